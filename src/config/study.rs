@@ -1,0 +1,299 @@
+//! A study as data: what a configuration file says, after validation.
+
+use serde::{Deserialize, Serialize};
+
+/// A whole configuration file. Source: protocol of Lee et al., ICLR 2021, section 3 and appendix B.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// What is trained, and when it has arrived.
+    pub workload: Workload,
+    /// The cells, and how many trials each has.
+    pub grid: Grid,
+    /// How connections are removed before training.
+    #[serde(default)]
+    pub pruning: Pruning,
+    /// Where the trials' metaparameters come from.
+    #[serde(default)]
+    pub search: Search,
+    /// How the data set is split.
+    #[serde(default)]
+    pub data: DataSplit,
+    /// How the work is run; nothing here changes a result.
+    #[serde(default)]
+    pub execution: Execution,
+}
+
+/// Data set × network × optimizer (with its schedule) × goal error.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// The data set.
+    pub dataset: DatasetName,
+    /// The network.
+    pub network: NetworkName,
+    /// The optimizer.
+    pub optimizer: OptimizerName,
+    /// The learning-rate schedule.
+    #[serde(default)]
+    pub schedule: ScheduleName,
+    /// Validation error, a fraction in (0, 1), at or below which a trial is complete.
+    pub goal_error: f64,
+    /// Step budget of a trial.
+    pub max_steps: u32,
+    /// Steps between two evaluations on the whole validation set.
+    pub evaluate_every: u32,
+}
+
+/// The study cells: every batch size with every sparsity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grid {
+    /// Global batch sizes, in examples.
+    pub batch_sizes: Vec<u32>,
+    /// Fractions of parameters removed, each in [0, 1).
+    pub sparsities: Vec<f64>,
+    /// Trials a cell (100 in the paper).
+    pub trials: u32,
+}
+
+/// Pruning at initialisation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Pruning {
+    /// The score by which connections are kept.
+    pub criterion: Criterion,
+    /// Whether biases compete with weights, as in the public code, or are always kept.
+    pub biases: BiasPruning,
+    /// Training examples the score is summed over: the first n of the training set; 0 means all of them, as in the paper.
+    pub examples: u32,
+}
+
+impl Default for Pruning {
+    fn default() -> Self {
+        Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0 }
+    }
+}
+
+/// The metaparameter search of a cell: one Sobol dimension for each ranged metaparameter, in the order of the fields here.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Search {
+    /// Direction numbers of the Sobol sequence.
+    pub sobol: SobolNumbers,
+    /// Learning rate η.
+    pub learning_rate: Metaparameter,
+    /// Momentum m; must be given for the momentum and Nesterov optimizers, and must not for SGD.
+    pub momentum: Option<Metaparameter>,
+    /// Steps D over which a linear decay runs; only with the linear-decay schedule.
+    pub decay_steps: Option<Metaparameter>,
+    /// η_end / η of a linear decay; only with the linear-decay schedule.
+    pub end_learning_rate_factor: Option<Metaparameter>,
+}
+
+/// A value for every trial, or a range that the search draws from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Metaparameter {
+    /// The same value for every trial.
+    Fixed(f64),
+    /// Drawn by the search.
+    Range(Range),
+}
+
+/// Limits and scale of a searched metaparameter.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// Lower limit.
+    pub min: f64,
+    /// Upper limit.
+    pub max: f64,
+    /// How a uniform number becomes a value.
+    pub scale: Scale,
+}
+
+/// Maps from u in (0, 1) to a metaparameter's value (Shallue et al., 2019, section 4.2; names as in their data).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scale {
+    /// floor(u·(max − min) + min), an integer number of steps.
+    Integer,
+    /// u·(max − min) + min.
+    Linear,
+    /// 10^(u·(log10 max − log10 min) + log10 min).
+    Log,
+    /// 1 − 10^(u·(log10(1−min) − log10(1−max)) + log10(1−max)).
+    ReverseLog,
+}
+
+/// How the training file becomes a training and a validation set.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DataSplit {
+    /// Share of the training file held out for validation.
+    pub validation_fraction: f64,
+    /// Seed of the split, the same for all trials.
+    pub split_seed: u64,
+}
+
+impl Default for DataSplit {
+    fn default() -> Self {
+        DataSplit { validation_fraction: 0.1, split_seed: 0 }
+    }
+}
+
+/// How the work is run. No field here changes a recorded number.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Execution {
+    /// The processor that trains.
+    pub device: DeviceName,
+    /// Threads a rank; 0 means the processors available to it divided by the ranks on the host.
+    pub threads: u32,
+    /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number.
+    pub data_parallel: u32,
+    /// End a cell as soon as its steps-to-result is decided: at the first evaluation at which a trial reaches the goal.
+    pub race: bool,
+}
+
+impl Default for Execution {
+    fn default() -> Self {
+        Execution { device: DeviceName::Auto, threads: 0, data_parallel: 0, race: true }
+    }
+}
+
+/// Declares an enum whose values have one name each, the same in TOML, on the command line and in the results.
+macro_rules! names {
+    ($(#[$doc:meta])* $kind:ident { $($(#[$value_doc:meta])* $value:ident = $name:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $kind { $($(#[$value_doc])* #[serde(rename = $name)] $value),+ }
+
+        impl $kind {
+            /// Every value's name.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The name used in configuration files and results.
+            pub fn name(self) -> &'static str {
+                match self { $($kind::$value => $name),+ }
+            }
+        }
+
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $kind {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($name => Ok($kind::$value),)+
+                    other => Err(format!("expected one of {}, found \"{other}\"", Self::NAMES.join(", "))),
+                }
+            }
+        }
+    };
+}
+
+names! {
+    /// The data sets of the paper.
+    DatasetName {
+        /// MNIST, 28×28×1, 60,000 + 10,000.
+        Mnist = "mnist",
+        /// Fashion-MNIST, 28×28×1, 60,000 + 10,000.
+        FashionMnist = "fashion-mnist",
+        /// CIFAR-10, 32×32×3, 50,000 + 10,000.
+        Cifar10 = "cifar-10",
+    }
+}
+names! {
+    /// The networks of the paper.
+    NetworkName {
+        /// Two 5×5 convolutions with max-pooling and one fully connected layer; 62,346 parameters.
+        SimpleCnn = "simple-cnn",
+        /// Eight layers with identity shortcuts, no batch normalisation; 75,050 parameters.
+        Resnet8 = "resnet-8",
+    }
+}
+names! {
+    /// The optimizers of the paper.
+    OptimizerName {
+        /// w ← w − η g.
+        Sgd = "sgd",
+        /// v ← m v + g; w ← w − η v.
+        Momentum = "momentum",
+        /// v ← m v + g; w ← w − η (g + m v).
+        Nesterov = "nesterov",
+    }
+}
+names! {
+    /// Learning-rate schedules.
+    ScheduleName {
+        /// η at every step.
+        Constant = "constant",
+        /// η_k = (η − η_end)(1 − min(k, D)/D) + η_end.
+        LinearDecay = "linear-decay",
+    }
+}
+names! {
+    /// Pruning criteria.
+    Criterion {
+        /// Connection sensitivity |w · ∂L/∂w| (Lee et al., ICLR 2019).
+        Snip = "snip",
+        /// A uniformly random subset: the usual control.
+        Random = "random",
+        /// The weights of largest magnitude at initialisation.
+        Magnitude = "magnitude",
+    }
+}
+names! {
+    /// Whether biases can be pruned.
+    BiasPruning {
+        /// Biases are scored with the weights; zero at initialisation, they are pruned first, as in the public code.
+        Prunable = "prunable",
+        /// Biases are never pruned, and sparsity counts the weights alone.
+        Exempt = "exempt",
+    }
+}
+names! {
+    /// Direction numbers of the Sobol sequence.
+    SobolNumbers {
+        /// Bratley and Fox (1988), as the paper's public code uses.
+        BratleyFox = "bratley-fox",
+        /// Joe and Kuo (2008), D6.
+        JoeKuo = "joe-kuo",
+    }
+}
+names! {
+    /// Where training runs.
+    DeviceName {
+        /// A GPU if one is usable, else the CPU; says in one line which.
+        Auto = "auto",
+        /// The CPU.
+        Cpu = "cpu",
+        /// A GPU, or an error.
+        Cuda = "cuda",
+    }
+}
+
+impl Default for ScheduleName {
+    fn default() -> Self {
+        ScheduleName::Constant
+    }
+}
+
+impl Default for Search {
+    /// The paper's learning-rate range; the other metaparameters must be named by the optimizers and schedules that need them.
+    fn default() -> Self {
+        Search {
+            sobol: SobolNumbers::BratleyFox,
+            learning_rate: Metaparameter::Range(Range { min: 1e-4, max: 1.0, scale: Scale::Log }),
+            momentum: None,
+            decay_steps: None,
+            end_learning_rate_factor: None,
+        }
+    }
+}

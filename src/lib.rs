@@ -1,0 +1,11 @@
+//! dps measures how data parallelism (batch size) and sparsity (pruning) change the number of steps a network needs to train:
+//! the experiment of Lee, Ajanthan, Torr and Jaggi (ICLR 2021), after Shallue et al. (2019).
+//!
+//! Data flows one way: config → search → training (over backend and comm) → study → results.
+
+pub mod config;
+pub mod error;
+pub mod search;
+pub mod study;
+
+pub use error::{Error, Result};

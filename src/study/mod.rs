@@ -1,0 +1,7 @@
+//! The study as a whole: its records, and the order in which its cells are measured.
+//!
+//! Below this module nothing knows of files or of what a trial means.
+
+mod record;
+
+pub use record::*;

@@ -1,0 +1,107 @@
+//! What a study records: one row a trial, one row a cell, one curve a trial.
+
+use crate::search::Metaparameters;
+
+/// How a trial ended. The public code of the paper writes −1 and −2 in place of the second and third.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Status {
+    /// The goal was reached, at [`Trial::steps`].
+    Complete = 0,
+    /// The step budget was spent.
+    Incomplete = 1,
+    /// The loss became NaN or infinite.
+    Infeasible = 2,
+    /// The cell was decided by another trial before this one ended; it had not reached the goal at any evaluation so far.
+    Censored = 3,
+}
+
+impl Status {
+    /// Every status with its number in the result file.
+    pub const ALL: [Status; 4] = [Status::Complete, Status::Incomplete, Status::Infeasible, Status::Censored];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Complete => "complete",
+            Status::Incomplete => "incomplete",
+            Status::Infeasible => "infeasible",
+            Status::Censored => "censored",
+        }
+    }
+}
+
+/// A study cell: one batch size at one sparsity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellKey {
+    /// Global batch size, in examples.
+    pub batch_size: u32,
+    /// Fraction of parameters removed.
+    pub sparsity: f64,
+}
+
+/// One evaluation of one trial.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CurvePoint {
+    /// Optimizer steps taken before it.
+    pub step: u32,
+    /// Mean training loss over the batch of the last step.
+    pub loss: f32,
+    /// Validation examples classified wrongly among those seen.
+    pub errors: u32,
+    /// Validation examples seen: all of them, unless the evaluation stopped early; then `errors` is a lower bound.
+    pub examples: u32,
+}
+
+/// One training run of a cell with one set of metaparameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trial {
+    /// Index in the cell, from 0; also the seed of initialisation, mask and data order, and the Sobol point's number.
+    pub index: u32,
+    /// What the search drew.
+    pub metaparameters: Metaparameters,
+    /// How it ended.
+    pub status: Status,
+    /// Steps to the goal, where it is complete.
+    pub steps: Option<u32>,
+    /// Optimizer steps taken in all.
+    pub steps_run: u32,
+    /// Parameters left after pruning.
+    pub parameters_kept: u32,
+    /// 64-bit hash of the mask, equal on all ranks.
+    pub mask_hash: u64,
+    /// Evaluations in order of steps.
+    pub curve: Vec<CurvePoint>,
+    /// Seconds of training and evaluation, as a share of its cell's by steps.
+    pub seconds: f64,
+}
+
+/// A finished cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cell {
+    /// Which cell.
+    pub key: CellKey,
+    /// Its trials, by index.
+    pub trials: Vec<Trial>,
+    /// Wrongly classified test examples of the best trial's weights at its goal step, where the cell has a best trial.
+    pub test_errors: Option<u32>,
+    /// Wall-clock seconds of the cell.
+    pub seconds: f64,
+}
+
+impl Cell {
+    /// The trial that decides the cell: fewest steps, then lowest index.
+    pub fn best(&self) -> Option<&Trial> {
+        self.trials.iter().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index))
+    }
+
+    /// K*, the lowest number of steps over the trials that reached the goal.
+    pub fn steps_to_result(&self) -> Option<u32> {
+        self.best().and_then(|trial| trial.steps)
+    }
+
+    /// Trials that ended with `status`.
+    pub fn count(&self, status: Status) -> usize {
+        self.trials.iter().filter(|trial| trial.status == status).count()
+    }
+}
