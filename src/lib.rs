@@ -5,6 +5,7 @@
 
 pub mod config;
 pub mod error;
+pub mod random;
 pub mod search;
 pub mod study;
 
