@@ -4,6 +4,7 @@
 //! Data flows one way: config → search → training (over backend and comm) → study → results.
 
 pub mod config;
+pub mod data;
 pub mod error;
 pub mod random;
 pub mod search;

@@ -1,0 +1,45 @@
+//! The binary version of CIFAR-10: records of one label and 3072 pixels, 1024 red, 1024 green, 1024 blue, row by row
+//! (Krizhevsky, "Learning multiple layers of features from tiny images", 2009; layout on the data set's page).
+
+use std::path::PathBuf;
+
+use super::contents::Contents;
+use super::{CLASSES, Examples, ImageShape, MOST_EXAMPLES};
+use crate::Result;
+
+/// Reads `files` one after the other; images must be `shape`. Pixels become channel last.
+pub(super) fn read(files: &[PathBuf], shape: ImageShape) -> Result<Examples> {
+    let record_bytes = 1 + shape.bytes();
+    let plane = shape.height * shape.width;
+    let mut examples = Examples::empty(shape);
+    for file in files {
+        let mut contents = Contents::open(file)?;
+        let room = (MOST_EXAMPLES - examples.len()) * record_bytes;
+        let bytes = contents.read_up_to(room + 1)?;
+        if bytes.is_empty() {
+            return Err(contents.error(format!("expected records of {record_bytes} bytes, found an empty file")));
+        }
+        if bytes.len() > room {
+            return Err(contents.error(format!("expected at most {MOST_EXAMPLES} examples in all files together, found more")));
+        }
+        if !bytes.len().is_multiple_of(record_bytes) {
+            let problem = format!(
+                "expected records of {record_bytes} bytes (a label and {shape} pixels), found {} bytes, {} too many for whole records: \
+                 the file is truncated or not CIFAR-10's binary version",
+                bytes.len(),
+                bytes.len() % record_bytes
+            );
+            return Err(contents.error(problem));
+        }
+        examples.images.reserve_exact(bytes.len() / record_bytes * shape.bytes());
+        for (i, record) in bytes.chunks_exact(record_bytes).enumerate() {
+            let (label, planes) = (record[0], &record[1..]);
+            if label >= CLASSES {
+                return Err(contents.error(format!("expected labels from 0 to {}, found {label} at example {i}", CLASSES - 1)));
+            }
+            examples.labels.push(label);
+            examples.images.extend((0..plane).flat_map(|pixel| planes[pixel..].iter().step_by(plane).copied()));
+        }
+    }
+    Ok(examples)
+}

@@ -1,0 +1,57 @@
+//! The bytes of a data file, gzipped or not, read no further than expected.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::read::MultiGzDecoder;
+
+use crate::{Error, Result};
+
+/// A data file's contents after decompression, with errors that name the file.
+pub(super) struct Contents {
+    path: PathBuf,
+    reader: Box<dyn Read>,
+}
+
+impl Contents {
+    /// Opens `path`; whether it is gzipped is seen from its first bytes, not its name.
+    pub fn open(path: &Path) -> Result<Self> {
+        let reader = File::open(path).and_then(|file| decompressed(BufReader::new(file)));
+        let reader = reader.map_err(|error| Error::Data { path: path.into(), problem: format!("cannot be read: {error}") })?;
+        Ok(Contents { path: path.into(), reader })
+    }
+
+    /// The next `bytes` bytes, or all that is left when that is less.
+    pub fn read_up_to(&mut self, bytes: usize) -> Result<Vec<u8>> {
+        let mut read = Vec::new();
+        match self.reader.by_ref().take(bytes as u64).read_to_end(&mut read) {
+            Ok(_) => Ok(read),
+            Err(error) => Err(self.error(describe(&error))),
+        }
+    }
+
+    /// The error that says `problem` of this file.
+    pub fn error(&self, problem: impl Into<String>) -> Error {
+        Error::Data { path: self.path.clone(), problem: problem.into() }
+    }
+}
+
+/// Why reading failed, as half a sentence; the decoder's own words mean little to a reader.
+pub(super) fn describe(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            format!("its gzip data is damaged or cut short ({error}); fetch the data set again")
+        }
+        _ => format!("cannot be read: {error}"),
+    }
+}
+
+/// `reader` itself, or what it holds in gzip, by its first two bytes.
+pub(super) fn decompressed<'a>(mut reader: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    let mut start = Vec::with_capacity(2);
+    reader.by_ref().take(2).read_to_end(&mut start)?;
+    let gzipped = start == [0x1f, 0x8b];
+    let whole = io::Cursor::new(start).chain(reader);
+    Ok(if gzipped { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
+}

