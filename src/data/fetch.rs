@@ -39,7 +39,7 @@ pub fn fetch(name: DatasetName, folder: &Path, progress: &mut dyn FnMut(&str)) -
 fn fetch_set(set: &Set, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let accepted = folders(set.name, folder);
     for place in &accepted {
-        if place.is_dir() && missing(set, place, progress).is_empty() {
+        if missing(set, place).is_empty() {
             progress(&format!("{}: the original files of {} are here", place.display(), set.name));
             return Ok(place.clone());
         }
@@ -49,7 +49,7 @@ fn fetch_set(set: &Set, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result
     fs::create_dir_all(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
     remove_old_parts(&target);
 
-    let mut delivery = Delivery { missing: missing(set, &target, &mut |_| ()), target: &target, progress };
+    let mut delivery = Delivery { missing: missing(set, &target), target: &target, progress };
     let mut reasons = Vec::new();
     for source in local_sources(set, &accepted).iter().chain(&set.sources) {
         (delivery.progress)(&format!("{}: trying {source}", set.name));
@@ -62,17 +62,17 @@ fn fetch_set(set: &Set, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result
             return Ok(target);
         }
     }
-    let names: Vec<_> = delivery.missing.iter().map(|file| file.name.as_str()).collect();
     Err(at_target(format!(
         "no source has {}; put the original files there by hand (gzipped or not), or try again with a network; tried:\n  - {}",
-        names.join(", "),
+        names(&delivery.missing),
         reasons.join("\n  - ")
     )))
 }
 
 /// What the user may have put by hand into the folders where `set` is looked for.
 fn local_sources(set: &Set, accepted: &[PathBuf]) -> Vec<Source> {
-    let mut sources: Vec<_> = accepted.iter().filter(|place| place.is_dir()).cloned().map(Source::Folder).collect();
+    let has_any = |place: &&PathBuf| set.files.iter().any(|file| existing(place, &file.name).is_some());
+    let mut sources: Vec<_> = accepted.iter().filter(has_any).cloned().map(Source::Folder).collect();
     let archive = set.sources.iter().find_map(|source| match source {
         Source::WebArchive(_, archive) => Some(archive),
         _ => None,
@@ -86,16 +86,13 @@ fn local_sources(set: &Set, accepted: &[PathBuf]) -> Vec<Source> {
 }
 
 /// The files of `set` whose first spelling in `place`, the one that would be loaded, is not there or not the original.
-fn missing<'a>(set: &'a Set, place: &Path, progress: &mut dyn FnMut(&str)) -> Vec<&'a Published> {
-    let is_missing = |file: &&Published| match existing(place, &file.name).map(|path| (verify(&path, file), path)) {
-        Some((Ok(()), _)) => false,
-        Some((Err(reason), path)) => {
-            progress(&format!("{}: not used: {reason}", path.display()));
-            true
-        }
-        None => true,
-    };
-    set.files.iter().filter(is_missing).collect()
+fn missing<'a>(set: &'a Set, place: &Path) -> Vec<&'a Published> {
+    let is_there = |file: &Published| existing(place, &file.name).is_some_and(|path| verify(&path, file).is_ok());
+    set.files.iter().filter(|file| !is_there(file)).collect()
+}
+
+fn names(files: &[&Published]) -> String {
+    files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// Files on their way into `target`.
@@ -129,21 +126,25 @@ impl Delivery<'_> {
     }
 
     fn take_folder(&mut self, folder: &Path) -> Reason {
-        let mut reasons = Vec::new();
+        let mut wrong = Vec::new();
         for file in self.missing.clone() {
-            let there: Vec<_> = spellings(&file.name).into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()).collect();
-            if there.is_empty() {
-                reasons.push(format!("has no {}", file.name));
-            }
-            for path in there {
+            for path in spellings(&file.name).into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
                 // Verified before it is placed: what is here already under the very name must not be moved away for nothing.
                 match verify(&path, file).and_then(|()| self.place(open(&path)?, file)) {
                     Ok(()) => break,
-                    Err(reason) => reasons.push(format!("{}: {reason}", file.name)),
+                    Err(reason) => {
+                        (self.progress)(&format!("{}: not used: {reason}", path.display()));
+                        wrong.push(format!("{}: {reason}", file.name));
+                    }
                 }
             }
         }
-        if self.missing.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
+        match (self.missing.as_slice(), wrong.as_slice()) {
+            ([], _) => Ok(()),
+            (missing, []) => Err(format!("has no {}", names(missing))),
+            (_, [one]) => Err(one.clone()),
+            (_, [first, others @ ..]) => Err(format!("{first}; {} more are not the originals either", others.len())),
+        }
     }
 
     fn take_web(&mut self, address: &str) -> Reason {
@@ -166,10 +167,7 @@ impl Delivery<'_> {
                 self.place(entry, &Published { sha256, ..file.clone() }).map_err(|reason| format!("{}: {reason}", file.name))?;
             }
         }
-        match self.missing.first() {
-            Some(file) => Err(format!("has no {}", file.name)),
-            None => Ok(()),
-        }
+        if self.missing.is_empty() { Ok(()) } else { Err(format!("has no {}", names(&self.missing))) }
     }
 
     fn take_npm(&mut self, package: &str) -> Reason {
@@ -399,7 +397,7 @@ mod tests {
         (result, said)
     }
 
-    fn names(folder: &Path) -> Vec<String> {
+    fn entries(folder: &Path) -> Vec<String> {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
@@ -419,7 +417,7 @@ mod tests {
         fs::write(folder.join("two-idx3-ubyte.gz"), gzip(TWO)).unwrap();
         let (result, said) = try_fetch(&set_of(DatasetName::Mnist, vec![]), data.path());
         assert_eq!(result.unwrap(), folder);
-        assert_eq!(names(&folder), ["one.idx1-ubyte", "two-idx3-ubyte.gz"], "{said}");
+        assert_eq!(entries(&folder), ["one.idx1-ubyte", "two-idx3-ubyte.gz"], "{said}");
     }
 
     #[test]
@@ -473,7 +471,7 @@ mod tests {
             assert!(error.contains(reason), "{reason}: {error}");
         }
         assert!(sources.iter().all(|source| error.contains(&source.to_string())), "{error}");
-        assert_eq!(names(&data.path().join("mnist")), [""; 0]);
+        assert_eq!(entries(&data.path().join("mnist")), [""; 0]);
     }
 
     #[test]
@@ -487,7 +485,7 @@ mod tests {
         let (result, said) = try_fetch(&set_of(DatasetName::Cifar10, vec![web("wrong"), web("right")]), data.path());
         let folder = result.unwrap();
         assert_complete(&folder);
-        assert_eq!(names(&folder), ["one-idx1-ubyte", "two-idx3-ubyte"]);
+        assert_eq!(entries(&folder), ["one-idx1-ubyte", "two-idx3-ubyte"]);
         assert!(said.contains("wrong: expected"), "{said}");
 
         fs::write(by_hand.path().join(CIFAR_ARCHIVE), &bytes).unwrap();
