@@ -14,8 +14,9 @@ pub fn default_folder() -> PathBuf {
 /// The files of `name`, all from one folder: for MNIST and Fashion-MNIST training images, training labels, test images, test
 /// labels; for CIFAR-10 five training batches and the test batch.
 ///
-/// Looks in the data folder `folder`, at `folder/NAME` (for CIFAR-10 also at `cifar-10-batches-bin` there and in `folder`), then, where those have
-/// none of the files, in the folder of the operating system's package. Files may be gzipped, and named as on the original pages.
+/// Looks in the data folder `folder`, at `folder/NAME` (for CIFAR-10 also at `cifar-10-batches-bin` there and in `folder`), then,
+/// where those have none of the files, in the folder of the operating system's package. Files may be gzipped, and named as some
+/// programs unpack them (train-images.idx3-ubyte).
 ///
 /// # Errors
 /// [`Error::Data`] naming every place looked in and the command that fetches the files.

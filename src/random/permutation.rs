@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_domain_inverts_nothing_and_stays_inside() {
+    fn the_largest_set_has_no_value_twice_and_none_outside() {
         let permutation = Permutation::new(9, Purpose::Order, 0, u32::MAX);
         let values: std::collections::HashSet<u32> = (0..1000).chain(u32::MAX - 1000..u32::MAX).map(|i| permutation.at(i)).collect();
         assert_eq!(values.len(), 2000);
@@ -178,7 +178,7 @@ mod tests {
                     let values = if over_seeds { all(i, 0, n) } else { all(3, i, n) };
                     values.iter().enumerate().for_each(|(position, &value)| counts[cell(position as u32) * cells + cell(value)] += 1);
                 }
-                // Cells are fixed shares of a bijection, so the statistic has (cells − 1)² degrees of freedom, slightly fewer than assumed.
+                // A bijection fixes the sums of rows and columns: (cells − 1)² degrees of freedom, slightly fewer than assumed.
                 let deviation = chi_square_deviation(&counts, f64::from(n) * f64::from(repeats) / (cells * cells) as f64);
                 assert!(deviation < 4.5, "n {n}, over seeds {over_seeds}: {deviation}");
                 assert!(deviation > -8.0, "n {n}, over seeds {over_seeds}: too even, {deviation}");
