@@ -7,6 +7,7 @@ pub mod config;
 pub mod data;
 pub mod error;
 pub mod random;
+pub mod results;
 pub mod search;
 pub mod study;
 

@@ -1,0 +1,91 @@
+//! The result file: one HDF5 file a study, written after every finished cell and read by `dps-report` and by anything that speaks HDF5.
+//!
+//! What lives here is the schema (versioned; README, "Result files"), its writer, its reader and the atomic publication of a file.
+//! It knows the study's records and nothing of how they came about; no other module opens an HDF5 file.
+
+mod publish;
+mod read;
+mod schema;
+mod write;
+
+pub use publish::publish;
+pub use read::read;
+pub use schema::SCHEMA_VERSION;
+pub use write::write;
+
+use crate::study::Cell;
+
+/// What to do about a file system that cannot lock files, which HDF5 asks of it.
+const WITHOUT_LOCKS: &str = "close that program, or set the environment variable HDF5_USE_FILE_LOCKING=FALSE";
+
+/// HDF5's words for an error, which may have line breaks, in one line.
+fn one_line(error: &hdf5::Error) -> String {
+    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Everything a result file says about one study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Results {
+    /// The effective configuration, as TOML: what to run to get these results again.
+    pub configuration: String,
+    /// Where, when and by what the study was run; nothing here changes a result.
+    pub environment: Environment,
+    /// What was trained, and when it had arrived.
+    pub workload: WorkloadSummary,
+    /// The finished cells, in the order in which they were measured.
+    pub cells: Vec<Cell>,
+    /// Whether every cell of the grid is among them.
+    pub complete: bool,
+}
+
+/// Where, when and by what a study was run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Environment {
+    /// Version of this program.
+    pub program_version: String,
+    /// Commit it was built from, or empty.
+    pub commit: String,
+    /// The MPI library's own description, or "none".
+    pub mpi_library: String,
+    /// Ranks of the run that wrote the file.
+    pub ranks: u32,
+    /// Threads a rank.
+    pub threads: u32,
+    /// Name of rank 0's host.
+    pub host: String,
+    /// What trained, e.g. "CPU, AVX-512, 1 thread a rank".
+    pub device: String,
+    /// SHA-256 of the data files, hexadecimal.
+    pub data_digest: String,
+    /// Start of the study, ISO 8601 in UTC.
+    pub started: String,
+    /// When the last cell so far was finished, ISO 8601 in UTC.
+    pub finished: String,
+}
+
+/// The workload, with the numbers a reader of the results needs to judge them.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct WorkloadSummary {
+    /// Name of the data set.
+    pub dataset: String,
+    /// Name of the network.
+    pub network: String,
+    /// Name of the optimizer.
+    pub optimizer: String,
+    /// Name of the learning-rate schedule.
+    pub schedule: String,
+    /// Validation error, a fraction, at or below which a trial is complete.
+    pub goal_error: f64,
+    /// The same as a count: a trial is complete with at most this many validation examples wrong.
+    pub goal_threshold: u32,
+    /// Examples in the validation set.
+    pub validation_examples: u32,
+    /// Examples in the test set.
+    pub test_examples: u32,
+    /// Step budget of a trial.
+    pub max_steps: u32,
+    /// Steps between two evaluations.
+    pub evaluate_every: u32,
+    /// Parameters of the network before pruning.
+    pub parameters: u32,
+}

@@ -1,0 +1,206 @@
+//! The reader: believes nothing that it can check.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use hdf5::types::TypeDescriptor;
+use hdf5::{File, H5Type, Location};
+
+use super::schema::{CellRow, CurveRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
+use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, one_line};
+use crate::study::{Cell, CellKey, Trial};
+use crate::{Error, Result};
+
+/// Deflate makes no more than this many bytes of one: a larger table is not in the file.
+const MOST_INFLATED: u64 = 1032;
+
+/// What is wrong with a file, in words that follow its name.
+type Found<T> = std::result::Result<T, String>;
+
+/// Reads a result file written by [`write`](super::write), every field exactly.
+///
+/// # Errors
+/// [`Error::Results`] for a file that is no HDF5 file, is damaged, has another schema or a newer version of it, or contradicts itself.
+pub fn read(path: &Path) -> Result<Results> {
+    open(path).and_then(|(file, bytes)| contents(&file, bytes)).map_err(|problem| Error::Results { path: path.to_owned(), problem })
+}
+
+/// The open file and its length in bytes.
+fn open(path: &Path) -> Found<(File, u64)> {
+    let unreadable = |error| format!("the result file cannot be read ({error})");
+    let metadata = fs::metadata(path).map_err(unreadable)?;
+    // HDF5 would wait for ever at a pipe.
+    if !metadata.is_file() {
+        return Err("expected a result file, found a folder or a device".to_owned());
+    }
+    let mut start = Vec::new();
+    fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(unreadable)?;
+    let file = File::open(path).map_err(|error| {
+        let error = one_line(&error);
+        if error.contains("unable to lock file") {
+            format!("another program has the file open for writing, or its file system has no locks; {WITHOUT_LOCKS} ({error})")
+        } else if start == b"\x89HDF\r\n\x1a\n" {
+            format!("the HDF5 file is damaged or cut short; copy it again, or run dps-train again to write it anew ({error})")
+        } else {
+            "expected a result file of dps-train, found no HDF5 file".to_owned()
+        }
+    })?;
+    Ok((file, metadata.len()))
+}
+
+fn contents(file: &File, bytes: u64) -> Found<Results> {
+    match text(file, "schema") {
+        Ok(schema) if schema == SCHEMA => {}
+        _ => return Err(format!("an HDF5 file, but no result file of dps-train: its attribute schema is not \"{SCHEMA}\"")),
+    }
+    let version: u32 = number(file, "schema_version")?;
+    if version != SCHEMA_VERSION {
+        return Err(format!(
+            "schema version {version}, where this program reads version {SCHEMA_VERSION}; use the dps-report of the version that wrote it"
+        ));
+    }
+    let [configuration, environment, workload] = ["configuration", "environment", "workload"].map(|name| group(file, name));
+    let workload = self::workload(&*workload?)?;
+    let cells = cells(file, bytes, &workload)?;
+    let complete = match number::<u8>(file, "complete")? {
+        0 => false,
+        1 => true,
+        other => return Err(format!("damaged: the attribute complete is {other}, neither 0 nor 1")),
+    };
+    Ok(Results {
+        configuration: text(&*configuration?, "toml")?,
+        environment: self::environment(&*environment?)?,
+        workload,
+        cells,
+        complete,
+    })
+}
+
+fn environment(at: &Location) -> Found<Environment> {
+    Ok(Environment {
+        program_version: text(at, "program_version")?,
+        commit: text(at, "commit")?,
+        mpi_library: text(at, "mpi_library")?,
+        ranks: number(at, "ranks")?,
+        threads: number(at, "threads")?,
+        host: text(at, "host")?,
+        device: text(at, "device")?,
+        data_digest: text(at, "data_digest")?,
+        started: text(at, "started")?,
+        finished: text(at, "finished")?,
+    })
+}
+
+fn workload(at: &Location) -> Found<WorkloadSummary> {
+    Ok(WorkloadSummary {
+        dataset: text(at, "dataset")?,
+        network: text(at, "network")?,
+        optimizer: text(at, "optimizer")?,
+        schedule: text(at, "schedule")?,
+        goal_error: number(at, "goal_error")?,
+        goal_threshold: number(at, "goal_threshold")?,
+        validation_examples: number(at, "validation_examples")?,
+        test_examples: number(at, "test_examples")?,
+        max_steps: number(at, "max_steps")?,
+        evaluate_every: number(at, "evaluate_every")?,
+        parameters: number(at, "parameters")?,
+    })
+}
+
+/// Puts the three tables together again. Trials are in order of cells, curves in order of trials: a row out of place is damage.
+fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
+    let cell_rows: Vec<CellRow> = table(file, bytes)?;
+    let trial_rows: Vec<TrialRow> = table(file, bytes)?;
+    let curve_rows: Vec<CurveRow> = table(file, bytes)?;
+    let (mut trials_left, mut curves_left) = (trial_rows.as_slice(), curve_rows.as_slice());
+    let mut cells: Vec<Cell> = Vec::with_capacity(cell_rows.len());
+    for (row, found) in (0_u32..).zip(&cell_rows) {
+        let damaged = |problem: String| format!("damaged: row {row} of /cells: {problem}");
+        let (own, others) = trials_left
+            .split_at_checked(found.trials as usize)
+            .ok_or_else(|| damaged(format!("expected {} trials, found {} left in /trials", found.trials, trials_left.len())))?;
+        trials_left = others;
+        let key = CellKey { batch_size: found.batch_size, sparsity: found.sparsity };
+        if cells.iter().any(|cell| cell.key == key) {
+            return Err(damaged(format!("batch size {} at sparsity {} is there twice", key.batch_size, key.sparsity)));
+        }
+        let test_errors = optional_count(found.test_errors).map_err(damaged)?;
+        let mut cell = Cell { key, trials: Vec::with_capacity(own.len()), test_errors, seconds: found.seconds };
+        for trial_row in own {
+            let start = (curve_rows.len() - curves_left.len()) as u64;
+            let trial = trial(trial_row, &cell, row, start, &mut curves_left, workload)
+                .map_err(|problem| damaged(format!("trial {}: {problem}", trial_row.trial)))?;
+            cell.trials.push(trial);
+        }
+        if let Some(difference) = found.difference(&CellRow::new(&cell, workload)) {
+            return Err(damaged(difference));
+        }
+        cells.push(cell);
+    }
+    match (trials_left.len(), curves_left.len()) {
+        (0, 0) => Ok(cells),
+        (trials, curves) => Err(format!("damaged: {trials} rows of /trials and {curves} rows of /curves belong to no cell")),
+    }
+}
+
+/// One trial; takes its evaluations off `curves`, which begin at row `start` of /curves.
+fn trial(row: &TrialRow, cell: &Cell, cell_row: u32, start: u64, curves: &mut &[CurveRow], workload: &WorkloadSummary) -> Found<Trial> {
+    let (curve, others) = curves
+        .split_at_checked(row.curve_length as usize)
+        .ok_or_else(|| format!("expected {} evaluations, found {} left in /curves", row.curve_length, curves.len()))?;
+    *curves = others;
+    if let Some(point) = curve.iter().find(|point| point.errors > point.examples || point.examples > workload.validation_examples) {
+        return Err(format!("{} errors in {} of {} examples", point.errors, point.examples, workload.validation_examples));
+    }
+    if curve.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
+        return Err("its evaluations are not in order of steps".to_owned());
+    }
+    let trial = row.trial(curve)?;
+    match row.difference(&TrialRow::new(&trial, cell, cell_row, start, workload)) {
+        Some(difference) => Err(difference),
+        None => Ok(trial),
+    }
+}
+
+fn group(file: &File, name: &str) -> Found<hdf5::Group> {
+    file.group(name).map_err(|_| format!("damaged: it has no group /{name}"))
+}
+
+/// All rows of a table.
+fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
+    let damaged = |error| format!("damaged: the table /{} cannot be read ({})", Row::PATH, one_line(&error));
+    let dataset = file.dataset(Row::PATH).map_err(|_| format!("damaged: it has no table /{}", Row::PATH))?;
+    // HDF5 would leave columns it does not find unset.
+    let kind = dataset.dtype().and_then(|kind| kind.to_descriptor()).map_err(damaged)?;
+    if kind != Row::type_descriptor().to_packed_repr() || dataset.ndim() != 1 {
+        return Err(format!("damaged: the table /{} has other columns than schema version {SCHEMA_VERSION}", Row::PATH));
+    }
+    let rows = dataset.size();
+    if (rows as u64).saturating_mul(kind.size() as u64) > bytes.saturating_mul(MOST_INFLATED) {
+        return Err(format!("damaged: the table /{} claims {rows} rows, more than the file can hold", Row::PATH));
+    }
+    Vec::<Row>::new()
+        .try_reserve_exact(rows)
+        .map_err(|_| format!("the table /{} has {rows} rows, too many for this machine's memory", Row::PATH))?;
+    if rows == 0 { Ok(Vec::new()) } else { dataset.read_raw().map_err(damaged) }
+}
+
+fn text(at: &Location, name: &str) -> Found<String> {
+    let value: Text = attribute(at, name, |kind| matches!(kind, TypeDescriptor::FixedUnicode(1..=TEXT_BYTES)))?;
+    String::from_utf8(value.as_bytes().to_vec()).map_err(|_| format!("damaged: the attribute {name} is not UTF-8 text"))
+}
+
+fn number<T: H5Type>(at: &Location, name: &str) -> Found<T> {
+    attribute(at, name, |kind| *kind == T::type_descriptor())
+}
+
+/// A scalar attribute of a type that is `expected`.
+fn attribute<T: H5Type>(at: &Location, name: &str, expected: impl Fn(&TypeDescriptor) -> bool) -> Found<T> {
+    let attribute = at.attr(name).map_err(|_| format!("damaged: {} has no attribute {name}", at.name()))?;
+    let damaged = |error| format!("damaged: the attribute {name} cannot be read ({})", one_line(&error));
+    if !attribute.dtype().and_then(|kind| kind.to_descriptor()).is_ok_and(|kind| expected(&kind)) {
+        return Err(format!("damaged: the attribute {name} has another type than schema version {SCHEMA_VERSION}"));
+    }
+    attribute.read_scalar().map_err(damaged)
+}

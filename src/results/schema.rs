@@ -1,0 +1,249 @@
+//! The tables of a result file: names, columns, units. What is written here is what README's "Result files" says.
+
+use hdf5::H5Type;
+use hdf5::types::{EnumMember, EnumType, FixedUnicode, IntSize, TypeDescriptor};
+
+use super::WorkloadSummary;
+use crate::search::Metaparameters;
+use crate::study::{Cell, CurvePoint, Status, Trial};
+
+/// The attribute `schema` of every result file.
+pub(super) const SCHEMA: &str = "dps-results";
+
+/// The attribute `schema_version`: grows when a column or attribute changes its name, type or meaning.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// Bytes a text may have: an attribute in an object's header has at most 64 KiB.
+pub(super) const TEXT_BYTES: usize = 32_768;
+
+/// A text as it passes in and out of the file, where it has the length it needs. Texts of variable length would be kept in HDF5's
+/// global heap, which has no checksum, and one damaged byte there crashes HDF5 1.10.
+pub(super) type Text = FixedUnicode<TEXT_BYTES>;
+
+/// A table of the file: one compound dataset.
+pub(super) trait Table: H5Type + Copy {
+    /// Path in the file.
+    const PATH: &'static str;
+    /// What one row is.
+    const ROW: &'static str;
+    /// One line a column: its name, meaning and unit.
+    const COLUMNS: &'static str;
+
+    /// The first column in which two rows differ, in words. NaN equals NaN.
+    fn difference(&self, expected: &Self) -> Option<String>;
+}
+
+macro_rules! table {
+    ($name:ident, $path:literal, $row:literal { $($column:ident: $kind:ty = $meaning:literal),+ $(,)? }) => {
+        #[doc = $row]
+        #[derive(Debug, Clone, Copy, H5Type)]
+        #[repr(C)]
+        pub(super) struct $name { $(#[doc = $meaning] pub $column: $kind),+ }
+
+        impl Table for $name {
+            const PATH: &'static str = $path;
+            const ROW: &'static str = $row;
+            const COLUMNS: &'static str = concat!($(stringify!($column), ": ", $meaning, "\n"),+);
+
+            fn difference(&self, expected: &Self) -> Option<String> {
+                $(
+                    let (found, expected_here) = (format!("{:?}", self.$column), format!("{:?}", expected.$column));
+                    if found != expected_here {
+                        return Some(format!("{} is {found}, its trials say {expected_here}", stringify!($column)));
+                    }
+                )+
+                None
+            }
+        }
+    };
+}
+
+table!(CellRow, "cells", "One row a finished study cell: one batch size at one sparsity." {
+    batch_size: u32 = "examples in a batch, over all ranks",
+    sparsity: f64 = "fraction of parameters removed before training",
+    trials: u32 = "trials measured, the sum of the four counts that follow",
+    complete: u32 = "trials that reached the goal error",
+    incomplete: u32 = "trials that spent the step budget",
+    infeasible: u32 = "trials whose loss became NaN or infinite",
+    censored: u32 = "trials ended because another had decided the cell; none had reached the goal until then",
+    steps_to_result: i64 = "K*: fewest steps over the complete trials; -1 where there is none",
+    best_trial: i64 = "the trial with those steps, the lowest number among equals; -1 where there is none",
+    best_learning_rate: f64 = "its initial learning rate; NaN where there is none",
+    best_momentum: f64 = "its momentum; NaN where there is none",
+    best_decay_steps: i64 = "steps over which its learning rate decays; -1 where there are none",
+    best_end_learning_rate_factor: f64 = "its final over its initial learning rate; NaN where there is none",
+    test_errors: i64 = "test examples the best trial gets wrong at its goal step; -1 where not measured",
+    test_error: f64 = "the same as a fraction of the test set; NaN where not measured",
+    seconds: f64 = "wall-clock seconds of the cell",
+});
+
+table!(TrialRow, "trials", "One row a trial: one training run of a cell with one set of metaparameters." {
+    cell: u32 = "row of /cells it belongs to, from 0",
+    batch_size: u32 = "examples in a batch, over all ranks",
+    sparsity: f64 = "fraction of parameters removed before training",
+    trial: u32 = "number in its cell, from 0; also the seed of initialisation, mask and data order",
+    learning_rate: f64 = "initial learning rate",
+    momentum: f64 = "momentum; NaN where the optimizer has none",
+    decay_steps: i64 = "steps over which the learning rate decays; -1 where the schedule is constant",
+    end_learning_rate_factor: f64 = "final over initial learning rate; NaN where the schedule is constant",
+    status: StatusCode = "complete: goal reached; incomplete: budget spent; infeasible: loss not finite; censored: cell decided by another trial",
+    steps: i64 = "optimizer steps to the goal; -1 where it was not reached",
+    steps_run: u32 = "optimizer steps taken in all",
+    best_validation_error: f64 = "lowest error over evaluations on the whole validation set, a fraction; NaN where there is none",
+    final_loss: f64 = "loss of the last evaluation; NaN where there is none",
+    parameters_kept: u32 = "parameters left after pruning",
+    mask_hash: u64 = "64-bit hash of the mask",
+    seconds: f64 = "seconds of training and evaluation: its share, by steps, of its cell's",
+    curve_start: u64 = "first row of its evaluations in /curves",
+    curve_length: u32 = "number of its evaluations",
+});
+
+table!(CurveRow, "curves", "One row an evaluation; a trial's are consecutive and in order of steps." {
+    step: u32 = "optimizer steps taken before it",
+    loss: f32 = "mean training loss over the batch of the last step, in nats",
+    errors: u32 = "validation examples classified wrongly among those seen",
+    examples: u32 = "validation examples seen; where not all, the evaluation stopped early and errors is a lower bound",
+});
+
+/// [`Status`] as the file has it: any byte, so that reading a damaged file is no undefined behaviour.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct StatusCode(u8);
+
+impl std::fmt::Debug for StatusCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.status() {
+            Some(status) => f.write_str(status.name()),
+            None => write!(f, "status {}", self.0),
+        }
+    }
+}
+
+impl StatusCode {
+    pub fn status(self) -> Option<Status> {
+        Status::ALL.into_iter().find(|&status| status as u8 == self.0)
+    }
+}
+
+// SAFETY: a transparent u8, described as an enumeration whose base is an unsigned byte.
+unsafe impl H5Type for StatusCode {
+    fn type_descriptor() -> TypeDescriptor {
+        let member = |status: Status| EnumMember { name: status.name().to_owned(), value: status as u64 };
+        TypeDescriptor::Enum(EnumType { size: IntSize::U1, signed: false, members: Status::ALL.map(member).to_vec() })
+    }
+}
+
+/// A count, or -1 in place of none.
+fn or_minus_one(count: Option<u32>) -> i64 {
+    count.map_or(-1, i64::from)
+}
+
+/// A value, or NaN in place of none.
+fn or_nan(value: Option<f64>) -> f64 {
+    value.unwrap_or(f64::NAN)
+}
+
+fn ratio(part: u32, whole: u32) -> f64 {
+    f64::from(part) / f64::from(whole)
+}
+
+impl CellRow {
+    pub fn new(cell: &Cell, workload: &WorkloadSummary) -> Self {
+        let count = |status| cell.count(status) as u32;
+        let best = cell.best();
+        let chosen = best.map(|trial| trial.metaparameters);
+        CellRow {
+            batch_size: cell.key.batch_size,
+            sparsity: cell.key.sparsity,
+            trials: cell.trials.len() as u32,
+            complete: count(Status::Complete),
+            incomplete: count(Status::Incomplete),
+            infeasible: count(Status::Infeasible),
+            censored: count(Status::Censored),
+            steps_to_result: or_minus_one(cell.steps_to_result()),
+            best_trial: or_minus_one(best.map(|trial| trial.index)),
+            best_learning_rate: or_nan(chosen.map(|values| values.learning_rate)),
+            best_momentum: or_nan(chosen.and_then(|values| values.momentum)),
+            best_decay_steps: or_minus_one(chosen.and_then(|values| values.decay_steps)),
+            best_end_learning_rate_factor: or_nan(chosen.and_then(|values| values.end_learning_rate_factor)),
+            test_errors: or_minus_one(cell.test_errors),
+            test_error: or_nan(cell.test_errors.map(|errors| ratio(errors, workload.test_examples))),
+            seconds: cell.seconds,
+        }
+    }
+}
+
+impl TrialRow {
+    /// The row of `trial`, whose cell is row `cell_row` of /cells and whose evaluations begin at row `curve_start` of /curves.
+    pub fn new(trial: &Trial, cell: &Cell, cell_row: u32, curve_start: u64, workload: &WorkloadSummary) -> Self {
+        let full = trial.curve.iter().filter(|point| point.examples == workload.validation_examples);
+        let metaparameters = trial.metaparameters;
+        TrialRow {
+            cell: cell_row,
+            batch_size: cell.key.batch_size,
+            sparsity: cell.key.sparsity,
+            trial: trial.index,
+            learning_rate: metaparameters.learning_rate,
+            momentum: or_nan(metaparameters.momentum),
+            decay_steps: or_minus_one(metaparameters.decay_steps),
+            end_learning_rate_factor: or_nan(metaparameters.end_learning_rate_factor),
+            status: StatusCode(trial.status as u8),
+            steps: or_minus_one(trial.steps),
+            steps_run: trial.steps_run,
+            best_validation_error: or_nan(full.map(|point| point.errors).min().map(|least| ratio(least, workload.validation_examples))),
+            final_loss: or_nan(trial.curve.last().map(|point| f64::from(point.loss))),
+            parameters_kept: trial.parameters_kept,
+            mask_hash: trial.mask_hash,
+            seconds: trial.seconds,
+            curve_start,
+            curve_length: trial.curve.len() as u32,
+        }
+    }
+
+    /// The trial this row and its evaluations describe; the second value says what cannot be.
+    pub fn trial(&self, curve: &[CurveRow]) -> Result<Trial, String> {
+        let status = self.status.status().ok_or_else(|| format!("{:?} is no status", self.status))?;
+        let steps = optional_count(self.steps)?;
+        if steps.is_some() != (status == Status::Complete) {
+            return Err(format!("a trial that is {} has {} steps to the goal", status.name(), self.steps));
+        }
+        Ok(Trial {
+            index: self.trial,
+            metaparameters: Metaparameters {
+                learning_rate: self.learning_rate,
+                momentum: optional_value(self.momentum),
+                decay_steps: optional_count(self.decay_steps)?,
+                end_learning_rate_factor: optional_value(self.end_learning_rate_factor),
+            },
+            status,
+            steps,
+            steps_run: self.steps_run,
+            parameters_kept: self.parameters_kept,
+            mask_hash: self.mask_hash,
+            curve: curve.iter().map(CurveRow::point).collect(),
+            seconds: self.seconds,
+        })
+    }
+}
+
+impl CurveRow {
+    pub fn new(point: &CurvePoint) -> Self {
+        CurveRow { step: point.step, loss: point.loss, errors: point.errors, examples: point.examples }
+    }
+
+    fn point(&self) -> CurvePoint {
+        CurvePoint { step: self.step, loss: self.loss, errors: self.errors, examples: self.examples }
+    }
+}
+
+/// The inverse of [`or_minus_one`].
+pub(super) fn optional_count(count: i64) -> Result<Option<u32>, String> {
+    match count {
+        -1 => Ok(None),
+        count => u32::try_from(count).map(Some).map_err(|_| format!("{count} is neither a count nor -1")),
+    }
+}
+
+fn optional_value(value: f64) -> Option<f64> {
+    (!value.is_nan()).then_some(value)
+}

@@ -1,0 +1,126 @@
+//! The writer.
+
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+
+use hdf5::file::LibraryVersion;
+use hdf5::types::TypeDescriptor;
+use hdf5::{File, Group, H5Type, Location};
+
+use super::schema::{CellRow, CurveRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow};
+use super::{Results, one_line, publish};
+use crate::Result;
+
+/// Rows of a chunk at most: a chunk of /curves is then 256 KiB, which fits HDF5's default chunk cache of 1 MiB.
+const CHUNK_ROWS: usize = 16_384;
+
+/// Writes `results` to `path`, whole or not at all. One process alone (rank 0) may call it for a path.
+///
+/// # Errors
+/// [`Error::Results`](crate::Error::Results); the file that was there is then untouched.
+pub fn write(path: &Path, results: &Results) -> Result<()> {
+    publish::replace(path, |temporary| {
+        let file = File::with_options()
+            // HDF5 builds the file in memory and writes it once, on closing. The 1.8 format has checksums on all metadata, and every
+            // reader of the last ten years knows it.
+            .with_fapl(|access| access.core_options(1 << 16, true).libver_bounds(LibraryVersion::V18, LibraryVersion::V18))
+            // No times in object headers: the same results are the same bytes.
+            .with_fcpl(|creation| creation.obj_track_times(false))
+            .create(temporary)
+            .map_err(explained)?;
+        let filled = fill(&file, results);
+        let closed = file.close();
+        filled.and(closed).map_err(explained)
+    })
+}
+
+/// HDF5's error, as the operating system's where that is what it is about.
+fn explained(error: hdf5::Error) -> io::Error {
+    let text = one_line(&error);
+    let number = text.split_once("errno = ").and_then(|(_, rest)| rest.split(',').next()).and_then(|number| number.parse().ok());
+    number.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error)
+}
+
+fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
+    text(file, "schema", SCHEMA)?;
+    number(file, "schema_version", SCHEMA_VERSION)?;
+    number(file, "complete", u8::from(results.complete))?;
+    text(file, "description", "Steps-to-result of a study; complete is 1 once every cell of its grid is in /cells, else 0.")?;
+
+    let configuration = group(file, "configuration")?;
+    text(&configuration, "toml", &results.configuration)?;
+
+    let at = group(file, "environment")?;
+    let environment = &results.environment;
+    text(&at, "program_version", &environment.program_version)?;
+    text(&at, "commit", &environment.commit)?;
+    text(&at, "mpi_library", &environment.mpi_library)?;
+    number(&at, "ranks", environment.ranks)?;
+    number(&at, "threads", environment.threads)?;
+    text(&at, "host", &environment.host)?;
+    text(&at, "device", &environment.device)?;
+    text(&at, "data_digest", &environment.data_digest)?;
+    text(&at, "started", &environment.started)?;
+    text(&at, "finished", &environment.finished)?;
+
+    let at = group(file, "workload")?;
+    let workload = &results.workload;
+    text(&at, "dataset", &workload.dataset)?;
+    text(&at, "network", &workload.network)?;
+    text(&at, "optimizer", &workload.optimizer)?;
+    text(&at, "schedule", &workload.schedule)?;
+    number(&at, "goal_error", workload.goal_error)?;
+    number(&at, "goal_threshold", workload.goal_threshold)?;
+    number(&at, "validation_examples", workload.validation_examples)?;
+    number(&at, "test_examples", workload.test_examples)?;
+    number(&at, "max_steps", workload.max_steps)?;
+    number(&at, "evaluate_every", workload.evaluate_every)?;
+    number(&at, "parameters", workload.parameters)?;
+
+    let cells: Vec<CellRow> = results.cells.iter().map(|cell| CellRow::new(cell, workload)).collect();
+    let (mut trials, mut curves) = (Vec::new(), Vec::new());
+    for (row, cell) in results.cells.iter().enumerate() {
+        for trial in &cell.trials {
+            trials.push(TrialRow::new(trial, cell, row as u32, curves.len() as u64, workload));
+            curves.extend(trial.curve.iter().map(CurveRow::new));
+        }
+    }
+    table(file, &cells)?;
+    table(file, &trials)?;
+    table(file, &curves)
+}
+
+/// Writes a table: packed rows, in chunks that are compressed where this HDF5 can, each with a checksum.
+fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
+    let mut builder = file.new_dataset_builder();
+    if !rows.is_empty() {
+        builder = builder.chunk(rows.len().min(CHUNK_ROWS));
+        if hdf5::filters::deflate_available() {
+            builder = builder.shuffle().deflate(4);
+        }
+        builder = builder.fletcher32();
+    }
+    let dataset = builder.packed(true).empty::<Row>().shape(rows.len()).create(Row::PATH)?;
+    if !rows.is_empty() {
+        dataset.write_raw(rows)?;
+    }
+    text(&dataset, "description", Row::ROW)?;
+    text(&dataset, "columns", Row::COLUMNS)
+}
+
+fn group(file: &File, name: &str) -> hdf5::Result<Group> {
+    file.create_group_builder().with_gcpl(|creation| creation.obj_track_times(false)).create(name)
+}
+
+fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
+    let fixed = Text::from_str(value).ok().filter(|fixed| fixed.as_bytes() == value.as_bytes());
+    let fixed = fixed.ok_or_else(|| hdf5::Error::from(format!("{name} has a NUL character or more than {TEXT_BYTES} bytes")))?;
+    // No type of length 0 exists; the padding, NUL, is not part of the text.
+    let kind = TypeDescriptor::FixedUnicode(value.len().max(1));
+    at.new_attr_builder().empty_as(&kind).create(name)?.write_scalar(&fixed)
+}
+
+fn number<T: H5Type>(at: &Location, name: &str, value: T) -> hdf5::Result<()> {
+    at.new_attr::<T>().create(name)?.write_scalar(&value)
+}

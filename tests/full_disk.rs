@@ -1,0 +1,49 @@
+//! A full disk while a result file is written, as the kernel shows it to a process whose files may not grow past 128 KiB. By itself in
+//! a program, since a process started beside other tests would inherit their open files and HDF5's locks on them.
+
+use std::path::Path;
+use std::process::Command;
+
+use dps::results::{self, Environment, Results, WorkloadSummary};
+use dps::search::Metaparameters;
+use dps::study::{Cell, CellKey, Status, Trial};
+
+fn study(trials: u32) -> Results {
+    let metaparameters = Metaparameters { learning_rate: 0.1, momentum: None, decay_steps: None, end_learning_rate_factor: None };
+    let trial = |index: u32| Trial {
+        index,
+        metaparameters,
+        status: Status::Incomplete,
+        steps: None,
+        steps_run: 64,
+        parameters_kept: 62_346,
+        // Spread over all 64 bits, as hashes are.
+        mask_hash: u64::from(index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        curve: vec![],
+        seconds: 0.5,
+    };
+    let key = CellKey { batch_size: 2, sparsity: 0.0 };
+    let (environment, workload) = (Environment::default(), WorkloadSummary::default());
+    let cells = vec![Cell { key, trials: (0..trials).map(trial).collect(), test_errors: None, seconds: 1.0 }];
+    Results { configuration: String::new(), environment, workload, cells, complete: false }
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    const TARGET: &str = "DPS_TEST_FULL_DISK_TARGET";
+    if let Some(path) = std::env::var_os(TARGET) {
+        let problem = results::write(Path::new(&path), &study(200_000)).unwrap_err().to_string();
+        assert!(problem.contains("free some space"), "{problem}");
+        // And HDF5 keeps nothing of the failure: once there is space, the next write succeeds.
+        return results::write(&Path::new(&path).with_file_name("second.h5"), &study(3)).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("first.h5");
+    results::write(&path, &study(2)).unwrap();
+    let limited = "ulimit -f 256; trap '' XFSZ; exec \"$0\"";
+    let child = Command::new("sh").args(["-c", limited]).arg(std::env::current_exe().unwrap()).env(TARGET, &path).output().unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    assert_eq!(results::read(&path).unwrap(), study(2));
+    assert_eq!(results::read(&folder.path().join("second.h5")).unwrap(), study(3));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "a temporary file is left");
+}

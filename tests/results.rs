@@ -1,0 +1,256 @@
+//! The result file and what is made of it: exact round trips, atomic publication, refusal of damaged files, table and figure.
+
+use std::fs;
+
+use dps::Error;
+use dps::results::{self, Environment, Results, WorkloadSummary};
+use dps::search::Metaparameters;
+use dps::study::{Cell, CellKey, CurvePoint, Status, Trial};
+use proptest::prelude::*;
+
+const VALIDATION: u32 = 6_000;
+
+/// A trial that reaches the goal at `steps`, or spends 64 steps without.
+fn trial(index: u32, steps: Option<u32>) -> Trial {
+    let last = steps.unwrap_or(64);
+    let point = |step: u32| CurvePoint {
+        step,
+        loss: 1.0 / step as f32,
+        errors: if Some(step) == steps { 119 } else { 121 },
+        examples: if Some(step) == steps { VALIDATION } else { 500 },
+    };
+    Trial {
+        index,
+        metaparameters: Metaparameters {
+            learning_rate: 0.1 / f64::from(index + 1),
+            momentum: None,
+            decay_steps: None,
+            end_learning_rate_factor: None,
+        },
+        status: if steps.is_some() { Status::Complete } else { Status::Incomplete },
+        steps,
+        steps_run: last,
+        parameters_kept: 62_346,
+        // Spread over all 64 bits, as hashes are.
+        mask_hash: u64::from(index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        curve: (16..=last).step_by(16).map(point).collect(),
+        seconds: 0.5,
+    }
+}
+
+/// A cell whose trials reach the goal as `steps` says.
+fn cell(batch_size: u32, sparsity: f64, steps: &[Option<u32>]) -> Cell {
+    let trials: Vec<Trial> = (0..).zip(steps).map(|(index, &steps)| trial(index, steps)).collect();
+    let test_errors = trials.iter().any(|trial| trial.steps.is_some()).then_some(201);
+    Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: 1.5 }
+}
+
+fn study(cells: Vec<Cell>, complete: bool) -> Results {
+    Results {
+        configuration: "[workload]\ndataset = \"mnist\" # ε\n".to_owned(),
+        environment: Environment {
+            program_version: "0.1.0".to_owned(),
+            mpi_library: "none".to_owned(),
+            ranks: 2,
+            threads: 1,
+            device: "CPU, AVX-512, 1 thread a rank".to_owned(),
+            started: "2025-11-21T08:00:00Z".to_owned(),
+            finished: "2025-11-21T09:00:00Z".to_owned(),
+            ..Environment::default()
+        },
+        workload: WorkloadSummary {
+            dataset: "mnist".to_owned(),
+            network: "simple-cnn".to_owned(),
+            optimizer: "sgd".to_owned(),
+            schedule: "constant".to_owned(),
+            goal_error: 0.02,
+            goal_threshold: 120,
+            validation_examples: VALIDATION,
+            test_examples: 10_000,
+            max_steps: 40_000,
+            evaluate_every: 16,
+            parameters: 62_346,
+        },
+        cells,
+        complete,
+    }
+}
+
+/// Two sparsities by three batch sizes; batch size 8 at sparsity 0.9 reaches no goal.
+fn small_study() -> Results {
+    let cells = vec![
+        cell(2, 0.0, &[Some(512), Some(480), Some(480)]),
+        cell(4, 0.0, &[Some(256), None]),
+        cell(8, 0.0, &[Some(160)]),
+        cell(2, 0.9, &[None, Some(1024)]),
+        cell(4, 0.9, &[Some(544), Some(560)]),
+        cell(8, 0.9, &[None, None]),
+    ];
+    study(cells, true)
+}
+
+fn problem(result: dps::Result<Results>) -> String {
+    let error = result.expect_err("the file must be refused");
+    assert!(matches!(error, Error::Results { .. }));
+    error.to_string()
+}
+
+prop_compose! {
+    fn any_point()(loss in prop::num::f32::ANY, errors in 0..=VALIDATION, unseen in 0..=VALIDATION) -> CurvePoint {
+        CurvePoint { step: 0, loss, errors, examples: (VALIDATION - unseen).max(errors) }
+    }
+}
+
+prop_compose! {
+    fn any_trial()(
+        values in (1e-6..1.0, prop::option::of(0.0..1.0), prop::option::of(0_u32..), prop::option::of(0.0..1.0)),
+        status in prop::sample::select(&Status::ALL),
+        steps in any::<u32>(),
+        (steps_run, parameters_kept, mask_hash) in any::<(u32, u32, u64)>(),
+        mut curve in prop::collection::vec(any_point(), 0..20),
+        seconds in prop::num::f64::ANY,
+    ) -> Trial {
+        let (learning_rate, momentum, decay_steps, end_learning_rate_factor) = values;
+        (16..).step_by(16).zip(&mut curve).for_each(|(step, point)| point.step = step);
+        Trial {
+            index: 0,
+            metaparameters: Metaparameters { learning_rate, momentum, decay_steps, end_learning_rate_factor },
+            status,
+            steps: (status == Status::Complete).then_some(steps),
+            steps_run,
+            parameters_kept,
+            mask_hash,
+            curve,
+            seconds,
+        }
+    }
+}
+
+prop_compose! {
+    fn any_study()(
+        cells in prop::collection::vec((prop::collection::vec(any_trial(), 0..5), prop::option::of(any::<u32>()), 0.0..1.0), 0..5),
+        configuration in "[^\0]*",
+        complete in any::<bool>(),
+    ) -> Results {
+        let cells = (1..).zip(cells).map(|(batch_size, (mut trials, test_errors, sparsity))| {
+            (0..).zip(&mut trials).for_each(|(index, trial)| trial.index = index);
+            Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: sparsity * 3.0 }
+        });
+        Results { configuration, ..study(cells.collect(), complete) }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_read_is_what_was_written(study in any_study()) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("study.h5");
+        results::write(&path, &study).unwrap();
+        // As text, so that NaN equals NaN.
+        prop_assert_eq!(format!("{:?}", results::read(&path).unwrap()), format!("{study:?}"));
+    }
+}
+
+#[test]
+fn the_same_results_are_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first.h5"), folder.path().join("second.h5"));
+    results::write(&first, &small_study()).unwrap();
+    // HDF5 would keep times in whole seconds.
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    results::write(&second, &small_study()).unwrap();
+    assert!(fs::read(first).unwrap() == fs::read(second).unwrap(), "two writes of the same results differ");
+}
+
+#[test]
+fn a_missing_folder_is_made_and_a_newer_file_replaces_the_older() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a/b/study.h5");
+    results::write(&path, &study(vec![], false)).unwrap();
+    results::write(&path, &small_study()).unwrap();
+    assert_eq!(results::read(&path).unwrap(), small_study());
+    assert_eq!(fs::read_dir(folder.path().join("a/b")).unwrap().count(), 1, "a temporary file is left");
+}
+
+#[test]
+fn a_write_that_cannot_be_leaves_things_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "not a folder").unwrap();
+    for path in [file.join("study.h5"), folder.path().to_owned()] {
+        let problem = results::write(&path, &small_study()).unwrap_err().to_string();
+        assert!(problem.contains("could not be written") && problem.contains("nothing there was changed"), "{problem}");
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "not a folder");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file is left");
+
+    let path = folder.path().join("study.h5");
+    results::write(&path, &small_study()).unwrap();
+    for configuration in ["a\0".to_owned(), "#".repeat(40_000)] {
+        assert!(results::write(&path, &Results { configuration, ..small_study() }).is_err());
+        assert_eq!(results::read(&path).unwrap(), small_study());
+    }
+}
+
+#[test]
+fn other_files_are_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.h5");
+    assert!(problem(results::read(&path)).contains("cannot be read"));
+    assert!(problem(results::read(folder.path())).contains("found a folder"));
+    for contents in ["", "batch_size,steps\n2,480\n"] {
+        fs::write(&path, contents).unwrap();
+        assert!(problem(results::read(&path)).contains("found no HDF5 file"));
+    }
+    hdf5::File::create(&path).unwrap();
+    assert!(problem(results::read(&path)).contains("no result file of dps-train"));
+
+    let spoiled = |spoil: &dyn Fn(&hdf5::File)| {
+        results::write(&path, &small_study()).unwrap();
+        spoil(&hdf5::File::open_rw(&path).unwrap());
+        problem(results::read(&path))
+    };
+    assert!(spoiled(&|file| file.attr("schema_version").unwrap().write_scalar(&2_u32).unwrap()).contains("schema version 2"));
+    assert!(spoiled(&|file| file.unlink("trials").unwrap()).contains("no table /trials"));
+    assert!(spoiled(&|file| file.delete_attr("complete").unwrap()).contains("no attribute complete"));
+    let other_columns = spoiled(&|file| {
+        file.unlink("curves").unwrap();
+        file.new_dataset::<u32>().shape(10).create("curves").unwrap();
+    });
+    assert!(other_columns.contains("other columns"));
+    // Each of these is a good table of its own: only together they are wrong.
+    let shorter = folder.path().join("shorter.h5");
+    results::write(&shorter, &study(small_study().cells[..5].to_vec(), true)).unwrap();
+    for (name, words) in [("cells", "belong to no cell"), ("trials", "expected 2 trials, found 0"), ("curves", "evaluations, found 0")] {
+        let said = spoiled(&|file| {
+            file.unlink(name).unwrap();
+            file.link_external(shorter.to_str().unwrap(), name, name).unwrap();
+        });
+        assert!(said.contains(words), "{name}: {said}");
+    }
+}
+
+/// Every damage is found, and said in one line: HDF5's metadata, and the tables' chunks, carry checksums.
+#[test]
+fn damaged_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.h5");
+    results::write(&path, &small_study()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    for length in (0..whole.len()).step_by(whole.len() / 97) {
+        fs::write(&path, &whole[..length]).unwrap();
+        let said = problem(results::read(&path));
+        assert!(!said.contains('\n'), "{said}");
+    }
+    for position in (0..whole.len()).step_by(23) {
+        let mut damaged = whole.clone();
+        damaged[position] ^= 0x55;
+        fs::write(&path, &damaged).unwrap();
+        // What no checksum covers is unused space, or text.
+        if let Ok(read) = results::read(&path) {
+            assert_eq!(read.cells, small_study().cells, "a damaged byte {position} went unnoticed");
+        }
+    }
+}
