@@ -3,6 +3,7 @@
 //!
 //! Data flows one way: config → search → training (over backend and comm) → study → results.
 
+pub mod analysis;
 pub mod config;
 pub mod data;
 pub mod error;

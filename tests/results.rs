@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use dps::Error;
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
 use dps::study::{Cell, CellKey, CurvePoint, Status, Trial};
+use dps::{Error, analysis};
 use proptest::prelude::*;
 
 const VALIDATION: u32 = 6_000;
@@ -47,7 +47,7 @@ fn cell(batch_size: u32, sparsity: f64, steps: &[Option<u32>]) -> Cell {
 
 fn study(cells: Vec<Cell>, complete: bool) -> Results {
     Results {
-        configuration: "[workload]\ndataset = \"mnist\" # ε\n".to_owned(),
+        configuration: "# ε\n[workload]\ngoal_error = 0.02\nmax_steps = 40000\nevaluate_every = 16\n".to_owned(),
         environment: Environment {
             program_version: "0.1.0".to_owned(),
             mpi_library: "none".to_owned(),
@@ -253,4 +253,74 @@ fn damaged_files_are_refused() {
             assert_eq!(read.cells, small_study().cells, "a damaged byte {position} went unnoticed");
         }
     }
+}
+
+#[test]
+fn the_table_has_a_row_a_batch_size_and_a_column_a_sparsity() {
+    let table = analysis::table(&small_study());
+    let words: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
+    for row in [vec!["2", "480", "1,024"], vec!["4", "256", "544"], vec!["8", "160", "–"]] {
+        assert!(words.contains(&row), "no row {row:?} in\n{table}");
+    }
+    // Batch size 2, sparsity 0: of trials 1 and 2, both with 480 steps, the first.
+    assert!(words.contains(&vec!["2", "0", "3", "0", "0", "0", "1", "0.05000", "0.0201", "1.5"]), "{table}");
+    assert!(!table.contains("momentum") && !table.contains("not measured") && !table.contains("not finished"), "{table}");
+
+    let mut unfinished = small_study();
+    unfinished.cells.pop();
+    unfinished.complete = false;
+    let table = analysis::table(&unfinished);
+    assert!(table.contains("·  not measured yet") && table.contains("not finished"), "{table}");
+    assert!(analysis::table(&study(vec![], false)).contains("No cell is finished yet"));
+}
+
+/// The figure of a study as text.
+fn figure(study: &Results) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("figures/figure.svg");
+    analysis::steps_to_result_plot(study, &path).unwrap();
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn the_figure_has_a_line_a_sparsity_and_a_marker_a_cell() {
+    let svg = figure(&small_study());
+    let lines = |svg: &str| svg.matches("stroke-width=\"4\"").count();
+    // Each sparsity has its line and markers, and one of each in the legend.
+    assert_eq!((svg.matches("<circle").count(), svg.matches("<polygon").count(), lines(&svg)), (3 + 1, 2 + 1, 2 + 2));
+    for text in [
+        "Batch size (examples)",
+        "Steps-to-result",
+        "sparsity 0\n",
+        "sparsity 0.9",
+        "linear scaling",
+        "2³",
+        "2¹⁰",
+        "validation error ≤ 0.02",
+    ] {
+        assert!(svg.contains(text), "no \"{text}\" in the figure");
+    }
+    // Twice the batch, half the steps: the blue dashes go on to batch size 8 at 480 / 4 steps.
+    let dashes: Vec<(f64, f64)> =
+        svg.lines().filter(|line| line.contains("#0072B2") && line.contains("stroke-width=\"2\"")).flat_map(points).collect();
+    let line: Vec<(f64, f64)> =
+        svg.lines().filter(|line| line.contains("#0072B2") && line.contains("stroke-width=\"4\"")).flat_map(points).collect();
+    let octave = (line[1].1 - line[0].1) / (480.0_f64 / 256.0).log2();
+    let (start, end) = (dashes[0], dashes[dashes.len() - 1]);
+    assert!((start.0 - line[0].0).abs() <= 2.0 && (start.1 - line[0].1).abs() <= 2.0, "the dashes start at {start:?}");
+    assert!((end.0 - line[2].0).abs() <= 12.0 && (end.1 - (line[0].1 + 2.0 * octave)).abs() <= 12.0, "the dashes end at {end:?}");
+
+    // A gap breaks the line; nothing reached and nothing measured are said.
+    let gap = study(vec![cell(2, 0.0, &[Some(64)]), cell(4, 0.0, &[None]), cell(8, 0.0, &[Some(32)]), cell(16, 0.0, &[Some(16)])], true);
+    assert_eq!(lines(&figure(&gap)), 2 + 1);
+    assert!(figure(&study(vec![], false)).contains("No cell is finished yet"));
+    assert!(figure(&study(vec![cell(48, 0.5, &[None])], true)).contains("No trial has reached the goal"));
+    // No file can make the axes endless.
+    assert!(figure(&study(vec![cell(0, 0.5, &[Some(0)]), cell(u32::MAX, f64::NAN, &[Some(16)])], true)).contains("2³⁰"));
+}
+
+/// The points of one line of an SVG file.
+fn points(line: &str) -> Vec<(f64, f64)> {
+    let list = line.split("points=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or("");
+    list.split_whitespace().map(|pair| pair.split_once(',').unwrap()).map(|(x, y)| (x.parse().unwrap(), y.parse().unwrap())).collect()
 }

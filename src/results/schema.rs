@@ -49,7 +49,7 @@ macro_rules! table {
                 $(
                     let (found, expected_here) = (format!("{:?}", self.$column), format!("{:?}", expected.$column));
                     if found != expected_here {
-                        return Some(format!("{} is {found}, its trials say {expected_here}", stringify!($column)));
+                        return Some(format!("{} is {found}, the other tables say {expected_here}", stringify!($column)));
                     }
                 )+
                 None

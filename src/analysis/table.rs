@@ -1,0 +1,127 @@
+//! Tables for the terminal.
+
+use super::{Grid, workload_name};
+use crate::results::Results;
+use crate::study::{Cell, Status};
+
+/// In place of a number: no trial of the cell reached the goal.
+const NOT_REACHED: &str = "–";
+
+/// In place of a number: the cell has not been measured yet.
+const NOT_MEASURED: &str = "·";
+
+/// Two tables in plain text, 100 columns wide or less for up to six sparsities: steps-to-result (rows batch sizes, columns sparsities),
+/// then a line a cell with how its trials ended and the metaparameters of the best.
+pub fn table(results: &Results) -> String {
+    let workload = &results.workload;
+    let mut text = format!(
+        "{}\nGoal: validation error ≤ {} (at most {} of {} examples wrong), tested every {} steps up to {}.\n",
+        workload_name(results),
+        workload.goal_error,
+        thousands(workload.goal_threshold),
+        thousands(workload.validation_examples),
+        workload.evaluate_every,
+        thousands(workload.max_steps),
+    );
+    if results.cells.is_empty() {
+        return text + "\nNo cell is finished yet.\n";
+    }
+    let grid = Grid::new(results);
+    text += "\nSteps-to-result: fewest steps over a cell's trials\n";
+    text += &aligned(&steps_to_result(&grid));
+    text += "\nTrials and the best one's metaparameters\n";
+    text += &aligned(&cells(&grid, results));
+    let unreached = results.cells.iter().any(|cell| cell.steps_to_result().is_none());
+    let unmeasured = grid.batch_sizes.len() * grid.sparsities.len() > results.cells.len();
+    if unreached {
+        text += &format!("\n{NOT_REACHED}  no trial reached the goal\n");
+    }
+    if unmeasured {
+        text += &format!("{}{NOT_MEASURED}  not measured yet\n", if unreached { "" } else { "\n" });
+    }
+    if !results.complete {
+        text += "\nThe study is not finished: cells are still to come.\n";
+    }
+    text
+}
+
+fn steps_to_result(grid: &Grid) -> Vec<Vec<String>> {
+    let heading = grid.sparsities.iter().map(|sparsity| format!("sparsity {sparsity}"));
+    let rows = grid.batch_sizes.iter().map(|&batch_size| {
+        let steps = grid.sparsities.iter().map(|&sparsity| match grid.cell(batch_size, sparsity) {
+            Some(cell) => cell.steps_to_result().map_or(NOT_REACHED.to_owned(), thousands),
+            None => NOT_MEASURED.to_owned(),
+        });
+        [thousands(batch_size)].into_iter().chain(steps).collect()
+    });
+    [["batch size".to_owned()].into_iter().chain(heading).collect()].into_iter().chain(rows).collect()
+}
+
+/// A row a measured cell. A metaparameter that no trial of the study has gets no column.
+fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
+    let trials = || results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters);
+    let shown = [
+        true,
+        trials().any(|values| values.momentum.is_some()),
+        trials().any(|values| values.decay_steps.is_some()),
+        trials().any(|values| values.end_learning_rate_factor.is_some()),
+    ];
+    let kept = |columns: [String; 4]| columns.into_iter().zip(shown).filter_map(|(column, shown)| shown.then_some(column));
+    let mut heading: Vec<String> =
+        ["batch size", "sparsity"].into_iter().chain(Status::ALL.map(Status::name)).chain(["best trial"]).map(str::to_owned).collect();
+    heading.extend(kept(["learning rate", "momentum", "decay steps", "end factor"].map(str::to_owned)));
+    heading.extend(["test error", "seconds"].map(str::to_owned));
+
+    let row = |cell: &Cell| -> Vec<String> {
+        let best = cell.best();
+        let value = |value: Option<f64>| value.map_or(NOT_REACHED.to_owned(), significant);
+        let chosen = best.map(|trial| trial.metaparameters);
+        let mut row = vec![thousands(cell.key.batch_size), cell.key.sparsity.to_string()];
+        row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
+        row.push(best.map_or(NOT_REACHED.to_owned(), |trial| trial.index.to_string()));
+        row.extend(kept([
+            value(chosen.map(|values| values.learning_rate)),
+            value(chosen.and_then(|values| values.momentum)),
+            chosen.and_then(|values| values.decay_steps).map_or(NOT_REACHED.to_owned(), thousands),
+            value(chosen.and_then(|values| values.end_learning_rate_factor)),
+        ]));
+        let test_error = cell.test_errors.map(|errors| f64::from(errors) / f64::from(results.workload.test_examples));
+        row.push(test_error.map_or(NOT_REACHED.to_owned(), |error| format!("{error:.4}")));
+        row.push(format!("{:.1}", cell.seconds));
+        row
+    };
+    let sorted = grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| (batch_size, sparsity)));
+    [heading].into_iter().chain(sorted.filter_map(|(batch_size, sparsity)| grid.cell(batch_size, sparsity)).map(row)).collect()
+}
+
+/// Rows as lines, columns aligned to the right.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(|text: &String| text.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| -> String {
+        row.iter().zip(&widths).map(|(text, width)| format!("  {text:>width$}")).chain(["\n".to_owned()]).collect()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// 12345 as "12,345".
+fn thousands(number: u32) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let separated =
+        digits.char_indices().map(|(at, digit)| if at > 0 && at % 3 == first { format!(",{digit}") } else { digit.to_string() });
+    separated.collect()
+}
+
+/// Four significant digits, the way a metaparameter is read aloud.
+fn significant(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if (1e-3..1e4).contains(&size) => {
+            let digits = (3 - size.log10().floor() as i32).max(0) as usize;
+            format!("{value:.digits$}")
+        }
+        _ => format!("{value:.3e}"),
+    }
+}

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Checks a result file with h5py alone, independently of the program that wrote it: check_results.py FILE.
+
+Prints one line and exits with 0 where the file is sound and has at least one complete cell, else says what is wrong and exits with 1."""
+
+import math
+import sys
+import tomllib
+
+import h5py
+
+STATUS = {"complete": 0, "incomplete": 1, "infeasible": 2, "censored": 3}
+
+
+def check(condition, problem):
+    if not condition:
+        sys.exit(f"{sys.argv[1]}: {problem}")
+
+
+def check_trial(trial, curve, workload, name):
+    steps, every = int(trial["steps"]), int(workload["evaluate_every"])
+    check((steps >= 0) == (trial["status"] == STATUS["complete"]), f"{name}: status {trial['status']} with {steps} steps")
+    check(all(a < b for a, b in zip(curve["step"], curve["step"][1:])), f"{name}: evaluations out of order")
+    check(all(curve["examples"] <= workload["validation_examples"]), f"{name}: more examples than the validation set has")
+    check(all(curve["errors"] <= curve["examples"]), f"{name}: more errors than examples")
+    check(trial["steps_run"] <= workload["max_steps"], f"{name}: ran {trial['steps_run']} steps, past the budget")
+    full = curve[curve["examples"] == workload["validation_examples"]]
+    reached = full["step"][full["errors"] <= workload["goal_threshold"]]
+    if steps >= 0:
+        check(steps % every == 0, f"{name}: goal at step {steps}, not a multiple of {every}")
+        check(len(reached) > 0 and reached[0] == steps, f"{name}: goal at step {steps}, but the curve reaches it at {list(reached[:1])}")
+    else:
+        check(len(reached) == 0, f"{name}: reached the goal at step {list(reached[:1])}, but is not complete")
+
+
+def check_cell(cell, trials, workload, name):
+    check(len(trials) == cell["trials"], f"{name}: {cell['trials']} trials claimed, {len(trials)} there")
+    for status, number in STATUS.items():
+        count = int((trials["status"] == number).sum())
+        check(cell[status] == count, f"{name}: {cell[status]} {status} trials claimed, {count} there")
+    check(sum(int(cell[status]) for status in STATUS) == cell["trials"], f"{name}: the counts do not add up to its trials")
+    complete = trials[trials["status"] == STATUS["complete"]]
+    # Fewest steps, then lowest number.
+    best = min(((int(trial["steps"]), int(trial["trial"])) for trial in complete), default=(-1, -1))
+    found = (int(cell["steps_to_result"]), int(cell["best_trial"]))
+    check(found == best, f"{name}: steps-to-result and best trial are {found}, its trials say {best}")
+    if best[0] >= 0:
+        rate = complete["learning_rate"][complete["trial"] == best[1]][0]
+        check(cell["best_learning_rate"] == rate, f"{name}: its best learning rate is not its best trial's")
+        check(0 <= cell["test_errors"] <= workload["test_examples"], f"{name}: {cell['test_errors']} test errors")
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit("usage: check_results.py FILE")
+    with h5py.File(sys.argv[1], "r") as file:
+        check(file.attrs.get("schema") == b"dps-results", "its attribute schema is not dps-results")
+        check(file.attrs["schema_version"] == 1, f"schema version {file.attrs['schema_version']}, expected 1")
+        workload = dict(file["workload"].attrs)
+        configured = tomllib.loads(file["configuration"].attrs["toml"].decode())["workload"]
+        for key in ("goal_error", "max_steps", "evaluate_every"):
+            check(configured[key] == workload[key], f"{key} is {workload[key]}, the configuration says {configured[key]}")
+        enum = h5py.check_enum_dtype(file["trials"].dtype["status"])
+        check(enum == STATUS, f"the statuses are {enum}, expected {STATUS}")
+        cells, trials, curves = file["cells"][:], file["trials"][:], file["curves"][:]
+
+    end = 0
+    for trial in trials:
+        name = f"cell {trial['cell']}, trial {trial['trial']}"
+        check(trial["curve_start"] == end, f"{name}: its curve starts at row {trial['curve_start']}, expected {end}")
+        end += int(trial["curve_length"])
+        check(end <= len(curves), f"{name}: its curve ends past the table")
+        check_trial(trial, curves[end - int(trial["curve_length"]) : end], workload, name)
+    check(end == len(curves), f"{len(curves) - end} rows of /curves belong to no trial")
+    check(all(trials["cell"] < len(cells)), "a trial belongs to no cell")
+    for row, cell in enumerate(cells):
+        name = f"cell {row} (batch size {cell['batch_size']}, sparsity {cell['sparsity']:g})"
+        check(cell["batch_size"] > 0 and 0 <= cell["sparsity"] < 1, f"{name}: no such cell can be")
+        check(math.isfinite(cell["seconds"]), f"{name}: took {cell['seconds']} seconds")
+        check_cell(cell, trials[trials["cell"] == row], workload, name)
+
+    reached = int((cells["steps_to_result"] >= 0).sum())
+    check(reached > 0, f"no trial of {len(cells)} cells reached the goal")
+    print(f"{sys.argv[1]}: {reached} of {len(cells)} cells reached the goal; {len(trials)} trials, {len(curves)} evaluations: all consistent")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (KeyError, ValueError, OSError, MemoryError) as error:
+        sys.exit(f"{sys.argv[1]}: a table, column, attribute or setting is missing or unreadable: {error}")
