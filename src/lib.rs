@@ -4,9 +4,13 @@
 //! Data flows one way: config → search → training (over backend and comm) → study → results.
 
 pub mod analysis;
+pub mod comm;
 pub mod config;
 pub mod data;
 pub mod error;
+pub mod network;
+pub mod optimizer;
+pub mod pruning;
 pub mod random;
 pub mod results;
 pub mod search;

@@ -1,0 +1,35 @@
+//! One tensor of a network's parameters.
+
+use std::ops::Range;
+
+/// What a tensor is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Multiplies activations.
+    Weights,
+    /// Is added to them.
+    Bias,
+}
+
+/// A run of the flat parameter vector. Convolution weights are [height][width][in][out], dense weights [in][out], both with
+/// `out` contiguous, so that one input value meets a contiguous row of weights.
+#[derive(Debug, Clone)]
+pub struct Tensor {
+    /// Layer and kind, as in "block2.conv1.weights".
+    pub name: String,
+    /// Weights or bias.
+    pub kind: Kind,
+    /// First element in the flat vector.
+    pub offset: usize,
+    /// Elements.
+    pub len: usize,
+    /// Inputs of one output: the variance of its initialisation is 1 / fan_in.
+    pub fan_in: usize,
+}
+
+impl Tensor {
+    /// Its elements in the flat vector.
+    pub fn range(&self) -> Range<usize> {
+        self.offset..self.offset + self.len
+    }
+}

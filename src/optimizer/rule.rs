@@ -1,0 +1,52 @@
+//! What one optimizer step does.
+
+use super::Schedule;
+use crate::config::{OptimizerName, Workload};
+use crate::search::Metaparameters;
+
+/// An optimizer with a trial's metaparameters: the update of one parameter w with velocity v and mean gradient g.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rule {
+    /// Which update.
+    pub optimizer: OptimizerName,
+    /// Momentum m; 0 for SGD.
+    pub momentum: f32,
+    /// The learning rate at each step.
+    pub schedule: Schedule,
+}
+
+impl Rule {
+    /// The rule a trial of this workload trains by.
+    pub fn new(workload: &Workload, trial: &Metaparameters) -> Rule {
+        Rule {
+            optimizer: workload.optimizer,
+            momentum: trial.momentum.unwrap_or(0.0) as f32,
+            schedule: Schedule::new(workload.schedule, trial),
+        }
+    }
+
+    /// Learning rate of step k (from 0), as the 32-bit arithmetic uses it.
+    pub fn rate(&self, step: u32) -> f32 {
+        self.schedule.at(step) as f32
+    }
+
+    /// SGD: w ← w − η g.
+    #[inline(always)]
+    pub fn sgd(rate: f32, w: &mut f32, g: f32) {
+        *w -= rate * g;
+    }
+
+    /// Momentum: v ← m v + g; w ← w − η v.
+    #[inline(always)]
+    pub fn momentum(rate: f32, momentum: f32, w: &mut f32, v: &mut f32, g: f32) {
+        *v = momentum * *v + g;
+        *w -= rate * *v;
+    }
+
+    /// Nesterov: v ← m v + g; w ← w − η (g + m v).
+    #[inline(always)]
+    pub fn nesterov(rate: f32, momentum: f32, w: &mut f32, v: &mut f32, g: f32) {
+        *v = momentum * *v + g;
+        *w -= rate * (g + momentum * *v);
+    }
+}

@@ -1,0 +1,58 @@
+//! The learning rate at each step.
+
+use crate::config::ScheduleName;
+use crate::search::Metaparameters;
+
+/// A learning-rate schedule with its metaparameters filled in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Schedule {
+    /// η at every step.
+    Constant {
+        /// η.
+        rate: f64,
+    },
+    /// From η to η_end in a straight line over a number of steps, then η_end.
+    LinearDecay {
+        /// η.
+        rate: f64,
+        /// η_end.
+        end: f64,
+        /// D.
+        steps: f64,
+    },
+}
+
+impl Schedule {
+    /// The schedule a trial uses; metaparameters that a constant rate does not need are ignored.
+    pub fn new(name: ScheduleName, trial: &Metaparameters) -> Schedule {
+        let rate = trial.learning_rate;
+        match (name, trial.decay_steps, trial.end_learning_rate_factor) {
+            (ScheduleName::LinearDecay, Some(steps), Some(factor)) => {
+                Schedule::LinearDecay { rate, end: factor * rate, steps: f64::from(steps) }
+            }
+            _ => Schedule::Constant { rate },
+        }
+    }
+
+    /// The learning rate of step k, from 0.
+    pub fn at(&self, step: u32) -> f64 {
+        match *self {
+            Schedule::Constant { rate } => rate,
+            Schedule::LinearDecay { rate, end, steps } => (rate - end) * (1.0 - f64::from(step).min(steps) / steps) + end,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linear_decay_ends_at_its_end_and_stays_there() {
+        let schedule = Schedule::LinearDecay { rate: 0.5, end: 0.05, steps: 100.0 };
+        assert_eq!(schedule.at(0), 0.5);
+        assert!((schedule.at(50) - 0.275).abs() < 1e-12);
+        assert_eq!(schedule.at(100), 0.05);
+        assert_eq!(schedule.at(10_000), 0.05);
+    }
+}

@@ -1,0 +1,129 @@
+//! Masks: which parameters a trial trains.
+
+use crate::config::BiasPruning;
+use crate::network::{Kind, Network};
+
+/// The kept parameters of a network, in ascending order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mask {
+    /// All of that many.
+    Dense(usize),
+    /// These of that many.
+    Sparse {
+        /// Indices into the flat parameter vector.
+        kept: Vec<u32>,
+        /// Parameters in all.
+        parameters: usize,
+    },
+}
+
+impl Mask {
+    /// Number of parameters kept.
+    pub fn kept(&self) -> usize {
+        match self {
+            Mask::Dense(parameters) => *parameters,
+            Mask::Sparse { kept, .. } => kept.len(),
+        }
+    }
+
+    /// Parameters kept and removed.
+    pub fn parameters(&self) -> usize {
+        match self {
+            Mask::Dense(parameters) | Mask::Sparse { parameters, .. } => *parameters,
+        }
+    }
+
+    /// FNV-1a over the kept indices and the parameter count: what ranks compare and results record.
+    pub fn hash(&self) -> u64 {
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        let mut add = |word: u32| {
+            for byte in word.to_le_bytes() {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+            }
+        };
+        add(self.parameters() as u32);
+        match self {
+            Mask::Dense(parameters) => (0..*parameters as u32).for_each(&mut add),
+            Mask::Sparse { kept, .. } => kept.iter().copied().for_each(&mut add),
+        }
+        hash
+    }
+
+    /// Sets the removed parameters to zero.
+    pub fn apply(&self, weights: &mut [f32]) {
+        if let Mask::Sparse { kept, .. } = self {
+            let mut next = 0;
+            for &index in kept {
+                weights[next..index as usize].fill(0.0);
+                next = index as usize + 1;
+            }
+            weights[next..].fill(0.0);
+        }
+    }
+}
+
+/// Keeps the κ = round(m·(1 − sparsity)) parameters of highest score over all layers together, ties to the lower index (section 2.2 of
+/// Lee et al., ICLR 2019, and the public code). Exempt biases are kept and not counted in m.
+///
+/// A NaN score sorts below every number.
+pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: BiasPruning) -> Mask {
+    let parameters = network.parameters();
+    if sparsity == 0.0 {
+        return Mask::Dense(parameters);
+    }
+    let (mut candidates, mut kept) = (Vec::with_capacity(parameters), Vec::new());
+    for tensor in &network.tensors {
+        let range = tensor.range().start as u32..tensor.range().end as u32;
+        if tensor.kind == Kind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
+    }
+    let keep = (candidates.len() as f64 * (1.0 - sparsity)).round() as usize;
+    let score = |index: u32| {
+        let score = scores[index as usize];
+        if score.is_nan() { f32::NEG_INFINITY } else { score }
+    };
+    candidates.sort_by(|&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
+    kept.extend_from_slice(&candidates[..keep]);
+    kept.sort_unstable();
+    Mask::Sparse { kept, parameters }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::NetworkName;
+
+    #[test]
+    fn ties_go_to_the_lower_index_and_counts_are_exact() {
+        let network = Network::new(NetworkName::SimpleCnn);
+        let scores = vec![1.0; network.parameters()];
+        for sparsity in [0.5, 0.7, 0.9, 0.99] {
+            let mask = keep_highest(&network, &scores, sparsity, BiasPruning::Prunable);
+            let expected = (62_346.0 * (1.0 - sparsity)).round() as u32;
+            assert_eq!(mask, Mask::Sparse { kept: (0..expected).collect(), parameters: 62_346 });
+        }
+        assert_eq!(keep_highest(&network, &scores, 0.0, BiasPruning::Prunable), Mask::Dense(62_346));
+    }
+
+    #[test]
+    fn exempt_biases_are_kept_and_not_counted() {
+        let network = Network::new(NetworkName::SimpleCnn);
+        let scores = vec![0.0; network.parameters()];
+        let mask = keep_highest(&network, &scores, 0.9, BiasPruning::Exempt);
+        let biases = 32 + 64 + 10;
+        assert_eq!(mask.kept(), biases + ((62_346 - biases) as f64 * 0.1).round() as usize);
+        let Mask::Sparse { kept, .. } = mask else { panic!("a sparse mask") };
+        let bias_indices = network.tensors.iter().filter(|tensor| tensor.kind == Kind::Bias).flat_map(|tensor| tensor.range());
+        assert!(bias_indices.into_iter().all(|index| kept.binary_search(&(index as u32)).is_ok()));
+    }
+
+    #[test]
+    fn applying_a_mask_zeroes_the_rest_and_hashes_tell_masks_apart() {
+        let one = Mask::Sparse { kept: vec![1, 3], parameters: 5 };
+        let mut weights = [1.0, 2.0, 3.0, 4.0, 5.0];
+        one.apply(&mut weights);
+        assert_eq!(weights, [0.0, 2.0, 0.0, 4.0, 0.0]);
+        let other = Mask::Sparse { kept: vec![1, 4], parameters: 5 };
+        assert_ne!(one.hash(), other.hash());
+        assert_ne!(one.hash(), Mask::Dense(5).hash());
+    }
+}

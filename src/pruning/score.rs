@@ -1,0 +1,23 @@
+//! Scores of connections: higher is kept.
+
+use crate::network::Network;
+use crate::random::{Numbers, Purpose};
+
+/// Connection sensitivity |w · ∂L/∂w| / Σ|w · ∂L/∂w| (Lee et al., ICLR 2019, equation 6), from the loss gradient summed over the scoring
+/// examples: the signed sum comes first, as in the public code.
+pub fn connection_sensitivity(weights: &[f32], gradient: &[f32]) -> Vec<f32> {
+    let products: Vec<f64> = weights.iter().zip(gradient).map(|(&w, &g)| (f64::from(w) * f64::from(g)).abs()).collect();
+    let total: f64 = products.iter().sum();
+    products.iter().map(|product| (product / total) as f32).collect()
+}
+
+/// The magnitude of each initial weight.
+pub fn magnitude(weights: &[f32]) -> Vec<f32> {
+    weights.iter().map(|weight| weight.abs()).collect()
+}
+
+/// Uniform random scores: a random subset of every size, nested.
+pub fn random(network: &Network, seed: u64) -> Vec<f32> {
+    let numbers = Numbers::new(seed, Purpose::RandomMask);
+    (0..network.parameters() as u64).map(|index| numbers.uniform(index) as f32).collect()
+}
