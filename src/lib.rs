@@ -4,6 +4,7 @@
 //! Data flows one way: config → search → training (over backend and comm) → study → results.
 
 pub mod analysis;
+pub mod backend;
 pub mod comm;
 pub mod config;
 pub mod data;

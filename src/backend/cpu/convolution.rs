@@ -1,0 +1,224 @@
+//! Convolutions on one image: forward into rows of sums, and backward from rows of gradients.
+//!
+//! Both work on groups of output rows small enough for the first-level cache; what follows the sum (bias, ReLU, pooling, shortcut) is
+//! applied while the rows are there (`tail.rs`), so no sum ever travels through memory.
+
+use super::simd::Simd;
+use super::tile::{Positions, Runs, outer, product};
+use crate::network::Convolution;
+
+/// Floats of sums or gradients that a group of rows may have: 16 KB.
+const GROUP: usize = 4096;
+
+/// Weights, in floats, that may stay in the first-level cache while a group of rows is computed.
+const RESIDENT_WEIGHTS: usize = 6144;
+
+/// Output rows in a group: even, so that pooling's pairs stay together, and a function of the layer's shape alone, because the order in
+/// which a data gradient is summed follows from it.
+pub(super) fn group_rows(layer: &Convolution) -> usize {
+    let row = layer.output.width * layer.output.channels;
+    let rows = (GROUP / row).max(2) & !1;
+    rows.min(layer.output.height)
+}
+
+/// sums[y][x][out] += Σ input · weights for `rows` output rows from row `first`; weights are [kernel][kernel][in][out].
+///
+/// # Safety
+/// `input` is one image's bordered map, `sums` has rows × width × channels floats, and the processor has S.
+#[inline(always)]
+pub(super) unsafe fn forward_rows<S: Simd>(
+    layer: &Convolution,
+    input: &[f32],
+    weights: &[f32],
+    first: usize,
+    rows: usize,
+    sums: &mut [f32],
+) {
+    let (width, channels) = (layer.output.width, layer.output.channels);
+    let row = layer.input_map.row();
+    let run = layer.run();
+    debug_assert!(sums.len() >= rows * width * channels && weights.len() == layer.weight_count());
+    let block = if channels % (2 * S::WIDTH) == 0 { 2 * S::WIDTH } else { S::WIDTH };
+    let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
+    unsafe {
+        for from in (0..channels).step_by(block) {
+            for ky in (0..layer.kernel).step_by(kernel_rows) {
+                let runs = Runs { rows: kernel_rows, row_stride: row, run };
+                for y in 0..rows {
+                    let a = input.as_ptr().add(((first + y) * layer.stride + ky) * row);
+                    let b = weights.as_ptr().add(ky * run * channels + from);
+                    let c = sums.as_mut_ptr().add(y * width * channels + from);
+                    let a_stride = layer.stride * layer.input_map.channels;
+                    if block == S::WIDTH {
+                        row_product::<S, 1>(width, a, a_stride, runs, b, channels, c, channels);
+                    } else {
+                        row_product::<S, 2>(width, a, a_stride, runs, b, channels, c, channels);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A row of `width` positions, in the widest tiles that fit the registers.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn row_product<S: Simd, const V: usize>(
+    width: usize,
+    a: *const f32,
+    a_stride: usize,
+    runs: Runs,
+    b: *const f32,
+    b_stride: usize,
+    c: *mut f32,
+    c_stride: usize,
+) {
+    let mut x = 0;
+    macro_rules! tiles {
+        ($positions:literal) => {
+            while x + $positions <= width {
+                unsafe { product::<S, $positions, V>(a.add(x * a_stride), a_stride, runs, b, b_stride, c.add(x * c_stride), c_stride) };
+                x += $positions;
+            }
+        };
+    }
+    if S::WIDTH == 16 {
+        if V == 1 {
+            tiles!(16);
+        } else if width % 12 == 0 {
+            tiles!(12);
+        }
+        tiles!(8);
+    }
+    tiles!(4);
+    tiles!(1);
+}
+
+/// gradient[ky][kx][in][out] += Σ input · d over `rows` output rows from row `first`; d is [rows][width][out].
+///
+/// # Safety
+/// As [`forward_rows`].
+#[inline(always)]
+pub(super) unsafe fn filter_gradient_rows<S: Simd>(
+    layer: &Convolution,
+    input: &[f32],
+    d: &[f32],
+    first: usize,
+    rows: usize,
+    gradient: &mut [f32],
+) {
+    let channels = layer.output.channels;
+    let row = layer.input_map.row();
+    let run = layer.run();
+    debug_assert!(d.len() >= rows * layer.output.width * channels && gradient.len() == layer.weight_count());
+    let positions = Positions {
+        rows,
+        columns: layer.output.width,
+        x_row: layer.stride * row,
+        x_stride: layer.stride * layer.input_map.channels,
+        d_stride: channels,
+    };
+    let widest = if S::WIDTH == 16 { 4 } else { 2 };
+    let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels % (v * S::WIDTH) == 0).unwrap_or(1);
+    unsafe {
+        for from in (0..channels).step_by(vectors * S::WIDTH) {
+            for ky in 0..layer.kernel {
+                let x = input.as_ptr().add((first * layer.stride + ky) * row);
+                let g = gradient.as_mut_ptr().add(ky * run * channels + from);
+                let d = d.as_ptr().add(from);
+                match vectors {
+                    4 => run_outer::<S, 4>(run, x, d, positions, g, channels),
+                    2 => run_outer::<S, 2>(run, x, d, positions, g, channels),
+                    _ => run_outer::<S, 1>(run, x, d, positions, g, channels),
+                }
+            }
+        }
+    }
+}
+
+/// A run of consecutive inputs, in the tallest tiles that fit the registers.
+#[inline(always)]
+unsafe fn run_outer<S: Simd, const V: usize>(run: usize, x: *const f32, d: *const f32, positions: Positions, g: *mut f32, g_stride: usize) {
+    let mut t = 0;
+    macro_rules! tiles {
+        ($inputs:literal) => {
+            while t + $inputs <= run {
+                unsafe { outer::<S, $inputs, V>(x.add(t), d, positions, g.add(t * g_stride), g_stride) };
+                t += $inputs;
+            }
+        };
+    }
+    if S::WIDTH == 16 {
+        match V {
+            4 if run % 6 == 0 => tiles!(6),
+            4 => tiles!(5),
+            2 if run % 12 == 0 => tiles!(12),
+            2 => tiles!(10),
+            _ if run % 16 == 0 => tiles!(16),
+            _ => tiles!(9),
+        }
+    }
+    if V < 4 {
+        tiles!(5);
+    }
+    tiles!(4);
+    tiles!(1);
+}
+
+/// Adds to the gradient of one image's bordered input map what `rows` output rows from row `first` send back; `transposed` holds the
+/// weights as [kernel][kernel][out][in].
+///
+/// Every output sends to kernel × kernel positions, so nothing outside the map is ever multiplied, whatever the padding and stride.
+///
+/// # Safety
+/// As [`forward_rows`]; `input_gradient` has the shape of the input map.
+#[inline(always)]
+pub(super) unsafe fn data_gradient_rows<S: Simd>(
+    layer: &Convolution,
+    transposed: &[f32],
+    d: &[f32],
+    first: usize,
+    rows: usize,
+    input_gradient: &mut [f32],
+) {
+    let (width, outputs, inputs) = (layer.output.width, layer.output.channels, layer.input_map.channels);
+    let row = layer.input_map.row();
+    debug_assert!(d.len() >= rows * width * outputs && transposed.len() == layer.weight_count());
+    debug_assert_eq!(input_gradient.len(), layer.input_map.len());
+    let block = if inputs % (2 * S::WIDTH) == 0 { 2 * S::WIDTH } else { S::WIDTH };
+    let runs = Runs { rows: 1, row_stride: 0, run: outputs };
+    let stride = layer.stride * inputs;
+    unsafe {
+        for from in (0..inputs).step_by(block) {
+            for tap in 0..layer.kernel * layer.kernel {
+                let (ky, kx) = (tap / layer.kernel, tap % layer.kernel);
+                let b = transposed.as_ptr().add(tap * outputs * inputs + from);
+                for y in 0..rows {
+                    let a = d.as_ptr().add(y * width * outputs);
+                    let c = input_gradient.as_mut_ptr().add(((first + y) * layer.stride + ky) * row + kx * inputs + from);
+                    if block == S::WIDTH {
+                        row_product::<S, 1>(width, a, outputs, runs, b, inputs, c, stride);
+                    } else {
+                        row_product::<S, 2>(width, a, outputs, runs, b, inputs, c, stride);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// to[tap][out][in] = from[tap][in][out], in blocks that stay in registers or the first-level cache.
+#[inline(always)]
+pub(super) fn transpose(layer: &Convolution, from: &[f32], to: &mut [f32]) {
+    const BLOCK: usize = 16;
+    let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
+    for (from, to) in from.chunks_exact(inputs * outputs).zip(to.chunks_exact_mut(inputs * outputs)) {
+        for i in (0..inputs).step_by(BLOCK) {
+            for o in 0..outputs {
+                for (k, value) in to[o * inputs + i..][..BLOCK.min(inputs - i)].iter_mut().enumerate() {
+                    *value = from[(i + k) * outputs + o];
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! The threads of a rank, and the work they share: gradients of lanes, optimizer steps, evaluations.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+
+use super::lane::Lane;
+use super::level::{Kernel, Level};
+use super::simd::Simd;
+use super::worker::Worker;
+use crate::backend::{Evaluation, LaneStart, Progress, Set};
+use crate::comm::{Communicator, Leaves, Node, additions};
+use crate::data::{Dataset, Examples, Sampler};
+use crate::network::Network;
+use crate::pruning::Mask;
+
+/// Examples that an evaluation looks at before it asks whether it is decided. The number of examples seen is a multiple of it (or all), on
+/// any number of ranks and threads.
+const EVALUATION_BLOCK: usize = 250;
+
+/// Lanes on the processor's cores.
+pub struct CpuBackend<'a> {
+    share: Share<'a>,
+    /// None for one thread: then the calling thread does the work.
+    pool: Option<rayon::ThreadPool>,
+    /// One a thread.
+    seats: Vec<Mutex<Seat>>,
+    communicator: &'a dyn Communicator,
+    /// Tells sets of weights apart, for [`Worker::prepare`].
+    version: u64,
+    /// [job][node] gradients with their loss.
+    sums: Vec<f32>,
+    /// What ranks exchange.
+    sent: Vec<f32>,
+    received: Vec<f32>,
+}
+
+/// What every thread reads.
+struct Share<'a> {
+    network: Arc<Network>,
+    dataset: &'a Dataset,
+    tables: Vec<[f32; 256]>,
+    level: Level,
+}
+
+/// What one thread works with.
+struct Seat {
+    worker: Worker,
+    /// Partial sums of the levels of the tree above the one being filled.
+    stack: Vec<Vec<f32>>,
+    indices: Vec<u32>,
+}
+
+/// Whose gradient to compute, on which examples.
+struct Job<'a> {
+    weights: &'a [f32],
+    mask: &'a Mask,
+    draw: Draw<'a>,
+}
+
+/// Which training examples make up a batch.
+#[derive(Clone, Copy)]
+enum Draw<'a> {
+    /// The first ones of the training set.
+    InOrder,
+    /// Those at a position of a trial's endless shuffled epochs.
+    Shuffled(&'a Sampler, u64),
+}
+
+impl Draw<'_> {
+    fn fill(&self, offset: usize, indices: &mut [u32]) {
+        match self {
+            Draw::InOrder => indices.iter_mut().enumerate().for_each(|(i, index)| *index = (offset + i) as u32),
+            Draw::Shuffled(sampler, position) => sampler.fill(position + offset as u64, indices),
+        }
+    }
+}
+
+impl<'a> CpuBackend<'a> {
+    /// A back end of `threads` threads on this rank, at least one.
+    pub fn new(
+        network: Arc<Network>,
+        dataset: &'a Dataset,
+        level: Level,
+        threads: usize,
+        communicator: &'a dyn Communicator,
+    ) -> CpuBackend<'a> {
+        let threads = threads.max(1);
+        let seat = || Seat { worker: Worker::new(network.clone(), level, Leaves::LONGEST), stack: Vec::new(), indices: Vec::new() };
+        CpuBackend {
+            // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
+            pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()).flatten(),
+            seats: (0..threads).map(|_| Mutex::new(seat())).collect(),
+            communicator,
+            version: 0,
+            sums: Vec::new(),
+            sent: Vec::new(),
+            received: Vec::new(),
+            share: Share { network, dataset, tables: dataset.lookup_table(), level },
+        }
+    }
+
+    /// Threads of this rank.
+    pub fn threads(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// The processor as results and messages name it.
+    pub fn describe(&self) -> String {
+        let threads = self.seats.len();
+        format!("CPU, {}, {threads} thread{} a rank", self.share.level.name(), if threads == 1 { "" } else { "s" })
+    }
+
+    /// A lane at step 0.
+    pub fn lane(&self, start: LaneStart) -> Lane {
+        Lane::new(start, self.share.dataset.training.len() as u32)
+    }
+
+    /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: [parameters], loss.
+    pub fn gradient(&mut self, weights: &[f32], examples: usize) -> (Vec<f32>, f32) {
+        let mask = Mask::Dense(weights.len());
+        let job = Job { weights, mask: &mask, draw: Draw::InOrder };
+        let places = self.gradients(&[job], Leaves::new(examples));
+        let sum = &self.sums[places[0]..][..=weights.len()];
+        (sum[..weights.len()].to_vec(), sum[weights.len()])
+    }
+
+    /// Takes the steps of `steps` with every lane that is not broken, on batches of `batch` examples, all ranks sharing each batch.
+    pub fn train(&mut self, lanes: &mut [Lane], steps: Range<u32>, batch: usize) -> Vec<Progress> {
+        let leaves = Leaves::new(batch);
+        if self.communicator.size() == 1 && lanes.len() >= self.seats.len() {
+            self.train_apart(lanes, steps, leaves, batch);
+        } else {
+            for step in steps {
+                self.train_together(lanes, step, leaves, batch);
+            }
+        }
+        lanes.iter().map(|lane| lane.progress).collect()
+    }
+
+    /// Every lane takes all its steps on one thread: nothing waits for anything, and a lane's state stays in that core's cache.
+    fn train_apart(&mut self, lanes: &mut [Lane], steps: Range<u32>, leaves: Leaves, batch: usize) {
+        let (level, length) = (self.share.level, self.share.network.parameters() + 1);
+        let version = self.versions(lanes.len() * steps.len());
+        let root = leaves.nodes(0..leaves.count())[0];
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.resize(sums.len().max(lanes.len() * length), 0.0);
+        let (count, from) = (steps.len() as u64, steps.start);
+        self.each(lanes.iter_mut().zip(sums.chunks_exact_mut(length)).enumerate().collect(), |share, seat, (index, (lane, sum))| {
+            for step in steps.clone() {
+                if lane.progress.broken.is_some() {
+                    break;
+                }
+                let draw = Draw::Shuffled(&lane.sampler, u64::from(step) * batch as u64);
+                let job = Job { weights: &lane.weights, mask: &lane.mask, draw };
+                share.node_sum(seat, &job, version + index as u64 * count + u64::from(step - from), leaves, root, sum);
+                lane.step(level, step, batch, sum);
+            }
+        });
+        self.sums = sums;
+    }
+
+    /// All lanes take one step, threads and ranks sharing their batches.
+    fn train_together(&mut self, lanes: &mut [Lane], step: u32, leaves: Leaves, batch: usize) {
+        let mut lanes: Vec<&mut Lane> = lanes.iter_mut().filter(|lane| lane.progress.broken.is_none()).collect();
+        let position = u64::from(step) * batch as u64;
+        let jobs: Vec<Job> = lanes
+            .iter()
+            .map(|lane| Job { weights: &lane.weights, mask: &lane.mask, draw: Draw::Shuffled(&lane.sampler, position) })
+            .collect();
+        let places = self.gradients(&jobs, leaves);
+        drop(jobs);
+        let (level, sums) = (self.share.level, std::mem::take(&mut self.sums));
+        self.each(lanes.iter_mut().zip(places).collect(), |_, _, (lane, place)| {
+            let length = lane.weights.len() + 1;
+            lane.step(level, step, batch, &sums[place..][..length]);
+        });
+        self.sums = sums;
+    }
+
+    /// The summed gradient and loss of every job over a whole batch, on every rank: where in `self.sums` each begins. Masked entries are
+    /// undefined.
+    fn gradients(&mut self, jobs: &[Job], leaves: Leaves) -> Vec<usize> {
+        let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
+        let length = self.share.network.parameters() + 1;
+        let nodes = |rank: usize| leaves.nodes(leaves.slice(rank, ranks));
+        let wholes = nodes(rank);
+        let parts = split(leaves, &wholes, self.seats.len().div_ceil(jobs.len().max(1)));
+        // At least one place a job, for what other ranks send.
+        let row = parts.len().max(1) * length;
+        let mut sums = std::mem::take(&mut self.sums);
+        sums.resize(sums.len().max(jobs.len() * row), 0.0);
+
+        let version = self.versions(jobs.len());
+        let mut tasks = Vec::with_capacity(jobs.len() * parts.len());
+        for (index, (job, sums)) in jobs.iter().zip(sums.chunks_mut(row)).enumerate() {
+            for (&part, sum) in parts.iter().zip(sums.chunks_exact_mut(length)) {
+                tasks.push((job, version + index as u64, part, sum));
+            }
+        }
+        self.each(tasks, |share, seat, (job, version, part, sum)| share.node_sum(seat, job, version, leaves, part, sum));
+        let (order, places) = additions(leaves, &parts, &wholes);
+        let level = self.share.level;
+        self.each(sums.chunks_mut(row).take(jobs.len()).collect(), |_, _, sums| add_blocks(level, sums, length, &order));
+
+        if ranks > 1 {
+            self.exchange(jobs, leaves, &mut sums, row, &places);
+        }
+        self.sums = sums;
+        (0..jobs.len()).map(|job| job * row).collect()
+    }
+
+    /// Sums over ranks: every rank sends its nodes' kept gradients, and all add them up the same way. The totals end at each job's first place.
+    fn exchange(&mut self, jobs: &[Job], leaves: Leaves, sums: &mut [f32], row: usize, places: &[usize]) {
+        let ranks = self.communicator.size();
+        let length = self.share.network.parameters() + 1;
+        let packed: usize = jobs.iter().map(|job| job.mask.kept() + 1).sum();
+        let nodes: Vec<Vec<Node>> = (0..ranks).map(|rank| leaves.nodes(leaves.slice(rank, ranks))).collect();
+        let counts: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * packed).collect();
+        self.sent.clear();
+        for &place in places {
+            for (job, sums) in jobs.iter().zip(sums.chunks(row)) {
+                pack(job.mask, &sums[place * length..][..length], &mut self.sent);
+            }
+        }
+        self.communicator.all_gather(&self.sent, &counts, &mut self.received);
+        let parts = nodes.concat();
+        let (order, root) = additions(leaves, &parts, &leaves.nodes(0..leaves.count()));
+        add_blocks(self.share.level, &mut self.received, packed, &order);
+        let mut total = &self.received[root[0] * packed..][..packed];
+        for (job, sums) in jobs.iter().zip(sums.chunks_mut(row)) {
+            let (mine, rest) = total.split_at(job.mask.kept() + 1);
+            unpack(job.mask, mine, &mut sums[..length]);
+            total = rest;
+        }
+    }
+
+    /// Counts wrongly classified examples of a set for every lane. With a limit, a lane is done at the first block of examples after which
+    /// its errors exceed it.
+    pub fn evaluate(&mut self, lanes: &[&Lane], set: Set, limit: Option<u32>) -> Vec<Evaluation> {
+        let dataset = self.share.dataset;
+        let examples: &Examples = match set {
+            Set::Validation => &dataset.validation,
+            Set::Test => &dataset.test,
+        };
+        let blocks = examples.len().div_ceil(EVALUATION_BLOCK);
+        let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
+        let version = self.versions(lanes.len());
+        let mut outcomes = vec![Evaluation { errors: 0, examples: 0 }; lanes.len()];
+        let mut pending: Vec<usize> = (0..lanes.len()).collect();
+        let mut next = 0;
+        while next < blocks && !pending.is_empty() {
+            // Enough blocks at a time to occupy every thread of every rank; blocks beyond the deciding one are not counted.
+            let wanted = (self.seats.len() * ranks).div_ceil(pending.len());
+            let until = if limit.is_some() { (next + wanted).min(blocks) } else { blocks };
+            let tasks: Vec<(usize, usize)> = pending.iter().flat_map(|&lane| (next..until).map(move |block| (lane, block))).collect();
+            let mut mine: Vec<(usize, usize, u64)> =
+                tasks.iter().skip(rank).step_by(ranks).map(|&(lane, block)| (lane, block, 0)).collect();
+            self.each(mine.iter_mut().collect(), |share, seat, (lane, block, errors)| {
+                let range = *block * EVALUATION_BLOCK..((*block + 1) * EVALUATION_BLOCK).min(examples.len());
+                *errors = share.errors(seat, lanes[*lane].weights(), version + *lane as u64, examples, range);
+            });
+            let mut words: Vec<u64> = mine.iter().map(|task| task.2).collect();
+            words.resize(tasks.len().div_ceil(ranks), 0);
+            let all = self.communicator.all_gather_words(&words);
+            for (index, &(lane, block)) in tasks.iter().enumerate() {
+                let outcome = &mut outcomes[lane];
+                if limit.is_some_and(|limit| outcome.errors > limit) {
+                    continue;
+                }
+                outcome.errors += all[index % ranks * words.len() + index / ranks] as u32;
+                outcome.examples = ((block + 1) * EVALUATION_BLOCK).min(examples.len()) as u32;
+            }
+            pending.retain(|&lane| limit.is_none_or(|limit| outcomes[lane].errors <= limit));
+            next = until;
+        }
+        outcomes
+    }
+
+    /// Reserves version numbers.
+    fn versions(&mut self, count: usize) -> u64 {
+        self.version += count as u64;
+        self.version - count as u64
+    }
+
+    /// Gives every item to some thread.
+    fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(&Share, &mut Seat, T) + Sync) {
+        let share = &self.share;
+        let seats = &self.seats;
+        let seat = |index: usize| seats[index].lock().unwrap_or_else(PoisonError::into_inner);
+        match &self.pool {
+            Some(pool) if items.len() > 1 => pool.install(|| {
+                items.into_par_iter().with_max_len(1).for_each(|item| {
+                    let index = rayon::current_thread_index().unwrap_or(0);
+                    work(share, &mut seat(index), item);
+                });
+            }),
+            _ => {
+                let mut seat = seat(0);
+                items.into_iter().for_each(|item| work(share, &mut seat, item));
+            }
+        }
+    }
+}
+
+impl Share<'_> {
+    /// The gradient and loss summed over the leaves under a node, in the order of the tree.
+    fn node_sum(&self, seat: &mut Seat, job: &Job, version: u64, leaves: Leaves, node: Node, sum: &mut [f32]) {
+        let Seat { worker, stack, indices } = seat;
+        let parameters = self.network.parameters();
+        worker.prepare(job.weights, version, true);
+        // The tree's left edge is summed in place; `stack[i]` holds what waits for its right-hand neighbour above it.
+        let mut waiting = 0;
+        for (done, leaf) in leaves.under(node).enumerate() {
+            let examples = leaves.examples(leaf);
+            indices.resize(examples.len(), 0);
+            job.draw.fill(examples.start, indices);
+            worker.gather(&self.dataset.training, &self.tables, indices);
+            if done > 0 {
+                if stack.len() < waiting + 1 {
+                    stack.push(vec![0.0; parameters + 1]);
+                }
+                waiting += 1;
+            }
+            let target = if done == 0 { &mut *sum } else { &mut stack[waiting - 1][..] };
+            target.fill(0.0);
+            let (gradient, loss) = target.split_at_mut(parameters);
+            loss[0] = worker.gradient(job.weights, gradient, examples.len());
+            for _ in 0..(done + 1).trailing_zeros() {
+                merge(self.level, sum, stack, &mut waiting);
+            }
+        }
+        while waiting > 0 {
+            merge(self.level, sum, stack, &mut waiting);
+        }
+    }
+
+    fn errors(&self, seat: &mut Seat, weights: &[f32], version: u64, examples: &Examples, range: Range<usize>) -> u64 {
+        let Seat { worker, indices, .. } = seat;
+        worker.prepare(weights, version, false);
+        let mut errors = 0;
+        for start in range.clone().step_by(worker.capacity()) {
+            indices.clear();
+            indices.extend(start as u32..(start + worker.capacity()).min(range.end) as u32);
+            worker.gather(examples, &self.tables, indices);
+            errors += u64::from(worker.errors(weights, indices.len()));
+        }
+        errors
+    }
+}
+
+/// Adds the top of the stack to its left-hand neighbour: the one below it, or the tree's left edge.
+fn merge(level: Level, sum: &mut [f32], stack: &mut [Vec<f32>], waiting: &mut usize) {
+    *waiting -= 1;
+    let (below, top) = stack.split_at_mut(*waiting);
+    level.run(Add { to: below.last_mut().map_or(sum, |below| &mut below[..]), from: &top[0] });
+}
+
+/// Runs the additions (to, from) over blocks of `length` floats.
+fn add_blocks(level: Level, sums: &mut [f32], length: usize, order: &[(usize, usize)]) {
+    for &(to, from) in order {
+        // A sum always goes to the left.
+        let (left, right) = sums.split_at_mut(from * length);
+        level.run(Add { to: &mut left[to * length..][..length], from: &right[..length] });
+    }
+}
+
+struct Add<'a> {
+    to: &'a mut [f32],
+    from: &'a [f32],
+}
+
+impl Kernel for Add<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        for (to, &from) in self.to.iter_mut().zip(self.from) {
+            *to += from;
+        }
+    }
+}
+
+/// Cuts nodes into their children until there are at least `wanted`, or only leaves.
+fn split(leaves: Leaves, nodes: &[Node], wanted: usize) -> Vec<Node> {
+    let mut parts = nodes.to_vec();
+    while parts.len() < wanted {
+        let largest = (0..parts.len()).max_by_key(|&index| leaves.under(parts[index]).len());
+        let Some((index, children)) = largest.and_then(|index| Some((index, halves(leaves, parts[index])?))) else { break };
+        parts.splice(index..=index, children);
+    }
+    parts
+}
+
+/// The two nodes that a node's sum is made of; none for a leaf.
+fn halves(leaves: Leaves, node: Node) -> Option<[Node; 2]> {
+    if node.level == 0 {
+        return None;
+    }
+    leaves.children(node).or_else(|| halves(leaves, Node { level: node.level - 1, ..node }))
+}
+
+/// Appends the kept gradients and the loss of a full gradient.
+fn pack(mask: &Mask, gradient: &[f32], packed: &mut Vec<f32>) {
+    match mask {
+        Mask::Dense(_) => packed.extend_from_slice(gradient),
+        Mask::Sparse { kept, parameters } => {
+            packed.extend(kept.iter().map(|&index| gradient[index as usize]));
+            packed.push(gradient[*parameters]);
+        }
+    }
+}
+
+/// The reverse of [`pack`]; what is not kept stays as it is.
+fn unpack(mask: &Mask, packed: &[f32], gradient: &mut [f32]) {
+    match mask {
+        Mask::Dense(_) => gradient.copy_from_slice(packed),
+        Mask::Sparse { kept, parameters } => {
+            for (&value, &index) in packed.iter().zip(kept) {
+                gradient[index as usize] = value;
+            }
+            gradient[*parameters] = packed[kept.len()];
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! One trial's state on the CPU, and its optimizer step.
+
+use super::level::{Kernel, Level};
+use super::simd::Simd;
+use crate::backend::{LaneStart, Progress};
+use crate::config::OptimizerName;
+use crate::data::Sampler;
+use crate::optimizer::Rule;
+use crate::pruning::Mask;
+
+/// A lane: weights, velocities, mask and data order.
+pub struct Lane {
+    pub(super) weights: Vec<f32>,
+    /// Empty for SGD.
+    velocity: Vec<f32>,
+    pub(super) mask: Mask,
+    /// All ones where a parameter is kept, else zero; empty when dense.
+    bits: Vec<u32>,
+    pub(super) sampler: Sampler,
+    rule: Rule,
+    pub(super) progress: Progress,
+}
+
+impl Lane {
+    pub(super) fn new(start: LaneStart, training_examples: u32) -> Lane {
+        let LaneStart { seed, mut weights, mask, rule } = start;
+        mask.apply(&mut weights);
+        let mut bits = Vec::new();
+        if let Mask::Sparse { kept, parameters } = &mask {
+            bits.resize(*parameters, 0);
+            kept.iter().for_each(|&index| bits[index as usize] = u32::MAX);
+        }
+        let velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; weights.len()] };
+        let progress = Progress { loss: f32::NAN, broken: None };
+        Lane { weights, velocity, mask, bits, sampler: Sampler::new(seed, training_examples), rule, progress }
+    }
+
+    /// Parameters, flat as the network lays them out; zero where masked.
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// One step by a gradient summed over `batch` examples, with the summed loss behind it. A loss that is not a number, or infinite, breaks
+    /// the lane instead.
+    pub(super) fn step(&mut self, level: Level, step: u32, batch: usize, gradient: &[f32]) {
+        let loss = gradient[self.weights.len()] / batch as f32;
+        self.progress.loss = loss;
+        if !loss.is_finite() {
+            self.progress.broken = Some(step);
+            return;
+        }
+        level.run(Update { lane: self, gradient, batch: batch as f32, step });
+    }
+}
+
+struct Update<'a> {
+    lane: &'a mut Lane,
+    gradient: &'a [f32],
+    batch: f32,
+    step: u32,
+}
+
+impl Kernel for Update<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Update { lane, gradient, batch, step } = self;
+        let (rate, momentum) = (lane.rule.rate(step), lane.rule.momentum);
+        let Lane { weights, velocity, bits, rule, .. } = lane;
+        if bits.is_empty() {
+            update(rule.optimizer, rate, momentum, weights, velocity, |index| gradient[index] / batch);
+        } else {
+            // A masked gradient is cut to zero by its bits, not by a product: it may be infinite.
+            let (gradient, bits) = (&gradient[..weights.len()], &bits[..weights.len()]);
+            update(rule.optimizer, rate, momentum, weights, velocity, |index| {
+                f32::from_bits((gradient[index] / batch).to_bits() & bits[index])
+            });
+        }
+    }
+}
+
+#[inline(always)]
+fn update(optimizer: OptimizerName, rate: f32, momentum: f32, weights: &mut [f32], velocity: &mut [f32], gradient: impl Fn(usize) -> f32) {
+    match optimizer {
+        OptimizerName::Sgd => weights.iter_mut().enumerate().for_each(|(index, w)| Rule::sgd(rate, w, gradient(index))),
+        OptimizerName::Momentum => {
+            for (index, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
+                Rule::momentum(rate, momentum, w, v, gradient(index));
+            }
+        }
+        OptimizerName::Nesterov => {
+            for (index, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
+                Rule::nesterov(rate, momentum, w, v, gradient(index));
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! The CPU back end: the default, and the oracle for the GPU.
+//!
+//! Kernels are vectorised for the processor found (`level.rs`, `simd.rs`); threads share lanes where there are enough of them and the
+//! leaves of a batch where there are not. The same bits come out whatever the processor, the threads and the ranks, because every sum
+//! has one order (`tile.rs` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a [`Communicator`].
+
+mod convolution;
+mod engine;
+mod lane;
+mod level;
+mod peak;
+mod simd;
+mod tail;
+mod tile;
+mod worker;
+
+pub use engine::CpuBackend;
+pub use lane::Lane;
+pub use level::Level;
+pub use peak::multiply_adds;

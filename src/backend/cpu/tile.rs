@@ -1,0 +1,126 @@
+//! The two register-blocked loops that all convolutions and the dense layer are made of. Both add to memory, each output in one chain.
+
+use super::simd::Simd;
+
+/// Rows of inputs that a tile of outputs reads: `rows` runs of `run` contiguous floats.
+#[derive(Clone, Copy)]
+pub(super) struct Runs {
+    /// Number of runs.
+    pub rows: usize,
+    /// Floats from one run to the next.
+    pub row_stride: usize,
+    /// Floats a run.
+    pub run: usize,
+}
+
+/// c[p][v] += Σ_k a[p][k] · b[k][v] for P positions and V vectors, k going through `runs` in order.
+///
+/// Position p reads a + p·a_stride and adds to c + p·c_stride; b has `b_stride` floats a row. Bound by multiply-adds: P·V of them for
+/// P + V loads.
+///
+/// # Safety
+/// All addresses named above must be valid, and the processor must have S.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize>(
+    a: *const f32,
+    a_stride: usize,
+    runs: Runs,
+    b: *const f32,
+    b_stride: usize,
+    c: *mut f32,
+    c_stride: usize,
+) {
+    unsafe {
+        let mut sums = [[S::splat(0.0); V]; P];
+        for (p, row) in sums.iter_mut().enumerate() {
+            for (v, sum) in row.iter_mut().enumerate() {
+                *sum = S::load(c.add(p * c_stride + v * S::WIDTH));
+            }
+        }
+        let mut weights = b;
+        for row in 0..runs.rows {
+            let inputs = a.add(row * runs.row_stride);
+            for k in 0..runs.run {
+                let mut vectors = [S::splat(0.0); V];
+                for (v, vector) in vectors.iter_mut().enumerate() {
+                    *vector = S::load(weights.add(v * S::WIDTH));
+                }
+                for (p, row) in sums.iter_mut().enumerate() {
+                    let input = S::splat(*inputs.add(p * a_stride + k));
+                    for (sum, &vector) in row.iter_mut().zip(&vectors) {
+                        *sum = S::multiply_add(input, vector, *sum);
+                    }
+                }
+                weights = weights.add(b_stride);
+            }
+        }
+        for (p, row) in sums.iter().enumerate() {
+            for (v, &sum) in row.iter().enumerate() {
+                S::store(c.add(p * c_stride + v * S::WIDTH), sum);
+            }
+        }
+    }
+}
+
+/// The positions that a filter gradient sums over: `rows` rows of `columns`.
+#[derive(Clone, Copy)]
+pub(super) struct Positions {
+    /// Rows.
+    pub rows: usize,
+    /// Positions a row.
+    pub columns: usize,
+    /// Floats of x from one row to the next.
+    pub x_row: usize,
+    /// Floats of x from one position to the next.
+    pub x_stride: usize,
+    /// Floats of d from one position to the next; rows of d follow each other.
+    pub d_stride: usize,
+}
+
+/// g[t][v] += Σ_p x[p][t] · d[p][v] for T consecutive inputs and V vectors, p going through `positions` in order.
+///
+/// g has `g_stride` floats a row. Bound by multiply-adds: T·V of them for T + V loads.
+///
+/// # Safety
+/// All addresses named above must be valid, and the processor must have S.
+#[inline(always)]
+pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
+    x: *const f32,
+    d: *const f32,
+    positions: Positions,
+    g: *mut f32,
+    g_stride: usize,
+) {
+    unsafe {
+        let mut sums = [[S::splat(0.0); V]; T];
+        for (t, row) in sums.iter_mut().enumerate() {
+            for (v, sum) in row.iter_mut().enumerate() {
+                *sum = S::load(g.add(t * g_stride + v * S::WIDTH));
+            }
+        }
+        let mut gradient = d;
+        for row in 0..positions.rows {
+            let mut input = x.add(row * positions.x_row);
+            for _ in 0..positions.columns {
+                let mut vectors = [S::splat(0.0); V];
+                for (v, vector) in vectors.iter_mut().enumerate() {
+                    *vector = S::load(gradient.add(v * S::WIDTH));
+                }
+                for (t, row) in sums.iter_mut().enumerate() {
+                    let value = S::splat(*input.add(t));
+                    for (sum, &vector) in row.iter_mut().zip(&vectors) {
+                        *sum = S::multiply_add(value, vector, *sum);
+                    }
+                }
+                input = input.add(positions.x_stride);
+                gradient = gradient.add(positions.d_stride);
+            }
+        }
+        for (t, row) in sums.iter().enumerate() {
+            for (v, &sum) in row.iter().enumerate() {
+                S::store(g.add(t * g_stride + v * S::WIDTH), sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! One thread's share of the work: the buffers for a few images of one lane, and the network's operations on them.
+
+use std::sync::Arc;
+
+use super::convolution::{data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, transpose};
+use super::level::{Kernel, Level};
+use super::simd::Simd;
+use super::tail;
+use super::tile::{Positions, Runs, outer, product};
+use crate::data::Examples;
+use crate::network::{Convolution, Dense, GlobalMean, Layer, Map, Network, Operations, Tail};
+
+/// Floats a row of logits takes: the classes, rounded up to the widest vector.
+const LOGITS: usize = 16;
+
+/// Buffers for up to `capacity` images, allocated once, and the weights in the layouts that the kernels want.
+pub(super) struct Worker {
+    level: Level,
+    network: Arc<Network>,
+    capacity: usize,
+    /// One feature map each: [image][map].
+    maps: Vec<Vec<f32>>,
+    /// One a layer: [image][gradient of the convolution's sum, or of its pooled map]; empty for other layers.
+    gradients: Vec<Vec<f32>>,
+    /// One a layer: [image][what the pool chose]; empty without a pool.
+    choices: Vec<Vec<u8>>,
+    /// Gradient of the mean's output: [image][channels].
+    mean_gradient: Vec<f32>,
+    /// [image][LOGITS].
+    logits: Vec<f32>,
+    logit_gradients: Vec<f32>,
+    labels: Vec<u8>,
+    /// A group of rows of sums, or of their gradients.
+    rows: Vec<f32>,
+    /// One image's bordered input gradient.
+    input_gradient: Vec<f32>,
+    /// One a layer: convolution weights as [kernel][kernel][out][in].
+    transposed: Vec<Vec<f32>>,
+    /// Dense weights as [in][LOGITS] and as [out][in], and their gradient as [in][LOGITS].
+    dense_rows: Vec<f32>,
+    dense_transposed: Vec<f32>,
+    dense_gradient: Vec<f32>,
+    /// The lane and step whose weights were prepared last.
+    prepared: Option<(u64, bool)>,
+}
+
+impl Worker {
+    pub(super) fn new(network: Arc<Network>, level: Level, capacity: usize) -> Worker {
+        let mut worker = Worker {
+            level,
+            capacity,
+            maps: network.maps.iter().map(|map| vec![0.0; map.len() * capacity]).collect(),
+            gradients: Vec::new(),
+            choices: Vec::new(),
+            mean_gradient: Vec::new(),
+            logits: vec![0.0; capacity * LOGITS],
+            logit_gradients: vec![0.0; capacity * LOGITS],
+            labels: vec![0; capacity],
+            rows: Vec::new(),
+            input_gradient: Vec::new(),
+            transposed: Vec::new(),
+            dense_rows: Vec::new(),
+            dense_transposed: Vec::new(),
+            dense_gradient: Vec::new(),
+            prepared: None,
+            network: network.clone(),
+        };
+        for layer in &network.layers {
+            let (mut gradient, mut choice, mut transposed) = (0, 0, 0);
+            match layer {
+                Layer::Convolution(c) => {
+                    gradient = c.output.inner_len();
+                    if let Tail::ReluMaxPool { pooled } = c.tail {
+                        gradient = network.maps[pooled].inner_len();
+                        choice = gradient;
+                    }
+                    if c.producer.is_some() {
+                        transposed = c.weight_count();
+                        grow(&mut worker.input_gradient, c.input_map.len());
+                    }
+                    grow(&mut worker.rows, group_rows(c) * c.output.width * c.output.channels);
+                }
+                Layer::GlobalMean(mean) => grow(&mut worker.mean_gradient, network.maps[mean.output].len() * capacity),
+                Layer::Dense(dense) => {
+                    grow(&mut worker.dense_rows, dense.inputs * LOGITS);
+                    grow(&mut worker.dense_gradient, dense.inputs * LOGITS);
+                    grow(&mut worker.dense_transposed, dense.inputs * dense.outputs);
+                }
+            }
+            worker.gradients.push(vec![0.0; gradient * capacity]);
+            worker.choices.push(vec![0; choice * capacity]);
+            worker.transposed.push(vec![0.0; transposed]);
+        }
+        worker
+    }
+
+    /// Images a pass can hold.
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Lays the weights out for the kernels. `version` tells one set of weights from another, so that passes over the same ones share the
+    /// work; `backward` says whether gradients will be asked for.
+    pub(super) fn prepare(&mut self, weights: &[f32], version: u64, backward: bool) {
+        if self.prepared == Some((version, true)) || self.prepared == Some((version, backward)) {
+            return;
+        }
+        self.prepared = Some((version, backward));
+        self.level.run(Prepare { worker: self, weights, backward });
+    }
+
+    /// Puts normalised images into the network's first map.
+    pub(super) fn gather(&mut self, examples: &Examples, tables: &[[f32; 256]], indices: &[u32]) {
+        let map = self.network.maps[0];
+        let row = map.width * map.channels;
+        for (image, &index) in indices.iter().enumerate() {
+            let bytes = examples.image(index as usize);
+            self.labels[image] = examples.labels[index as usize];
+            let to = &mut self.maps[0][image * map.len()..][..map.len()];
+            for (y, bytes) in bytes.chunks_exact(row).enumerate() {
+                let to = &mut to[map.at_row(y)..][..row];
+                if let [table] = tables {
+                    for (to, &byte) in to.iter_mut().zip(bytes) {
+                        *to = table[usize::from(byte)];
+                    }
+                } else {
+                    for (to, bytes) in to.chunks_exact_mut(tables.len()).zip(bytes.chunks_exact(tables.len())) {
+                        for ((to, &byte), table) in to.iter_mut().zip(bytes).zip(tables) {
+                            *to = table[usize::from(byte)];
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient` and returns the summed loss.
+    /// [`Worker::prepare`] must have seen the same weights.
+    pub(super) fn gradient(&mut self, weights: &[f32], gradient: &mut [f32], count: usize) -> f32 {
+        let network = self.network.clone();
+        let mut pass = Pass { worker: self, weights, gradient, count, loss: 0.0 };
+        network.forward(&mut pass);
+        pass.softmax_cross_entropy();
+        network.backward(&mut pass);
+        pass.loss
+    }
+
+    /// Forward over the first `count` gathered images: how many of them are classified wrongly. A NaN is an error.
+    pub(super) fn errors(&mut self, weights: &[f32], count: usize) -> u32 {
+        let network = self.network.clone();
+        network.forward(&mut Pass { worker: self, weights, gradient: &mut [], count, loss: 0.0 });
+        let classes = network.classes();
+        let wrong = |image: usize| {
+            let logits = &self.logits[image * LOGITS..][..classes];
+            let label = usize::from(self.labels[image]);
+            // The first of equal logits is the prediction, as in TensorFlow and PyTorch.
+            !logits.iter().enumerate().all(|(class, &value)| if class < label { value < logits[label] } else { value <= logits[label] })
+        };
+        (0..count).filter(|&image| wrong(image)).count() as u32
+    }
+}
+
+fn grow(buffer: &mut Vec<f32>, len: usize) {
+    if buffer.len() < len {
+        buffer.resize(len, 0.0);
+    }
+}
+
+/// One pass over the gathered images.
+struct Pass<'a> {
+    worker: &'a mut Worker,
+    weights: &'a [f32],
+    gradient: &'a mut [f32],
+    count: usize,
+    loss: f32,
+}
+
+impl Operations for Pass<'_> {
+    fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
+        self.worker.level.run(ConvolutionForward { pass: self, index, layer });
+    }
+
+    fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network) {
+        self.worker.level.run(ConvolutionBackward { pass: self, index, layer, network });
+    }
+
+    fn global_mean_forward(&mut self, layer: &GlobalMean) {
+        let worker = &mut *self.worker;
+        let (from, to) = (worker.network.maps[layer.input], worker.network.maps[layer.output]);
+        let positions = from.height * from.width;
+        let mut output = std::mem::take(&mut worker.maps[layer.output]);
+        for (input, output) in worker.maps[layer.input].chunks_exact(from.len()).zip(output.chunks_exact_mut(to.len())).take(self.count) {
+            output.fill(0.0);
+            for position in input.chunks_exact(from.channels) {
+                for (sum, &value) in output.iter_mut().zip(position) {
+                    *sum += value;
+                }
+            }
+            for sum in output.iter_mut() {
+                *sum /= positions as f32;
+            }
+        }
+        worker.maps[layer.output] = output;
+    }
+
+    fn global_mean_backward(&mut self, layer: &GlobalMean) {
+        let worker = &mut *self.worker;
+        let map = worker.network.maps[layer.input];
+        let positions = (map.height * map.width) as f32;
+        for image in 0..self.count {
+            let rectified = &worker.maps[layer.input][image * map.len()..][..map.len()];
+            let gradient = &worker.mean_gradient[image * map.channels..][..map.channels];
+            let to = &mut worker.gradients[layer.producer][image * map.len()..][..map.len()];
+            for (to, rectified) in to.chunks_exact_mut(map.channels).zip(rectified.chunks_exact(map.channels)) {
+                for ((to, &r), &g) in to.iter_mut().zip(rectified).zip(gradient) {
+                    *to = if r > 0.0 { g / positions } else { 0.0 };
+                }
+            }
+        }
+    }
+
+    fn dense_forward(&mut self, layer: &Dense) {
+        self.worker.level.run(DenseForward { pass: self, layer });
+    }
+
+    fn dense_backward(&mut self, layer: &Dense) {
+        self.worker.level.run(DenseBackward { pass: self, layer });
+    }
+
+    fn softmax_cross_entropy(&mut self) {
+        let worker = &mut *self.worker;
+        let classes = worker.network.classes();
+        for image in 0..self.count {
+            let logits = &worker.logits[image * LOGITS..][..classes];
+            let gradient = &mut worker.logit_gradients[image * LOGITS..][..classes];
+            let label = usize::from(worker.labels[image]);
+            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let mut sum = 0.0;
+            for (to, &logit) in gradient.iter_mut().zip(logits) {
+                // libm's functions are the same on every machine; the system's are not.
+                *to = libm::expf(logit - largest);
+                sum += *to;
+            }
+            for to in gradient.iter_mut() {
+                *to /= sum;
+            }
+            gradient[label] -= 1.0;
+            self.loss += libm::logf(sum) + largest - logits[label];
+        }
+    }
+}
+
+struct Prepare<'a> {
+    worker: &'a mut Worker,
+    weights: &'a [f32],
+    backward: bool,
+}
+
+impl Kernel for Prepare<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Prepare { worker, weights, backward } = self;
+        for (index, layer) in worker.network.layers.iter().enumerate() {
+            match layer {
+                Layer::Convolution(layer) if backward && layer.producer.is_some() => {
+                    transpose(layer, &weights[layer.weights..][..layer.weight_count()], &mut worker.transposed[index]);
+                }
+                Layer::Dense(layer) => {
+                    let weights = &weights[layer.weights..][..layer.inputs * layer.outputs];
+                    for (to, from) in worker.dense_rows.chunks_exact_mut(LOGITS).zip(weights.chunks_exact(layer.outputs)) {
+                        to[..layer.outputs].copy_from_slice(from);
+                    }
+                    if backward {
+                        for (out, to) in worker.dense_transposed.chunks_exact_mut(layer.inputs).enumerate() {
+                            for (to, from) in to.iter_mut().zip(weights.chunks_exact(layer.outputs)) {
+                                *to = from[out];
+                            }
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+struct ConvolutionForward<'a, 'b> {
+    pass: &'a mut Pass<'b>,
+    index: usize,
+    layer: &'a Convolution,
+}
+
+impl Kernel for ConvolutionForward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let ConvolutionForward { pass, index, layer } = self;
+        let worker = &mut *pass.worker;
+        let weights = &pass.weights[layer.weights..][..layer.weight_count()];
+        let bias = &pass.weights[layer.bias..][..layer.output.channels];
+        let written = layer.tail.written();
+        let map = worker.network.maps[written];
+        let mut output = std::mem::take(&mut worker.maps[written]);
+        let mut kept_stream = match layer.tail {
+            Tail::Stream { stream, .. } => std::mem::take(&mut worker.maps[stream]),
+            _ => Vec::new(),
+        };
+        let group = group_rows(layer);
+        for image in 0..pass.count {
+            let input = image_of(&worker.maps[layer.input], layer.input_map, image);
+            let output = &mut output[image * map.len()..][..map.len()];
+            for first in (0..layer.output.height).step_by(group) {
+                let rows = group.min(layer.output.height - first);
+                let sums = &mut worker.rows[..rows * layer.output.width * layer.output.channels];
+                for position in sums.chunks_exact_mut(layer.output.channels) {
+                    position.copy_from_slice(bias);
+                }
+                unsafe { forward_rows::<S>(layer, input, weights, first, rows, sums) };
+                match layer.tail {
+                    Tail::ReluMaxPool { .. } => {
+                        let choice = &mut worker.choices[index][image * map.inner_len()..][..map.inner_len()];
+                        tail::relu_max_pool(layer, sums, first, rows, map, output, choice);
+                    }
+                    Tail::Relu { .. } => tail::relu(layer, sums, first, rows, map, output),
+                    Tail::Stream { shortcut, .. } => {
+                        if let Some(shortcut) = shortcut {
+                            let from = worker.network.maps[shortcut];
+                            tail::add_shortcut(layer, from, &worker.maps[shortcut][image * from.len()..][..from.len()], first, rows, sums);
+                        }
+                        let offset = image * layer.output.len() + first * layer.output.width * layer.output.channels;
+                        kept_stream[offset..][..sums.len()].copy_from_slice(sums);
+                        tail::relu(layer, sums, first, rows, map, output);
+                    }
+                }
+            }
+        }
+        worker.maps[written] = output;
+        if let Tail::Stream { stream, .. } = layer.tail {
+            worker.maps[stream] = kept_stream;
+        }
+    }
+}
+
+struct ConvolutionBackward<'a, 'b> {
+    pass: &'a mut Pass<'b>,
+    index: usize,
+    layer: &'a Convolution,
+    network: &'a Network,
+}
+
+impl Kernel for ConvolutionBackward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let ConvolutionBackward { pass, index, layer, network } = self;
+        let worker = &mut *pass.worker;
+        let channels = layer.output.channels;
+        let row = layer.output.width * channels;
+        let group = group_rows(layer);
+        let own = worker.gradients[index].len() / worker.capacity;
+        let (weight_gradient, bias_gradient) = pass.gradient[layer.weights..].split_at_mut(layer.weight_count());
+        let bias_gradient = &mut bias_gradient[..channels];
+        let mut producer = layer.producer.map(|producer| (network.convolution(producer), std::mem::take(&mut worker.gradients[producer])));
+        for image in 0..pass.count {
+            let input = image_of(&worker.maps[layer.input], layer.input_map, image);
+            let received = &worker.gradients[index][image * own..][..own];
+            let input_gradient = &mut worker.input_gradient[..if producer.is_some() { layer.input_map.len() } else { 0 }];
+            input_gradient.fill(0.0);
+            for first in (0..layer.output.height).step_by(group) {
+                let rows = group.min(layer.output.height - first);
+                let d = match layer.tail {
+                    Tail::ReluMaxPool { .. } => {
+                        let choice = &worker.choices[index][image * own..][..own];
+                        let d = &mut worker.rows[..rows * row];
+                        tail::relu_max_pool_backward(layer, first, rows, received, choice, d);
+                        &*d
+                    }
+                    _ => &received[first * row..][..rows * row],
+                };
+                for position in d.chunks_exact(channels) {
+                    for (sum, &value) in bias_gradient.iter_mut().zip(position) {
+                        *sum += value;
+                    }
+                }
+                unsafe {
+                    filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient_of(layer, weight_gradient));
+                    if producer.is_some() {
+                        data_gradient_rows::<S>(layer, &worker.transposed[index], d, first, rows, input_gradient);
+                    }
+                }
+            }
+            let Some((producer, gradients)) = &mut producer else { continue };
+            let inner = layer.input_map.inner_len();
+            let to = &mut gradients[image * inner..][..inner];
+            match producer.tail {
+                // The map has no border, and the pool's choice already knows what the ReLU let through.
+                Tail::ReluMaxPool { .. } => to.copy_from_slice(input_gradient),
+                Tail::Relu { .. } => tail::relu_backward(layer.input_map, input, input_gradient, to),
+                Tail::Stream { .. } => {
+                    tail::relu_backward(layer.input_map, input, input_gradient, to);
+                    if let Some(bypass) = layer.bypass {
+                        let block = network.convolution(bypass);
+                        let size = block.output.inner_len();
+                        let gradient = &worker.gradients[bypass][image * size..][..size];
+                        tail::add_shortcut_backward(block, gradient, producer.output, to);
+                    }
+                }
+            }
+        }
+        if let (Some(index), Some((_, gradients))) = (layer.producer, producer) {
+            worker.gradients[index] = gradients;
+        }
+    }
+}
+
+fn weight_gradient_of<'a>(layer: &Convolution, gradient: &'a mut [f32]) -> &'a mut [f32] {
+    &mut gradient[..layer.weight_count()]
+}
+
+fn image_of(maps: &[f32], map: Map, image: usize) -> &[f32] {
+    &maps[image * map.len()..][..map.len()]
+}
+
+struct DenseForward<'a, 'b> {
+    pass: &'a mut Pass<'b>,
+    layer: &'a Dense,
+}
+
+impl Kernel for DenseForward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let DenseForward { pass, layer } = self;
+        let worker = &mut *pass.worker;
+        let bias = &pass.weights[layer.bias..][..layer.outputs];
+        for logits in worker.logits.chunks_exact_mut(LOGITS).take(pass.count) {
+            logits[..layer.outputs].copy_from_slice(bias);
+        }
+        let runs = Runs { rows: 1, row_stride: 0, run: layer.inputs };
+        let (input, logits) = (worker.maps[layer.input].as_ptr(), worker.logits.as_mut_ptr());
+        let mut image = 0;
+        macro_rules! tiles {
+            ($images:literal) => {
+                while image + $images <= pass.count {
+                    unsafe {
+                        let (a, c) = (input.add(image * layer.inputs), logits.add(image * LOGITS));
+                        let b = worker.dense_rows.as_ptr();
+                        if S::WIDTH == LOGITS {
+                            product::<S, $images, 1>(a, layer.inputs, runs, b, LOGITS, c, LOGITS);
+                        } else {
+                            product::<S, $images, 2>(a, layer.inputs, runs, b, LOGITS, c, LOGITS);
+                        }
+                    }
+                    image += $images;
+                }
+            };
+        }
+        tiles!(8);
+        tiles!(4);
+        tiles!(1);
+    }
+}
+
+struct DenseBackward<'a, 'b> {
+    pass: &'a mut Pass<'b>,
+    layer: &'a Dense,
+}
+
+impl Kernel for DenseBackward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let DenseBackward { pass, layer } = self;
+        let worker = &mut *pass.worker;
+        let (inputs, outputs) = (layer.inputs, layer.outputs);
+        let d = worker.logit_gradients.as_ptr();
+        let bias_gradient = &mut pass.gradient[layer.bias..][..outputs];
+        for gradient in worker.logit_gradients.chunks_exact(LOGITS).take(pass.count) {
+            for (sum, &value) in bias_gradient.iter_mut().zip(gradient) {
+                *sum += value;
+            }
+        }
+
+        worker.dense_gradient.fill(0.0);
+        let positions = Positions { rows: 1, columns: pass.count, x_row: 0, x_stride: inputs, d_stride: LOGITS };
+        let mut from = 0;
+        while from < inputs {
+            unsafe {
+                let (x, g) = (worker.maps[layer.input].as_ptr().add(from), worker.dense_gradient.as_mut_ptr().add(from * LOGITS));
+                if S::WIDTH == LOGITS {
+                    outer::<S, 8, 1>(x, d, positions, g, LOGITS);
+                } else {
+                    outer::<S, 4, 2>(x, d, positions, g, LOGITS);
+                }
+            }
+            from += if S::WIDTH == LOGITS { 8 } else { 4 };
+        }
+        let gradient = &mut pass.gradient[layer.weights..][..inputs * outputs];
+        for (to, from) in gradient.chunks_exact_mut(outputs).zip(worker.dense_gradient.chunks_exact(LOGITS)) {
+            for (to, &from) in to.iter_mut().zip(from) {
+                *to += from;
+            }
+        }
+
+        let to = match layer.producer {
+            Some(producer) => &mut worker.gradients[producer],
+            None => &mut worker.mean_gradient,
+        };
+        to[..pass.count * inputs].fill(0.0);
+        let runs = Runs { rows: 1, row_stride: 0, run: outputs };
+        for image in 0..pass.count {
+            for from in (0..inputs).step_by(2 * S::WIDTH) {
+                unsafe {
+                    let (b, c) = (worker.dense_transposed.as_ptr().add(from), to.as_mut_ptr().add(image * inputs + from));
+                    product::<S, 1, 2>(d.add(image * LOGITS), LOGITS, runs, b, inputs, c, inputs);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The networks, the optimizers and pruning against numbers they did not make: PyTorch's (tests/fixtures) and finite differences of a
+//! naive f64 reference (tests/support).
+
+mod support;
+
+use std::sync::Arc;
+
+use dps::backend::cpu::{CpuBackend, Lane, Level};
+use dps::backend::{LaneStart, Set};
+use dps::comm::Single;
+use dps::config::{BiasPruning, DatasetName, NetworkName, OptimizerName};
+use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
+use dps::network::Network;
+use dps::optimizer::{Rule, Schedule};
+use dps::pruning::{Mask, connection_sensitivity, keep_highest};
+use support::fixture::{self, Biases, Fixture};
+use support::noise;
+use support::reference::{self, Net};
+
+/// Our name for the reference's network.
+fn name(net: Net) -> NetworkName {
+    match net {
+        Net::SimpleCnn => NetworkName::SimpleCnn,
+        Net::ResNet8 => NetworkName::Resnet8,
+    }
+}
+
+/// A data set whose training and validation images are those of the fixture's batches, in order.
+fn dataset(fixture: &Fixture, seeds: impl Iterator<Item = u32>, batch: usize) -> Dataset {
+    let shape = ImageShape { height: fixture.image.height, width: fixture.image.width, channels: fixture.image.channels };
+    let (mut images, mut labels) = (Vec::new(), Vec::new());
+    for seed in seeds {
+        let (more_images, more_labels) = fixture.images(seed, batch);
+        images.extend(more_images);
+        labels.extend(more_labels);
+    }
+    let examples = Examples { images, labels, shape };
+    let normalisation = fixture.image.mean.iter().zip(&fixture.image.std).map(|(&mean, &std)| Normalisation { mean, std }).collect();
+    let name = if shape.channels == 1 { DatasetName::FashionMnist } else { DatasetName::Cifar10 };
+    Dataset {
+        name,
+        shape,
+        classes: 10,
+        training: examples.clone(),
+        validation: examples.clone(),
+        test: examples,
+        normalisation,
+        digest: String::new(),
+    }
+}
+
+fn sparse(kept: &[bool]) -> Mask {
+    let indices = (0..kept.len() as u32).filter(|&index| kept[index as usize]).collect();
+    Mask::Sparse { kept: indices, parameters: kept.len() }
+}
+
+fn rule(optimizer: OptimizerName) -> Rule {
+    Rule { optimizer, momentum: 0.0, schedule: Schedule::Constant { rate: 0.1 } }
+}
+
+/// A sum of n float32 products is off by about √n · 2⁻²⁴ of the terms' size; PyTorch's own float32 gradients of these batches differ from
+/// float64 by up to 4.8e-6, the losses by 1e-6 (tests/fixtures/README.md).
+const GRADIENT_TOLERANCE: f64 = 2e-5;
+
+#[test]
+fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_unit() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        for (ours, theirs) in network.tensors.iter().zip(&fixture.tensors) {
+            assert_eq!((ours.offset, ours.len), (theirs.offset, theirs.length), "{} and {}", ours.name, theirs.name);
+        }
+        let kept = noise::mask(fixture.parameters);
+        for batch in &fixture.batches {
+            let dataset = dataset(&fixture, [batch.image_seed].into_iter(), batch.size);
+            let mask = if batch.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut weights = fixture.start();
+            mask.apply(&mut weights);
+            let mut first: Option<(Vec<f32>, f32)> = None;
+            for level in Level::available() {
+                let mut backend = CpuBackend::new(network.clone(), &dataset, level, 1, &Single);
+                let (gradient, loss) = backend.gradient(&weights, batch.size);
+                assert!((f64::from(loss) - batch.loss_sum).abs() < 1e-5, "{net:?}: loss {loss}, expected {}", batch.loss_sum);
+                for (sample, &expected) in batch.gradient.samples.iter().enumerate() {
+                    let index = sample * fixture.sample_stride;
+                    let found = if batch.masked && !kept[index] { 0.0 } else { f64::from(gradient[index]) };
+                    let difference = (found - expected).abs();
+                    assert!(difference < GRADIENT_TOLERANCE, "{net:?} {}: d{index} = {found}, expected {expected}", level.name());
+                }
+                for (tensor, expected) in network.tensors.iter().zip(&batch.gradient.tensors) {
+                    let squares = tensor.range().filter(|&index| !batch.masked || kept[index]);
+                    let norm = squares.map(|index| f64::from(gradient[index]).powi(2)).sum::<f64>().sqrt();
+                    let tolerance = GRADIENT_TOLERANCE * (1.0 + expected.l2);
+                    assert!((norm - expected.l2).abs() < tolerance, "{}: norm {norm}, expected {}", tensor.name, expected.l2);
+                }
+                let start = LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd) };
+                let lane = backend.lane(start);
+                let evaluation = backend.evaluate(&[&lane], Set::Validation, None)[0];
+                assert_eq!((evaluation.errors as usize, evaluation.examples as usize), (batch.errors, batch.size));
+                match &first {
+                    None => first = Some((gradient, loss)),
+                    Some((expected, expected_loss)) => {
+                        let same = gradient.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits());
+                        assert!(same && loss.to_bits() == expected_loss.to_bits(), "{net:?}: {} has other bits", level.name());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_are_finite_differences_of_the_f64_reference() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        let kept = noise::mask(fixture.parameters);
+        for masked in [false, true] {
+            // Images and weights that PyTorch has not seen, and few: the reference is slow.
+            let (bytes, labels) = fixture.images(77, 2);
+            let dataset = dataset(&fixture, [77].into_iter(), 2);
+            let mask = if masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut weights = dps::network::initial_weights(&network, 9);
+            mask.apply(&mut weights);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+            let (gradient, loss) = backend.gradient(&weights, 2);
+            let exact: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
+            let images = noise::normalise(&bytes, &fixture.image.mean, &fixture.image.std);
+            let expected_loss = reference::loss(net, &exact, &images, &labels);
+            assert!((f64::from(loss) - expected_loss).abs() < 1e-5 * expected_loss, "{loss} {expected_loss}");
+            let (mut checked, mut kinks) = (0, 0);
+            for tensor in &network.tensors {
+                // Spread over the tensor, whatever its length.
+                let candidates = tensor.range().filter(|&index| !masked || kept[index]).collect::<Vec<_>>();
+                for &index in candidates.iter().step_by(candidates.len() / 5 + 1) {
+                    match reference::finite_difference(net, &exact, &images, &labels, expected_loss, index) {
+                        Some(slope) => {
+                            let found = f64::from(gradient[index]);
+                            assert!(
+                                (found - slope).abs() < GRADIENT_TOLERANCE * (1.0 + slope.abs()),
+                                "{} {index}: {found} {slope}",
+                                tensor.name
+                            );
+                            checked += 1;
+                        }
+                        None => kinks += 1,
+                    }
+                }
+            }
+            assert!(checked > 20 && checked > 4 * kinks, "{net:?}: {checked} checked, {kinks} at kinks");
+        }
+    }
+}
+
+#[test]
+fn ten_steps_of_every_optimizer_are_pytorchs() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        let kept = noise::mask(fixture.parameters);
+        for trajectory in &fixture.trajectories {
+            let (steps, batch) = (trajectory.losses.len(), trajectory.batch_size);
+            let mut dataset = dataset(&fixture, (0..steps as u32).map(|step| trajectory.first_image_seed + step), batch);
+            // One epoch holds all batches: put every image where the trial's shuffled order will look for it.
+            let order = Sampler::new(5, (steps * batch) as u32);
+            let (images, bytes) = (dataset.training.clone(), dataset.shape.bytes());
+            for position in 0..steps * batch {
+                let to = order.index(position as u64) as usize;
+                dataset.training.images[to * bytes..][..bytes].copy_from_slice(images.image(position));
+                dataset.training.labels[to] = images.label(position);
+            }
+            let rate = trajectory.learning_rate;
+            let rule = Rule {
+                optimizer: match trajectory.optimizer {
+                    fixture::Optimizer::Sgd => OptimizerName::Sgd,
+                    fixture::Optimizer::Momentum => OptimizerName::Momentum,
+                    fixture::Optimizer::Nesterov => OptimizerName::Nesterov,
+                },
+                momentum: trajectory.momentum as f32,
+                schedule: match trajectory.schedule {
+                    fixture::Schedule::Constant => Schedule::Constant { rate },
+                    fixture::Schedule::Linear { decay_steps, end_factor } => {
+                        Schedule::LinearDecay { rate, end: end_factor * rate, steps: decay_steps as f64 }
+                    }
+                },
+            };
+            let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+            let mut lanes: Vec<Lane> = vec![backend.lane(LaneStart { seed: 5, weights: fixture.start(), mask, rule })];
+            let what = format!("{net:?} {:?} masked {}", trajectory.optimizer, trajectory.masked);
+            for (step, &expected) in trajectory.losses.iter().enumerate() {
+                let progress = backend.train(&mut lanes, step as u32..step as u32 + 1, batch)[0];
+                assert!((f64::from(progress.loss) - expected).abs() < 2e-5, "{what}: step {step}: {} {expected}", progress.loss);
+            }
+            for (sample, &expected) in trajectory.r#final.samples.iter().enumerate() {
+                let index = sample * fixture.sample_stride;
+                let found = f64::from(lanes[0].weights()[index]);
+                assert!((found - expected).abs() < 5e-6, "{what}: parameter {index}: {found} {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn connection_sensitivity_and_its_masks_are_pytorchs() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        let expected = &fixture.connection_sensitivity;
+        let seeds = (0..expected.batches as u32).map(|batch| expected.first_image_seed + batch);
+        let dataset = dataset(&fixture, seeds, expected.batch_size);
+        let weights = fixture.start();
+        let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+        let (gradient, _) = backend.gradient(&weights, dataset.training.len());
+        let scores = connection_sensitivity(&weights, &gradient);
+        for (sample, &expected) in expected.samples.iter().enumerate() {
+            let found = f64::from(scores[sample * fixture.sample_stride]);
+            assert!((found - expected).abs() < 1e-9 + 1e-4 * expected, "{net:?}: score {sample}: {found}, expected {expected}");
+        }
+        for cut in &expected.cuts {
+            let biases = match cut.biases {
+                Biases::Included => BiasPruning::Prunable,
+                Biases::Exempt => BiasPruning::Exempt,
+            };
+            let Mask::Sparse { kept, parameters } = keep_highest(&network, &scores, cut.sparsity, biases) else { panic!("a sparse mask") };
+            let mut flags = vec![false; parameters];
+            kept.iter().for_each(|&index| flags[index as usize] = true);
+            assert_eq!(cut.difference(&flags), None);
+        }
+    }
+}
