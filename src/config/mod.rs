@@ -3,6 +3,18 @@
 //! What lives here knows names, ranges and files of settings. It may not know of data sets' contents, networks' layers,
 //! ranks or devices: those take the validated [`Study`] and nothing else.
 
+mod goal;
+mod load;
+mod overrides;
+mod reader;
+mod rules;
 mod study;
+mod tree;
 
+pub use goal::goal_threshold;
+pub use load::{Loaded, load, parse};
+pub use overrides::Override;
 pub use study::*;
+
+#[cfg(test)]
+mod tests;

@@ -1,32 +1,28 @@
 //! A study as data: what a configuration file says, after validation.
+//!
+//! The types are written out by serde but read by hand (`rules.rs`), so that no study exists that was not validated.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// A whole configuration file. Source: protocol of Lee et al., ICLR 2021, section 3 and appendix B.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Study {
     /// What is trained, and when it has arrived.
     pub workload: Workload,
     /// The cells, and how many trials each has.
     pub grid: Grid,
     /// How connections are removed before training.
-    #[serde(default)]
     pub pruning: Pruning,
     /// Where the trials' metaparameters come from.
-    #[serde(default)]
     pub search: Search,
     /// How the data set is split.
-    #[serde(default)]
     pub data: DataSplit,
-    /// How the work is run; nothing here changes a result.
-    #[serde(default)]
+    /// How the work is run; nothing here changes a cell's steps-to-result.
     pub execution: Execution,
 }
 
 /// Data set × network × optimizer (with its schedule) × goal error.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Workload {
     /// The data set.
     pub dataset: DatasetName,
@@ -35,7 +31,6 @@ pub struct Workload {
     /// The optimizer.
     pub optimizer: OptimizerName,
     /// The learning-rate schedule.
-    #[serde(default)]
     pub schedule: ScheduleName,
     /// Validation error, a fraction in (0, 1), at or below which a trial is complete.
     pub goal_error: f64,
@@ -46,8 +41,7 @@ pub struct Workload {
 }
 
 /// The study cells: every batch size with every sparsity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Grid {
     /// Global batch sizes, in examples.
     pub batch_sizes: Vec<u32>,
@@ -58,8 +52,7 @@ pub struct Grid {
 }
 
 /// Pruning at initialisation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pruning {
     /// The score by which connections are kept.
     pub criterion: Criterion,
@@ -76,8 +69,7 @@ impl Default for Pruning {
 }
 
 /// The metaparameter search of a cell: one Sobol dimension for each ranged metaparameter, in the order of the fields here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Search {
     /// Direction numbers of the Sobol sequence.
     pub sobol: SobolNumbers,
@@ -92,7 +84,7 @@ pub struct Search {
 }
 
 /// A value for every trial, or a range that the search draws from.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Metaparameter {
     /// The same value for every trial.
@@ -102,8 +94,7 @@ pub enum Metaparameter {
 }
 
 /// Limits and scale of a searched metaparameter.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Range {
     /// Lower limit.
     pub min: f64,
@@ -113,23 +104,8 @@ pub struct Range {
     pub scale: Scale,
 }
 
-/// Maps from u in (0, 1) to a metaparameter's value (Shallue et al., 2019, section 4.2; names as in their data).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scale {
-    /// floor(u·(max − min) + min), an integer number of steps.
-    Integer,
-    /// u·(max − min) + min.
-    Linear,
-    /// 10^(u·(log10 max − log10 min) + log10 min).
-    Log,
-    /// 1 − 10^(u·(log10(1−min) − log10(1−max)) + log10(1−max)).
-    ReverseLog,
-}
-
 /// How the training file becomes a training and a validation set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DataSplit {
     /// Share of the training file held out for validation.
     pub validation_fraction: f64,
@@ -143,9 +119,9 @@ impl Default for DataSplit {
     }
 }
 
-/// How the work is run. No field here changes a recorded number.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+/// How the work is run. No field here changes a cell's steps-to-result; `race` alone changes what else is recorded (how the
+/// other trials end), so it alone takes part in the digest of a study.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Execution {
     /// The processor that trains.
     pub device: DeviceName,
@@ -167,7 +143,7 @@ impl Default for Execution {
 macro_rules! names {
     ($(#[$doc:meta])* $kind:ident { $($(#[$value_doc:meta])* $value:ident = $name:literal),+ $(,)? }) => {
         $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
         pub enum $kind { $($(#[$value_doc])* #[serde(rename = $name)] $value),+ }
 
         impl $kind {
@@ -198,6 +174,19 @@ macro_rules! names {
     };
 }
 
+names! {
+    /// Maps from u in (0, 1) to a metaparameter's value (Shallue et al., 2019, section 4.2; names as in their data).
+    Scale {
+        /// floor(u·(max − min) + min), a whole number of steps.
+        Integer = "integer",
+        /// u·(max − min) + min.
+        Linear = "linear",
+        /// 10^(u·(log10 max − log10 min) + log10 min).
+        Log = "log",
+        /// 1 − 10^(u·(log10(1−min) − log10(1−max)) + log10(1−max)), so that u = 0 is max and u = 1 is min.
+        ReverseLog = "reverse-log",
+    }
+}
 names! {
     /// The data sets of the paper.
     DatasetName {
@@ -231,8 +220,10 @@ names! {
 }
 names! {
     /// Learning-rate schedules.
+    #[derive(Default)]
     ScheduleName {
         /// η at every step.
+        #[default]
         Constant = "constant",
         /// η_k = (η − η_end)(1 − min(k, D)/D) + η_end.
         LinearDecay = "linear-decay",
@@ -276,12 +267,6 @@ names! {
         Cpu = "cpu",
         /// A GPU, or an error.
         Cuda = "cuda",
-    }
-}
-
-impl Default for ScheduleName {
-    fn default() -> Self {
-        ScheduleName::Constant
     }
 }
 

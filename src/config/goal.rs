@@ -1,0 +1,68 @@
+//! The goal error as a question about whole numbers.
+
+/// T = ⌊goal · examples⌋: the most validation errors with which a trial is complete.
+///
+/// The goal means the decimal number a person wrote (0.12), not the nearest binary fraction, so that 0.12 of 6,000 is 720 whatever
+/// the floating-point product rounds to. The shortest decimal that reads back as the same `f64` is that number. A goal that is
+/// not in (0, 1), which validation refuses, is cut to 0 or `examples`.
+pub fn goal_threshold(goal_error: f64, examples: u64) -> u64 {
+    if goal_error.is_nan() || goal_error <= 0.0 {
+        return 0;
+    }
+    if goal_error >= 1.0 {
+        return examples;
+    }
+    // "1.2e-1": at most 17 digits, so digits · examples < 10^17 · 2^64 < 2^121.
+    let text = format!("{goal_error:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}").parse::<u128>().unwrap_or(0);
+    let places = fraction.len() as i64 - exponent.parse::<i64>().unwrap_or(0);
+    // A power beyond u128 exceeds every product of digits and examples.
+    let Some(divisor) = u32::try_from(places).ok().and_then(|places| 10u128.checked_pow(places)) else { return 0 };
+    u64::try_from(digits * u128::from(examples) / divisor).unwrap_or(examples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_goals_of_the_paper_are_exact() {
+        for (goal, examples, threshold) in [(0.02, 6000, 120), (0.12, 6000, 720), (0.14, 6000, 840), (0.4, 5000, 2000), (0.1, 6000, 600)] {
+            assert_eq!(goal_threshold(goal, examples), threshold, "{goal} of {examples}");
+        }
+    }
+
+    #[test]
+    fn decimals_that_binary_products_round_down_are_exact() {
+        // 0.29 · 100 = 28.999999999999996 and 0.57 · 100 = 56.99999999999999 in f64.
+        assert_eq!(goal_threshold(0.29, 100), 29);
+        assert_eq!(goal_threshold(0.57, 100), 57);
+    }
+
+    #[test]
+    fn extremes_do_not_overflow() {
+        assert_eq!(goal_threshold(f64::MIN_POSITIVE, u64::MAX), 0);
+        assert_eq!(goal_threshold(1.0 - f64::EPSILON / 2.0, u64::MAX), 18_446_744_073_709_549_770);
+        assert_eq!(goal_threshold(1.0, 7), 7);
+        assert_eq!(goal_threshold(f64::INFINITY, 7), 7);
+        assert_eq!(goal_threshold(-0.5, 7), 0);
+        assert_eq!(goal_threshold(f64::NAN, 7), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn a_written_decimal_means_itself(numerator in 1u64..10_000_000, places in 7u32..15, examples in 0u64..1_000_000_000) {
+            let goal = format!("{numerator}e-{places}").parse::<f64>().unwrap();
+            let exact = u128::from(numerator) * u128::from(examples) / 10u128.pow(places);
+            prop_assert_eq!(u128::from(goal_threshold(goal, examples)), exact);
+        }
+
+        #[test]
+        fn never_more_than_the_examples(goal in any::<f64>(), examples: u64) {
+            prop_assert!(goal_threshold(goal, examples) <= examples);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! From a file and the command line to a validated study.
+
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+use super::overrides::Override;
+use super::study::{Execution, Study};
+use super::{rules, tree};
+use crate::{Error, Result};
+
+/// A validated study and its text.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// The study.
+    pub study: Study,
+    /// The study as TOML, overrides and defaults included, in one canonical form: it reads back as `study` and as itself.
+    pub text: String,
+    /// The file's name without its ending: the study's name.
+    pub name: String,
+    /// SHA-256 in hexadecimal of all that decides what is recorded: the canonical text with the default device, threads and data
+    /// parallelism, so that a study may be continued elsewhere.
+    pub digest: String,
+}
+
+/// Reads the study at `path`, changed by `overrides` in their order.
+///
+/// # Errors
+/// [`Error::Configuration`] with every problem found, each naming its line or its option.
+pub fn load(path: &Path, overrides: &[Override]) -> Result<Loaded> {
+    let refuse = |problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
+    let bytes = std::fs::read(path).map_err(|error| {
+        refuse(format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml"))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = 1 + error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|byte| **byte == b'\n').count();
+        refuse(format!("line {line}: expected text in UTF-8, found other bytes; save the file as UTF-8"))
+    })?;
+    let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    parse_named(&path.display().to_string(), name, &text, overrides)
+}
+
+/// Reads a study from `text`, such as the canonical text kept with a result; `name` is the study's and stands in front of problems.
+///
+/// # Errors
+/// As [`load`].
+pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Loaded> {
+    parse_named(name, name.to_owned(), text, overrides)
+}
+
+fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> Result<Loaded> {
+    let refuse = |problems| Error::Configuration { path: path.to_owned(), problems };
+    let sentences =
+        |problems: Vec<(tree::Origin, String)>| problems.into_iter().map(|(origin, sentence)| format!("{origin}{sentence}")).collect();
+    // Past a syntax error the rest of a file is guesswork, so nothing more is said about it.
+    let mut table = tree::read(text).map_err(|problems| refuse(sentences(problems)))?;
+    let unfit = sentences(overrides.iter().filter_map(|change| change.apply(&mut table).err()).collect());
+    let study = match (rules::study(&table), unfit) {
+        (Ok(study), unfit) if unfit.is_empty() => study,
+        (Ok(_), unfit) => return Err(refuse(unfit)),
+        (Err(problems), unfit) => return Err(refuse(problems.into_iter().chain(unfit).collect())),
+    };
+    let decisive = Study { execution: Execution { race: study.execution.race, ..Execution::default() }, ..study.clone() };
+    let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);
+    let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(Loaded { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, digest })
+}
+
+fn canonical(study: &Study) -> std::result::Result<String, String> {
+    toml::to_string(study)
+        .map_err(|error| format!("expected a study that TOML can express, found one that it cannot ({error}); report this as a bug"))
+}

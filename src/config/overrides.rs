@@ -1,0 +1,65 @@
+//! What the command line changes in a configuration, before it is validated.
+
+use super::tree::{Node, Origin, Table, Value, read_value};
+
+/// One key set from the command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// The option as it was typed, for messages: `--batch-size 2,4`.
+    pub option: String,
+    /// The dotted key: `grid.batch_sizes`.
+    pub key: String,
+    /// The value as TOML, or a bare word meaning text; empty removes the key.
+    pub value: String,
+}
+
+/// The deepest keys are `search.learning_rate.min` and its like.
+const DEEPEST: usize = 3;
+
+impl Override {
+    /// From the `key=value` of `--set`.
+    ///
+    /// # Errors
+    /// A sentence, when there is no `=` or no key before it.
+    pub fn parse(setting: &str) -> Result<Override, String> {
+        match setting.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => {
+                Ok(Override { option: format!("--set {setting}"), key: key.trim().to_owned(), value: value.trim().to_owned() })
+            }
+            _ => Err(format!("expected key=value, found \"{setting}\"; write for example workload.goal_error=0.05")),
+        }
+    }
+
+    /// Puts the value into `table`, in place of what the file says there.
+    pub(super) fn apply(&self, table: &mut Table) -> Result<(), (Origin, String)> {
+        let origin = Origin::CommandLine(self.option.clone());
+        let keys: Vec<&str> = self.key.split('.').map(str::trim).collect();
+        let (Some((last, sections)), true) = (keys.split_last(), keys.len() <= DEEPEST) else {
+            let problem =
+                format!("expected a dotted key of at most {DEEPEST} words, found {}; write for example workload.goal_error", keys.len());
+            return Err((origin, problem));
+        };
+        let mut table = table;
+        for section in sections {
+            let node =
+                table.entry((*section).to_owned()).or_insert_with(|| Node { value: Value::Table(Table::new()), origin: origin.clone() });
+            // A fixed metaparameter, say, becomes a range by setting its limits.
+            if !matches!(node.value, Value::Table(_)) {
+                *node = Node { value: Value::Table(Table::new()), origin: origin.clone() };
+            }
+            let Value::Table(inner) = &mut node.value else { return Ok(()) };
+            table = inner;
+        }
+        if self.value.is_empty() {
+            table.remove(*last);
+            return Ok(());
+        }
+        let Some(value) = read_value(&self.value, &origin) else {
+            let problem =
+                format!("expected a TOML value, found {:?}; write a number, true, false, a word, [1, 2] or {{ min = 0.1, … }}", self.value);
+            return Err((origin, problem));
+        };
+        table.insert((*last).to_owned(), Node { value, origin });
+        Ok(())
+    }
+}

@@ -1,0 +1,373 @@
+//! Loading, refusing and overriding studies.
+
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::Error;
+
+const VALID: &str = r#"
+[workload]
+dataset = "cifar-10"
+network = "resnet-8"
+optimizer = "nesterov"
+schedule = "linear-decay"
+goal_error = 0.4
+max_steps = 1000
+evaluate_every = 32
+
+[grid]
+batch_sizes = [2, 16]
+sparsities = [0, 0.9]
+trials = 5
+
+[pruning]
+criterion = "snip"
+biases = "prunable"
+examples = 100
+
+[search]
+sobol = "joe-kuo"
+learning_rate = { min = 1e-4, max = 1, scale = "log" }
+momentum = { min = 0.9, max = 0.9999, scale = "reverse-log" }
+decay_steps = 300
+end_learning_rate_factor = { min = 1e-4, max = 0.1, scale = "log" }
+
+[data]
+validation_fraction = 0.1
+split_seed = 7
+
+[execution]
+device = "cpu"
+threads = 2
+data_parallel = 1
+race = true
+"#;
+
+fn set(setting: &str) -> Override {
+    Override::parse(setting).unwrap()
+}
+
+fn problems(text: &str, overrides: &[Override]) -> Vec<String> {
+    match parse("study", text, overrides) {
+        Err(Error::Configuration { problems, .. }) => problems,
+        Err(other) => panic!("not a configuration error: {other}"),
+        Ok(_) => Vec::new(),
+    }
+}
+
+/// The one problem of `VALID` with one setting changed.
+fn problem(setting: &str) -> String {
+    let found = problems(VALID, &[set(setting)]);
+    assert_eq!(found.len(), 1, "{setting}: {found:#?}");
+    found.into_iter().next().unwrap()
+}
+
+fn configs() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn the_workloads_of_the_paper_are_all_there() {
+    let mut workloads = Vec::new();
+    for path in configs().into_iter().filter(|path| !path.ends_with("quickstart.toml")) {
+        let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let Study { workload, grid, pruning, search, data, execution } = study;
+        assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
+        assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
+        assert_eq!(pruning, Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0 }, "{name}");
+        assert_eq!((data, execution), (DataSplit { validation_fraction: 0.1, split_seed: 0 }, Execution::default()), "{name}");
+
+        let range = |min, max, scale| Metaparameter::Range(Range { min, max, scale });
+        let given = |needed: bool, range| needed.then_some(range);
+        let decays = workload.schedule == ScheduleName::LinearDecay;
+        let expected = Search {
+            sobol: SobolNumbers::BratleyFox,
+            learning_rate: range(1e-4, 1.0, Scale::Log),
+            momentum: given(workload.optimizer != OptimizerName::Sgd, range(0.9, 0.9999, Scale::ReverseLog)),
+            decay_steps: given(decays, range(30_000.0, 60_000.0, Scale::Integer)),
+            end_learning_rate_factor: given(decays, range(1e-4, 0.1, Scale::Log)),
+        };
+        assert_eq!(search, expected, "{name}");
+
+        let cifar = workload.dataset == DatasetName::Cifar10;
+        assert_eq!(workload.network, if cifar { NetworkName::Resnet8 } else { NetworkName::SimpleCnn }, "{name}");
+        assert_eq!((workload.max_steps, workload.evaluate_every), if cifar { (100_000, 32) } else { (40_000, 16) }, "{name}");
+        let mut stem = format!("{}-{}-{}", workload.dataset, workload.network, workload.optimizer);
+        match workload.dataset {
+            DatasetName::Mnist => {}
+            DatasetName::FashionMnist => stem += &format!("-goal-{}", workload.goal_error),
+            DatasetName::Cifar10 => stem += &format!("-{}", workload.schedule),
+        }
+        assert_eq!(name, stem);
+        workloads.push((workload.dataset.name(), workload.schedule.name(), format!("{}", workload.goal_error), workload.optimizer.name()));
+    }
+    workloads.sort();
+    let mut expected = Vec::new();
+    let all = &["momentum", "nesterov", "sgd"][..];
+    for (dataset, schedule, goal, optimizers) in [
+        ("cifar-10", "constant", "0.4", &["momentum", "sgd"][..]),
+        ("cifar-10", "linear-decay", "0.4", all),
+        ("fashion-mnist", "constant", "0.12", all),
+        ("fashion-mnist", "constant", "0.14", all),
+        ("mnist", "constant", "0.02", all),
+    ] {
+        expected.extend(optimizers.iter().map(|optimizer| (dataset, schedule, goal.to_owned(), *optimizer)));
+    }
+    assert_eq!(workloads, expected);
+}
+
+#[test]
+fn the_quickstart_is_small() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/quickstart.toml");
+    let study = load(&path, &[]).unwrap_or_else(|error| panic!("{error}")).study;
+    let steps =
+        study.grid.batch_sizes.len() as u64 * study.grid.sparsities.len() as u64 * u64::from(study.grid.trials * study.workload.max_steps);
+    assert!(steps <= 10_000, "{steps} trial-steps");
+    assert_ne!(study.pruning.examples, 0);
+}
+
+#[test]
+fn canonical_text_reads_back_as_itself() {
+    let mut texts: Vec<String> = configs().iter().map(|path| std::fs::read_to_string(path).unwrap()).collect();
+    texts.push(VALID.to_owned());
+    // Fixed and ranged metaparameters mixed: TOML wants values before tables.
+    texts.push(VALID.replace("momentum = { min = 0.9, max = 0.9999, scale = \"reverse-log\" }", "momentum = 0.95"));
+    for text in texts {
+        let first = parse("study", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let second = parse("study", &first.text, &[]).unwrap_or_else(|error| panic!("{error}\n{}", first.text));
+        assert_eq!(first, second);
+    }
+}
+
+#[test]
+fn the_digest_follows_what_decides_a_record() {
+    let digest = |settings: &[&str]| parse("s", VALID, &settings.iter().map(|text| set(text)).collect::<Vec<_>>()).unwrap().digest;
+    assert_eq!(digest(&[]).len(), 64);
+    assert_eq!(digest(&[]), digest(&["execution.device=auto", "execution.threads=9", "execution.data_parallel=0"]));
+    for setting in ["execution.race=false", "grid.trials=6", "data.split_seed=8", "search.momentum=0.9", "workload.goal_error=0.41"] {
+        assert_ne!(digest(&[]), digest(&[setting]), "{setting}");
+    }
+}
+
+#[test]
+fn every_problem_is_reported_at_once_with_its_line() {
+    let text = "goal_error = 0.2\n[workload]\ndataset = \"mnits\"\nnetwork = \"resnet-8\"\noptimiser = \"sgd\"\nmax_steps = 10\nevaluate_every = 0\n\
+                [grid]\nbatch_sizes = [0, 4,\n  4]\nsparsities = [1.0]\n[search]\nmomentum = \"high\"\n[exection]\n";
+    let expected = [
+        "grid.trials: expected a whole number from 1 to 4294967295, found nothing; add for example trials = 100",
+        "line 1: unknown key \"goal_error\"; did you mean \"workload.goal_error\"?",
+        "line 3: workload.dataset: expected one of mnist, fashion-mnist, cifar-10, found \"mnits\"; did you mean \"mnist\"?",
+        "line 5: unknown key \"workload.optimiser\"; did you mean \"workload.optimizer\"?",
+        "line 7: workload.evaluate_every: expected a whole number from 1 to 4294967295, found 0; write for example 16",
+        "line 9: grid.batch_sizes: expected a list of batch sizes, each a whole number from 1 to 4294967295, found 0; write for example [16, 64, 256]",
+        "line 10: grid.batch_sizes: expected each value once, found 4 again; remove the duplicate",
+        "line 11: grid.sparsities: expected a list of sparsities, each a fraction from 0 to below 1, found 1.0; write for example [0, 0.5, 0.9]",
+        "line 13: search.momentum: expected a number from 0 to below 1 or a range, found \"high\"; write for example { min = 0.9, max = 0.9999, scale = \"reverse-log\" }",
+        "line 14: unknown key \"exection\"; did you mean \"execution\"?",
+    ];
+    let mut found = problems(text, &[]);
+    found.sort();
+    let mut expected = expected.map(|text| text.to_owned()).to_vec();
+    // A key that is absent is reported where its section begins.
+    expected[0] = format!("line 8: {}", expected[0]);
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn syntax_errors_name_their_lines() {
+    let found = problems("[workload]\ndataset = mnist\n[grid\n", &[]);
+    assert!(found[0].starts_with("line 2: expected TOML, found a syntax error: "), "{found:?}");
+    assert!(found[1].starts_with("line 3: "), "{found:?}");
+}
+
+#[test]
+fn an_absent_section_is_one_problem() {
+    let found = problems("", &[]);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("grid: expected a section, found none; add [grid] with "), "{found:?}");
+    // Without a workload nothing is known of what the search needs.
+    assert!(found[1].starts_with("workload: expected a section"), "{found:?}");
+    let found = problems(&VALID.replace("[workload]", "[wrokload]"), &[]);
+    assert_eq!(found, ["line 2: unknown key \"wrokload\"; did you mean \"workload\"?"]);
+}
+
+#[test]
+fn an_unreadable_file_says_what_to_do() {
+    let error = load(Path::new("no-such.toml"), &[]).unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    assert!(error.to_string().starts_with("no-such.toml: expected a readable configuration file, found none ("), "{error}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("latin1.toml");
+    std::fs::write(&path, b"[workload]\n# caf\xe9\n").unwrap();
+    let error = load(&path, &[]).unwrap_err().to_string();
+    assert!(error.ends_with("line 2: expected text in UTF-8, found other bytes; save the file as UTF-8"), "{error}");
+}
+
+#[test]
+fn every_range_is_held() {
+    for (key, allowed, refused) in [
+        ("workload.goal_error", &["1e-9", "0.999"][..], &["0", "1", "-0.1", "nan", "inf", "\"0.1\"", "true", "[0.1]", "2024-01-01"][..]),
+        (
+            "workload.max_steps",
+            &["32", "4294967295"],
+            &["-1", "4294967296", "1e3", "0x1_0000_0000", "99999999999999999999999999999999999999999"],
+        ),
+        ("workload.evaluate_every", &["1", "1000"], &["0", "1001"]),
+        ("grid.batch_sizes", &["[1]", "[4294967295, 3]"], &["[]", "[0]", "[2, 2]", "2", "[1.5]", "[[2]]"]),
+        ("grid.sparsities", &["[0.999999]", "[0, 0.5]", "[-0.0]"], &["[]", "[1]", "[-0.1]", "[nan]", "[0, 0.0]", "[0.0, -0.0]"]),
+        ("grid.trials", &["1"], &["0"]),
+        ("pruning.criterion", &["random", "magnitude", "\"snip\""], &["snipp", "1"]),
+        ("pruning.biases", &["exempt"], &["never"]),
+        ("pruning.examples", &["0", "45000"], &["-1", "0.5"]),
+        ("search.sobol", &["bratley-fox"], &["sobol"]),
+        ("search.learning_rate", &["0.1", "3", "{ min = 0.1, max = 0.5, scale = \"linear\" }"], &["0", "-1", "nan", "inf", "1e999"]),
+        ("search.learning_rate.scale", &["log", "linear"], &["integer", "logs"]),
+        ("search.learning_rate.min", &["0.5"], &["0", "1", "2"]),
+        ("search.learning_rate.max", &["7"], &["inf", "1e-4"]),
+        ("search.momentum", &["0", "0.9"], &["1", "-0.1", "1.5", ""]),
+        ("search.momentum.min", &["0", "0.5"], &["0.9999", "-1"]),
+        ("search.momentum.max", &["0.95"], &["1", "0.9", ""]),
+        ("search.momentum.scale", &["linear", "log"], &["integer", ""]),
+        ("search.decay_steps", &["1", "2.0", "{ min = 3, max = 4, scale = \"integer\" }"], &["0", "1.5", "-3", ""]),
+        ("search.end_learning_rate_factor", &["1", "1e-300"], &["0", "1.01", ""]),
+        ("data.validation_fraction", &["0.5"], &["0", "1"]),
+        ("data.split_seed", &["0", "9223372036854775807"], &["-1", "9223372036854775808"]),
+        ("execution.device", &["cuda", "auto"], &["gpu"]),
+        ("execution.threads", &["0"], &["-1"]),
+        ("execution.data_parallel", &["0", "8"], &["-1"]),
+        ("execution.race", &["false"], &["0", "\"no\""]),
+    ] {
+        for value in allowed {
+            let found = problems(VALID, &[set(&format!("{key}={value}"))]);
+            assert!(found.is_empty(), "{key}={value}: {found:?}");
+        }
+        for value in refused {
+            let found = problem(&format!("{key}={value}"));
+            assert!(found.contains(key) && found.contains("expected") && found.contains("found") && found.contains(';'), "{found}");
+        }
+    }
+    let reverse = problem("search.learning_rate.scale=reverse-log");
+    assert!(reverse.contains("search.learning_rate.max: expected a number below 1 on the scale \"reverse-log\", found 1"), "{reverse}");
+    assert!(!problems(VALID, &[set("search.momentum={ min = 0, max = 0.5, scale = \"log\" }")]).is_empty());
+}
+
+#[test]
+fn parts_that_disagree_are_named() {
+    let limits = problem("search.learning_rate.max=1e-4");
+    assert!(
+        limits.starts_with("--set search.learning_rate.max=1e-4: search.learning_rate.min: expected less than max = 0.0001, found 0.0001"),
+        "{limits}"
+    );
+    let steps = problem("workload.max_steps=31");
+    assert!(steps.starts_with("--set workload.max_steps=31: workload.evaluate_every: expected at most workload.max_steps = 31"), "{steps}");
+    let network = problem("workload.dataset=mnist");
+    assert!(network.contains("workload.network: expected \"simple-cnn\" for the 28×28×1 images of mnist, found \"resnet-8\""), "{network}");
+    let momentum = problem("workload.optimizer=sgd");
+    assert!(momentum.contains("search.momentum: expected nothing for optimizer \"sgd\", found a value; remove it"), "{momentum}");
+    let schedule = problems(VALID, &[set("workload.schedule=constant")]);
+    assert_eq!(schedule.len(), 2, "{schedule:?}");
+    let removed = problem("search.momentum=");
+    assert!(removed.contains("search.momentum: expected a value or a range for optimizer \"nesterov\", found nothing; add"), "{removed}");
+    assert!(problems(VALID, &[set("workload.optimizer=sgd"), set("search.momentum=")]).is_empty());
+}
+
+#[test]
+fn overrides_replace_the_file_and_errors_name_the_option() {
+    let batch_sizes =
+        |value: &str| Override { option: "--batch-size 8,8".to_owned(), key: "grid.batch_sizes".to_owned(), value: value.to_owned() };
+    let changes = [
+        batch_sizes("[8]"),
+        set("search.momentum=0.5"),
+        set("search.momentum.min = 0.1"),
+        set("search.momentum.max=0.2"),
+        set("search.momentum.scale=linear"),
+    ];
+    let study = parse("study", VALID, &changes).unwrap().study;
+    assert_eq!(study.grid.batch_sizes, [8]);
+    assert_eq!(study.search.momentum, Some(Metaparameter::Range(Range { min: 0.1, max: 0.2, scale: Scale::Linear })));
+    let found = problems(VALID, &[batch_sizes("[8, 8]")]);
+    assert_eq!(found, ["--batch-size 8,8: grid.batch_sizes: expected each value once, found 8 again; remove the duplicate"]);
+    assert_eq!(
+        problem("workload.goal_eror=0.1"),
+        "--set workload.goal_eror=0.1: unknown key \"workload.goal_eror\"; did you mean \"workload.goal_error\"?"
+    );
+    assert!(problem("grid.trials=[1").starts_with("--set grid.trials=[1: expected a TOML value, found \"[1\"; "));
+    assert!(problem("a.b.c.d=1").contains("expected a dotted key of at most 3 words, found 4"));
+    assert!(problem("grid=1").contains("grid: expected a section, found 1; write [grid]"));
+    for setting in ["", "grid.trials", "=3", " = 3"] {
+        assert!(Override::parse(setting).unwrap_err().starts_with("expected key=value, found "), "{setting}");
+    }
+}
+
+#[test]
+fn deep_nesting_is_refused_in_words() {
+    for text in [
+        "[".repeat(100_000),
+        format!("a = {}", "[".repeat(100_000)),
+        format!("a = {}", "{ b = ".repeat(100_000)),
+        "a.".repeat(100_000) + "b = 1",
+    ] {
+        assert!(!problems(&text, &[]).is_empty());
+    }
+    assert!(!problems(VALID, &[set(&format!("grid.trials={}", "[".repeat(100_000)))]).is_empty());
+    assert!(!problems(VALID, &[set(&format!("{}=1", "a.".repeat(100_000)))]).is_empty());
+    assert!(!problems(VALID, &[set(&format!("{}=1", "a".repeat(1_000_000)))]).is_empty());
+}
+
+/// Every dotted key of `VALID` with its line's text.
+fn keys() -> Vec<(&'static str, &'static str)> {
+    VALID.lines().filter_map(|line| line.split_once(" = ").map(|(key, _)| (key, line))).collect()
+}
+
+/// One slip of the kind `kind` at `place` of a word.
+fn slip(word: &str, place: usize, kind: u8, letter: char) -> String {
+    let mut letters: Vec<char> = word.chars().collect();
+    let place = place % letters.len();
+    match kind {
+        0 => letters.insert(place, letter),
+        1 => letters[place] = letter,
+        2 => drop(letters.remove(place)),
+        _ => letters.swap(place, place.saturating_sub(1)),
+    }
+    letters.into_iter().collect()
+}
+
+proptest! {
+    #[test]
+    fn arbitrary_text_never_panics(text in ".{0,200}") {
+        let _ = parse("study", &text, &[]);
+    }
+
+    #[test]
+    fn arbitrary_settings_never_panic(text in r#"([a-z_\[\]{}=., "'#\n0-9-]|goal_error|\[grid\]\n|workload|search\.|min){0,40}"#, key in "[a-z._]{0,20}", value in "[a-z0-9{}=.,\\[\\]\"-]{0,20}") {
+        let changes = [Override { option: "--set".to_owned(), key, value }];
+        let _ = parse("study", &text, &changes);
+        let _ = parse("study", VALID, &changes);
+        let _ = parse("study", &format!("{VALID}{text}"), &changes);
+    }
+
+    #[test]
+    fn a_misspelled_key_is_refused_and_the_right_one_suggested(index in any::<prop::sample::Index>(), place: usize, kind in 0u8..4, letter in "[a-z_]") {
+        let known = keys();
+        let (key, line) = known[index.index(known.len())];
+        let wrong = slip(key, place, kind, letter.chars().next().unwrap());
+        prop_assume!(!wrong.is_empty() && !known.iter().any(|(name, _)| *name == wrong));
+        let found = problems(&VALID.replacen(line, &line.replacen(key, &wrong, 1), 1), &[]);
+        prop_assert_eq!(found.len(), 1, "{:?}", found);
+        prop_assert!(found[0].contains(&format!(".{wrong}\"; did you mean")) && found[0].ends_with(&format!(".{key}\"?")), "{:?}", found);
+    }
+
+    #[test]
+    fn a_misspelled_value_is_refused_and_the_right_one_suggested(place in 1usize..20, kind in 0u8..4, letter in "[a-z]", name in prop::sample::select(
+        [("workload.dataset", "cifar-10"), ("workload.network", "resnet-8"), ("workload.optimizer", "nesterov"), ("workload.schedule", "linear-decay"), ("pruning.criterion", "magnitude"), ("pruning.biases", "prunable")].to_vec(),
+    )) {
+        let wrong = slip(name.1, place, kind, letter.chars().next().unwrap());
+        prop_assume!(wrong != name.1);
+        let found = problems(VALID, &[set(&format!("{}=\"{wrong}\"", name.0))]);
+        prop_assert!(found[0].contains(&format!("did you mean \"{}\"?", name.1)), "{:?}", found);
+    }
+}
