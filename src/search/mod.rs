@@ -3,5 +3,8 @@
 //! Pure functions of the configuration and a trial's index. Nothing here may know how a trial went.
 
 mod metaparameters;
+mod sobol;
+mod space;
 
 pub use metaparameters::Metaparameters;
+pub use sobol::Points;

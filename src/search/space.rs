@@ -1,0 +1,165 @@
+//! From Sobol points to metaparameters.
+
+use super::{Metaparameters, Points};
+use crate::config::{Metaparameter, Range, Scale, Search};
+
+impl Search {
+    /// The metaparameters of the first `trials` trials of a cell, the same for every cell.
+    ///
+    /// Each ranged metaparameter takes one dimension of the sequence, in the order learning rate, momentum, decay steps, end factor;
+    /// a fixed one takes none. Source: the paper's section 2 and public code.
+    pub fn draw(&self, trials: u32) -> Vec<Metaparameters> {
+        self.points().take(trials as usize).map(|point| self.at(&point)).collect()
+    }
+
+    /// The metaparameters of trial `index`, from 0; in time proportional to `index`.
+    pub fn metaparameters(&self, index: u32) -> Metaparameters {
+        // The sequence has 2^53 points, so there always is one.
+        self.at(&self.points().nth(index as usize).unwrap_or_default())
+    }
+
+    fn points(&self) -> Points {
+        let given = [Some(self.learning_rate), self.momentum, self.decay_steps, self.end_learning_rate_factor];
+        let ranged = given.iter().flatten().filter(|given| matches!(given, Metaparameter::Range(_)));
+        Points::new(self.sobol, ranged.count())
+    }
+
+    fn at(&self, point: &[f64]) -> Metaparameters {
+        let mut coordinates = point.iter().copied();
+        let mut value = |metaparameter: Metaparameter| match metaparameter {
+            Metaparameter::Fixed(value) => value,
+            Metaparameter::Range(range) => range.at(coordinates.next().unwrap_or(0.5)),
+        };
+        Metaparameters {
+            learning_rate: value(self.learning_rate),
+            momentum: self.momentum.map(&mut value),
+            // A whole number of at most u32::MAX by validation.
+            decay_steps: self.decay_steps.map(&mut value).map(|steps| steps as u32),
+            end_learning_rate_factor: self.end_learning_rate_factor.map(&mut value),
+        }
+    }
+}
+
+impl Range {
+    /// The value at `u` in [0, 1] on the range's scale: from min to max, except that the reverse log runs from max to min.
+    ///
+    /// The logarithms are a fixed implementation, not the system's, so that every machine draws the same bits.
+    pub fn at(&self, u: f64) -> f64 {
+        let Range { min, max, scale } = *self;
+        let between = |low: f64, high: f64| u * (high - low) + low;
+        let logarithmic = |low: f64, high: f64| libm::pow(10.0, between(libm::log10(low), libm::log10(high)));
+        let value = match scale {
+            Scale::Integer => between(min, max).floor(),
+            Scale::Linear => between(min, max),
+            Scale::Log => logarithmic(min, max),
+            Scale::ReverseLog => 1.0 - logarithmic(1.0 - max, 1.0 - min),
+        };
+        // Rounding may step a few units in the last place over a limit.
+        value.clamp(min, max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::SobolNumbers;
+
+    const LEARNING_RATE: Range = Range { min: 1e-4, max: 1.0, scale: Scale::Log };
+    const MOMENTUM: Range = Range { min: 0.9, max: 0.9999, scale: Scale::ReverseLog };
+    const DECAY_STEPS: Range = Range { min: 30_000.0, max: 60_000.0, scale: Scale::Integer };
+    const FACTOR: Range = Range { min: 1e-4, max: 0.1, scale: Scale::Log };
+
+    fn near(value: f64, expected: f64) {
+        assert!((value - expected).abs() <= 1e-14 * expected.abs(), "{value} is not {expected}");
+    }
+
+    #[test]
+    fn scales_are_those_of_the_protocol() {
+        near(LEARNING_RATE.at(0.5), 1e-2);
+        near(LEARNING_RATE.at(0.25), 1e-3);
+        near(LEARNING_RATE.at(0.75), 1e-1);
+        // 1 − 10^((−1 − 4)·u + …): half way between 1e-1 and 1e-4 in the distance to 1.
+        near(MOMENTUM.at(0.5), 1.0 - 10f64.powf(-2.5));
+        near(MOMENTUM.at(1.0 / 3.0), 0.999);
+        near(MOMENTUM.at(2.0 / 3.0), 0.99);
+        assert_eq!(DECAY_STEPS.at(0.5), 45_000.0);
+        assert_eq!(DECAY_STEPS.at(0.375), 41_250.0);
+        assert_eq!(DECAY_STEPS.at(0.99999), 59_999.0);
+        near(FACTOR.at(0.5), 10f64.powf(-2.5));
+        near(Range { min: 2.0, max: 3.0, scale: Scale::Linear }.at(0.25), 2.25);
+    }
+
+    #[test]
+    fn limits_are_met_and_the_reverse_log_runs_backwards() {
+        for range in [LEARNING_RATE, DECAY_STEPS, FACTOR] {
+            near(range.at(0.0), range.min);
+            near(range.at(1.0), range.max);
+            assert!(range.at(0.3) < range.at(0.6));
+        }
+        near(MOMENTUM.at(0.0), 0.9999);
+        near(MOMENTUM.at(1.0), 0.9);
+        assert!(MOMENTUM.at(0.3) > MOMENTUM.at(0.6));
+    }
+
+    fn search() -> Search {
+        Search {
+            sobol: SobolNumbers::BratleyFox,
+            learning_rate: Metaparameter::Range(LEARNING_RATE),
+            momentum: Some(Metaparameter::Range(MOMENTUM)),
+            decay_steps: Some(Metaparameter::Range(DECAY_STEPS)),
+            end_learning_rate_factor: Some(Metaparameter::Range(FACTOR)),
+        }
+    }
+
+    #[test]
+    fn dimensions_follow_the_order_of_the_protocol() {
+        // The fourth point is (.375 .375 .625 .125).
+        let fourth = search().metaparameters(3);
+        assert_eq!(fourth.learning_rate, LEARNING_RATE.at(0.375));
+        assert_eq!(fourth.momentum, Some(MOMENTUM.at(0.375)));
+        assert_eq!(fourth.decay_steps, Some(48_750));
+        assert_eq!(fourth.end_learning_rate_factor, Some(FACTOR.at(0.125)));
+    }
+
+    #[test]
+    fn fixed_metaparameters_take_no_dimension() {
+        let fixed = Search { momentum: Some(Metaparameter::Fixed(0.5)), end_learning_rate_factor: None, ..search() };
+        // The second point is (.75 .25): the decay steps move up to the second dimension.
+        let second = fixed.metaparameters(1);
+        assert_eq!(second.learning_rate, LEARNING_RATE.at(0.75));
+        assert_eq!((second.momentum, second.decay_steps, second.end_learning_rate_factor), (Some(0.5), Some(37_500), None));
+
+        let nothing_searched = Search { learning_rate: Metaparameter::Fixed(0.1), momentum: None, decay_steps: None, ..fixed };
+        let expected = Metaparameters { learning_rate: 0.1, momentum: None, decay_steps: None, end_learning_rate_factor: None };
+        assert_eq!(nothing_searched.draw(3), [expected; 3]);
+    }
+
+    #[test]
+    fn a_draw_is_its_trials_one_by_one() {
+        for sobol in [SobolNumbers::BratleyFox, SobolNumbers::JoeKuo] {
+            let search = Search { sobol, ..search() };
+            let one_by_one: Vec<Metaparameters> = (0..100).map(|index| search.metaparameters(index)).collect();
+            assert_eq!(search.draw(100), one_by_one);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn values_stay_inside_the_range(a in 1e-9f64..0.999_999_999, b in 1e-9f64..0.999_999_999, u in 0.0..=1.0) {
+            for scale in [Scale::Linear, Scale::Log, Scale::ReverseLog] {
+                let range = Range { min: a.min(b), max: a.max(b), scale };
+                let value = range.at(u);
+                prop_assert!((range.min..=range.max).contains(&value), "{:?} at {} is {}", range, u, value);
+            }
+        }
+
+        #[test]
+        fn whole_numbers_stay_whole_and_inside(low in 1u32..u32::MAX, high in 1u32..u32::MAX, u in 0.0..=1.0) {
+            let range = Range { min: f64::from(low.min(high)), max: f64::from(low.max(high)), scale: Scale::Integer };
+            let value = range.at(u);
+            prop_assert!((range.min..=range.max).contains(&value) && value.fract() == 0.0, "{:?} at {} is {}", range, u, value);
+        }
+    }
+}
