@@ -6,6 +6,7 @@
 pub mod analysis;
 pub mod backend;
 pub mod comm;
+pub mod arguments;
 pub mod config;
 pub mod data;
 pub mod error;
@@ -16,5 +17,6 @@ pub mod random;
 pub mod results;
 pub mod search;
 pub mod study;
+pub mod version;
 
 pub use error::{Error, Result};

@@ -1,0 +1,31 @@
+//! Tells the program which commit it was built from, for `--version` and the results.
+
+use std::path::Path;
+use std::process::Command;
+
+fn main() {
+    // Without a line of this kind cargo would run this script again for every changed file.
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-env=DPS_COMMIT={}", commit().unwrap_or_else(|| "unknown".to_owned()));
+}
+
+/// The commit of this checkout; `None` outside one, or without git.
+fn commit() -> Option<String> {
+    // A source archive unpacked inside another repository is not that repository's commit.
+    if !git(&["rev-parse", "--show-prefix"])?.is_empty() {
+        return None;
+    }
+    // A commit or a checkout writes HEAD or its log. A path that does not exist would mean "always changed".
+    for name in ["HEAD", "logs/HEAD", "packed-refs"] {
+        let path = git(&["rev-parse", "--git-path", name])?;
+        if Path::new(&path).exists() {
+            println!("cargo:rerun-if-changed={path}");
+        }
+    }
+    git(&["rev-parse", "--short=12", "HEAD"])
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,20 @@
+//! The command lines of the two programs: what was typed (private, clap's), and what it means (public).
+//!
+//! Nothing here opens a file or ends the process: under MPI every rank reads the command line, and one of them speaks.
+
+mod report;
+mod train;
+
+pub use report::Report;
+pub use train::{Progress, StudyArguments, Train};
+
+/// The same for both programs (README, "Exit codes").
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  an unexpected failure
+  2  the configuration or the command line is wrong
+  3  a data file is missing or damaged
+  4  a result file cannot be read or written
+  5  the ranks disagree, or one is lost
+  6  the device asked for cannot be used";

@@ -1,0 +1,61 @@
+//! `dps-report RESULT.h5… [-o FOLDER]`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Parser;
+
+use super::EXIT_CODES;
+use crate::version::VERSION_AND_COMMIT;
+
+/// Tables, fits and figures of one or more results, as one HTML page.
+#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[command(name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = 100, after_help = after_help())]
+pub struct Report {
+    /// Result files that dps-train wrote; several are compared.
+    #[arg(value_name = "RESULT.h5", required = true)]
+    pub results: Vec<PathBuf>,
+    /// Folder the report is written to.
+    #[arg(short, long, value_name = "FOLDER", default_value = "report")]
+    pub output: PathBuf,
+}
+
+impl Report {
+    /// Reads a command line, program name first.
+    ///
+    /// # Errors
+    /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
+    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Report, clap::Error> {
+        Report::try_parse_from(words)
+    }
+}
+
+fn after_help() -> String {
+    format!(
+        "Examples:
+  dps-report results/quickstart.h5
+  dps-report results/mnist-simple-cnn-*.h5 -o optimizers    compare three optimizers
+
+{EXIT_CODES}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Report, clap::Error> {
+        Report::read(format!("dps-report {line}").split_whitespace().map(OsString::from))
+    }
+
+    #[test]
+    fn results_and_a_folder() {
+        let report = read("a.h5 b.h5 -o figures").unwrap();
+        assert_eq!(report, Report { results: vec!["a.h5".into(), "b.h5".into()], output: "figures".into() });
+        assert_eq!(read("a.h5").unwrap().output, PathBuf::from("report"));
+        assert_eq!(read("").unwrap_err().exit_code(), 2);
+        let help = read("--help").unwrap_err();
+        assert_eq!(help.exit_code(), 0);
+        assert!(help.to_string().contains("Exit codes:\n  0  done\n"));
+    }
+}

@@ -1,0 +1,338 @@
+//! `dps-train CONFIG [options]` and `dps-train data fetch [NAME]`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+
+use super::EXIT_CODES;
+use crate::config::{DatasetName, Override};
+use crate::version::VERSION_AND_COMMIT;
+
+/// What `dps-train` is asked to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Train {
+    /// Measure a study, or plan it.
+    Study(StudyArguments),
+    /// Fetch a data set into a folder.
+    FetchData {
+        /// Which.
+        dataset: DatasetName,
+        /// The folder of all data sets.
+        data: PathBuf,
+    },
+    /// List the data sets that can be fetched.
+    ListData {
+        /// The folder of all data sets.
+        data: PathBuf,
+    },
+}
+
+/// A study to measure.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyArguments {
+    /// The configuration file.
+    pub config: PathBuf,
+    /// What the command line changes in it: `--set` in order, then the options that have a name of their own.
+    pub overrides: Vec<Override>,
+    /// The folder of all data sets.
+    pub data: PathBuf,
+    /// The result file; by default `results/<stem of the configuration>.h5`.
+    pub output: PathBuf,
+    /// Print what the study would cost and end.
+    pub plan: bool,
+    /// Say nothing but errors.
+    pub quiet: bool,
+    /// How progress is shown; [`Progress::None`] where quiet.
+    pub progress: Progress,
+}
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// A bar on a terminal, plain lines elsewhere.
+    Auto,
+    /// A bar.
+    Bar,
+    /// One JSON object a line.
+    Json,
+    /// Nothing.
+    None,
+}
+
+/// Steps-to-result of pruned networks over batch sizes and sparsities.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dps-train",
+    version = VERSION_AND_COMMIT,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    max_term_width = 100,
+    after_help = after_help()
+)]
+struct Raw {
+    #[command(subcommand)]
+    command: Option<RawCommand>,
+    #[command(flatten)]
+    study: RawStudy,
+}
+
+#[derive(Debug, Args)]
+struct RawStudy {
+    /// The study's TOML file.
+    #[arg(required = true)]
+    config: Option<PathBuf>,
+    /// Set a key of the configuration; an empty value removes it. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+    set: Vec<Override>,
+    /// Global batch sizes, in place of grid.batch_sizes.
+    #[arg(long, value_name = "B,…", value_delimiter = ',', allow_negative_numbers = true)]
+    batch_size: Vec<String>,
+    /// Sparsities, in place of grid.sparsities.
+    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
+    sparsity: Vec<String>,
+    /// Trials a cell, in place of grid.trials.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    trials: Option<String>,
+    /// Where to train, in place of execution.device: auto, cpu or cuda.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Threads a rank, in place of execution.threads; 0 shares the host's processors among its ranks.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
+    #[command(flatten)]
+    data: RawData,
+    /// The result file [default: results/<name of CONFIG>.h5]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print what the study would cost, and end.
+    #[arg(long)]
+    plan: bool,
+    /// Say nothing but errors.
+    #[arg(short, long, conflicts_with = "progress")]
+    quiet: bool,
+    /// How to show progress.
+    #[arg(long, value_enum, default_value = "auto")]
+    progress: Progress,
+}
+
+#[derive(Debug, Args)]
+struct RawData {
+    /// Folder of the data sets.
+    #[arg(long = "data", id = "data_folder", value_name = "DIR", default_value = "data")]
+    folder: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+enum RawCommand {
+    /// Data sets.
+    #[command(subcommand)]
+    Data(RawDataCommand),
+}
+
+#[derive(Debug, Subcommand)]
+enum RawDataCommand {
+    /// Fetch a data set; without a name, list those there are.
+    Fetch {
+        /// The data set.
+        #[arg(value_parser = PossibleValuesParser::new(DatasetName::NAMES).try_map(|name| name.parse::<DatasetName>()))]
+        name: Option<DatasetName>,
+        #[command(flatten)]
+        data: RawData,
+    },
+}
+
+impl Train {
+    /// Reads a command line, program name first. Values that belong to the configuration are checked with it, by
+    /// [`crate::config::load`], so that all of its problems are reported together.
+    ///
+    /// # Errors
+    /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
+    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
+        let Raw { command, study } = Raw::try_parse_from(words)?;
+        match (command, study.config.clone()) {
+            (Some(RawCommand::Data(RawDataCommand::Fetch { name: Some(dataset), data })), _) => {
+                Ok(Train::FetchData { dataset, data: data.folder })
+            }
+            (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder }),
+            (None, Some(config)) => study.validate(config).map(Train::Study),
+            (None, None) => Err(usage(ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one")),
+        }
+    }
+}
+
+impl RawStudy {
+    fn validate(self, config: PathBuf) -> Result<StudyArguments, clap::Error> {
+        let mut overrides = self.set;
+        let one = |option: &str, key: &str, value: String| Override {
+            option: format!("{option} {value}"),
+            key: key.to_owned(),
+            value: literal(&value).to_string(),
+        };
+        let list = |option: &str, key: &str, values: Vec<String>| Override {
+            option: format!("{option} {}", values.join(",")),
+            key: key.to_owned(),
+            value: toml::Value::Array(values.iter().map(|value| literal(value)).collect()).to_string(),
+        };
+        overrides.extend((!self.batch_size.is_empty()).then(|| list("--batch-size", "grid.batch_sizes", self.batch_size)));
+        overrides.extend((!self.sparsity.is_empty()).then(|| list("--sparsity", "grid.sparsities", self.sparsity)));
+        overrides.extend(self.trials.map(|value| one("--trials", "grid.trials", value)));
+        overrides.extend(self.device.map(|value| one("--device", "execution.device", value)));
+        overrides.extend(self.threads.map(|value| one("--threads", "execution.threads", value)));
+
+        let stem = config.file_stem().unwrap_or(config.as_os_str());
+        // Not with_extension: the names of configurations may have dots, as in goal-0.12.
+        let mut file = stem.to_owned();
+        file.push(".h5");
+        let output = self.output.unwrap_or_else(|| Path::new("results").join(file));
+        if output == config {
+            let problem = format!("expected --output to be another file than CONFIG, found {} for both; name a .h5 file", config.display());
+            return Err(usage(ErrorKind::ArgumentConflict, &problem));
+        }
+        let progress = if self.quiet { Progress::None } else { self.progress };
+        Ok(StudyArguments { config, overrides, data: self.data.folder, output, plan: self.plan, quiet: self.quiet, progress })
+    }
+}
+
+/// A word of the command line as TOML: a number if it is one, else text for the configuration's rules to refuse by name.
+fn literal(word: &str) -> toml::Value {
+    let word = word.trim();
+    match (word.parse::<i64>(), word.parse::<f64>()) {
+        (Ok(integer), _) => toml::Value::Integer(integer),
+        (_, Ok(number)) => toml::Value::Float(number),
+        _ => toml::Value::String(word.to_owned()),
+    }
+}
+
+fn usage(kind: ErrorKind, problem: &str) -> clap::Error {
+    Raw::command().error(kind, problem)
+}
+
+fn after_help() -> String {
+    format!(
+        "Examples:
+  dps-train configs/quickstart.toml                          a small study, on what this machine has
+  dps-train configs/mnist-simple-cnn-sgd.toml --plan         what a study of the paper would cost
+  mpirun -n 8 dps-train CONFIG --batch-size 16,64 --sparsity 0,0.9 --trials 4
+  dps-train CONFIG --set workload.optimizer=nesterov --set search.momentum=0.9
+  dps-train data fetch fashion-mnist
+
+The same command continues a study that was interrupted.
+
+{EXIT_CODES}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    fn read(line: &str) -> Result<Train, clap::Error> {
+        Train::read(format!("dps-train {line}").split_whitespace().map(OsString::from))
+    }
+
+    fn study(line: &str) -> StudyArguments {
+        match read(line) {
+            Ok(Train::Study(study)) => study,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn quickstart(line: &str) -> crate::Result<config::Study> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/quickstart.toml");
+        config::load(&path, &study(&format!("quickstart.toml {line}")).overrides).map(|loaded| loaded.study)
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Raw::command().debug_assert();
+        super::super::Report::command().debug_assert();
+    }
+
+    #[test]
+    fn a_configuration_alone_has_defaults() {
+        let expected = StudyArguments {
+            config: "configs/fashion-mnist-goal-0.12.toml".into(),
+            overrides: Vec::new(),
+            data: "data".into(),
+            output: "results/fashion-mnist-goal-0.12.h5".into(),
+            plan: false,
+            quiet: false,
+            progress: Progress::Auto,
+        };
+        assert_eq!(study("configs/fashion-mnist-goal-0.12.toml"), expected);
+    }
+
+    #[test]
+    fn options_reach_the_study() {
+        let study = quickstart(
+            "--batch-size 16,64 --batch-size 8 --sparsity 0,.5 --trials 2 --device cpu --threads 3 --set workload.optimizer=nesterov",
+        )
+        .unwrap();
+        assert_eq!(study.grid, config::Grid { batch_sizes: vec![16, 64, 8], sparsities: vec![0.0, 0.5], trials: 2 });
+        assert_eq!((study.execution.device, study.execution.threads), (config::DeviceName::Cpu, 3));
+        assert_eq!(study.workload.optimizer, config::OptimizerName::Nesterov);
+        assert_eq!(quickstart("--trials 2 --set grid.trials=3").unwrap().grid.trials, 2);
+    }
+
+    #[test]
+    fn wrong_values_are_refused_by_option() {
+        for (line, expected) in [
+            ("--batch-size 16,big", "--batch-size 16,big: grid.batch_sizes: expected a list of batch sizes"),
+            ("--batch-size 0", "--batch-size 0: grid.batch_sizes"),
+            ("--batch-size 4,", "--batch-size 4,: grid.batch_sizes"),
+            ("--sparsity -0.5", "--sparsity -0.5: grid.sparsities"),
+            ("--sparsity nan", "--sparsity nan: grid.sparsities"),
+            ("--trials many", "--trials many: grid.trials: expected a whole number from 1 to 4294967295, found \"many\""),
+            ("--device gpu", "--device gpu: execution.device: expected one of auto, cpu, cuda, found \"gpu\""),
+            ("--threads -1", "--threads -1: execution.threads"),
+        ] {
+            let error = quickstart(line).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn data_sets_are_fetched_and_listed() {
+        let fetch = Train::FetchData { dataset: DatasetName::Cifar10, data: "d".into() };
+        assert_eq!(read("data fetch cifar-10 --data d").unwrap(), fetch);
+        assert_eq!(read("data fetch").unwrap(), Train::ListData { data: "data".into() });
+        let error = read("data fetch cifar").unwrap_err().to_string();
+        assert!(error.contains("cifar-10"), "{error}");
+    }
+
+    #[test]
+    fn usage_errors_end_with_two_and_help_with_zero() {
+        for line in [
+            "",
+            "--plan",
+            "a.toml b.toml",
+            "a.toml --sett x=1",
+            "a.toml --set x",
+            "a.toml -o a.toml",
+            "a.toml --quiet --progress bar",
+            "a.toml data fetch",
+            "a.toml --progress loud",
+            "data",
+            "--plan data fetch",
+        ] {
+            let error = read(line).unwrap_err();
+            assert_eq!(error.exit_code(), 2, "{line}: {error}");
+        }
+        let help = read("--help").unwrap_err();
+        assert_eq!(help.exit_code(), 0);
+        assert!(help.to_string().contains("Examples:") && help.to_string().contains("Exit codes:"));
+        let version = read("--version").unwrap_err();
+        assert_eq!((version.exit_code(), version.to_string()), (0, format!("dps-train {VERSION_AND_COMMIT}\n")));
+    }
+
+    #[test]
+    fn quiet_shows_no_progress() {
+        let quiet = study("a.toml -q --plan");
+        assert_eq!((quiet.quiet, quiet.plan, quiet.progress), (true, true, Progress::None));
+        assert_eq!(study("a.toml --progress json").progress, Progress::Json);
+    }
+}

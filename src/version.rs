@@ -1,0 +1,10 @@
+//! Which dps this is.
+
+/// The package's version.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The git commit it was built from, twelve hexadecimal digits, or "unknown".
+pub const COMMIT: &str = env!("DPS_COMMIT");
+
+/// Both, as `--version` prints them.
+pub const VERSION_AND_COMMIT: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("DPS_COMMIT"), ")");
