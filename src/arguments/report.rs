@@ -10,7 +10,7 @@ use crate::version::VERSION_AND_COMMIT;
 
 /// Tables, fits and figures of one or more results, as one HTML page.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
-#[command(name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = 100, after_help = after_help())]
+#[command(name = "dps-report", bin_name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = 100, after_help = after_help())]
 pub struct Report {
     /// Result files that dps-train wrote; several are compared.
     #[arg(value_name = "RESULT.h5", required = true)]

@@ -66,6 +66,7 @@ pub enum Progress {
 #[derive(Debug, Parser)]
 #[command(
     name = "dps-train",
+    bin_name = "dps-train",
     version = VERSION_AND_COMMIT,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
@@ -113,8 +114,8 @@ struct RawStudy {
     /// Say nothing but errors.
     #[arg(short, long, conflicts_with = "progress")]
     quiet: bool,
-    /// How to show progress.
-    #[arg(long, value_enum, default_value = "auto")]
+    /// How to show progress: auto (a bar on a terminal, plain lines elsewhere), bar, json (an object a line) or none.
+    #[arg(long, value_enum, default_value = "auto", hide_possible_values = true)]
     progress: Progress,
 }
 

@@ -2,6 +2,9 @@
 //!
 //! Below this module nothing knows of files or of what a trial means.
 
+mod plan;
 mod record;
+mod units;
 
+pub use plan::{Cost, Plan, PlannedCell, Site};
 pub use record::*;

@@ -1,0 +1,294 @@
+//! What a study would cost at most, before a step of it is taken.
+
+use std::fmt;
+
+use super::record::CellKey;
+use super::units::{count, duration, si};
+use crate::config::{Criterion, Study, goal_threshold};
+
+/// What a network costs on a device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Parameters of the network, biases included.
+    pub parameters: usize,
+    /// FLOP of a forward pass of one image.
+    pub forward_flop: f64,
+    /// FLOP of a forward and a backward pass of one image.
+    pub training_flop: f64,
+    /// Bytes a trial takes while it runs, at the study's largest batch size.
+    pub bytes_per_lane: u64,
+    /// Bytes taken once on each rank: the data sets and what the trials share.
+    pub bytes_fixed: u64,
+}
+
+/// Where a study would run, and on what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Site {
+    /// Examples of the training set, after the split.
+    pub training_examples: u64,
+    /// Examples of the validation set.
+    pub validation_examples: u64,
+    /// The device, in words.
+    pub device: String,
+    /// Ranks.
+    pub ranks: u32,
+    /// Most trials that a rank runs at once.
+    pub lanes: u32,
+    /// FLOP a second that training reaches, all ranks together.
+    pub flop_per_second: f64,
+}
+
+/// The upper bound of a study's cost: what it takes if no trial reaches the goal. The table is its `Display`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// The cells, in the order of the study.
+    pub cells: Vec<PlannedCell>,
+    /// FLOP of the pruning scores: once a seed for the whole study.
+    pub score_flop: f64,
+    /// Bytes on each rank.
+    pub bytes: u64,
+    /// Most validation errors with which a trial is complete.
+    pub threshold: u64,
+    study: Study,
+    cost: Cost,
+    site: Site,
+}
+
+/// The upper bound of one cell's cost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannedCell {
+    /// Which cell.
+    pub key: CellKey,
+    /// Steps of all of its trials together.
+    pub trial_steps: u64,
+    /// Evaluations of all of its trials together.
+    pub evaluations: u64,
+    /// FLOP of its training steps.
+    pub training_flop: f64,
+    /// FLOP of its evaluations.
+    pub evaluation_flop: f64,
+}
+
+impl Plan {
+    /// Plans `study` at `site`.
+    pub fn new(study: &Study, cost: &Cost, site: &Site) -> Plan {
+        let trials = u64::from(study.grid.trials);
+        // Products of two 32-bit numbers: neither overflows.
+        let trial_steps = trials * u64::from(study.workload.max_steps);
+        let evaluations = trials * u64::from(study.workload.max_steps / study.workload.evaluate_every.max(1));
+        let cell = |batch_size: u32, sparsity: f64| PlannedCell {
+            key: CellKey { batch_size, sparsity },
+            trial_steps,
+            evaluations,
+            training_flop: trial_steps as f64 * f64::from(batch_size) * cost.training_flop,
+            evaluation_flop: evaluations as f64 * site.validation_examples as f64 * cost.forward_flop,
+        };
+        let sparsities = &study.grid.sparsities;
+        let scored = study.pruning.criterion == Criterion::Snip && sparsities.iter().any(|sparsity| *sparsity > 0.0);
+        let examples = match study.pruning.examples {
+            0 => site.training_examples,
+            some => u64::from(some).min(site.training_examples),
+        };
+        Plan {
+            cells: study
+                .grid
+                .batch_sizes
+                .iter()
+                .flat_map(|batch_size| sparsities.iter().map(move |s| (*batch_size, *s)))
+                .map(|(b, s)| cell(b, s))
+                .collect(),
+            score_flop: if scored { trials as f64 * examples as f64 * cost.training_flop } else { 0.0 },
+            bytes: cost.bytes_per_lane.saturating_mul(trials.min(u64::from(site.lanes))).saturating_add(cost.bytes_fixed),
+            threshold: goal_threshold(study.workload.goal_error, site.validation_examples),
+            study: study.clone(),
+            cost: *cost,
+            site: site.clone(),
+        }
+    }
+
+    /// Steps of all trials of all cells.
+    pub fn trial_steps(&self) -> u128 {
+        self.cells.iter().map(|cell| u128::from(cell.trial_steps)).sum()
+    }
+
+    /// Evaluations of the whole validation set.
+    pub fn evaluations(&self) -> u128 {
+        self.cells.iter().map(|cell| u128::from(cell.evaluations)).sum()
+    }
+
+    /// FLOP of everything.
+    pub fn flop(&self) -> f64 {
+        self.score_flop + self.cells.iter().map(|cell| cell.training_flop + cell.evaluation_flop).sum::<f64>()
+    }
+
+    /// Seconds of everything; not finite where the site's speed is unknown.
+    pub fn seconds(&self) -> f64 {
+        self.flop() / self.site.flop_per_second
+    }
+
+    /// The table's rows, the heading first and the totals last.
+    fn rows(&self) -> Vec<[String; 7]> {
+        let flop = |flop: f64| si(flop, "FLOP");
+        let time = |flop: f64| duration(flop / self.site.flop_per_second);
+        let mut rows = vec![["batch size", "sparsity", "trial-steps", "evaluations", "training", "evaluation", "time"].map(str::to_owned)];
+        rows.extend(self.cells.iter().map(|cell| {
+            [
+                count(cell.key.batch_size.into()),
+                cell.key.sparsity.to_string(),
+                count(cell.trial_steps.into()),
+                count(cell.evaluations.into()),
+                flop(cell.training_flop),
+                flop(cell.evaluation_flop),
+                time(cell.training_flop + cell.evaluation_flop),
+            ]
+        }));
+        let blank = String::new;
+        rows.push(["scores".to_owned(), blank(), blank(), blank(), flop(self.score_flop), blank(), time(self.score_flop)]);
+        let evaluation: f64 = self.cells.iter().map(|cell| cell.evaluation_flop).sum();
+        rows.push([
+            "at most".to_owned(),
+            blank(),
+            count(self.trial_steps()),
+            count(self.evaluations()),
+            flop(self.flop() - evaluation),
+            flop(evaluation),
+            duration(self.seconds()),
+        ]);
+        rows
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Plan { study, cost, site, .. } = self;
+        let workload = &study.workload;
+        writeln!(
+            f,
+            "{} × {} ({} parameters) × {} ({}), goal error {}: errors ≤ {} of {}",
+            workload.dataset,
+            workload.network,
+            count(cost.parameters as u128),
+            workload.optimizer,
+            workload.schedule,
+            workload.goal_error,
+            count(self.threshold.into()),
+            count(site.validation_examples.into()),
+        )?;
+        writeln!(
+            f,
+            "{} cells × {} trials × at most {} steps, evaluated every {}",
+            count(self.cells.len() as u128),
+            count(study.grid.trials.into()),
+            count(workload.max_steps.into()),
+            count(workload.evaluate_every.into()),
+        )?;
+        writeln!(
+            f,
+            "{} × {}, {} in all; {} of memory each, up to {} trials at once\n",
+            site.ranks,
+            site.device,
+            si(site.flop_per_second, "FLOP/s"),
+            si(self.bytes as f64, "B"),
+            study.grid.trials.min(site.lanes),
+        )?;
+        let rows = self.rows();
+        for row in &rows {
+            let mut line = String::new();
+            for (column, text) in row.iter().enumerate() {
+                let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+                line += &format!("{text:>width$}  ");
+            }
+            writeln!(f, "{}", line.trim_end())?;
+        }
+        if study.execution.race {
+            write!(f, "\nA cell ends as soon as a trial of it reaches the goal, so most cells take less.")
+        } else {
+            write!(f, "\nEvery trial runs to its own goal or end (race = false).")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Override};
+
+    const COST: Cost =
+        Cost { parameters: 62_346, forward_flop: 7.5e6, training_flop: 21.6e6, bytes_per_lane: 10_000_000, bytes_fixed: 200_000_000 };
+
+    fn study(file: &str, settings: &[&str]) -> Study {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(file);
+        let overrides: Vec<Override> = settings.iter().map(|setting| Override::parse(setting).unwrap()).collect();
+        config::load(&path, &overrides).unwrap_or_else(|error| panic!("{error}")).study
+    }
+
+    fn site() -> Site {
+        Site {
+            training_examples: 54_000,
+            validation_examples: 6_000,
+            device: "cpu".to_owned(),
+            ranks: 2,
+            lanes: 100,
+            flop_per_second: 1e11,
+        }
+    }
+
+    #[test]
+    fn a_workload_of_the_paper_has_fourteen_million_evaluations() {
+        let plan = Plan::new(&study("mnist-simple-cnn-sgd.toml", &[]), &COST, &site());
+        assert_eq!(plan.cells.len(), 56);
+        assert_eq!(plan.evaluations(), 14_000_000);
+        assert_eq!(plan.trial_steps(), 56 * 100 * 40_000);
+        assert_eq!(plan.threshold, 120);
+        // 100 seeds, one pass over the training set each, whatever the number of cells.
+        assert_eq!(plan.score_flop, 100.0 * 54_000.0 * 21.6e6);
+        assert_eq!(plan.bytes, 1_200_000_000);
+    }
+
+    #[test]
+    fn flop_add_up() {
+        let plan = Plan::new(&study("quickstart.toml", &[]), &COST, &site());
+        let training = f64::from((16 + 64 + 256) * 2 * 4 * 400) * 21.6e6;
+        let evaluation = f64::from(6 * 4 * 25 * 6_000) * 7.5e6;
+        let scores = f64::from(4 * 2_000) * 21.6e6;
+        assert!((plan.flop() / (training + evaluation + scores) - 1.0).abs() < 1e-12);
+        assert!((plan.seconds() - plan.flop() / 1e11).abs() < 1e-9);
+        // Four trials of a hundred lanes.
+        assert_eq!(plan.bytes, 240_000_000);
+    }
+
+    #[test]
+    fn scores_are_counted_where_there_are_any() {
+        let flop = |settings: &[&str]| Plan::new(&study("quickstart.toml", settings), &COST, &site()).score_flop;
+        assert_eq!(flop(&["pruning.criterion=random"]), 0.0);
+        assert_eq!(flop(&["grid.sparsities=[0]"]), 0.0);
+        assert_eq!(flop(&["pruning.examples=4000000000"]), flop(&["pruning.examples=0"]));
+        assert!(flop(&[]) > 0.0);
+    }
+
+    #[test]
+    fn the_table_is_aligned_and_names_the_goal() {
+        let text = Plan::new(&study("quickstart.toml", &[]), &COST, &site()).to_string();
+        assert!(
+            text.starts_with(
+                "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
+             6 cells × 4 trials × at most 400 steps, evaluated every 16\n\
+             2 × cpu, 100 GFLOP/s in all; 240 MB of memory each, up to 4 trials at once\n\n"
+            ),
+            "{text}"
+        );
+        let table: Vec<&str> = text.lines().skip(4).take(9).collect();
+        assert_eq!(table[1], "        16         0        1,600          100   553 GFLOP  4.50 TFLOP      50.5 s", "{text}");
+        assert!(table.iter().all(|line| line.chars().count() == table[0].chars().count()), "{text}");
+        assert!(table[8].trim_start().starts_with("at most") && table[8].contains("9,600") && table[8].contains("600"), "{text}");
+    }
+
+    #[test]
+    fn the_largest_study_does_not_overflow() {
+        let settings =
+            ["grid.trials=4294967295", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[4294967295]"];
+        let plan = Plan::new(&study("quickstart.toml", &settings), &COST, &Site { flop_per_second: 0.0, ..site() });
+        assert_eq!(plan.evaluations(), 2 * 4_294_967_295u128 * 4_294_967_295);
+        assert!(plan.to_string().contains("unknown"));
+    }
+}
