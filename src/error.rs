@@ -41,6 +41,16 @@ pub enum Error {
         /// What was expected, what was found, what to do.
         problem: String,
     },
+    /// Another rank failed; this one ends with it.
+    #[error("rank {rank}: {problem}")]
+    Elsewhere {
+        /// The rank that failed.
+        rank: usize,
+        /// Its exit code.
+        code: u8,
+        /// Its error, in its words.
+        problem: String,
+    },
     /// The device asked for cannot be used.
     #[error("device \"{device}\": {problem}")]
     Device {
@@ -60,6 +70,7 @@ impl Error {
             Error::Results { .. } => 4,
             Error::Communication { .. } => 5,
             Error::Device { .. } => 6,
+            Error::Elsewhere { code, .. } => *code,
         }
     }
 }

@@ -4,19 +4,21 @@
 //! Data flows one way: config → search → training (over backend and comm) → study → results.
 
 pub mod analysis;
+pub mod arguments;
 pub mod backend;
 pub mod comm;
-pub mod arguments;
 pub mod config;
 pub mod data;
 pub mod error;
 pub mod network;
 pub mod optimizer;
+pub mod progress;
 pub mod pruning;
 pub mod random;
 pub mod results;
 pub mod search;
 pub mod study;
+pub mod training;
 pub mod version;
 
 pub use error::{Error, Result};

@@ -5,8 +5,8 @@ mod support;
 
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, Lane, Level};
-use dps::backend::{LaneStart, Set};
+use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
 use dps::config::{BiasPruning, DatasetName, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
@@ -79,7 +79,7 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
             let mut first: Option<(Vec<f32>, f32)> = None;
             for level in Level::available() {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, level, 1, &Single);
-                let (gradient, loss) = backend.gradient(&weights, batch.size);
+                let (gradient, loss) = backend.gradient(&weights, batch.size).unwrap();
                 assert!((f64::from(loss) - batch.loss_sum).abs() < 1e-5, "{net:?}: loss {loss}, expected {}", batch.loss_sum);
                 for (sample, &expected) in batch.gradient.samples.iter().enumerate() {
                     let index = sample * fixture.sample_stride;
@@ -94,8 +94,8 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
                     assert!((norm - expected.l2).abs() < tolerance, "{}: norm {norm}, expected {}", tensor.name, expected.l2);
                 }
                 let start = LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd) };
-                let lane = backend.lane(start);
-                let evaluation = backend.evaluate(&[&lane], Set::Validation, None)[0];
+                let lanes = backend.lanes(vec![start]).unwrap();
+                let evaluation = backend.evaluate(&lanes, &[0], Set::Validation, None).unwrap()[0];
                 assert_eq!((evaluation.errors as usize, evaluation.examples as usize), (batch.errors, batch.size));
                 match &first {
                     None => first = Some((gradient, loss)),
@@ -123,7 +123,7 @@ fn gradients_are_finite_differences_of_the_f64_reference() {
             let mut weights = dps::network::initial_weights(&network, 9);
             mask.apply(&mut weights);
             let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
-            let (gradient, loss) = backend.gradient(&weights, 2);
+            let (gradient, loss) = backend.gradient(&weights, 2).unwrap();
             let exact: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
             let images = noise::normalise(&bytes, &fixture.image.mean, &fixture.image.std);
             let expected_loss = reference::loss(net, &exact, &images, &labels);
@@ -186,10 +186,10 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
             };
             let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
             let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
-            let mut lanes: Vec<Lane> = vec![backend.lane(LaneStart { seed: 5, weights: fixture.start(), mask, rule })];
+            let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule }]).unwrap();
             let what = format!("{net:?} {:?} masked {}", trajectory.optimizer, trajectory.masked);
             for (step, &expected) in trajectory.losses.iter().enumerate() {
-                let progress = backend.train(&mut lanes, step as u32..step as u32 + 1, batch)[0];
+                let progress = backend.train(&mut lanes, step as u32..step as u32 + 1, batch).unwrap()[0];
                 assert!((f64::from(progress.loss) - expected).abs() < 2e-5, "{what}: step {step}: {} {expected}", progress.loss);
             }
             for (sample, &expected) in trajectory.r#final.samples.iter().enumerate() {
@@ -211,7 +211,7 @@ fn connection_sensitivity_and_its_masks_are_pytorchs() {
         let dataset = dataset(&fixture, seeds, expected.batch_size);
         let weights = fixture.start();
         let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
-        let (gradient, _) = backend.gradient(&weights, dataset.training.len());
+        let (gradient, _) = backend.gradient(&weights, dataset.training.len()).unwrap();
         let scores = connection_sensitivity(&weights, &gradient);
         for (sample, &expected) in expected.samples.iter().enumerate() {
             let found = f64::from(scores[sample * fixture.sample_stride]);

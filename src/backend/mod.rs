@@ -6,13 +6,43 @@
 
 pub mod cpu;
 
+use std::ops::Range;
+
+use crate::Result;
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
+
+/// A device with the data set on it, training lanes for a group of ranks that share every batch. All ranks of the group must make the
+/// same calls; all get the same answers.
+pub trait Backend {
+    /// The state of a set of lanes, in the order they were made.
+    type Lanes;
+
+    /// The device as messages and results name it.
+    fn describe(&self) -> String;
+
+    /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: [parameters], loss.
+    fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;
+
+    /// Lanes ready for their first step.
+    fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Self::Lanes>;
+
+    /// Drops the lanes whose flag is false and closes the gaps.
+    fn retain(&mut self, lanes: &mut Self::Lanes, keep: &[bool]) -> Result<()>;
+
+    /// Takes the steps (from 0) of `steps` on batches of `batch` examples, and says how each lane did; a lane whose loss is not finite
+    /// stops there.
+    fn train(&mut self, lanes: &mut Self::Lanes, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>>;
+
+    /// Counts the wrongly classified examples of a set for the lanes numbered `which`. With a limit, an evaluation ends when it is decided
+    /// that its errors exceed it.
+    fn evaluate(&mut self, lanes: &Self::Lanes, which: &[usize], set: Set, limit: Option<u32>) -> Result<Vec<Evaluation>>;
+}
 
 /// What a lane begins with.
 #[derive(Debug, Clone)]
 pub struct LaneStart {
-    /// The trial's number: its data order's seed.
+    /// The trial's number: the seed of its data order.
     pub seed: u64,
     /// Initial weights, flat as the network lays them out; masked ones are set to zero by the back end.
     pub weights: Vec<f32>,

@@ -1,1 +1,158 @@
-fn main() {}
+//! `mpirun -n 8 dps-train CONFIG`: measures steps-to-result over batch sizes and sparsities.
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use dps::arguments::{StudyArguments, Train};
+use dps::backend::cpu::Level;
+use dps::comm::{Communicator, together};
+use dps::config::DatasetName;
+use dps::data::{self, Dataset};
+use dps::network::Network;
+use dps::study::{Cost, Place, Plan, Site};
+use dps::{Error, Result, analysis, config, progress, study};
+
+fn main() -> ExitCode {
+    // A panic is a bug of ours: one sentence, and an exit that makes mpirun end the other ranks.
+    std::panic::set_hook(Box::new(|panic| {
+        eprintln!("dps-train: unexpected failure, please report it: {panic}");
+        std::process::exit(1);
+    }));
+    match Train::read(std::env::args_os()) {
+        Ok(Train::Study(arguments)) => start(&arguments),
+        Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| eprintln!("{line}")).map(|place| {
+            println!("{dataset} is in {}", place.display());
+        })),
+        Ok(Train::ListData { data }) => {
+            for name in DatasetName::NAMES {
+                let found = name.parse().ok().is_some_and(|name| data::locate(name, &data).is_ok());
+                println!("{name}{}", if found { "  (found)" } else { "" });
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            // Under mpirun every rank reads the command line; the first one speaks.
+            if launched_rank() == 0 {
+                let _ = error.print();
+            }
+            ExitCode::from(error.exit_code() as u8)
+        }
+    }
+}
+
+/// This process's number as its launcher says, before MPI is started.
+fn launched_rank() -> usize {
+    let names = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(0)
+}
+
+fn finish(result: &Result<()>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dps-train: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+#[cfg(feature = "mpi")]
+fn start(arguments: &StudyArguments) -> ExitCode {
+    match dps::comm::MpiWorld::start() {
+        Ok(world) => train(arguments, world.ranks(), dps::comm::mpi_library()),
+        Err(error) => finish(&Err(error)),
+    }
+}
+
+#[cfg(not(feature = "mpi"))]
+fn start(arguments: &StudyArguments) -> ExitCode {
+    train(arguments, &dps::comm::Single, "none".into())
+}
+
+/// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends
+/// the world.
+fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> ExitCode {
+    let speaks = world.rank() == 0;
+    let (loaded, level) = match prepare(arguments, world) {
+        Ok(prepared) => prepared,
+        Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
+    };
+    if arguments.plan {
+        if speaks {
+            print!("{}", plan(&loaded.study, level, world.size()));
+        }
+        return ExitCode::SUCCESS;
+    }
+    let dataset = Dataset::load(loaded.study.workload.dataset, &arguments.data, &loaded.study.data);
+    let dataset = match together(world, dataset) {
+        Ok(dataset) => dataset,
+        Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
+    };
+    let threads = match loaded.study.execution.threads as usize {
+        0 => dps::comm::threads(world),
+        threads => threads,
+    };
+    let place = Place { world, mpi_library, threads, level };
+    let mut observer = if speaks { progress::observer(arguments.progress, std::io::stderr().is_terminal()) } else { progress::silent() };
+    match study::run(&loaded, &dataset, &place, &arguments.output, &mut *observer) {
+        Ok(results) if speaks => finish(&report(arguments, &results)),
+        Ok(_) => ExitCode::SUCCESS,
+        Err(error) => {
+            // All ranks find that they disagree; one says it.
+            if speaks || !matches!(error, Error::Communication { .. }) {
+                eprintln!("dps-train: {error}");
+            }
+            if world.size() > 1 {
+                world.abort(error.exit_code().into());
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// The study and the device, or the same error on every rank.
+fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Level)> {
+    let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
+    let (level, line) = together(world, study::choose_device(loaded.study.execution.device))?;
+    if world.rank() == 0 && !arguments.quiet && !line.is_empty() {
+        eprintln!("{line}");
+    }
+    Ok((loaded, level))
+}
+
+/// The table on standard output, the figure beside the results.
+fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result<()> {
+    let figure = arguments.output.with_extension("svg");
+    analysis::steps_to_result_plot(results, &figure)?;
+    if !arguments.quiet {
+        println!("{}", analysis::table(results));
+        println!("Results: {}", arguments.output.display());
+        println!("Figure:  {}", figure.display());
+    }
+    Ok(())
+}
+
+/// What the study would cost at most.
+fn plan(study: &config::Study, level: Level, ranks: usize) -> Plan {
+    let network = Network::new(study.workload.network);
+    let (examples, bytes) = study.workload.dataset.training_file();
+    let validation = (study.data.validation_fraction * examples as f64).round();
+    let cost = Cost {
+        parameters: network.parameters(),
+        forward_flop: network.forward_flop(),
+        training_flop: network.training_flop(),
+        // Weights, velocity and mask, and a gradient for each lane.
+        bytes_per_lane: 4 * 4 * network.parameters() as u64,
+        bytes_fixed: (examples + 10_000) * bytes,
+    };
+    let rate = dps::backend::cpu::peak_flop(level);
+    let site = Site {
+        training_examples: examples - validation as u64,
+        validation_examples: validation as u64,
+        device: format!("{ranks} ranks of one CPU thread with {}, at its measured multiply-add peak", level.name()),
+        ranks: ranks as u32,
+        lanes: study.grid.trials,
+        flop_per_second: rate * ranks as f64,
+    };
+    Plan::new(study, &cost, &site)
+}

@@ -3,13 +3,17 @@
 //! A [`Communicator`] moves bytes between ranks; [`Leaves`] fixes the order of the sum so that it is the same on any number of them.
 //! Nothing here may know what the floats mean.
 
+mod agreement;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod placement;
 mod single;
 mod tree;
 
 #[cfg(feature = "mpi")]
-pub use self::mpi::MpiWorld;
+pub use self::mpi::{MpiWorld, mpi_library};
+pub use agreement::{agree, together};
+pub use placement::{host_name, threads};
 pub use single::Single;
 pub use tree::{Leaves, Node, additions};
 
@@ -27,12 +31,9 @@ pub trait Communicator {
     /// Concatenates every rank's words, in rank order; all send the same number.
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64>;
 
+    /// The ranks that pass the same `color`, in the order of this communicator; every rank must call it.
+    fn split(&self, color: usize) -> Box<dyn Communicator>;
+
     /// Ends every rank of the world at once with this exit code.
     fn abort(&self, code: i32) -> !;
-
-    /// Whether all ranks passed the same words.
-    fn agree(&self, words: &[u64]) -> bool {
-        let all = self.all_gather_words(words);
-        all.chunks_exact(words.len().max(1)).all(|theirs| theirs == words)
-    }
 }

@@ -24,6 +24,10 @@ impl Communicator for Single {
         send.to_vec()
     }
 
+    fn split(&self, _color: usize) -> Box<dyn Communicator> {
+        Box::new(Single)
+    }
+
     fn abort(&self, code: i32) -> ! {
         std::process::exit(code)
     }

@@ -136,11 +136,14 @@ fn execution(mut section: Section) -> Option<Execution> {
     let device = section.name("device", DeviceName::NAMES, Some(default.device));
     let threads = section.defaulted("threads", default.threads, automatic, whole);
     let data_parallel = section.defaulted("data_parallel", default.data_parallel, automatic, whole);
-    let race = section.defaulted("race", default.race, Wanted { expected: "true or false", example: "true" }, |value| match value {
-        Value::Flag(flag) => Some(*flag),
-        _ => None,
-    });
-    Some(Execution { device: device?, threads: threads?, data_parallel: data_parallel?, race: race? })
+    let mut flag = |key, default| {
+        section.defaulted(key, default, Wanted { expected: "true or false", example: "true" }, |value| match value {
+            Value::Flag(flag) => Some(*flag),
+            _ => None,
+        })
+    };
+    let (race, full_evaluation) = (flag("race", default.race), flag("full_evaluation", default.full_evaluation));
+    Some(Execution { device: device?, threads: threads?, data_parallel: data_parallel?, race: race?, full_evaluation: full_evaluation? })
 }
 
 /// `optimizer` and `schedule` are `None` where the workload leaves them in doubt.

@@ -119,23 +119,27 @@ impl Default for DataSplit {
     }
 }
 
-/// How the work is run. No field here changes a cell's steps-to-result; `race` alone changes what else is recorded (how the
-/// other trials end), so it alone takes part in the digest of a study.
+/// How the work is run. No field here changes a cell's steps-to-result; `race` and `full_evaluation` change what else is recorded (how the
+/// other trials end, how far their evaluations go), so they alone take part in the digest of a study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Execution {
     /// The processor that trains.
     pub device: DeviceName,
     /// Threads a rank; 0 means the processors available to it divided by the ranks on the host.
     pub threads: u32,
-    /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number.
+    /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number, else as many as get an example each.
+    /// Groups of D ranks share the trials.
     pub data_parallel: u32,
     /// End a cell as soon as its steps-to-result is decided: at the first evaluation at which a trial reaches the goal.
     pub race: bool,
+    /// Evaluate on the whole validation set even where it is decided earlier that the goal is missed; false stores a bound instead of such
+    /// an error.
+    pub full_evaluation: bool,
 }
 
 impl Default for Execution {
     fn default() -> Self {
-        Execution { device: DeviceName::Auto, threads: 0, data_parallel: 0, race: true }
+        Execution { device: DeviceName::Auto, threads: 0, data_parallel: 0, race: true, full_evaluation: false }
     }
 }
 
@@ -279,6 +283,16 @@ impl Default for Search {
             momentum: None,
             decay_steps: None,
             end_learning_rate_factor: None,
+        }
+    }
+}
+
+impl DatasetName {
+    /// Examples in the training file, and bytes of one image.
+    pub fn training_file(self) -> (u64, u64) {
+        match self {
+            DatasetName::Mnist | DatasetName::FashionMnist => (60_000, 28 * 28),
+            DatasetName::Cifar10 => (50_000, 32 * 32 * 3),
         }
     }
 }

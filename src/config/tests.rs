@@ -43,6 +43,7 @@ device = "cpu"
 threads = 2
 data_parallel = 1
 race = true
+full_evaluation = false
 "#;
 
 fn set(setting: &str) -> Override {

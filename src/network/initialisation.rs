@@ -4,7 +4,7 @@ use super::{Kind, Network};
 use crate::random::{Numbers, Purpose};
 
 /// The standard deviation of a standard normal truncated at ±2.
-const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_78;
+const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 
 /// The initial parameters of a trial, flat as [`Network::tensors`] lays them out: weights normal with variance 1 / fan_in, truncated at
 /// two deviations of the untruncated normal; biases zero. A pure function of the seed and the parameter's index.

@@ -4,7 +4,9 @@
 
 mod plan;
 mod record;
+mod run;
 mod units;
 
 pub use plan::{Cost, Plan, PlannedCell, Site};
 pub use record::*;
+pub use run::{Place, cells, choose_device, run};

@@ -1,11 +1,10 @@
 //! `make bench`: how fast this machine trains and evaluates, beside what its arithmetic allows.
 
-use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use dps::backend::cpu::{CpuBackend, Level};
-use dps::backend::{LaneStart, Set};
+use dps::backend::cpu::{CpuBackend, Level, peak_flop};
+use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
 use dps::config::{DataSplit, DatasetName, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
@@ -13,20 +12,8 @@ use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
 use dps::pruning::Mask;
 
-/// Multiply-adds a second of one core at this level: independent chains in registers, nothing loaded.
-fn peak() -> f64 {
-    let mut best = 0.0_f64;
-    for _ in 0..5 {
-        let start = Instant::now();
-        let rounds = 2_000_000;
-        black_box(dps::backend::cpu::multiply_adds(Level::best(), black_box(rounds)));
-        best = best.max(rounds as f64 * 24.0 * 16.0 * 2.0 / start.elapsed().as_secs_f64());
-    }
-    best
-}
-
 fn main() {
-    let peak = peak();
+    let peak = peak_flop(Level::best());
     println!("{} peak of one core: {:.0} GFLOP/s", Level::best().name(), peak / 1e9);
     for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
         let network = Arc::new(Network::new(name));
@@ -44,13 +31,13 @@ fn main() {
             for batch in [2, 16, 128, 1024] {
                 let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 1e-4 } };
                 let start = LaneStart { seed: 1, weights: initial_weights(&network, 1), mask: Mask::Dense(network.parameters()), rule };
-                let mut lanes = vec![backend.lane(start)];
+                let mut lanes = backend.lanes(vec![start]).expect("a lane");
                 let steps = (2048 / batch).max(1) as u32;
                 let mut best = f64::INFINITY;
                 let mut step = 0;
                 for _ in 0..6 {
                     let clock = Instant::now();
-                    backend.train(&mut lanes, step..step + steps, batch);
+                    backend.train(&mut lanes, step..step + steps, batch).expect("steps");
                     step += steps;
                     best = best.min(clock.elapsed().as_secs_f64());
                 }
@@ -61,7 +48,7 @@ fn main() {
                 );
                 if batch == 1024 {
                     let clock = Instant::now();
-                    backend.evaluate(&lanes.iter().collect::<Vec<_>>(), Set::Validation, None);
+                    backend.evaluate(&lanes, &[0], Set::Validation, None).expect("an evaluation");
                     let rate = 2000.0 / clock.elapsed().as_secs_f64();
                     println!(
                         "{name:<12} {threads} threads  evaluation : {rate:>8.0} images/s, {:>3.0} % of peak",

@@ -38,7 +38,7 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     let row = layer.input_map.row();
     let run = layer.run();
     debug_assert!(sums.len() >= rows * width * channels && weights.len() == layer.weight_count());
-    let block = if channels % (2 * S::WIDTH) == 0 { 2 * S::WIDTH } else { S::WIDTH };
+    let block = if channels.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
     let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
     unsafe {
         for from in (0..channels).step_by(block) {
@@ -76,7 +76,7 @@ unsafe fn row_product<S: Simd, const V: usize>(
     let mut x = 0;
     macro_rules! tiles {
         ($positions:literal) => {
-            while x + $positions <= width {
+            while width - x >= $positions {
                 unsafe { product::<S, $positions, V>(a.add(x * a_stride), a_stride, runs, b, b_stride, c.add(x * c_stride), c_stride) };
                 x += $positions;
             }
@@ -85,7 +85,7 @@ unsafe fn row_product<S: Simd, const V: usize>(
     if S::WIDTH == 16 {
         if V == 1 {
             tiles!(16);
-        } else if width % 12 == 0 {
+        } else if width.is_multiple_of(12) {
             tiles!(12);
         }
         tiles!(8);
@@ -119,7 +119,7 @@ pub(super) unsafe fn filter_gradient_rows<S: Simd>(
         d_stride: channels,
     };
     let widest = if S::WIDTH == 16 { 4 } else { 2 };
-    let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels % (v * S::WIDTH) == 0).unwrap_or(1);
+    let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels.is_multiple_of(v * S::WIDTH)).unwrap_or(1);
     unsafe {
         for from in (0..channels).step_by(vectors * S::WIDTH) {
             for ky in 0..layer.kernel {
@@ -142,7 +142,7 @@ unsafe fn run_outer<S: Simd, const V: usize>(run: usize, x: *const f32, d: *cons
     let mut t = 0;
     macro_rules! tiles {
         ($inputs:literal) => {
-            while t + $inputs <= run {
+            while run - t >= $inputs {
                 unsafe { outer::<S, $inputs, V>(x.add(t), d, positions, g.add(t * g_stride), g_stride) };
                 t += $inputs;
             }
@@ -150,11 +150,11 @@ unsafe fn run_outer<S: Simd, const V: usize>(run: usize, x: *const f32, d: *cons
     }
     if S::WIDTH == 16 {
         match V {
-            4 if run % 6 == 0 => tiles!(6),
+            4 if run.is_multiple_of(6) => tiles!(6),
             4 => tiles!(5),
-            2 if run % 12 == 0 => tiles!(12),
+            2 if run.is_multiple_of(12) => tiles!(12),
             2 => tiles!(10),
-            _ if run % 16 == 0 => tiles!(16),
+            _ if run.is_multiple_of(16) => tiles!(16),
             _ => tiles!(9),
         }
     }
@@ -185,7 +185,7 @@ pub(super) unsafe fn data_gradient_rows<S: Simd>(
     let row = layer.input_map.row();
     debug_assert!(d.len() >= rows * width * outputs && transposed.len() == layer.weight_count());
     debug_assert_eq!(input_gradient.len(), layer.input_map.len());
-    let block = if inputs % (2 * S::WIDTH) == 0 { 2 * S::WIDTH } else { S::WIDTH };
+    let block = if inputs.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
     let runs = Runs { rows: 1, row_stride: 0, run: outputs };
     let stride = layer.stride * inputs;
     unsafe {

@@ -9,7 +9,8 @@ use super::lane::Lane;
 use super::level::{Kernel, Level};
 use super::simd::Simd;
 use super::worker::Worker;
-use crate::backend::{Evaluation, LaneStart, Progress, Set};
+use crate::Result;
+use crate::backend::{Backend, Evaluation, LaneStart, Progress, Set};
 use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
@@ -104,39 +105,6 @@ impl<'a> CpuBackend<'a> {
     /// Threads of this rank.
     pub fn threads(&self) -> usize {
         self.seats.len()
-    }
-
-    /// The processor as results and messages name it.
-    pub fn describe(&self) -> String {
-        let threads = self.seats.len();
-        format!("CPU, {}, {threads} thread{} a rank", self.share.level.name(), if threads == 1 { "" } else { "s" })
-    }
-
-    /// A lane at step 0.
-    pub fn lane(&self, start: LaneStart) -> Lane {
-        Lane::new(start, self.share.dataset.training.len() as u32)
-    }
-
-    /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: [parameters], loss.
-    pub fn gradient(&mut self, weights: &[f32], examples: usize) -> (Vec<f32>, f32) {
-        let mask = Mask::Dense(weights.len());
-        let job = Job { weights, mask: &mask, draw: Draw::InOrder };
-        let places = self.gradients(&[job], Leaves::new(examples));
-        let sum = &self.sums[places[0]..][..=weights.len()];
-        (sum[..weights.len()].to_vec(), sum[weights.len()])
-    }
-
-    /// Takes the steps of `steps` with every lane that is not broken, on batches of `batch` examples, all ranks sharing each batch.
-    pub fn train(&mut self, lanes: &mut [Lane], steps: Range<u32>, batch: usize) -> Vec<Progress> {
-        let leaves = Leaves::new(batch);
-        if self.communicator.size() == 1 && lanes.len() >= self.seats.len() {
-            self.train_apart(lanes, steps, leaves, batch);
-        } else {
-            for step in steps {
-                self.train_together(lanes, step, leaves, batch);
-            }
-        }
-        lanes.iter().map(|lane| lane.progress).collect()
     }
 
     /// Every lane takes all its steps on one thread: nothing waits for anything, and a lane's state stays in that core's cache.
@@ -236,48 +204,6 @@ impl<'a> CpuBackend<'a> {
         }
     }
 
-    /// Counts wrongly classified examples of a set for every lane. With a limit, a lane is done at the first block of examples after which
-    /// its errors exceed it.
-    pub fn evaluate(&mut self, lanes: &[&Lane], set: Set, limit: Option<u32>) -> Vec<Evaluation> {
-        let dataset = self.share.dataset;
-        let examples: &Examples = match set {
-            Set::Validation => &dataset.validation,
-            Set::Test => &dataset.test,
-        };
-        let blocks = examples.len().div_ceil(EVALUATION_BLOCK);
-        let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
-        let version = self.versions(lanes.len());
-        let mut outcomes = vec![Evaluation { errors: 0, examples: 0 }; lanes.len()];
-        let mut pending: Vec<usize> = (0..lanes.len()).collect();
-        let mut next = 0;
-        while next < blocks && !pending.is_empty() {
-            // Enough blocks at a time to occupy every thread of every rank; blocks beyond the deciding one are not counted.
-            let wanted = (self.seats.len() * ranks).div_ceil(pending.len());
-            let until = if limit.is_some() { (next + wanted).min(blocks) } else { blocks };
-            let tasks: Vec<(usize, usize)> = pending.iter().flat_map(|&lane| (next..until).map(move |block| (lane, block))).collect();
-            let mut mine: Vec<(usize, usize, u64)> =
-                tasks.iter().skip(rank).step_by(ranks).map(|&(lane, block)| (lane, block, 0)).collect();
-            self.each(mine.iter_mut().collect(), |share, seat, (lane, block, errors)| {
-                let range = *block * EVALUATION_BLOCK..((*block + 1) * EVALUATION_BLOCK).min(examples.len());
-                *errors = share.errors(seat, lanes[*lane].weights(), version + *lane as u64, examples, range);
-            });
-            let mut words: Vec<u64> = mine.iter().map(|task| task.2).collect();
-            words.resize(tasks.len().div_ceil(ranks), 0);
-            let all = self.communicator.all_gather_words(&words);
-            for (index, &(lane, block)) in tasks.iter().enumerate() {
-                let outcome = &mut outcomes[lane];
-                if limit.is_some_and(|limit| outcome.errors > limit) {
-                    continue;
-                }
-                outcome.errors += all[index % ranks * words.len() + index / ranks] as u32;
-                outcome.examples = ((block + 1) * EVALUATION_BLOCK).min(examples.len()) as u32;
-            }
-            pending.retain(|&lane| limit.is_none_or(|limit| outcomes[lane].errors <= limit));
-            next = until;
-        }
-        outcomes
-    }
-
     /// Reserves version numbers.
     fn versions(&mut self, count: usize) -> u64 {
         self.version += count as u64;
@@ -301,6 +227,87 @@ impl<'a> CpuBackend<'a> {
                 items.into_iter().for_each(|item| work(share, &mut seat, item));
             }
         }
+    }
+}
+
+impl Backend for CpuBackend<'_> {
+    type Lanes = Vec<Lane>;
+
+    fn describe(&self) -> String {
+        let threads = self.seats.len();
+        format!("CPU, {}, {threads} thread{} a rank", self.share.level.name(), if threads == 1 { "" } else { "s" })
+    }
+
+    fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
+        let mask = Mask::Dense(weights.len());
+        let job = Job { weights, mask: &mask, draw: Draw::InOrder };
+        let places = self.gradients(&[job], Leaves::new(examples));
+        let sum = &self.sums[places[0]..][..=weights.len()];
+        Ok((sum[..weights.len()].to_vec(), sum[weights.len()]))
+    }
+
+    fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
+        let examples = self.share.dataset.training.len() as u32;
+        Ok(starts.into_iter().map(|start| Lane::new(start, examples)).collect())
+    }
+
+    fn retain(&mut self, lanes: &mut Vec<Lane>, keep: &[bool]) -> Result<()> {
+        let mut keep = keep.iter();
+        lanes.retain(|_| keep.next().is_none_or(|&keep| keep));
+        Ok(())
+    }
+
+    fn train(&mut self, lanes: &mut Vec<Lane>, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>> {
+        let leaves = Leaves::new(batch);
+        if self.communicator.size() == 1 && lanes.len() >= self.seats.len() {
+            self.train_apart(lanes, steps, leaves, batch);
+        } else {
+            for step in steps {
+                self.train_together(lanes, step, leaves, batch);
+            }
+        }
+        Ok(lanes.iter().map(|lane| lane.progress).collect())
+    }
+
+    /// A lane with a limit is done at the first block of examples after which its errors exceed it.
+    fn evaluate(&mut self, lanes: &Vec<Lane>, which: &[usize], set: Set, limit: Option<u32>) -> Result<Vec<Evaluation>> {
+        let dataset = self.share.dataset;
+        let examples: &Examples = match set {
+            Set::Validation => &dataset.validation,
+            Set::Test => &dataset.test,
+        };
+        let blocks = examples.len().div_ceil(EVALUATION_BLOCK);
+        let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
+        let version = self.versions(which.len());
+        let mut outcomes = vec![Evaluation { errors: 0, examples: 0 }; which.len()];
+        let mut pending: Vec<usize> = (0..which.len()).collect();
+        let mut next = 0;
+        while next < blocks && !pending.is_empty() {
+            // Enough blocks at a time to occupy every thread of every rank; blocks beyond the deciding one are not counted.
+            let wanted = (self.seats.len() * ranks).div_ceil(pending.len());
+            let until = if limit.is_some() { (next + wanted).min(blocks) } else { blocks };
+            let tasks: Vec<(usize, usize)> = pending.iter().flat_map(|&lane| (next..until).map(move |block| (lane, block))).collect();
+            let mut mine: Vec<(usize, usize, u64)> =
+                tasks.iter().skip(rank).step_by(ranks).map(|&(lane, block)| (lane, block, 0)).collect();
+            self.each(mine.iter_mut().collect(), |share, seat, (lane, block, errors)| {
+                let range = *block * EVALUATION_BLOCK..((*block + 1) * EVALUATION_BLOCK).min(examples.len());
+                *errors = share.errors(seat, lanes[which[*lane]].weights(), version + *lane as u64, examples, range);
+            });
+            let mut words: Vec<u64> = mine.iter().map(|task| task.2).collect();
+            words.resize(tasks.len().div_ceil(ranks), 0);
+            let all = self.communicator.all_gather_words(&words);
+            for (index, &(lane, block)) in tasks.iter().enumerate() {
+                let outcome = &mut outcomes[lane];
+                if limit.is_some_and(|limit| outcome.errors > limit) {
+                    continue;
+                }
+                outcome.errors += all[index % ranks * words.len() + index / ranks] as u32;
+                outcome.examples = ((block + 1) * EVALUATION_BLOCK).min(examples.len()) as u32;
+            }
+            pending.retain(|&lane| limit.is_none_or(|limit| outcomes[lane].errors <= limit));
+            next = until;
+        }
+        Ok(outcomes)
     }
 }
 

@@ -17,4 +17,4 @@ mod worker;
 pub use engine::CpuBackend;
 pub use lane::Lane;
 pub use level::Level;
-pub use peak::multiply_adds;
+pub use peak::peak_flop;

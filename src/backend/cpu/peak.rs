@@ -1,19 +1,23 @@
 //! The arithmetic rate of a core, to hold measurements against.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use super::level::{Kernel, Level};
 use super::simd::Simd;
 
+/// Chains that hide the latency of a multiply-add on every processor there is.
+const CHAINS: usize = 24;
+
 struct MultiplyAdds(u64);
 
 impl Kernel for MultiplyAdds {
-    type Output = f32;
+    type Output = f64;
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) -> f32 {
+    unsafe fn run<S: Simd>(self) -> f64 {
         unsafe {
             // Hidden from the compiler, which would otherwise see that all chains are one.
-            let start: [f32; 24] = black_box(std::array::from_fn(|i| i as f32));
+            let start: [f32; CHAINS] = black_box(std::array::from_fn(|i| i as f32));
             let mut sums = start.map(|value| S::splat(value));
             let (a, b) = (S::splat(black_box(0.999)), S::splat(black_box(1e-3)));
             for _ in 0..self.0 {
@@ -22,18 +26,21 @@ impl Kernel for MultiplyAdds {
                 }
             }
             let mut out = [0.0; 16];
-            let mut total = 0.0;
             for sum in sums {
                 S::store(out.as_mut_ptr(), sum);
-                total += out[0];
+                black_box(&out);
             }
-            total
+            2.0 * (self.0 as usize * CHAINS * S::WIDTH) as f64
         }
     }
 }
 
-/// Does `rounds` times 24 independent vector multiply-adds in registers, and returns a number that depends on all of them. One vector has
-/// [`Level::width`] floats.
-pub fn multiply_adds(level: Level, rounds: u64) -> f32 {
-    level.run(MultiplyAdds(rounds))
+/// FLOP a second of one core when it does nothing but multiply-adds in registers: the best of a few runs of a millisecond or so.
+pub fn peak_flop(level: Level) -> f64 {
+    let once = || {
+        let clock = Instant::now();
+        let flop = level.run(MultiplyAdds(200_000));
+        flop / clock.elapsed().as_secs_f64()
+    };
+    (0..20).map(|_| once()).fold(0.0, f64::max)
 }

@@ -442,7 +442,7 @@ impl Kernel for DenseForward<'_, '_> {
         let mut image = 0;
         macro_rules! tiles {
             ($images:literal) => {
-                while image + $images <= pass.count {
+                while pass.count - image >= $images {
                     unsafe {
                         let (a, c) = (input.add(image * layer.inputs), logits.add(image * LOGITS));
                         let b = worker.dense_rows.as_ptr();

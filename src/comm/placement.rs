@@ -1,0 +1,74 @@
+//! Which host and which processors a rank has.
+
+use super::Communicator;
+
+/// Words of a processor mask: 1,024 processors.
+const MASK: usize = 16;
+
+/// This host's name.
+pub fn host_name() -> String {
+    let mut name = [0_u8; 256];
+    // The buffer outlives the call and its length is given.
+    let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) } != 0;
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    if failed { "unknown".into() } else { String::from_utf8_lossy(&name[..end]).into_owned() }
+}
+
+/// Threads for this rank: the processors it may run on, each shared out among the ranks of its host that may run on it too; at least one.
+/// So ranks bound to a core each get one thread, and two unbound ranks on eight cores get four each. Every rank must call it.
+pub fn threads(world: &dyn Communicator) -> usize {
+    let mine = allowed();
+    let mut words = vec![hash(host_name().as_bytes())];
+    words.extend(mine);
+    let all = world.all_gather_words(&words);
+    let sharers = |processor: usize| {
+        let here = all.chunks_exact(words.len()).filter(|theirs| theirs[0] == words[0]);
+        here.filter(|theirs| has(&theirs[1..], processor)).count()
+    };
+    let share: f64 = (0..64 * MASK).filter(|&processor| has(&mine, processor)).map(|processor| 1.0 / sharers(processor) as f64).sum();
+    // Thirds add up to a little less than one.
+    ((share + 1e-6) as usize).max(1)
+}
+
+fn has(mask: &[u64], processor: usize) -> bool {
+    mask[processor / 64] >> (processor % 64) & 1 == 1
+}
+
+/// The processors this process may run on, as far as a container's quota allows.
+#[cfg(target_os = "linux")]
+fn allowed() -> [u64; MASK] {
+    let mut mask = [0_u64; MASK];
+    // The kernel writes no more than the size it is told.
+    let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) } != 0;
+    if failed { everything() } else { mask }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allowed() -> [u64; MASK] {
+    everything()
+}
+
+/// The first processors, as many as there are.
+fn everything() -> [u64; MASK] {
+    let count = std::thread::available_parallelism().map_or(1, usize::from).min(64 * MASK);
+    let mut mask = [0_u64; MASK];
+    (0..count).for_each(|processor| mask[processor / 64] |= 1 << (processor % 64));
+    mask
+}
+
+/// FNV-1a.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comm::Single;
+
+    #[test]
+    fn one_rank_has_all_processors_it_may_run_on() {
+        let allowed: u32 = allowed().iter().map(|word| word.count_ones()).sum();
+        assert_eq!(threads(&Single), allowed as usize);
+    }
+}

@@ -1,0 +1,55 @@
+//! A live bar for the cell being measured, under one line for each finished cell.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::{Event, Observer, name, outcome};
+
+pub(super) struct Bar {
+    bar: ProgressBar,
+    cells: usize,
+    finished: usize,
+}
+
+impl Bar {
+    pub(super) fn new() -> Bar {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+        // The template is a constant; should it ever be wrong, the default style still shows where the cell is.
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} steps {msg}, {elapsed} (at most {eta} more)") {
+            bar.set_style(style);
+        }
+        Bar { bar, cells: 0, finished: 0 }
+    }
+}
+
+impl Observer for Bar {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Study { name, device, ranks, cells, trials, threshold, validation_examples } => {
+                self.cells = *cells;
+                self.bar.println(format!(
+                    "{name}: {cells} cells of {trials} trials; goal: at most {threshold} errors of {validation_examples}\n{ranks} ranks; {device}"
+                ));
+            }
+            Event::CellStarted { key, index, max_steps, .. } => {
+                self.bar.reset();
+                self.bar.set_length(u64::from(*max_steps));
+                self.bar.set_prefix(format!("[{}/{}] {}", index + 1, self.cells, name(key)));
+                self.bar.set_message("scoring connections");
+            }
+            Event::Evaluated { moment, seconds, .. } => {
+                let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
+                let rate = moment.examples as f64 / seconds.max(1e-9);
+                self.bar.set_message(format!("{} trials left{best}, {rate:.0} images/s", moment.alive));
+                self.bar.set_position(u64::from(moment.step));
+            }
+            Event::CellFinished { cell } => {
+                self.finished += 1;
+                let (number, cells) = (self.finished, self.cells);
+                self.bar.println(format!("[{number}/{cells}] {}: {} in {:.1} s", name(&cell.key), outcome(cell), cell.seconds));
+                if number == cells {
+                    self.bar.finish_and_clear();
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Plain lines for a log: one when the study begins, one a finished cell, and one a minute between.
+
+use std::time::{Duration, Instant};
+
+use super::{Event, Observer, name, outcome};
+
+const EVERY: Duration = Duration::from_secs(60);
+
+/// Writes to standard error.
+pub(super) struct Lines {
+    last: Instant,
+    cells: usize,
+    finished: usize,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        Lines { last: Instant::now(), cells: 0, finished: 0 }
+    }
+}
+
+impl Observer for Lines {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Study { name, device, ranks, cells, trials, threshold, validation_examples } => {
+                self.cells = *cells;
+                eprintln!("{name}: {cells} cells of {trials} trials; goal: at most {threshold} errors of {validation_examples}");
+                eprintln!("{ranks} ranks; {device}");
+            }
+            Event::CellStarted { .. } => self.last = Instant::now(),
+            Event::Evaluated { key, moment, .. } if self.last.elapsed() >= EVERY => {
+                self.last = Instant::now();
+                eprintln!("{}: step {}, {} trials left", name(key), moment.step, moment.alive);
+            }
+            Event::Evaluated { .. } => {}
+            Event::CellFinished { cell } => {
+                self.finished += 1;
+                eprintln!("[{}/{}] {}: {} in {:.1} s", self.finished, self.cells, name(&cell.key), outcome(cell), cell.seconds);
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What a person, or a log, sees of a running study.
+//!
+//! Rank 0 alone has an observer; it is told of events and may not change anything.
+
+mod bar;
+mod json;
+mod lines;
+
+use crate::arguments::Progress;
+use crate::study::{Cell, CellKey};
+use crate::training::Moment;
+
+/// Something that happened.
+#[derive(Debug, Clone, Copy)]
+pub enum Event<'a> {
+    /// The study begins.
+    Study {
+        /// Its name.
+        name: &'a str,
+        /// Where it runs.
+        device: &'a str,
+        /// Ranks.
+        ranks: usize,
+        /// Cells in all.
+        cells: usize,
+        /// Trials a cell.
+        trials: u32,
+        /// T.
+        threshold: u32,
+        /// N.
+        validation_examples: usize,
+    },
+    /// A cell begins.
+    CellStarted {
+        /// Which one.
+        key: CellKey,
+        /// Its number, from 0.
+        index: usize,
+        /// Most steps a trial may take.
+        max_steps: u32,
+        /// Ranks that share a batch.
+        ranks_a_batch: usize,
+    },
+    /// All lanes of the cell were evaluated.
+    Evaluated {
+        /// The cell.
+        key: CellKey,
+        /// Where it is.
+        moment: &'a Moment,
+        /// Seconds since the cell began.
+        seconds: f64,
+    },
+    /// The cell is measured.
+    CellFinished {
+        /// Its trials.
+        cell: &'a Cell,
+    },
+}
+
+/// Someone to tell.
+pub trait Observer {
+    /// Tells of an event.
+    fn event(&mut self, event: &Event);
+}
+
+/// Nobody.
+struct Silent;
+
+impl Observer for Silent {
+    fn event(&mut self, _event: &Event) {}
+}
+
+/// The observer for a way of showing progress; `terminal` says whether standard error is one.
+pub fn observer(progress: Progress, terminal: bool) -> Box<dyn Observer> {
+    match progress {
+        Progress::None => Box::new(Silent),
+        Progress::Json => Box::new(json::Json),
+        Progress::Bar => Box::new(bar::Bar::new()),
+        Progress::Auto if terminal => Box::new(bar::Bar::new()),
+        Progress::Auto => Box::new(lines::Lines::default()),
+    }
+}
+
+/// Nobody to tell: for the other ranks.
+pub fn silent() -> Box<dyn Observer> {
+    Box::new(Silent)
+}
+
+/// A finished cell in a few words.
+fn outcome(cell: &Cell) -> String {
+    match cell.best() {
+        Some(best) => format!(
+            "{} steps (trial {}, learning rate {:.2e}{})",
+            best.steps.unwrap_or_default(),
+            best.index,
+            best.metaparameters.learning_rate,
+            best.metaparameters.momentum.map_or(String::new(), |momentum| format!(", momentum {momentum:.4}"))
+        ),
+        None => "no trial reached the goal".into(),
+    }
+}
+
+/// A cell's name in messages.
+fn name(key: &CellKey) -> String {
+    format!("batch size {}, sparsity {}", key.batch_size, key.sparsity)
+}

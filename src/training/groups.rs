@@ -1,0 +1,86 @@
+//! How the ranks of the world share a cell: groups of ranks share each batch, and groups share the lanes.
+
+use crate::comm::Communicator;
+use crate::{Error, Result};
+
+/// G groups of D ranks, G·D = W. Lane i belongs to group i mod G.
+pub struct Groups<'a> {
+    world: &'a dyn Communicator,
+    /// This rank's group.
+    local: Box<dyn Communicator + 'a>,
+    /// G.
+    count: usize,
+    /// The number of this rank's group.
+    mine: usize,
+}
+
+impl<'a> Groups<'a> {
+    /// Ranks D that share a batch of `batch` examples in a world of `ranks`: `wanted`, or where that is 0, as many as get an example each.
+    /// The number of groups must be whole, so D is the largest divisor of the number of ranks that is no more.
+    pub fn ranks_a_batch(ranks: usize, batch: usize, wanted: usize) -> usize {
+        let most = if wanted == 0 { batch } else { wanted };
+        (1..=ranks).rev().find(|&size| ranks.is_multiple_of(size) && size <= most).unwrap_or(1)
+    }
+
+    /// Splits the world into groups of `size` consecutive ranks; `size` divides the number of ranks.
+    pub fn new(world: &'a dyn Communicator, size: usize) -> Groups<'a> {
+        let mine = world.rank() / size;
+        Groups { world, local: world.split(mine), count: world.size() / size, mine }
+    }
+
+    /// The ranks that share this rank's batches.
+    pub fn local(&self) -> &dyn Communicator {
+        &*self.local
+    }
+
+    /// Whether this rank's group trains lane `lane`.
+    pub fn trains(&self, lane: usize) -> bool {
+        lane % self.count == self.mine
+    }
+
+    /// Lets every rank know every lane's `N` words. `mine` has those of this group's lanes, in order; the answer has all `lanes`.
+    ///
+    /// # Errors
+    /// Where two ranks of a group disagree: their lanes are no longer the same.
+    pub fn share<const N: usize>(&self, lanes: usize, mine: &[[u64; N]]) -> Result<Vec<[u64; N]>> {
+        let rows = lanes.div_ceil(self.count);
+        let mut words: Vec<u64> = mine.iter().flatten().copied().collect();
+        words.resize(rows * N, 0);
+        let all = self.world.all_gather_words(&words);
+        let of_rank = |rank: usize| &all[rank * rows * N..][..rows * N];
+        let size = self.world.size() / self.count;
+        for rank in 0..self.world.size() {
+            let leader = rank / size * size;
+            if of_rank(rank) != of_rank(leader) {
+                return Err(Error::Communication {
+                    rank,
+                    problem: format!(
+                        "expected the same lanes as rank {leader}, with which it shares every batch, found others; run the same program on the \
+                         same data on all ranks"
+                    ),
+                });
+            }
+        }
+        let of_lane = |lane: usize| {
+            let row = &of_rank(lane % self.count * size)[lane / self.count * N..][..N];
+            std::array::from_fn(|word| row[word])
+        };
+        Ok((0..lanes).map(of_lane).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_a_batch_divide_the_world_and_never_outnumber_the_examples() {
+        assert_eq!(Groups::ranks_a_batch(8, 64, 0), 8);
+        assert_eq!(Groups::ranks_a_batch(8, 8, 0), 8);
+        assert_eq!(Groups::ranks_a_batch(8, 2, 0), 2);
+        assert_eq!(Groups::ranks_a_batch(6, 4, 0), 3);
+        assert_eq!(Groups::ranks_a_batch(3, 2, 0), 1);
+        assert_eq!(Groups::ranks_a_batch(8, 64, 2), 2);
+        assert_eq!(Groups::ranks_a_batch(4, 2, 4), 4);
+    }
+}

@@ -1,0 +1,12 @@
+//! A cell's trials in lockstep: lanes advance together, are evaluated together, and end together once the cell is decided.
+//!
+//! What lives here knows lanes, ranks and the goal; it may not know of files, grids or progress bars. A study asks for one cell at a time
+//! and gets its trials back, the same on every rank.
+
+mod cell;
+mod groups;
+mod masks;
+
+pub use cell::{CellWork, Decision, Moment, measure};
+pub use groups::Groups;
+pub use masks::Masks;
