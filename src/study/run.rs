@@ -40,7 +40,8 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, obs
     let threshold = goal_threshold(study.workload.goal_error, dataset.validation.len() as u64) as u32;
     let trials = study.search.draw(study.grid.trials);
     let mut masks = Masks::new(&network, &study.pruning);
-    let mut results = begin(loaded, dataset, place, &network, threshold);
+    let mut scorer = CpuBackend::new(network.clone(), dataset, place.level, place.threads, world);
+    let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
     let keys = cells(study);
     observer.event(&Event::Study {
         name: &loaded.name,
@@ -61,12 +62,14 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, obs
             key,
             trials: &trials,
             threshold,
-            training_examples: dataset.training.len(),
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,
         };
         let clock = Instant::now();
-        let mut cell = measure(&work, &mut backend, &groups, &mut masks, &mut |moment| {
+        if key.sparsity > 0.0 {
+            masks.score(&mut scorer, trials.len() as u64, dataset.training.len())?;
+        }
+        let mut cell = measure(&work, &mut backend, &groups, &masks, &mut |moment| {
             observer.event(&Event::Evaluated { key, moment, seconds: clock.elapsed().as_secs_f64() });
             Decision::Continue
         })?;
@@ -98,9 +101,8 @@ fn now() -> String {
 }
 
 /// The results of a study with no cell measured yet.
-fn begin(loaded: &Loaded, dataset: &Dataset, place: &Place, network: &Arc<Network>, threshold: u32) -> Results {
+fn begin(loaded: &Loaded, dataset: &Dataset, place: &Place, device: String, threshold: u32, parameters: usize) -> Results {
     let workload = &loaded.study.workload;
-    let device = CpuBackend::new(network.clone(), dataset, place.level, place.threads, &crate::comm::Single).describe();
     let started = now();
     Results {
         configuration: loaded.text.clone(),
@@ -127,7 +129,7 @@ fn begin(loaded: &Loaded, dataset: &Dataset, place: &Place, network: &Arc<Networ
             test_examples: dataset.test.len() as u32,
             max_steps: workload.max_steps,
             evaluate_every: workload.evaluate_every,
-            parameters: network.parameters() as u32,
+            parameters: parameters as u32,
         },
         cells: Vec::new(),
         complete: false,

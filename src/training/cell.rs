@@ -21,8 +21,6 @@ pub struct CellWork<'a> {
     pub trials: &'a [Metaparameters],
     /// T: a trial is complete at the first evaluation with no more errors than this.
     pub threshold: u32,
-    /// Training examples.
-    pub training_examples: usize,
     /// End all trials once one is complete.
     pub race: bool,
     /// Count every evaluation to its end, though it is decided.
@@ -49,7 +47,7 @@ pub enum Decision {
     Continue,
 }
 
-/// Measures a cell. Every rank of the world must call it alike; all get the same trials. Seconds are left at zero.
+/// Measures a cell, whose trials `masks` has scored. Every rank of the world must call it alike; all get the same trials. Seconds are left at zero.
 ///
 /// Evaluations come every `evaluate_every` steps; steps after the last of them could not be evaluated and are not taken. When one lane reaches the
 /// goal in a race, all lanes have been evaluated at that step: nothing later can lower the cell's steps-to-result, so the others end there
@@ -58,7 +56,7 @@ pub fn measure<B: Backend>(
     work: &CellWork,
     backend: &mut B,
     groups: &Groups,
-    masks: &mut Masks,
+    masks: &Masks,
     observe: &mut dyn FnMut(&Moment) -> Decision,
 ) -> Result<Cell> {
     let (mut trials, mut lanes) = begin(work, backend, groups, masks)?;
@@ -134,10 +132,10 @@ fn intervals(workload: &Workload) -> impl Iterator<Item = Range<u32>> {
 }
 
 /// The trials' records before their first step, and this group's lanes.
-fn begin<B: Backend>(work: &CellWork, backend: &mut B, groups: &Groups, masks: &mut Masks) -> Result<(Vec<Trial>, B::Lanes)> {
+fn begin<B: Backend>(work: &CellWork, backend: &mut B, groups: &Groups, masks: &Masks) -> Result<(Vec<Trial>, B::Lanes)> {
     let (mut starts, mut words) = (Vec::new(), Vec::new());
     for (trial, metaparameters) in work.trials.iter().enumerate().filter(|&(trial, _)| groups.trains(trial)) {
-        let (weights, mask) = masks.start(backend, trial as u64, work.key.sparsity, work.training_examples)?;
+        let (weights, mask) = masks.start(trial as u64, work.key.sparsity);
         words.push([mask.kept() as u64, mask.hash()]);
         starts.push(LaneStart { seed: trial as u64, weights, mask, rule: Rule::new(work.workload, metaparameters) });
     }

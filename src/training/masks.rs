@@ -22,14 +22,14 @@ impl<'a> Masks<'a> {
         Masks { network, pruning, scores: HashMap::new() }
     }
 
-    /// Initial weights and mask of the trial with that seed. All ranks of the back end's group must ask alike.
-    pub fn start(&mut self, backend: &mut impl Backend, seed: u64, sparsity: f64, training_examples: usize) -> Result<(Vec<f32>, Mask)> {
-        let weights = initial_weights(self.network, seed);
-        if sparsity == 0.0 {
-            let parameters = weights.len();
-            return Ok((weights, Mask::Dense(parameters)));
-        }
-        if !self.scores.contains_key(&seed) {
+    /// Scores the seeds below `seeds` that have no scores yet. All ranks of the back end's group must ask alike, and their group must be the
+    /// whole world: were seeds shared out among groups, ranks would later differ in which they know, and wait for each other.
+    pub fn score(&mut self, backend: &mut impl Backend, seeds: u64, training_examples: usize) -> Result<()> {
+        for seed in 0..seeds {
+            if self.scores.contains_key(&seed) {
+                continue;
+            }
+            let weights = initial_weights(self.network, seed);
             let scores = match self.pruning.criterion {
                 Criterion::Snip => {
                     let examples = match self.pruning.examples as usize {
@@ -44,7 +44,16 @@ impl<'a> Masks<'a> {
             };
             self.scores.insert(seed, scores);
         }
-        let mask = keep_highest(self.network, &self.scores[&seed], sparsity, self.pruning.biases);
-        Ok((weights, mask))
+        Ok(())
+    }
+
+    /// Initial weights and mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.
+    pub fn start(&self, seed: u64, sparsity: f64) -> (Vec<f32>, Mask) {
+        let weights = initial_weights(self.network, seed);
+        let mask = match self.scores.get(&seed) {
+            Some(scores) if sparsity > 0.0 => keep_highest(self.network, scores, sparsity, self.pruning.biases),
+            _ => Mask::Dense(weights.len()),
+        };
+        (weights, mask)
     }
 }

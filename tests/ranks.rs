@@ -1,0 +1,110 @@
+//! The result does not depend on how it was run: ranks, groups, threads and lanes under a real mpirun.
+#![cfg(feature = "mpi")]
+
+mod support;
+
+use std::path::Path;
+
+use dps::results::{self, Results};
+use dps::study::{Cell, Status};
+use support::study::{mpirun, succeed, train, write_config, write_data};
+
+/// The finished cells without their times.
+fn cells(path: &Path) -> Vec<Cell> {
+    let Results { mut cells, complete, .. } = results::read(path).unwrap();
+    assert!(complete);
+    for cell in &mut cells {
+        cell.seconds = 0.0;
+        cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
+    }
+    cells
+}
+
+#[test]
+fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let config = write_config(folder.path(), &[]);
+    let run = |name: &str, ranks: usize, options: &[&str]| {
+        let output = folder.path().join(format!("{name}.h5"));
+        let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
+        succeed(command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet").args(options));
+        cells(&output)
+    };
+    let expected = run("alone", 0, &["--threads", "1"]);
+    assert_eq!(expected.len(), 4);
+    let all = || expected.iter().flat_map(|cell| &cell.trials);
+    for status in [Status::Complete, Status::Infeasible, Status::Censored] {
+        assert!(all().any(|trial| trial.status == status), "the small study must have a trial that is {}", status.name());
+    }
+    assert!(all().map(|trial| trial.curve.len()).sum::<usize>() > 20);
+    for threads in ["2", "3", "8"] {
+        assert_eq!(run("threads", 0, &["--threads", threads]), expected, "{threads} threads");
+    }
+    for ranks in 1..=4 {
+        assert_eq!(run("ranks", ranks, &["--threads", "1"]), expected, "{ranks} ranks");
+        for size in (1..=ranks).filter(|size| ranks % size == 0) {
+            let setting = format!("execution.data_parallel={size}");
+            let found = run("groups", ranks, &["--threads", "2", "--set", &setting]);
+            assert_eq!(found, expected, "{ranks} ranks in groups of {size}");
+        }
+    }
+}
+
+#[test]
+fn a_race_finds_the_steps_to_result_and_the_best_trial_of_a_full_run() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let config = write_config(folder.path(), &[("trials = 5", "trials = 8")]);
+    let run = |race: &str| {
+        let output = folder.path().join("race.h5");
+        let mut command = train();
+        command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet").args(["--set", race]);
+        succeed(&mut command);
+        cells(&output)
+    };
+    let (raced, full) = (run("execution.race=true"), run("execution.race=false"));
+    let mut spared = 0;
+    for (raced, full) in raced.iter().zip(&full) {
+        assert_eq!(raced.steps_to_result(), full.steps_to_result());
+        assert_eq!(raced.best().map(|trial| trial.index), full.best().map(|trial| trial.index));
+        assert_eq!(raced.test_errors, full.test_errors);
+        assert_eq!(full.count(Status::Censored), 0);
+        for (raced, full) in raced.trials.iter().zip(&full.trials) {
+            // A raced trial is the beginning of the same trial.
+            assert_eq!(raced.curve[..], full.curve[..raced.curve.len()]);
+            spared += full.steps_run - raced.steps_run;
+        }
+    }
+    assert!(spared > 0, "the race ended nothing early");
+}
+
+#[test]
+fn a_rank_without_its_data_ends_all_of_them_with_its_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    // Fashion-MNIST might be installed on this machine.
+    let config = write_config(folder.path(), &[("dataset = \"fashion-mnist\"", "dataset = \"mnist\"")]);
+    let output = mpirun(3).arg(&config).arg("--data").arg(folder.path().join("nowhere")).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert_eq!(stderr.matches("dps-train data fetch mnist").count(), 1, "{stderr}");
+}
+
+#[test]
+fn ranks_with_different_data_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = write_config(folder.path(), &[]);
+    for (name, examples) in [("0", 600), ("1", 601)] {
+        write_data(&folder.path().join(name), examples, 90);
+    }
+    // The shell gives each rank a folder of its own.
+    let script = format!("exec \"$0\" {} --data {}/$OMPI_COMM_WORLD_RANK --output {1}/x.h5", config.display(), folder.path().display());
+    let program = env!("CARGO_BIN_EXE_dps-train");
+    let mut command = std::process::Command::new("mpirun");
+    command.args(["--oversubscribe", "--bind-to", "none", "-n", "2", "sh", "-c", &script, program]);
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    assert_eq!(stderr.matches("rank 1: expected the same data as rank 0").count(), 1, "{stderr}");
+}

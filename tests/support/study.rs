@@ -1,0 +1,82 @@
+//! A study small enough for a test: a data set that is quickly learnt, a configuration, and the program run on it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::noise;
+
+/// Writes a Fashion-MNIST-shaped data set of `training` + `test` examples under `folder`/fashion-mnist: each class has its own bright
+/// rows, under noise.
+pub fn write_data(folder: &Path, training: usize, test: usize) {
+    let place = folder.join("fashion-mnist");
+    std::fs::create_dir_all(&place).unwrap();
+    for (name, count, seed) in [("train", training, 21), ("t10k", test, 22)] {
+        let labels = noise::labels(seed, count);
+        let mut images = noise::image_bytes(seed, count * 784);
+        for (image, &label) in images.chunks_exact_mut(784).zip(&labels) {
+            for (i, pixel) in image.iter_mut().enumerate() {
+                let bright = i / 28 / 2 == usize::from(label) + 2;
+                *pixel = *pixel / 2 + if bright { 100 } else { 0 };
+            }
+        }
+        let count = (count as u32).to_be_bytes();
+        let side = 28_u32.to_be_bytes();
+        let header = [&[0, 0, 8, 3][..], &count, &side, &side].concat();
+        std::fs::write(place.join(format!("{name}-images-idx3-ubyte")), [header, images].concat()).unwrap();
+        std::fs::write(place.join(format!("{name}-labels-idx1-ubyte")), [&[0, 0, 8, 1][..], &count, &labels].concat()).unwrap();
+    }
+}
+
+/// Writes a configuration of 4 cells of 5 trials; `changes` replace text in it.
+pub fn write_config(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
+    let mut text = r#"[workload]
+dataset = "fashion-mnist"
+network = "simple-cnn"
+optimizer = "momentum"
+goal_error = 0.3
+max_steps = 40
+evaluate_every = 4
+
+[grid]
+batch_sizes = [2, 37]
+sparsities = [0, 0.9]
+trials = 5
+
+[pruning]
+examples = 100
+
+[search]
+learning_rate = { min = 1e-3, max = 1e4, scale = "log" }
+momentum = { min = 0.5, max = 0.95, scale = "reverse-log" }
+"#
+    .to_string();
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    let path = folder.join("small.toml");
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// The program alone.
+pub fn train() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_dps-train"))
+}
+
+/// The program under mpirun; ranks may outnumber processors.
+pub fn mpirun(ranks: usize) -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "--bind-to", "none", "-n", &ranks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
+    // Tests run as root in containers; Open MPI asks to be told twice that this is meant.
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    command
+}
+
+/// What the command printed on standard error, after checking that it succeeded.
+pub fn succeed(command: &mut Command) -> String {
+    let Output { status, stderr, .. } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    assert!(status.success(), "{command:?}: {status}\n{stderr}");
+    stderr
+}
