@@ -59,6 +59,14 @@ pub enum Error {
         /// What was expected, what was found, what to do.
         problem: String,
     },
+    /// The study's journal, checkpoint or lock cannot be used: nothing finished is lost, but the study cannot go on like this.
+    #[error("{}: {problem}", path.display())]
+    Journal {
+        /// The journal, checkpoint or lock file.
+        path: PathBuf,
+        /// What was expected, what was found, what to do.
+        problem: String,
+    },
 }
 
 impl Error {
@@ -71,6 +79,7 @@ impl Error {
             Error::Communication { .. } => 5,
             Error::Device { .. } => 6,
             Error::Elsewhere { code, .. } => *code,
+            Error::Journal { .. } => 7,
         }
     }
 }

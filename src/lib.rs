@@ -10,6 +10,7 @@ pub mod comm;
 pub mod config;
 pub mod data;
 pub mod error;
+pub mod journal;
 pub mod network;
 pub mod optimizer;
 pub mod progress;

@@ -1,7 +1,9 @@
 //! One trial's metaparameters.
 
+use serde::{Deserialize, Serialize};
+
 /// The values one trial trains with.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Metaparameters {
     /// Initial learning rate η.
     pub learning_rate: f64,

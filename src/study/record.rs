@@ -1,9 +1,13 @@
 //! What a study records: one row a trial, one row a cell, one curve a trial.
+//!
+//! The journal stores these in the order of their fields: whoever changes a field raises the journal's version.
+
+use serde::{Deserialize, Serialize};
 
 use crate::search::Metaparameters;
 
 /// How a trial ended. The public code of the paper writes −1 and −2 in place of the second and third.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Status {
     /// The goal was reached, at [`Trial::steps`].
@@ -41,7 +45,7 @@ pub struct CellKey {
 }
 
 /// One evaluation of one trial.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// Optimizer steps taken before it.
     pub step: u32,
@@ -54,7 +58,7 @@ pub struct CurvePoint {
 }
 
 /// One training run of a cell with one set of metaparameters.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Index in the cell, from 0; also the seed of initialisation, mask and data order, and the Sobol point's number.
     pub index: u32,

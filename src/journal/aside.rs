@@ -1,0 +1,58 @@
+//! The names of a study's files, and starting over.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::storage::folder;
+use super::{Storage, explain};
+use crate::Result;
+
+/// The journal beside a result file: `x.h5` → `x.journal`; names that do not end in `.h5` are kept whole.
+pub fn journal_path(result: &Path) -> PathBuf {
+    beside(result, "journal")
+}
+
+/// The checkpoint beside a result file: `x.h5` → `x.checkpoint`.
+pub fn checkpoint_path(result: &Path) -> PathBuf {
+    beside(result, "checkpoint")
+}
+
+/// The lock beside a result file: `x.h5` → `x.lock`.
+pub fn lock_path(result: &Path) -> PathBuf {
+    beside(result, "lock")
+}
+
+/// Two results must not share a journal, so only the usual ending is replaced.
+fn beside(result: &Path, ending: &str) -> PathBuf {
+    if result.extension().is_some_and(|found| found == "h5") { result.with_extension(ending) } else { appended(result, ending) }
+}
+
+fn appended(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// Starts over: renames the journal, checkpoint and result file of the study at `result`, those there are, to `….old-N` with the first N
+/// that is free for all three, and returns the old and new names. The caller holds the study's [`Lock`](super::Lock).
+///
+/// # Errors
+/// [`Error::Journal`](crate::Error::Journal): a file could not be renamed. The journal is renamed last, so that until then the old study
+/// can go on.
+pub fn set_aside(result: &Path, storage: &dyn Storage) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let exists = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
+    let paths = [checkpoint_path(result), result.to_owned(), journal_path(result)];
+    let names = |n: u32| paths.each_ref().map(|path| appended(path, &format!("old-{n}")));
+    let free = (1..).map(names).find(|names| !names.iter().any(exists)).unwrap_or_else(|| names(0));
+    let moves: Vec<(PathBuf, PathBuf)> = paths.into_iter().zip(free).filter(|(path, _)| exists(path)).collect();
+    for (from, to) in &moves {
+        storage.rename(from, to).map_err(|cause| explain(from, "the file could not be moved aside", &cause))?;
+    }
+    if !moves.is_empty() {
+        storage
+            .sync_folder(folder(result))
+            .map_err(|cause| explain(result, "moving the old files aside could not be made durable", &cause))?;
+    }
+    Ok(moves)
+}

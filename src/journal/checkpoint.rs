@@ -1,0 +1,138 @@
+//! The checkpoint: the trials of one cell in the middle of their training, whole or not at all.
+//!
+//! It says nothing of ranks, threads or devices, so any number of ranks can go on from it. It only saves time: without it the cell's
+//! unfinished trials start again and end with the same results.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Storage, error, explain};
+use crate::Result;
+use crate::study::CurvePoint;
+
+/// The first line, with the version of the format and of the fields of [`Checkpoint`]; a checksum of the rest follows it.
+const MAGIC: &[u8] = b"dps checkpoint 1\n";
+
+/// A cell whose trials have all taken the same number of steps.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Digest of the configuration.
+    pub digest: String,
+    /// Digest of the data.
+    pub data_digest: String,
+    /// Batch size of the cell, in examples.
+    pub batch_size: u32,
+    /// Sparsity of the cell.
+    pub sparsity: f64,
+    /// Optimizer steps taken.
+    pub step: u32,
+    /// The trials that have not ended.
+    pub lanes: Vec<LaneCheckpoint>,
+    /// Wall-clock seconds of the cell so far.
+    pub seconds: f64,
+}
+
+/// One trial under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaneCheckpoint {
+    /// Index of the trial in the cell.
+    pub trial: u32,
+    /// The parameters, in the network's order.
+    #[serde(with = "floats")]
+    pub weights: Vec<f32>,
+    /// The optimizer's velocity, in the same order; empty for SGD.
+    #[serde(with = "floats")]
+    pub velocity: Vec<f32>,
+    /// Mean training loss over the batch of the last step.
+    pub loss: f32,
+    /// Evaluations so far.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// What there was to load.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Loaded {
+    /// No checkpoint.
+    Absent,
+    /// A whole one of this study; whether its cell is still to do is the caller's to see.
+    Checkpoint(Checkpoint),
+    /// A damaged one, or another study's: one sentence about it, to print before the cell's unfinished trials start again.
+    Damaged(String),
+}
+
+/// Puts a checkpoint at `path` in place of the one there; a failure or kill leaves the old one.
+///
+/// # Errors
+/// [`Error::Journal`](crate::Error::Journal).
+pub fn save(path: &Path, checkpoint: &Checkpoint, storage: &dyn Storage) -> Result<()> {
+    let start = MAGIC.len() + size_of::<u32>();
+    let mut bytes = MAGIC.to_vec();
+    bytes.resize(start, 0);
+    postcard::to_io(checkpoint, &mut bytes).map_err(|cause| error(path, format!("the checkpoint could not be encoded ({cause})")))?;
+    let checksum = crc32fast::hash(&bytes[start..]);
+    bytes[MAGIC.len()..start].copy_from_slice(&checksum.to_le_bytes());
+    storage.publish(path, &bytes).map_err(|cause| explain(path, "the checkpoint could not be written", &cause))
+}
+
+/// The checkpoint at `path`, if it is whole and of the study with these digests.
+///
+/// # Errors
+/// [`Error::Journal`](crate::Error::Journal): the operating system could not read it.
+pub fn load(path: &Path, digest: &str, data_digest: &str, storage: &dyn Storage) -> Result<Loaded> {
+    let bytes = match storage.read(path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => return Ok(Loaded::Absent),
+        other => other.map_err(|cause| explain(path, "the checkpoint could not be read", &cause))?,
+    };
+    let problem = match decode(&bytes) {
+        None => "is damaged or of another version of this program",
+        Some(checkpoint) if checkpoint.digest != digest => "is of another configuration",
+        Some(checkpoint) if checkpoint.data_digest != data_digest => "is of other data",
+        Some(checkpoint) => return Ok(Loaded::Checkpoint(checkpoint)),
+    };
+    Ok(Loaded::Damaged(format!("{}: the checkpoint {problem}: its cell's unfinished trials start again", path.display())))
+}
+
+fn decode(bytes: &[u8]) -> Option<Checkpoint> {
+    let (checksum, rest) = bytes.strip_prefix(MAGIC)?.split_first_chunk()?;
+    if crc32fast::hash(rest) != u32::from_le_bytes(*checksum) {
+        return None;
+    }
+    postcard::take_from_bytes(rest).ok().filter(|(_, rest)| rest.is_empty()).map(|(checkpoint, _)| checkpoint)
+}
+
+/// Floats as one run of little-endian bytes: element by element, a checkpoint of 12 million would take seconds.
+mod floats {
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(values: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = vec![0; size_of_val(values)];
+        for (bytes, value) in bytes.chunks_exact_mut(4).zip(values) {
+            bytes.copy_from_slice(&value.to_le_bytes());
+        }
+        serializer.serialize_bytes(&bytes)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
+        struct Bytes;
+        impl Visitor<'_> for Bytes {
+            type Value = Vec<f32>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+                f.write_str("four bytes a float")
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<f32>, E> {
+                let (values, rest) = bytes.as_chunks();
+                if rest.is_empty() {
+                    Ok(values.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
+                } else {
+                    Err(E::invalid_length(bytes.len(), &self))
+                }
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}

@@ -1,0 +1,131 @@
+//! The lock: one job at a time works on a study.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::storage::folder;
+use super::{error, explain};
+use crate::Result;
+
+/// A study's lock, held until it is dropped or its process ends, however that happens.
+///
+/// It is an advisory lock of the whole file (flock) which the operating system releases with the process, so a file that a killed job
+/// left is no obstacle. Linux passes such locks on to NFS servers, so jobs on two hosts exclude each other too, unless the file system is mounted
+/// with locks that are local to a host (`nolock`, `local_lock=flock` for NFS, `localflock` for Lustre): then only jobs on one host do.
+/// A file system that refuses locks altogether gets a second file, `….held`, which exists while the lock is held; a job killed there
+/// leaves it, and the refusal says which file to delete.
+#[derive(Debug)]
+pub struct Lock {
+    path: PathBuf,
+    /// Open as long as the lock is held.
+    _file: File,
+}
+
+impl Lock {
+    /// Takes the lock at `path`, making its folder where needed, and writes host, process and time into it.
+    ///
+    /// # Errors
+    /// [`Error::Journal`](crate::Error::Journal): another job holds it, which is named; or the file could not be made.
+    pub fn take(path: &Path) -> Result<Lock> {
+        let failed = |cause: io::Error| explain(path, "the lock could not be taken", &cause);
+        fs::create_dir_all(folder(path)).map_err(failed)?;
+        loop {
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => {
+                    let advice = "wait until it has ended, stop it, or choose another result file";
+                    return Err(error(path, format!("another job works on this study: {}; {advice}", holder(&file))));
+                }
+                Err(TryLockError::Error(cause)) if without_locks(&cause) => return Lock::without_locks(path),
+                Err(TryLockError::Error(cause)) => return Err(failed(cause)),
+            }
+            // Whoever held the lock when this opened the file may have removed it since; then the lock is on a file without a name.
+            let named = fs::metadata(path)
+                .is_ok_and(|named| file.metadata().is_ok_and(|held| (named.dev(), named.ino()) == (held.dev(), held.ino())));
+            if named {
+                sign(&file);
+                return Ok(Lock { path: path.to_owned(), _file: file });
+            }
+        }
+    }
+
+    /// The same where files cannot be locked: the file's existence is the lock.
+    fn without_locks(path: &Path) -> Result<Lock> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".held");
+        let path = PathBuf::from(name);
+        match OpenOptions::new().write(true).create_new(true).open(&path) {
+            Ok(file) => {
+                sign(&file);
+                Ok(Lock { path, _file: file })
+            }
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
+                let holder = File::open(&path).map_or_else(|_| "unknown".into(), |file| holder(&file));
+                Err(error(
+                    &path,
+                    format!(
+                        "another job works on this study: {holder}; this file system cannot lock files, so the file stays if that job is killed: wait \
+                         until the job has ended, or delete the file if it has"
+                    ),
+                ))
+            }
+            Err(cause) => Err(explain(&path, "the lock could not be taken", &cause)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While the lock is still held, so that no other job's file can be meant. A file that cannot be removed is no obstacle.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// ENOLCK (37 on Linux), and the calls that a file system does not know.
+fn without_locks(cause: &io::Error) -> bool {
+    cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(37)
+}
+
+/// Writes who holds the lock: host, process and seconds since 1970. Only for people to read, so on a full disk the lock is as good without.
+fn sign(mut file: &File) {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let text = format!("host {}\nprocess {}\nsince {since}\n", host.trim(), std::process::id());
+    let _ = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
+}
+
+/// Who holds the lock, as its file says: "process 4242 on node07, for 12 minutes".
+fn holder(file: &File) -> String {
+    let mut text = String::new();
+    let _ = file.take(4096).read_to_string(&mut text);
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).filter(|value| !value.is_empty());
+    let (Some(host), Some(process)) = (field("host "), field("process ")) else { return "it does not say which".into() };
+    let since = field("since ")
+        .and_then(|seconds| seconds.parse().ok())
+        .and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+    let minutes = since
+        .and_then(|since| since.elapsed().ok())
+        .map_or_else(|| "an unknown time".into(), |held| format!("{} minutes", held.as_secs() / 60));
+    format!("process {process} on {host}, for {minutes}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_files_cannot_be_locked_one_that_exists_is_the_lock() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        let lock = Lock::without_locks(&path).unwrap();
+        let problem = Lock::without_locks(&path).unwrap_err().to_string();
+        let process = format!("process {} on ", std::process::id());
+        assert!(problem.contains(&process) && problem.contains("x.lock.held") && problem.contains("delete the file"), "{problem}");
+        drop(lock);
+        Lock::without_locks(&path).unwrap();
+    }
+}

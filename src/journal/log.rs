@@ -1,0 +1,131 @@
+//! The journal as a file.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::contents::{beginning, decode, encode};
+use super::{Contents, Header, OTHER_STUDY, Record, Storage, configuration, error, explain};
+use crate::Result;
+
+/// A study's journal, open for appending. The caller holds the study's [`Lock`](super::Lock).
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    storage: Arc<dyn Storage>,
+    /// Bytes of whole records; what the file has beyond them is a failed append's.
+    length: u64,
+    /// Whether the file may have bytes beyond `length`.
+    torn: bool,
+}
+
+/// A journal that was opened, and what it says.
+pub struct Opened {
+    /// To append to.
+    pub journal: Journal,
+    /// What it says; its torn end, if it had one, is cut off.
+    pub contents: Contents,
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or starts it, with its folder, where there is none (or an empty file).
+    ///
+    /// A last record that is cut short or damaged is cut off; its bytes are counted in [`Contents::dropped_bytes`].
+    ///
+    /// # Errors
+    /// [`Error::Journal`](crate::Error::Journal): the journal is of another configuration (the differing keys are named), of other data
+    /// or of another format; it is damaged before its last record; or the file cannot be read or written. The file is then unchanged.
+    pub fn open(path: &Path, header: &Header, storage: Arc<dyn Storage>) -> Result<Opened> {
+        let bytes = bytes(path, &*storage)?;
+        let (contents, length) = if bytes.is_empty() {
+            let bytes = beginning(header).map_err(|problem| error(path, problem))?;
+            storage.publish(path, &bytes).map_err(|cause| explain(path, "the journal could not be started", &cause))?;
+            let contents = Contents { header: header.clone(), finished: vec![], partial: vec![], restarts: 0, dropped_bytes: 0 };
+            (contents, bytes.len() as u64)
+        } else {
+            let contents = decode(&bytes).map_err(|problem| error(path, problem))?;
+            same_study(&contents.header, header).map_err(|problem| error(path, problem))?;
+            let length = bytes.len() as u64 - contents.dropped_bytes;
+            (contents, length)
+        };
+        let failed = |cause: io::Error| explain(path, "the journal could not be opened for appending", &cause);
+        let file = storage.open(path).map_err(failed)?;
+        let mut journal = Journal { path: path.to_owned(), file, storage, length, torn: contents.dropped_bytes > 0 };
+        journal.mend().map_err(failed)?;
+        // A run that was killed between writing its last record and syncing it left one that is read but may not be on the disk.
+        journal.storage.sync(&journal.file).map_err(failed)?;
+        Ok(Opened { journal, contents })
+    }
+
+    /// What the journal at `path` says, if there is one; nothing is changed, so a running study's can be read too: a record that is
+    /// being appended then counts as [`Contents::dropped_bytes`].
+    ///
+    /// # Errors
+    /// [`Error::Journal`](crate::Error::Journal): it is no journal, is damaged before its last record, or cannot be read.
+    pub fn read(path: &Path, storage: &dyn Storage) -> Result<Option<Contents>> {
+        let bytes = bytes(path, storage)?;
+        if bytes.is_empty() { Ok(None) } else { decode(&bytes).map(Some).map_err(|problem| error(path, problem)) }
+    }
+
+    /// Adds a record, and returns once it is on the disk itself.
+    ///
+    /// # Errors
+    /// [`Error::Journal`](crate::Error::Journal): the record may or may not be found when the journal is next opened; all before it
+    /// will. The journal can still be appended to, once there is space.
+    pub fn append(&mut self, record: &Record) -> Result<()> {
+        let bytes = encode(record).map_err(|problem| error(&self.path, problem))?;
+        let written = self.mend().and_then(|()| {
+            self.torn = true;
+            self.storage.append(&self.file, &bytes)?;
+            self.storage.sync(&self.file)
+        });
+        let Err(cause) = written else {
+            self.length += bytes.len() as u64;
+            self.torn = false;
+            return Ok(());
+        };
+        let what = match self.mend() {
+            Ok(()) => "a record could not be appended and was taken back",
+            Err(_) => "a record could not be appended, and its torn end could not be cut off, which the next run will do",
+        };
+        Err(explain(&self.path, what, &cause))
+    }
+
+    /// Cuts off what is beyond the whole records.
+    fn mend(&mut self) -> io::Result<()> {
+        if self.torn {
+            self.storage.truncate(&self.file, self.length)?;
+            self.storage.sync(&self.file)?;
+            self.torn = false;
+        }
+        Ok(())
+    }
+}
+
+/// The file's bytes, none where there is no file.
+fn bytes(path: &Path, storage: &dyn Storage) -> Result<Vec<u8>> {
+    match storage.read(path) {
+        Err(cause) if cause.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        other => other.map_err(|cause| explain(path, "the journal could not be read", &cause)),
+    }
+}
+
+/// Nothing, or in one sentence why the journal is not this study's.
+fn same_study(journal: &Header, now: &Header) -> std::result::Result<(), String> {
+    if journal.digest != now.digest {
+        let mut differences = configuration::differences(&journal.configuration, &now.configuration);
+        if differences.is_empty() {
+            differences.push(format!("digest: journal has {}, configuration has {}", journal.digest, now.digest));
+        }
+        let differences = differences.join("; ");
+        return Err(format!("the journal is of another configuration ({differences}): restore the configuration, {OTHER_STUDY}"));
+    }
+    if journal.data_digest != now.data_digest {
+        return Err(format!(
+            "the journal is of other data (journal has {}, the data files have {}): restore the data files, {OTHER_STUDY}",
+            journal.data_digest, now.data_digest
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! What a study keeps on disk while it runs, so that nothing finished is lost: the append-only journal of its records, the checkpoint of
+//! the trials under way, and the lock that keeps a second job out. All three lie beside the result file, which can be rebuilt from the
+//! journal at any time.
+//!
+//! What lives here stores and returns records, and knows which study they belong to. It may not know how a trial is trained, which
+//! ranks there are, or what a result file looks like; it prints nothing. One process (rank 0) alone uses it for a study, and the lock
+//! sees to that. Every file operation goes through [`Storage`], so that tests can let each fail in turn.
+
+mod aside;
+mod checkpoint;
+mod configuration;
+mod contents;
+mod frame;
+mod lock;
+mod log;
+mod storage;
+
+pub use aside::{checkpoint_path, journal_path, lock_path, set_aside};
+pub use checkpoint::{Checkpoint, LaneCheckpoint, Loaded, load, save};
+pub use configuration::IGNORED_KEYS;
+pub use contents::{Contents, Header, Record};
+pub use lock::Lock;
+pub use log::{Journal, Opened};
+pub use storage::{Disk, Failing, Fault, Storage};
+
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use crate::Error;
+
+/// What a person can do about studies that do not fit each other.
+const OTHER_STUDY: &str = "choose another result file, or start over with --fresh, which moves the old files aside";
+
+fn error(path: &Path, problem: impl Into<String>) -> Error {
+    Error::Journal { path: path.to_owned(), problem: problem.into() }
+}
+
+/// One sentence from the operating system's error: what was not done, why, and what to do.
+fn explain(path: &Path, what: &str, cause: &io::Error) -> Error {
+    let advice = match cause.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "free some space",
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => "choose a folder you may write to",
+        _ => "see to the disk",
+    };
+    error(path, format!("{what} ({cause}); what was recorded before is safe: {advice} and run the same command again"))
+}

@@ -1,0 +1,195 @@
+//! The file operations of the journal, one function each, so that every single one can be told to fail.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where files are kept. Every function is one operation that can fail by itself; `publish` is made of them.
+pub trait Storage: Send + Sync {
+    /// The whole contents of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// An empty file to append to, in a folder that is made where needed; what the file held is gone.
+    fn create(&self, path: &Path) -> io::Result<File>;
+    /// A file that exists, to append to.
+    fn open(&self, path: &Path) -> io::Result<File>;
+    /// Adds bytes at the end; after an error any number of them may be there.
+    fn append(&self, file: &File, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts a file to `length` bytes.
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()>;
+    /// Returns once the file is on the disk itself.
+    fn sync(&self, file: &File) -> io::Result<()>;
+    /// Returns once the names in a folder are on the disk itself.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()>;
+    /// Gives a file another name in one step; a file that had that name is gone.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Puts `contents` at `path`: whoever opens it, even after a loss of power, meets the old contents or the new, never a part.
+    fn publish(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        // One name, not one a process: a killed job's left-over is overwritten by the next, and the lock allows only one at a time.
+        let temporary = temporary(path);
+        let moved = self
+            .create(&temporary)
+            .and_then(|file| self.append(&file, contents).and_then(|()| self.sync(&file)))
+            .and_then(|()| self.rename(&temporary, path));
+        if moved.is_err() {
+            let _ = self.remove(&temporary);
+            return moved;
+        }
+        self.sync_folder(folder(path))
+    }
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    folder(path).join(format!(".{name}.tmp"))
+}
+
+/// The folder a path is in.
+pub(super) fn folder(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disk;
+
+impl Storage for Disk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        fs::read(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        fs::create_dir_all(folder(path))?;
+        File::create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        OpenOptions::new().append(true).open(path)
+    }
+
+    fn append(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        file.write_all(bytes)
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        file.set_len(length)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_all()
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        match File::open(folder).and_then(|folder| folder.sync_all()) {
+            // A file system that cannot sync a folder has no better promise to give.
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+}
+
+/// What happens at the call that [`Failing`] lets fail.
+#[derive(Debug, Clone, Copy)]
+pub struct Fault {
+    /// The error returned.
+    pub kind: ErrorKind,
+    /// Where the call is an append: how many of its bytes, at most, reach the file all the same (a torn write).
+    pub written: usize,
+    /// How many calls in a row fail; the later ones do nothing. With `u64::MAX` all do, as after a kill.
+    pub calls: u64,
+}
+
+/// For tests: a storage whose call number `at`, counted from 1 over all operations, fails.
+#[derive(Debug)]
+pub struct Failing<S> {
+    inner: S,
+    at: u64,
+    fault: Fault,
+    calls: AtomicU64,
+}
+
+impl<S: Storage> Failing<S> {
+    /// Passes everything on to `inner` except call number `at`, which goes wrong as `fault` says.
+    pub fn new(inner: S, at: u64, fault: Fault) -> Failing<S> {
+        Failing { inner, at, fault, calls: AtomicU64::new(0) }
+    }
+
+    /// Calls so far; below `at`, nothing has failed yet.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// Counts a call; where it is to fail, its number and the error.
+    fn call(&self) -> Result<(), (u64, io::Error)> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let failing = call >= self.at && call - self.at < self.fault.calls;
+        if failing { Err((call, self.fault.kind.into())) } else { Ok(()) }
+    }
+
+    fn pass(&self) -> io::Result<()> {
+        self.call().map_err(|(_, error)| error)
+    }
+}
+
+impl<S: Storage> Storage for Failing<S> {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.pass()?;
+        self.inner.read(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        self.pass()?;
+        self.inner.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.pass()?;
+        self.inner.open(path)
+    }
+
+    fn append(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
+        if let Err((call, error)) = self.call() {
+            if call == self.at {
+                self.inner.append(file, bytes.get(..self.fault.written).unwrap_or(bytes))?;
+            }
+            return Err(error);
+        }
+        self.inner.append(file, bytes)
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.pass()?;
+        self.inner.truncate(file, length)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        self.pass()?;
+        self.inner.sync(file)
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.pass()?;
+        self.inner.sync_folder(folder)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.pass()?;
+        self.inner.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.pass()?;
+        self.inner.remove(path)
+    }
+}

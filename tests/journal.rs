@@ -1,0 +1,641 @@
+//! The journal, checkpoint and lock of a study, under torn writes, damage, kills and every failing file operation.
+
+use std::fs;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use dps::Error;
+use dps::journal::{
+    Checkpoint, Contents, Disk, Failing, Fault, Header, Journal, LaneCheckpoint, Loaded, Lock, Record, checkpoint_path, journal_path, load,
+    lock_path, save, set_aside,
+};
+use dps::search::Metaparameters;
+use dps::study::{Cell, CellKey, CurvePoint, Status, Trial};
+use proptest::prelude::*;
+
+const CONFIGURATION: &str =
+    "[workload]\nnetwork = \"simple-cnn\"\n[grid]\nbatch_sizes = [2, 64]\ntrials = 3\n[execution]\nthreads = 1\nrace = true\n";
+const DENSE: CellKey = CellKey { batch_size: 2, sparsity: 0.0 };
+const SPARSE: CellKey = CellKey { batch_size: 64, sparsity: 0.9 };
+
+fn header() -> Header {
+    Header {
+        configuration: CONFIGURATION.into(),
+        digest: "c0ffee".into(),
+        data_digest: "da7a".into(),
+        program_version: "0.1.0".into(),
+        commit: String::new(),
+        started: "2026-01-02T03:04:05Z".into(),
+    }
+}
+
+fn trial(index: u32) -> Trial {
+    let goal = index == 1;
+    Trial {
+        index,
+        metaparameters: Metaparameters {
+            learning_rate: 0.1 / 3.0 + f64::from(index),
+            momentum: Some(0.9),
+            decay_steps: None,
+            end_learning_rate_factor: goal.then_some(1e-300),
+        },
+        status: if goal { Status::Complete } else { Status::Censored },
+        steps: goal.then_some(32),
+        steps_run: 32,
+        parameters_kept: 6_235,
+        mask_hash: u64::MAX - u64::from(index),
+        curve: vec![
+            CurvePoint { step: 16, loss: f32::MIN_POSITIVE / 2.0, errors: 300, examples: 6_000 },
+            CurvePoint { step: 32, loss: -0.0, errors: 200 + index, examples: 6_000 },
+        ],
+        seconds: 1.25,
+    }
+}
+
+/// A trial with what equality of floats does not see: a NaN with a sign and bits of its own.
+fn infeasible(index: u32) -> Trial {
+    let curve = vec![CurvePoint { step: 16, loss: f32::from_bits(0xFFC0_1234), errors: 0, examples: 0 }];
+    Trial { status: Status::Infeasible, curve, seconds: f64::NAN, ..trial(index) }
+}
+
+fn ended(CellKey { batch_size, sparsity }: CellKey, trial: Trial) -> Record {
+    Record::Trial { batch_size, sparsity, trial }
+}
+
+fn finished(CellKey { batch_size, sparsity }: CellKey, test_errors: Option<u32>) -> Record {
+    Record::Cell { batch_size, sparsity, test_errors, seconds: 3.5 }
+}
+
+fn script() -> Vec<Record> {
+    let restart = Record::Restart { started: "2026-01-02T04:00:00Z".into() };
+    vec![
+        ended(DENSE, trial(1)),
+        ended(DENSE, trial(0)),
+        finished(DENSE, Some(77)),
+        restart,
+        ended(SPARSE, trial(2)),
+        ended(SPARSE, trial(0)),
+    ]
+}
+
+fn checkpoint(step: u32) -> Checkpoint {
+    let lane = |trial: u32| LaneCheckpoint {
+        trial,
+        weights: (0..50).map(|i| i as f32 / 7.0 + step as f32).collect(),
+        velocity: vec![],
+        loss: 0.25,
+        curve: vec![CurvePoint { step: 16, loss: 0.5, errors: 3, examples: 9 }],
+    };
+    let Header { digest, data_digest, .. } = header();
+    Checkpoint { digest, data_digest, batch_size: 64, sparsity: 0.9, step, lanes: vec![lane(0), lane(2)], seconds: 0.1 }
+}
+
+fn open(path: &Path) -> dps::Result<(Journal, Contents)> {
+    Journal::open(path, &header(), Arc::new(Disk)).map(|opened| (opened.journal, opened.contents))
+}
+
+fn load_checkpoint(path: &Path) -> Loaded {
+    load(path, "c0ffee", "da7a", &Disk).unwrap()
+}
+
+/// The one sentence of an error, which must be the journal's.
+fn problem<T>(result: dps::Result<T>) -> String {
+    match result {
+        Err(error @ Error::Journal { .. }) => {
+            assert_eq!(error.exit_code(), 7);
+            error.to_string()
+        }
+        Err(other) => panic!("expected a journal's error, found {other}"),
+        Ok(_) => panic!("expected an error"),
+    }
+}
+
+/// A journal with these records, and the file's length before each of them and at the end.
+fn journal_of(path: &Path, records: &[Record]) -> Vec<usize> {
+    let (mut journal, _) = open(path).unwrap();
+    let length = || fs::metadata(path).unwrap().len() as usize;
+    let mut lengths = vec![length()];
+    for record in records {
+        journal.append(record).unwrap();
+        lengths.push(length());
+    }
+    lengths
+}
+
+/// What a journal with these records says, by an independent and simple-minded way; for records without duplicates.
+fn expected(records: &[Record]) -> Contents {
+    let trials = |key: CellKey| -> Vec<Trial> {
+        let mut trials: Vec<Trial> = records
+            .iter()
+            .filter_map(|record| match record {
+                Record::Trial { batch_size, trial, .. } if *batch_size == key.batch_size => Some(trial.clone()),
+                _ => None,
+            })
+            .collect();
+        trials.sort_by_key(|trial| trial.index);
+        trials
+    };
+    let mut contents = Contents { header: header(), finished: vec![], partial: vec![], restarts: 0, dropped_bytes: 0 };
+    for record in records {
+        match *record {
+            Record::Cell { batch_size, sparsity, test_errors, seconds } => {
+                let key = CellKey { batch_size, sparsity };
+                contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds });
+            }
+            Record::Restart { .. } => contents.restarts += 1,
+            Record::Trial { .. } => {}
+        }
+    }
+    for record in records {
+        if let Record::Trial { batch_size, sparsity, .. } = *record {
+            let key = CellKey { batch_size, sparsity };
+            if !contents.finished.iter().any(|cell| cell.key == key) && !contents.partial.iter().any(|(known, _)| *known == key) {
+                contents.partial.push((key, trials(key)));
+            }
+        }
+    }
+    contents
+}
+
+#[test]
+fn what_is_appended_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = journal_path(&folder.path().join("new/results/x.h5"));
+    assert_eq!(path, folder.path().join("new/results/x.journal"));
+    assert_eq!(Journal::read(&path, &Disk).unwrap(), None);
+    journal_of(&path, &script());
+    let (mut journal, contents) = open(&path).unwrap();
+    assert_eq!(contents, expected(&script()));
+    assert_eq!(contents.finished[0].key, DENSE);
+    assert_eq!(contents.finished[0].steps_to_result(), Some(32));
+    assert_eq!(contents.partial[0].1.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 2]);
+
+    journal.append(&finished(SPARSE, None)).unwrap();
+    journal.append(&ended(CellKey { batch_size: 64, sparsity: 0.95 }, infeasible(0))).unwrap();
+    let contents = Journal::read(&path, &Disk).unwrap().unwrap();
+    assert_eq!((contents.finished[1].key, contents.finished[1].test_errors), (SPARSE, None));
+    let read = &contents.partial[0].1[0];
+    assert_eq!(read.curve[0].loss.to_bits(), 0xFFC0_1234);
+    assert!(read.seconds.is_nan());
+    assert_eq!(format!("{read:?}"), format!("{:?}", infeasible(0)));
+}
+
+#[test]
+fn an_empty_file_is_started_as_a_journal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    fs::write(&path, "").unwrap();
+    journal_of(&path, &script());
+    assert_eq!(open(&path).unwrap().1, expected(&script()));
+}
+
+/// The bytes of version 1, by their checksum: whoever changes them, or a recorded field, must raise the version.
+#[test]
+fn the_format_of_version_1_is_fixed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    journal_of(&path, &script());
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.starts_with(b"dps journal 1\n"));
+    assert_eq!(crc32fast::hash(&bytes), 1_110_012_400);
+    let path = folder.path().join("x.checkpoint");
+    save(&path, &checkpoint(5), &Disk).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    assert!(bytes.starts_with(b"dps checkpoint 1\n"));
+    assert_eq!(crc32fast::hash(&bytes), 2_075_764_046);
+}
+
+#[test]
+fn a_record_torn_at_any_byte_is_cut_off_and_the_study_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let (records, last) = (script(), script().len() - 1);
+    let lengths = journal_of(&path, &records);
+    let whole = fs::read(&path).unwrap();
+    for cut in lengths[last]..lengths[last + 1] {
+        for zeros in [0, 40] {
+            let mut torn = whole[..cut].to_vec();
+            // As some file systems leave a file that was growing when the power went.
+            torn.resize(cut + zeros, 0);
+            // A record whose last bytes are zeros is whole with them.
+            if torn.starts_with(&whole) {
+                continue;
+            }
+            fs::write(&path, &torn).unwrap();
+            let dropped_bytes = (torn.len() - lengths[last]) as u64;
+            let before = Contents { dropped_bytes, ..expected(&records[..last]) };
+            assert_eq!(Journal::read(&path, &Disk).unwrap().unwrap(), before, "cut at {cut}");
+            assert_eq!(fs::read(&path).unwrap(), torn, "reading changed the file");
+            let (mut journal, contents) = open(&path).unwrap();
+            assert_eq!(contents, before, "cut at {cut}");
+            journal.append(&records[last]).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), whole, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn any_flipped_bit_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let (records, last) = (script(), script().len() - 1);
+    let lengths = journal_of(&path, &records);
+    let whole = fs::read(&path).unwrap();
+    let dropped_bytes = (lengths[last + 1] - lengths[last]) as u64;
+    for at in 0..whole.len() {
+        for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= flip;
+            fs::write(&path, &bytes).unwrap();
+            let read = Journal::read(&path, &Disk);
+            if at >= lengths[last] {
+                assert_eq!(read.unwrap().unwrap(), Contents { dropped_bytes, ..expected(&records[..last]) }, "byte {at}");
+            } else {
+                let problem = problem(read);
+                assert!(problem.contains("--fresh") && !problem.contains('\n'), "{problem}");
+                if at >= lengths[0] {
+                    let record = lengths.iter().rev().find(|&&start| start <= at).unwrap();
+                    assert!(problem.contains(&format!("the record at byte {record} is damaged")), "byte {at}: {problem}");
+                }
+                if flip == 255 {
+                    assert_eq!(self::problem(open(&path)), problem);
+                    assert_eq!(fs::read(&path).unwrap(), bytes, "a refused journal was changed");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_trial_recorded_twice_counts_once_if_it_went_the_same_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    journal_of(&path, &[ended(DENSE, trial(1)), ended(DENSE, infeasible(2)), finished(DENSE, Some(7)), ended(DENSE, infeasible(2))]);
+    journal_of(&path, &[ended(DENSE, Trial { seconds: 9.0, ..trial(1) }), finished(DENSE, Some(7))]);
+    let contents = open(&path).unwrap().1;
+    assert_eq!((contents.finished.len(), contents.partial.len()), (1, 0));
+    let trials = &contents.finished[0].trials;
+    assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(trials[0].seconds, 9.0);
+
+    let whole = fs::read(&path).unwrap();
+    journal_of(&path, &[ended(DENSE, Trial { steps_run: 48, ..trial(1) })]);
+    let found = problem(open(&path));
+    assert!(
+        found.contains("trial 1 of the cell with batch size 2 and sparsity 0 is recorded twice")
+            && found.contains(&whole.len().to_string()),
+        "{found}"
+    );
+    fs::write(&path, &whole).unwrap();
+    journal_of(&path, &[finished(DENSE, Some(8))]);
+    assert!(problem(open(&path)).contains("the end of the cell with batch size 2"));
+}
+
+#[test]
+fn another_study_is_refused_in_its_own_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    journal_of(&path, &script());
+    let whole = fs::read(&path).unwrap();
+    let refused = |header: Header| problem(Journal::open(&path, &header, Arc::new(Disk)));
+    let changed = |from: &str, to: &str| Header { configuration: CONFIGURATION.replace(from, to), digest: "other".into(), ..header() };
+
+    let found = refused(changed("[2, 64]\ntrials = 3", "[2, 128]\nsparsities = [0.5]"));
+    for difference in [
+        "grid.batch_sizes: journal has [2, 64], configuration has [2, 128]",
+        "grid.sparsities: journal has nothing, configuration has [0.5]",
+        "grid.trials: journal has 3, configuration has nothing",
+    ] {
+        assert!(found.contains(difference), "{found}");
+    }
+    let found = refused(Header {
+        configuration: CONFIGURATION.replace("threads = 1", "threads = 2").replace("true", "false"),
+        digest: "other".into(),
+        ..header()
+    });
+    assert!(found.contains("execution.race: journal has true, configuration has false") && !found.contains("threads"), "{found}");
+    assert!(refused(changed("threads = 1", "threads = 2")).contains("digest: journal has c0ffee, configuration has other"));
+    assert!(refused(changed("[grid]", "[[")).contains("digest: journal has c0ffee, configuration has other"));
+    assert!(refused(Header { data_digest: "0dd".into(), ..header() }).contains("journal has da7a, the data files have 0dd"));
+
+    // What the digest leaves out, and who runs the study, do not matter.
+    let later = Header { program_version: "0.1.1".into(), configuration: CONFIGURATION.replace("threads = 1", "threads = 2"), ..header() };
+    assert_eq!(Journal::open(&path, &later, Arc::new(Disk)).unwrap().contents, expected(&script()));
+
+    fs::write(&path, [b"dps journal 23\n", &whole[14..]].concat()).unwrap();
+    assert!(problem(open(&path)).contains("format version 23, and this program knows version 1"));
+    for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 1"] {
+        fs::write(&path, other).unwrap();
+        assert!(!problem(open(&path)).contains('\n'));
+        assert_eq!(fs::read(&path).unwrap(), other);
+    }
+    assert!(problem(open(folder.path())).contains("the journal could not be read"));
+}
+
+/// Runs a study's storage calls; returns what was acknowledged: records, and the step of the last checkpoint with whether a later one was tried.
+fn run(path: &Path, checkpoint_path: &Path, storage: &Arc<Failing<Disk>>) -> (Vec<Record>, Option<u32>, bool) {
+    let (mut acknowledged, mut saved, mut tried_since) = (Vec::new(), None, false);
+    let Ok(opened) = Journal::open(path, &header(), storage.clone()) else { return (acknowledged, saved, tried_since) };
+    let mut journal = opened.journal;
+    for (place, record) in script().into_iter().enumerate() {
+        // After a failure a program would stop; one that goes on must find the journal in order too.
+        if journal.append(&record).is_ok() {
+            acknowledged.push(record);
+        }
+        if place % 2 == 1 {
+            let step = place as u32;
+            if save(checkpoint_path, &checkpoint(step), &**storage).is_ok() {
+                (saved, tried_since) = (Some(step), false);
+            } else {
+                tried_since = true;
+            }
+        }
+    }
+    (acknowledged, saved, tried_since)
+}
+
+#[test]
+fn every_failing_operation_leaves_what_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    for calls in [1, 2, 3, u64::MAX] {
+        for written in [0, 5, 13, usize::MAX] {
+            for at in 1.. {
+                let case = folder.path().join(format!("{calls}-{written}-{at}"));
+                let (path, aside) = (case.join("x.journal"), case.join("x.checkpoint"));
+                let storage = Arc::new(Failing::new(Disk, at, Fault { kind: ErrorKind::StorageFull, written, calls }));
+                let (acknowledged, saved, tried_since) = run(&path, &aside, &storage);
+                if storage.calls() < at {
+                    assert!(at > 30, "only {at} operations were tried");
+                    assert_eq!(acknowledged, script());
+                    break;
+                }
+
+                // All that was acknowledged is there, and nothing else but, possibly, the last record whose append failed.
+                let contents = open(&path).unwrap_or_else(|error| panic!("operation {at}: {error}")).1;
+                let attempted: Vec<Record> = script().into_iter().filter(|record| !acknowledged.contains(record)).collect();
+                let said = Contents { dropped_bytes: 0, ..contents };
+                let with = |record: &Record| expected(&[acknowledged.as_slice(), std::slice::from_ref(record)].concat());
+                assert!(
+                    said == expected(&acknowledged) || attempted.iter().any(|record| said == with(record)),
+                    "operation {at}, {calls} calls: {said:?}"
+                );
+                if calls == 1 {
+                    assert_eq!((said, contents.dropped_bytes), (expected(&acknowledged), 0), "operation {at}: a torn end was left");
+                }
+
+                match load_checkpoint(&aside) {
+                    Loaded::Absent => assert_eq!(saved, None, "operation {at}"),
+                    Loaded::Checkpoint(found) => {
+                        assert_eq!(found, checkpoint(found.step));
+                        assert!(Some(found.step) == saved || (tried_since && Some(found.step) > saved), "operation {at}");
+                    }
+                    Loaded::Damaged(sentence) => panic!("operation {at}: {sentence}"),
+                }
+                // And on a healthy disk the study ends as it would have.
+                let (mut journal, _) = open(&path).unwrap();
+                attempted.iter().for_each(|record| journal.append(record).unwrap());
+                let Contents { mut finished, mut partial, .. } = open(&path).unwrap().1;
+                partial.iter_mut().for_each(|(_, trials)| trials.sort_by_key(|trial| trial.index));
+                finished.sort_by_key(|cell| cell.key.batch_size);
+                assert_eq!((finished, partial), (expected(&script()).finished, expected(&script()).partial), "operation {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_failed_append_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    // The write fails, then the sync; then either, and taking the record back too.
+    for (operation, calls, words) in [(1, 1, "taken back"), (2, 1, "taken back"), (1, 2, "not be cut off"), (2, 2, "not be cut off")] {
+        let path = folder.path().join(format!("{operation}-{calls}.journal"));
+        let started = {
+            let counting = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls }));
+            Journal::open(&path, &header(), counting.clone()).unwrap();
+            fs::remove_file(&path).unwrap();
+            counting.calls()
+        };
+        let storage = Arc::new(Failing::new(Disk, started + operation, Fault { kind: ErrorKind::StorageFull, written: 9, calls }));
+        let mut journal = Journal::open(&path, &header(), storage).unwrap().journal;
+        let found = problem(journal.append(&script()[0]));
+        assert!(found.contains(words) && found.contains("free some space"), "{found}");
+        if calls == 1 {
+            journal.append(&script()[1]).unwrap();
+            assert_eq!(open(&path).unwrap().1, expected(&script()[1..2]));
+        } else {
+            assert_eq!(open(&path).unwrap().1.dropped_bytes, if operation == 1 { 9 } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_returns_bit_for_bit_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = checkpoint_path(&folder.path().join("x.h5"));
+    assert_eq!(load_checkpoint(&path), Loaded::Absent);
+    let mut written = checkpoint(7);
+    written.lanes[0].weights[3] = f32::from_bits(0x7FC0_0001);
+    written.lanes[1].velocity = vec![-0.0; 50];
+    save(&path, &written, &Disk).unwrap();
+    let Loaded::Checkpoint(read) = load_checkpoint(&path) else { panic!("not loaded") };
+    assert_eq!(format!("{read:?}"), format!("{written:?}"));
+    assert_eq!(read.lanes[0].weights[3].to_bits(), 0x7FC0_0001);
+
+    let damaged = |loaded: Loaded| match loaded {
+        Loaded::Damaged(sentence) => sentence,
+        other => panic!("expected a sentence, found {other:?}"),
+    };
+    assert!(damaged(load(&path, "other", "da7a", &Disk).unwrap()).contains("is of another configuration"));
+    assert!(damaged(load(&path, "c0ffee", "other", &Disk).unwrap()).contains("is of other data"));
+    let whole = fs::read(&path).unwrap();
+    for at in 0..whole.len() {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1 << (at % 8);
+        fs::write(&path, &bytes).unwrap();
+        assert!(damaged(load_checkpoint(&path)).contains("is damaged or of another version"), "byte {at} flipped");
+        fs::write(&path, &whole[..at]).unwrap();
+        assert!(damaged(load_checkpoint(&path)).contains("is damaged or of another version"), "cut at {at}");
+    }
+    assert!(problem(load(folder.path(), "", "", &Disk)).contains("could not be read"));
+}
+
+#[test]
+fn a_whole_cells_checkpoint_is_encoded_in_well_under_a_second() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.checkpoint");
+    let lane = |trial: u32| LaneCheckpoint { trial, weights: vec![0.1; 62_346], velocity: vec![0.2; 62_346], loss: 1.0, curve: vec![] };
+    let cell = Checkpoint { lanes: (0..100).map(lane).collect(), ..checkpoint(9) };
+    // The disk's own speed is not the encoder's: what is timed is all but the write.
+    let storage = Failing::new(Disk, 2, Fault { kind: ErrorKind::StorageFull, written: 0, calls: u64::MAX });
+    let start = std::time::Instant::now();
+    assert!(problem(save(&path, &cell, &storage)).contains("could not be written"));
+    let seconds = start.elapsed().as_secs_f64();
+    assert!(seconds < 0.9, "{seconds} s");
+    save(&path, &cell, &Disk).unwrap();
+    assert_eq!(load_checkpoint(&path), Loaded::Checkpoint(cell));
+}
+
+#[test]
+fn starting_over_moves_everything_aside() {
+    let folder = tempfile::tempdir().unwrap();
+    let result = folder.path().join("x.h5");
+    let at = |name: &str| folder.path().join(name);
+    assert_eq!(set_aside(&result, &Disk).unwrap(), []);
+    for (round, expected) in [1, 3].into_iter().enumerate() {
+        fs::write(&result, format!("result {round}")).unwrap();
+        fs::write(at("x.journal"), format!("journal {round}")).unwrap();
+        if round == 0 {
+            fs::write(at("x.checkpoint"), "checkpoint").unwrap();
+            // Free for the journal but not for the result, so not free.
+            fs::write(at("x.h5.old-2"), "someone's").unwrap();
+        }
+        let moved = set_aside(&result, &Disk).unwrap();
+        assert_eq!(moved.len(), 3 - round);
+        assert_eq!(moved.last().unwrap().1, at(&format!("x.journal.old-{expected}")));
+        assert_eq!(fs::read_to_string(at(&format!("x.h5.old-{expected}"))).unwrap(), format!("result {round}"));
+        assert_eq!(fs::read_to_string(at(&format!("x.journal.old-{expected}"))).unwrap(), format!("journal {round}"));
+        assert!(!result.exists() && !at("x.journal").exists() && !at("x.checkpoint").exists());
+    }
+    assert_eq!(fs::read_to_string(at("x.h5.old-2")).unwrap(), "someone's");
+
+    // Stopped at any operation, the journal is the last to go.
+    for call in 1..=4 {
+        for name in ["x.h5", "x.journal", "x.checkpoint"] {
+            fs::write(at(name), name).unwrap();
+        }
+        let storage = Failing::new(Disk, call, Fault { kind: ErrorKind::PermissionDenied, written: 0, calls: u64::MAX });
+        assert!(problem(set_aside(&result, &storage)).contains("choose a folder you may write to"));
+        assert_eq!(at("x.journal").exists(), call <= 3);
+    }
+}
+
+#[test]
+fn results_of_different_names_have_different_journals() {
+    let names = ["x.h5", "x", "x.v2", "x.v2.h5", "x.journal", "x.hdf5"];
+    let journals: std::collections::BTreeSet<_> = names.iter().map(|name| journal_path(Path::new(name))).collect();
+    // "x" and "x.h5" are the exception: no one has both.
+    assert_eq!(journals.len(), names.len() - 2);
+}
+
+#[test]
+fn a_second_job_is_refused_and_a_killed_ones_lock_is_no_obstacle() {
+    const HOLD: &str = "DPS_TEST_LOCK_TO_HOLD";
+    if let Some(path) = std::env::var_os(HOLD) {
+        let _lock = Lock::take(Path::new(&path)).unwrap();
+        println!("\nheld");
+        std::thread::sleep(std::time::Duration::from_secs(60));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = lock_path(&folder.path().join("results/x.h5"));
+    let lock = Lock::take(&path).unwrap();
+    assert!(problem(Lock::take(&path)).contains(&format!("process {} on ", std::process::id())));
+    drop(lock);
+    assert!(!path.exists());
+
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "a_second_job_is_refused_and_a_killed_ones_lock_is_no_obstacle"])
+        .env(HOLD, &path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    assert!(output.lines().any(|line| line.unwrap() == "held"), "the child did not take the lock");
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    let found = problem(Lock::take(&path));
+    assert!(found.contains(&format!("process {} on {}, for 0 minutes", child.id(), host.trim())), "{found}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(path.exists(), "the killed job left its file");
+    let _lock = Lock::take(&path).unwrap();
+    assert!(problem(Lock::take(&path)).contains(&format!("process {} on ", std::process::id())));
+}
+
+/// One record's bytes as the journal stores it.
+fn framed(payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_le_bytes();
+    let checksum = crc32fast::hash(&[length.as_slice(), payload].concat()).to_le_bytes();
+    [&length, &length.map(|byte| !byte), &checksum, payload].concat()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_bytes_make_a_panic(
+        start in 0..4,
+        payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..4),
+        kinds in proptest::collection::vec(0..4u8, 4),
+        rest in proptest::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, aside) = (folder.path().join("x.journal"), folder.path().join("x.checkpoint"));
+        let mut bytes = match start {
+            0 => Vec::new(),
+            1 => b"dps journal 1\n".to_vec(),
+            _ => { journal_of(&path, &script()[..1]); fs::read(&path).unwrap() }
+        };
+        // Whole records with any bytes in them, which begin as a record's kind may.
+        for (payload, kind) in payloads.iter().zip(kinds) {
+            bytes.extend(framed(&[&[kind], payload.as_slice()].concat()));
+        }
+        let records = bytes.len();
+        bytes.extend(&rest);
+        fs::write(&path, &bytes).unwrap();
+        match Journal::read(&path, &Disk) {
+            Ok(Some(contents)) => prop_assert_eq!(contents.dropped_bytes as usize, bytes.len() - records),
+            Ok(None) => prop_assert!(bytes.is_empty()),
+            Err(error) => prop_assert!(!error.to_string().contains('\n')),
+        }
+
+        let mut bytes = b"dps checkpoint 1\n".to_vec();
+        bytes.truncate(if start == 0 { 0 } else { bytes.len() });
+        if start > 1 {
+            bytes.extend(crc32fast::hash(&rest).to_le_bytes());
+        }
+        bytes.extend(&rest);
+        fs::write(&aside, &bytes).unwrap();
+        prop_assert!(matches!(load_checkpoint(&aside), Loaded::Damaged(_)));
+    }
+
+    #[test]
+    fn any_trial_returns_bit_for_bit(
+        batch_size: u32,
+        bits: (u64, u64, u64),
+        numbers: (u32, u32, u64),
+        options: (Option<u32>, Option<u32>),
+        curve in proptest::collection::vec(any::<(u32, u32, u32, u32)>(), 0..20),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.journal");
+        let written = Trial {
+            index: numbers.0,
+            metaparameters: Metaparameters {
+                learning_rate: f64::from_bits(bits.0),
+                momentum: options.0.map(|_| f64::from_bits(bits.1)),
+                decay_steps: options.0,
+                end_learning_rate_factor: None,
+            },
+            status: Status::ALL[numbers.1 as usize % 4],
+            steps: options.1,
+            steps_run: numbers.1,
+            parameters_kept: numbers.0 ^ numbers.1,
+            mask_hash: numbers.2,
+            curve: curve.iter().map(|&(step, loss, errors, examples)| CurvePoint { step, loss: f32::from_bits(loss), errors, examples }).collect(),
+            seconds: f64::from_bits(bits.2),
+        };
+        journal_of(&path, &[ended(CellKey { batch_size, sparsity: 0.5 }, written.clone())]);
+        let contents = open(&path).unwrap().1;
+        let read = &contents.partial[0].1[0];
+        let bits = |trial: &Trial| {
+            let Metaparameters { learning_rate, momentum, .. } = trial.metaparameters;
+            let losses: Vec<u32> = trial.curve.iter().map(|point| point.loss.to_bits()).collect();
+            (learning_rate.to_bits(), momentum.map(f64::to_bits), trial.seconds.to_bits(), losses)
+        };
+        prop_assert_eq!(contents.partial[0].0.batch_size, batch_size);
+        prop_assert_eq!(bits(read), bits(&written));
+        prop_assert_eq!(format!("{:?}", read), format!("{:?}", written));
+    }
+}
