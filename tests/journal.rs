@@ -334,7 +334,8 @@ fn another_study_is_refused_in_its_own_words() {
     assert!(problem(open(folder.path())).contains("the journal could not be read"));
 }
 
-/// Runs a study's storage calls; returns what was acknowledged: records, and the step of the last checkpoint with whether a later one was tried.
+/// Runs a study's storage calls; returns what was acknowledged: the records, the step of the last checkpoint, and whether saving a later
+/// one was tried.
 fn run(path: &Path, checkpoint_path: &Path, storage: &Arc<Failing<Disk>>) -> (Vec<Record>, Option<u32>, bool) {
     let (mut acknowledged, mut saved, mut tried_since) = (Vec::new(), None, false);
     let Ok(opened) = Journal::open(path, &header(), storage.clone()) else { return (acknowledged, saved, tried_since) };
@@ -366,7 +367,7 @@ fn every_failing_operation_leaves_what_was_acknowledged() {
                 let (path, aside) = (case.join("x.journal"), case.join("x.checkpoint"));
                 let storage = Arc::new(Failing::new(Disk, at, Fault { kind: ErrorKind::StorageFull, written, calls }));
                 let (acknowledged, saved, tried_since) = run(&path, &aside, &storage);
-                if storage.calls() < at {
+                if (storage.operations().len() as u64) < at {
                     assert!(at > 30, "only {at} operations were tried");
                     assert_eq!(acknowledged, script());
                     break;
@@ -406,6 +407,29 @@ fn every_failing_operation_leaves_what_was_acknowledged() {
 }
 
 #[test]
+fn what_is_acknowledged_is_synced_before_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let storage = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
+    let mut done = 0;
+    let mut since = || {
+        let operations = storage.operations();
+        let new = operations[done..].join(" ");
+        done = operations.len();
+        new
+    };
+    const PUBLISH: &str = "create append sync rename sync_folder";
+    let mut journal = Journal::open(&path, &header(), storage.clone()).unwrap().journal;
+    assert_eq!(since(), format!("read {PUBLISH} open sync"));
+    journal.append(&script()[0]).unwrap();
+    assert_eq!(since(), "append sync");
+    save(&folder.path().join("x.checkpoint"), &checkpoint(1), &*storage).unwrap();
+    assert_eq!(since(), PUBLISH);
+    set_aside(&folder.path().join("x.h5"), &*storage).unwrap();
+    assert_eq!(since(), "rename rename sync_folder");
+}
+
+#[test]
 fn a_failed_append_says_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     // The write fails, then the sync; then either, and taking the record back too.
@@ -415,7 +439,7 @@ fn a_failed_append_says_what_to_do() {
             let counting = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls }));
             Journal::open(&path, &header(), counting.clone()).unwrap();
             fs::remove_file(&path).unwrap();
-            counting.calls()
+            counting.operations().len() as u64
         };
         let storage = Arc::new(Failing::new(Disk, started + operation, Fault { kind: ErrorKind::StorageFull, written: 9, calls }));
         let mut journal = Journal::open(&path, &header(), storage).unwrap().journal;
@@ -472,6 +496,7 @@ fn a_whole_cells_checkpoint_is_encoded_in_well_under_a_second() {
     let start = std::time::Instant::now();
     assert!(problem(save(&path, &cell, &storage)).contains("could not be written"));
     let seconds = start.elapsed().as_secs_f64();
+    println!("encoded in {seconds} s");
     assert!(seconds < 0.9, "{seconds} s");
     save(&path, &cell, &Disk).unwrap();
     assert_eq!(load_checkpoint(&path), Loaded::Checkpoint(cell));
@@ -623,7 +648,8 @@ proptest! {
             steps_run: numbers.1,
             parameters_kept: numbers.0 ^ numbers.1,
             mask_hash: numbers.2,
-            curve: curve.iter().map(|&(step, loss, errors, examples)| CurvePoint { step, loss: f32::from_bits(loss), errors, examples }).collect(),
+            curve: curve.iter().map(|&(step, loss, errors, examples)| CurvePoint { step, loss: f32::from_bits(loss), errors, examples })
+                .collect(),
             seconds: f64::from_bits(bits.2),
         };
         journal_of(&path, &[ended(CellKey { batch_size, sparsity: 0.5 }, written.clone())]);

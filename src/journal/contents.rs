@@ -190,7 +190,5 @@ fn twice(what: &str, key: CellKey, at: usize) -> String {
 }
 
 fn strange(at: usize) -> String {
-    format!(
-        "the record at byte {at} is whole, but this program does not know its kind: use the program that started the study, or {OTHER_STUDY}"
-    )
+    format!("the record at byte {at} is whole, but of a kind unknown here: use the program that started the study, or {OTHER_STUDY}")
 }

@@ -13,10 +13,10 @@ use crate::Result;
 /// A study's lock, held until it is dropped or its process ends, however that happens.
 ///
 /// It is an advisory lock of the whole file (flock) which the operating system releases with the process, so a file that a killed job
-/// left is no obstacle. Linux passes such locks on to NFS servers, so jobs on two hosts exclude each other too, unless the file system is mounted
-/// with locks that are local to a host (`nolock`, `local_lock=flock` for NFS, `localflock` for Lustre): then only jobs on one host do.
-/// A file system that refuses locks altogether gets a second file, `….held`, which exists while the lock is held; a job killed there
-/// leaves it, and the refusal says which file to delete.
+/// left is no obstacle. Linux passes such locks on to NFS servers, so jobs on two hosts exclude each other too, unless the file system
+/// is mounted with locks that are local to a host (`nolock` or `local_lock=flock` for NFS, `localflock` for Lustre): then only jobs on
+/// one host do. A file system that refuses locks altogether gets a second file, `….held`, which exists while the lock is held; a job
+/// killed there leaves it, and the refusal says which file to delete.
 #[derive(Debug)]
 pub struct Lock {
     path: PathBuf,
@@ -32,7 +32,8 @@ impl Lock {
     pub fn take(path: &Path) -> Result<Lock> {
         let failed = |cause: io::Error| explain(path, "the lock could not be taken", &cause);
         fs::create_dir_all(folder(path)).map_err(failed)?;
-        loop {
+        // Each further attempt is another job that ended in between.
+        for _ in 0..100 {
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
@@ -51,6 +52,7 @@ impl Lock {
                 return Ok(Lock { path: path.to_owned(), _file: file });
             }
         }
+        Err(error(path, "the lock's file is removed as often as it is made: see which program does that, and run the same command again"))
     }
 
     /// The same where files cannot be locked: the file's existence is the lock.
@@ -65,13 +67,8 @@ impl Lock {
             }
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
                 let holder = File::open(&path).map_or_else(|_| "unknown".into(), |file| holder(&file));
-                Err(error(
-                    &path,
-                    format!(
-                        "another job works on this study: {holder}; this file system cannot lock files, so the file stays if that job is killed: wait \
-                         until the job has ended, or delete the file if it has"
-                    ),
-                ))
+                let advice = "wait until it has ended, or delete this file if it was killed, since this file system cannot lock files";
+                Err(error(&path, format!("another job works on this study: {holder}; {advice}")))
             }
             Err(cause) => Err(explain(&path, "the lock could not be taken", &cause)),
         }
@@ -124,7 +121,7 @@ mod tests {
         let lock = Lock::without_locks(&path).unwrap();
         let problem = Lock::without_locks(&path).unwrap_err().to_string();
         let process = format!("process {} on ", std::process::id());
-        assert!(problem.contains(&process) && problem.contains("x.lock.held") && problem.contains("delete the file"), "{problem}");
+        assert!(problem.contains(&process) && problem.contains("x.lock.held") && problem.contains("delete this file"), "{problem}");
         drop(lock);
         Lock::without_locks(&path).unwrap();
     }

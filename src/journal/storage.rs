@@ -3,7 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Where files are kept. Every function is one operation that can fail by itself; `publish` is made of them.
 pub trait Storage: Send + Sync {
@@ -116,50 +116,52 @@ pub struct Failing<S> {
     inner: S,
     at: u64,
     fault: Fault,
-    calls: AtomicU64,
+    operations: Mutex<Vec<&'static str>>,
 }
 
 impl<S: Storage> Failing<S> {
     /// Passes everything on to `inner` except call number `at`, which goes wrong as `fault` says.
     pub fn new(inner: S, at: u64, fault: Fault) -> Failing<S> {
-        Failing { inner, at, fault, calls: AtomicU64::new(0) }
+        Failing { inner, at, fault, operations: Mutex::default() }
     }
 
-    /// Calls so far; below `at`, nothing has failed yet.
-    pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::SeqCst)
+    /// The operations so far, by their names in [`Storage`], those that failed too; nothing has failed while they are fewer than `at`.
+    pub fn operations(&self) -> Vec<&'static str> {
+        self.operations.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts a call; where it is to fail, its number and the error.
-    fn call(&self) -> Result<(), (u64, io::Error)> {
-        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+    fn call(&self, operation: &'static str) -> Result<(), (u64, io::Error)> {
+        let mut operations = self.operations.lock().unwrap_or_else(PoisonError::into_inner);
+        operations.push(operation);
+        let call = operations.len() as u64;
         let failing = call >= self.at && call - self.at < self.fault.calls;
         if failing { Err((call, self.fault.kind.into())) } else { Ok(()) }
     }
 
-    fn pass(&self) -> io::Result<()> {
-        self.call().map_err(|(_, error)| error)
+    fn pass(&self, operation: &'static str) -> io::Result<()> {
+        self.call(operation).map_err(|(_, error)| error)
     }
 }
 
 impl<S: Storage> Storage for Failing<S> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        self.pass()?;
+        self.pass("read")?;
         self.inner.read(path)
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
-        self.pass()?;
+        self.pass("create")?;
         self.inner.create(path)
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
-        self.pass()?;
+        self.pass("open")?;
         self.inner.open(path)
     }
 
     fn append(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
-        if let Err((call, error)) = self.call() {
+        if let Err((call, error)) = self.call("append") {
             if call == self.at {
                 self.inner.append(file, bytes.get(..self.fault.written).unwrap_or(bytes))?;
             }
@@ -169,27 +171,27 @@ impl<S: Storage> Storage for Failing<S> {
     }
 
     fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
-        self.pass()?;
+        self.pass("truncate")?;
         self.inner.truncate(file, length)
     }
 
     fn sync(&self, file: &File) -> io::Result<()> {
-        self.pass()?;
+        self.pass("sync")?;
         self.inner.sync(file)
     }
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
-        self.pass()?;
+        self.pass("sync_folder")?;
         self.inner.sync_folder(folder)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.pass()?;
+        self.pass("rename")?;
         self.inner.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.pass()?;
+        self.pass("remove")?;
         self.inner.remove(path)
     }
 }
