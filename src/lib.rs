@@ -18,6 +18,7 @@ pub mod pruning;
 pub mod random;
 pub mod results;
 pub mod search;
+pub mod signals;
 pub mod study;
 pub mod training;
 pub mod version;

@@ -93,7 +93,8 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
                     let tolerance = GRADIENT_TOLERANCE * (1.0 + expected.l2);
                     assert!((norm - expected.l2).abs() < tolerance, "{}: norm {norm}, expected {}", tensor.name, expected.l2);
                 }
-                let start = LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd) };
+                let start =
+                    LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd), state: None };
                 let lanes = backend.lanes(vec![start]).unwrap();
                 let evaluation = backend.evaluate(&lanes, &[0], Set::Validation, None).unwrap()[0];
                 assert_eq!((evaluation.errors as usize, evaluation.examples as usize), (batch.errors, batch.size));
@@ -186,7 +187,7 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
             };
             let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
             let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
-            let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule }]).unwrap();
+            let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule, state: None }]).unwrap();
             let what = format!("{net:?} {:?} masked {}", trajectory.optimizer, trajectory.masked);
             for (step, &expected) in trajectory.losses.iter().enumerate() {
                 let progress = backend.train(&mut lanes, step as u32..step as u32 + 1, batch).unwrap()[0];

@@ -25,13 +25,16 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     let folder = tempfile::tempdir().unwrap();
     write_data(folder.path(), 600, 90);
     let config = write_config(folder.path(), &[]);
-    let run = |name: &str, ranks: usize, options: &[&str]| {
-        let output = folder.path().join(format!("{name}.h5"));
+    // Each run has files of its own, or it would find that all is done.
+    let mut runs = 0;
+    let mut run = |ranks: usize, options: &[&str]| {
+        runs += 1;
+        let output = folder.path().join(format!("{runs}.h5"));
         let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
         succeed(command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet").args(options));
         cells(&output)
     };
-    let expected = run("alone", 0, &["--threads", "1"]);
+    let expected = run(0, &["--threads", "1"]);
     assert_eq!(expected.len(), 4);
     let all = || expected.iter().flat_map(|cell| &cell.trials);
     for status in [Status::Complete, Status::Infeasible, Status::Censored] {
@@ -39,13 +42,13 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     }
     assert!(all().map(|trial| trial.curve.len()).sum::<usize>() > 20);
     for threads in ["2", "3", "8"] {
-        assert_eq!(run("threads", 0, &["--threads", threads]), expected, "{threads} threads");
+        assert_eq!(run(0, &["--threads", threads]), expected, "{threads} threads");
     }
     for ranks in 1..=4 {
-        assert_eq!(run("ranks", ranks, &["--threads", "1"]), expected, "{ranks} ranks");
+        assert_eq!(run(ranks, &["--threads", "1"]), expected, "{ranks} ranks");
         for size in (1..=ranks).filter(|size| ranks % size == 0) {
             let setting = format!("execution.data_parallel={size}");
-            let found = run("groups", ranks, &["--threads", "2", "--set", &setting]);
+            let found = run(ranks, &["--threads", "2", "--set", &setting]);
             assert_eq!(found, expected, "{ranks} ranks in groups of {size}");
         }
     }
@@ -57,7 +60,7 @@ fn a_race_finds_the_steps_to_result_and_the_best_trial_of_a_full_run() {
     write_data(folder.path(), 600, 90);
     let config = write_config(folder.path(), &[("trials = 5", "trials = 8")]);
     let run = |race: &str| {
-        let output = folder.path().join("race.h5");
+        let output = folder.path().join(format!("{race}.h5"));
         let mut command = train();
         command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet").args(["--set", race]);
         succeed(&mut command);

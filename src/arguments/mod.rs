@@ -17,4 +17,6 @@ Exit codes:
   3  a data file is missing or damaged
   4  a result file cannot be read or written
   5  the ranks disagree, or one is lost
-  6  the device asked for cannot be used";
+  6  the device asked for cannot be used
+  7  the study's journal cannot be used
+  75 a signal stopped the study; the same command continues it";

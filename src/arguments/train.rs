@@ -43,6 +43,8 @@ pub struct StudyArguments {
     pub output: PathBuf,
     /// Print what the study would cost and end.
     pub plan: bool,
+    /// Start over, with the files of an earlier run moved aside.
+    pub fresh: bool,
     /// Say nothing but errors.
     pub quiet: bool,
     /// How progress is shown; [`Progress::None`] where quiet.
@@ -111,6 +113,9 @@ struct RawStudy {
     /// Print what the study would cost, and end.
     #[arg(long)]
     plan: bool,
+    /// Start over; the journal and results of an earlier run are moved aside.
+    #[arg(long, conflicts_with = "plan")]
+    fresh: bool,
     /// Say nothing but errors.
     #[arg(short, long, conflicts_with = "progress")]
     quiet: bool,
@@ -193,7 +198,16 @@ impl RawStudy {
             return Err(usage(ErrorKind::ArgumentConflict, &problem));
         }
         let progress = if self.quiet { Progress::None } else { self.progress };
-        Ok(StudyArguments { config, overrides, data: self.data.folder, output, plan: self.plan, quiet: self.quiet, progress })
+        Ok(StudyArguments {
+            config,
+            overrides,
+            data: self.data.folder,
+            output,
+            plan: self.plan,
+            fresh: self.fresh,
+            quiet: self.quiet,
+            progress,
+        })
     }
 }
 
@@ -261,6 +275,7 @@ mod tests {
             data: "data".into(),
             output: "results/fashion-mnist-goal-0.12.h5".into(),
             plan: false,
+            fresh: false,
             quiet: false,
             progress: Progress::Auto,
         };

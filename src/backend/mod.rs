@@ -5,6 +5,11 @@
 //! that files exist.
 
 pub mod cpu;
+mod device;
+mod state;
+
+pub use device::choose;
+pub use state::LaneState;
 
 use std::ops::Range;
 
@@ -26,6 +31,9 @@ pub trait Backend {
 
     /// Lanes ready for their first step.
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Self::Lanes>;
+
+    /// The state of a lane, to go on from in another process.
+    fn state(&self, lanes: &Self::Lanes, lane: usize) -> Result<LaneState>;
 
     /// Drops the lanes whose flag is false and closes the gaps.
     fn retain(&mut self, lanes: &mut Self::Lanes, keep: &[bool]) -> Result<()>;
@@ -50,6 +58,8 @@ pub struct LaneStart {
     pub mask: Mask,
     /// The optimizer.
     pub rule: Rule,
+    /// Where the lane was interrupted; none for its first step.
+    pub state: Option<LaneState>,
 }
 
 /// How a lane did in the steps it was given.

@@ -9,8 +9,11 @@ use dps::comm::{Communicator, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::network::Network;
-use dps::study::{Cost, Place, Plan, Site};
-use dps::{Error, Result, analysis, config, progress, study};
+use dps::study::{Cost, Outcome, Place, Plan, Site};
+use dps::{Error, Result, analysis, backend, config, progress, signals, study};
+
+/// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
+const STOPPED: u8 = 75;
 
 fn main() -> ExitCode {
     // A panic is a bug of ours: one sentence, and an exit that makes mpirun end the other ranks.
@@ -19,7 +22,13 @@ fn main() -> ExitCode {
         std::process::exit(1);
     }));
     match Train::read(std::env::args_os()) {
-        Ok(Train::Study(arguments)) => start(&arguments),
+        Ok(Train::Study(arguments)) => {
+            // First of all: a signal that comes while data are read should stop the study as gently as any other.
+            if let Err(cause) = signals::listen() {
+                eprintln!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint");
+            }
+            start(&arguments)
+        }
         Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| eprintln!("{line}")).map(|place| {
             println!("{dataset} is in {}", place.display());
         })),
@@ -94,14 +103,25 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     };
     let place = Place { world, mpi_library, threads, level };
     let mut observer = if speaks { progress::observer(arguments.progress, std::io::stderr().is_terminal()) } else { progress::silent() };
-    match study::run(&loaded, &dataset, &place, &arguments.output, &mut *observer) {
-        Ok(results) if speaks => finish(&report(arguments, &results)),
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
-            // All ranks find that they disagree; one says it.
-            if speaks || !matches!(error, Error::Communication { .. }) {
-                eprintln!("dps-train: {error}");
+    match study::run(&loaded, &dataset, &place, &arguments.output, arguments.fresh, &mut *observer) {
+        Ok(Outcome::Finished(results)) if speaks => finish(&report(arguments, &results)),
+        Ok(Outcome::Finished(_)) => ExitCode::SUCCESS,
+        Ok(Outcome::Stopped) => {
+            if speaks {
+                eprintln!("dps-train: stopped by a signal, with everything saved; the same command continues");
             }
+            ExitCode::from(STOPPED)
+        }
+        // What all ranks know, one says; then they part in peace.
+        Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
+            if speaks {
+                finish(&Err(error))
+            } else {
+                ExitCode::from(error.exit_code())
+            }
+        }
+        Err(error) => {
+            eprintln!("dps-train: {error}");
             if world.size() > 1 {
                 world.abort(error.exit_code().into());
             }
@@ -113,8 +133,8 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
 /// The study and the device, or the same error on every rank.
 fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Level)> {
     let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
-    let (level, line) = together(world, study::choose_device(loaded.study.execution.device))?;
-    if world.rank() == 0 && !arguments.quiet && !line.is_empty() {
+    let (level, line) = together(world, backend::choose(loaded.study.execution.device))?;
+    if let (0, false, Some(line)) = (world.rank(), arguments.quiet, line) {
         eprintln!("{line}");
     }
     Ok((loaded, level))

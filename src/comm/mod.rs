@@ -31,6 +31,12 @@ pub trait Communicator {
     /// Concatenates every rank's words, in rank order; all send the same number.
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64>;
 
+    /// Rank 0's bytes, on every rank.
+    fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8>;
+
+    /// Every rank's bytes, on rank 0, in rank order; nothing on the others.
+    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>>;
+
     /// The ranks that pass the same `color`, in the order of this communicator; every rank must call it.
     fn split(&self, color: usize) -> Box<dyn Communicator>;
 

@@ -24,6 +24,14 @@ impl Communicator for Single {
         send.to_vec()
     }
 
+    fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        vec![bytes.to_vec()]
+    }
+
     fn split(&self, _color: usize) -> Box<dyn Communicator> {
         Box::new(Single)
     }

@@ -136,6 +136,8 @@ fn execution(mut section: Section) -> Option<Execution> {
     let device = section.name("device", DeviceName::NAMES, Some(default.device));
     let threads = section.defaulted("threads", default.threads, automatic, whole);
     let data_parallel = section.defaulted("data_parallel", default.data_parallel, automatic, whole);
+    let seconds = Wanted { expected: "a whole number of seconds, 0 for none but at a signal", example: "60" };
+    let checkpoint_seconds = section.defaulted("checkpoint_seconds", default.checkpoint_seconds, seconds, whole);
     let mut flag = |key, default| {
         section.defaulted(key, default, Wanted { expected: "true or false", example: "true" }, |value| match value {
             Value::Flag(flag) => Some(*flag),
@@ -143,7 +145,14 @@ fn execution(mut section: Section) -> Option<Execution> {
         })
     };
     let (race, full_evaluation) = (flag("race", default.race), flag("full_evaluation", default.full_evaluation));
-    Some(Execution { device: device?, threads: threads?, data_parallel: data_parallel?, race: race?, full_evaluation: full_evaluation? })
+    Some(Execution {
+        device: device?,
+        threads: threads?,
+        data_parallel: data_parallel?,
+        checkpoint_seconds: checkpoint_seconds?,
+        race: race?,
+        full_evaluation: full_evaluation?,
+    })
 }
 
 /// `optimizer` and `schedule` are `None` where the workload leaves them in doubt.

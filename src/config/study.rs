@@ -130,6 +130,8 @@ pub struct Execution {
     /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number, else as many as get an example each.
     /// Groups of D ranks share the trials.
     pub data_parallel: u32,
+    /// Seconds between two checkpoints of the trials under way; 0 writes one only when a signal stops the study.
+    pub checkpoint_seconds: u32,
     /// End a cell as soon as its steps-to-result is decided: at the first evaluation at which a trial reaches the goal.
     pub race: bool,
     /// Evaluate on the whole validation set even where it is decided earlier that the goal is missed; false stores a bound instead of such
@@ -139,7 +141,7 @@ pub struct Execution {
 
 impl Default for Execution {
     fn default() -> Self {
-        Execution { device: DeviceName::Auto, threads: 0, data_parallel: 0, race: true, full_evaluation: false }
+        Execution { device: DeviceName::Auto, threads: 0, data_parallel: 0, checkpoint_seconds: 60, race: true, full_evaluation: false }
     }
 }
 

@@ -42,6 +42,7 @@ split_seed = 7
 device = "cpu"
 threads = 2
 data_parallel = 1
+checkpoint_seconds = 60
 race = true
 full_evaluation = false
 "#;
@@ -240,7 +241,9 @@ fn every_range_is_held() {
         ("execution.device", &["cuda", "auto"], &["gpu"]),
         ("execution.threads", &["0"], &["-1"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),
+        ("execution.checkpoint_seconds", &["0", "600"], &["-1", "0.5"]),
         ("execution.race", &["false"], &["0", "\"no\""]),
+        ("execution.full_evaluation", &["true"], &["1"]),
     ] {
         for value in allowed {
             let found = problems(VALID, &[set(&format!("{key}={value}"))]);

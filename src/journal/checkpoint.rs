@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Storage, error, explain};
 use crate::Result;
-use crate::study::CurvePoint;
+use crate::training::CellState;
 
 /// The first line, with the version of the format and of the fields of [`Checkpoint`]; a checksum of the rest follows it.
 const MAGIC: &[u8] = b"dps checkpoint 1\n";
 
-/// A cell whose trials have all taken the same number of steps.
+/// A cell in the middle of its training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Digest of the configuration.
@@ -26,29 +26,8 @@ pub struct Checkpoint {
     pub batch_size: u32,
     /// Sparsity of the cell.
     pub sparsity: f64,
-    /// Optimizer steps taken.
-    pub step: u32,
-    /// The trials that have not ended.
-    pub lanes: Vec<LaneCheckpoint>,
-    /// Wall-clock seconds of the cell so far.
-    pub seconds: f64,
-}
-
-/// One trial under way.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct LaneCheckpoint {
-    /// Index of the trial in the cell.
-    pub trial: u32,
-    /// The parameters, in the network's order.
-    #[serde(with = "floats")]
-    pub weights: Vec<f32>,
-    /// The optimizer's velocity, in the same order; empty for SGD.
-    #[serde(with = "floats")]
-    pub velocity: Vec<f32>,
-    /// Mean training loss over the batch of the last step.
-    pub loss: f32,
-    /// Evaluations so far.
-    pub curve: Vec<CurvePoint>,
+    /// Where the cell is.
+    pub state: CellState,
 }
 
 /// What there was to load.
@@ -100,39 +79,4 @@ fn decode(bytes: &[u8]) -> Option<Checkpoint> {
         return None;
     }
     postcard::take_from_bytes(rest).ok().filter(|(_, rest)| rest.is_empty()).map(|(checkpoint, _)| checkpoint)
-}
-
-/// Floats as one run of little-endian bytes: element by element, a checkpoint of 12 million would take seconds.
-mod floats {
-    use serde::de::{Error, Visitor};
-    use serde::{Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(values: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = vec![0; size_of_val(values)];
-        for (bytes, value) in bytes.chunks_exact_mut(4).zip(values) {
-            bytes.copy_from_slice(&value.to_le_bytes());
-        }
-        serializer.serialize_bytes(&bytes)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
-        struct Bytes;
-        impl Visitor<'_> for Bytes {
-            type Value = Vec<f32>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-                f.write_str("four bytes a float")
-            }
-
-            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<f32>, E> {
-                let (values, rest) = bytes.as_chunks();
-                if rest.is_empty() {
-                    Ok(values.iter().map(|&bytes| f32::from_le_bytes(bytes)).collect())
-                } else {
-                    Err(E::invalid_length(bytes.len(), &self))
-                }
-            }
-        }
-        deserializer.deserialize_bytes(Bytes)
-    }
 }

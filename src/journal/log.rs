@@ -68,13 +68,16 @@ impl Journal {
         if bytes.is_empty() { Ok(None) } else { decode(&bytes).map(Some).map_err(|problem| error(path, problem)) }
     }
 
-    /// Adds a record, and returns once it is on the disk itself.
+    /// Adds records, and returns once they are on the disk itself.
     ///
     /// # Errors
-    /// [`Error::Journal`](crate::Error::Journal): the record may or may not be found when the journal is next opened; all before it
+    /// [`Error::Journal`](crate::Error::Journal): the records, or the first of them, may or may not be found when the journal is next opened; all before it
     /// will. The journal can still be appended to, once there is space.
-    pub fn append(&mut self, record: &Record) -> Result<()> {
-        let bytes = encode(record).map_err(|problem| error(&self.path, problem))?;
+    pub fn append(&mut self, records: &[Record]) -> Result<()> {
+        let mut bytes = Vec::new();
+        for record in records {
+            bytes.extend(encode(record).map_err(|problem| error(&self.path, problem))?);
+        }
         let written = self.mend().and_then(|()| {
             self.torn = true;
             self.storage.append(&self.file, &bytes)?;

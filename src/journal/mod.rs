@@ -16,7 +16,7 @@ mod log;
 mod storage;
 
 pub use aside::{checkpoint_path, journal_path, lock_path, set_aside};
-pub use checkpoint::{Checkpoint, LaneCheckpoint, Loaded, load, save};
+pub use checkpoint::{Checkpoint, Loaded, load, save};
 pub use configuration::IGNORED_KEYS;
 pub use contents::{Contents, Header, Record};
 pub use lock::Lock;

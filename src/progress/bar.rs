@@ -24,8 +24,8 @@ impl Bar {
 impl Observer for Bar {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Study { name, device, ranks, cells, trials, threshold, validation_examples } => {
-                self.cells = *cells;
+            Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
+                (self.cells, self.finished) = (*cells, *done);
                 self.bar.println(format!(
                     "{name}: {cells} cells of {trials} trials; goal: at most {threshold} errors of {validation_examples}\n{ranks} ranks; {device}"
                 ));
@@ -36,9 +36,10 @@ impl Observer for Bar {
                 self.bar.set_prefix(format!("[{}/{}] {}", index + 1, self.cells, name(key)));
                 self.bar.set_message("scoring connections");
             }
-            Event::Evaluated { moment, seconds, .. } => {
+            Event::Note { line } => self.bar.println(line),
+            Event::Moment { moment, .. } => {
                 let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
-                let rate = moment.examples as f64 / seconds.max(1e-9);
+                let rate = moment.examples as f64 / moment.seconds.max(1e-9);
                 self.bar.set_message(format!("{} trials left{best}, {rate:.0} images/s", moment.alive));
                 self.bar.set_position(u64::from(moment.step));
             }

@@ -10,18 +10,20 @@ pub(super) struct Json;
 impl Observer for Json {
     fn event(&mut self, event: &Event) {
         let line = match event {
-            Event::Study { name, device, ranks, cells, trials, threshold, validation_examples } => json!({
-                "event": "study", "name": name, "device": device, "ranks": ranks, "cells": cells, "trials": trials,
+            Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => json!({
+                "event": "study", "name": name, "device": device, "ranks": ranks, "cells": cells, "done": done, "trials": trials,
                 "goal_threshold": threshold, "validation_examples": validation_examples,
             }),
             Event::CellStarted { key, index, max_steps, ranks_a_batch } => json!({
                 "event": "cell_started", "cell": index, "batch_size": key.batch_size, "sparsity": key.sparsity, "max_steps": max_steps,
                 "ranks_a_batch": ranks_a_batch,
             }),
-            Event::Evaluated { key, moment, seconds } => json!({
+            Event::Moment { moment, .. } if !moment.evaluated => return,
+            Event::Moment { key, moment } => json!({
                 "event": "evaluated", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": moment.step, "alive": moment.alive,
-                "best_errors": moment.best_errors, "training_examples": moment.examples, "seconds": seconds,
+                "best_errors": moment.best_errors, "training_examples": moment.examples, "seconds": moment.seconds,
             }),
+            Event::Note { line } => json!({ "event": "note", "line": line }),
             Event::CellFinished { cell } => json!({
                 "event": "cell_finished", "batch_size": cell.key.batch_size, "sparsity": cell.key.sparsity,
                 "steps_to_result": cell.steps_to_result(), "best_trial": cell.best().map(|trial| trial.index),

@@ -22,17 +22,21 @@ impl Default for Lines {
 impl Observer for Lines {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Study { name, device, ranks, cells, trials, threshold, validation_examples } => {
-                self.cells = *cells;
+            Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
+                (self.cells, self.finished) = (*cells, *done);
                 eprintln!("{name}: {cells} cells of {trials} trials; goal: at most {threshold} errors of {validation_examples}");
                 eprintln!("{ranks} ranks; {device}");
+                if *done > 0 {
+                    eprintln!("{done} cells were measured before");
+                }
             }
             Event::CellStarted { .. } => self.last = Instant::now(),
-            Event::Evaluated { key, moment, .. } if self.last.elapsed() >= EVERY => {
+            Event::Moment { key, moment } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
                 eprintln!("{}: step {}, {} trials left", name(key), moment.step, moment.alive);
             }
-            Event::Evaluated { .. } => {}
+            Event::Moment { .. } => {}
+            Event::Note { line } => eprintln!("{line}"),
             Event::CellFinished { cell } => {
                 self.finished += 1;
                 eprintln!("[{}/{}] {}: {} in {:.1} s", self.finished, self.cells, name(&cell.key), outcome(cell), cell.seconds);

@@ -23,6 +23,8 @@ pub enum Event<'a> {
         ranks: usize,
         /// Cells in all.
         cells: usize,
+        /// Cells measured by an earlier run.
+        done: usize,
         /// Trials a cell.
         trials: u32,
         /// T.
@@ -41,19 +43,22 @@ pub enum Event<'a> {
         /// Ranks that share a batch.
         ranks_a_batch: usize,
     },
-    /// All lanes of the cell were evaluated.
-    Evaluated {
+    /// The cell has taken some steps.
+    Moment {
         /// The cell.
         key: CellKey,
         /// Where it is.
         moment: &'a Moment,
-        /// Seconds since the cell began.
-        seconds: f64,
     },
     /// The cell is measured.
     CellFinished {
         /// Its trials.
         cell: &'a Cell,
+    },
+    /// Something a person should know.
+    Note {
+        /// One sentence.
+        line: &'a str,
     },
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Below this module nothing knows of files or of what a trial means.
 
+mod keeper;
 mod plan;
 mod record;
 mod run;
@@ -9,4 +10,4 @@ mod units;
 
 pub use plan::{Cost, Plan, PlannedCell, Site};
 pub use record::*;
-pub use run::{Place, cells, choose_device, run};
+pub use run::{Outcome, Place, cells, run};

@@ -36,7 +36,7 @@ impl Status {
 }
 
 /// A study cell: one batch size at one sparsity.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CellKey {
     /// Global batch size, in examples.
     pub batch_size: u32,
@@ -76,12 +76,12 @@ pub struct Trial {
     pub mask_hash: u64,
     /// Evaluations in order of steps.
     pub curve: Vec<CurvePoint>,
-    /// Seconds of training and evaluation, as a share of its cell's by steps.
+    /// Its share of the cell's wall-clock seconds, which are divided evenly among the trials training at the time.
     pub seconds: f64,
 }
 
 /// A finished cell.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
     /// Which cell.
     pub key: CellKey,

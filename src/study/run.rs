@@ -1,21 +1,24 @@
-//! Measuring a study: cell after cell, each published as soon as it is finished.
+//! Measuring a study: cell after cell, journaled as trials end, published as soon as a cell is finished, interrupted and continued at will.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
+use serde::{Deserialize, Serialize};
+
+use super::keeper::Keeper;
+use super::{Cell, CellKey, Trial};
 use crate::backend::Backend;
 use crate::backend::cpu::{CpuBackend, Level};
-use crate::comm::{Communicator, agree, host_name};
-use crate::config::{Loaded, goal_threshold};
+use crate::comm::{Communicator, agree, host_name, together};
+use crate::config::{Loaded, Study, goal_threshold};
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
-use crate::results::{self, Environment, Results, WorkloadSummary};
-use crate::study::CellKey;
-use crate::training::{CellWork, Decision, Groups, Masks, measure};
+use crate::results::{Environment, Results, WorkloadSummary};
+use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
-use crate::{Error, Result};
+use crate::{Error, Result, signals};
 
 /// Where a study runs.
 pub struct Place<'a> {
@@ -29,8 +32,31 @@ pub struct Place<'a> {
     pub level: Level,
 }
 
-/// Measures a study on all ranks and publishes it at `output` after every cell. Every rank must call it alike; all return the same results.
-pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, observer: &mut dyn Observer) -> Result<Results> {
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Every cell is measured.
+    Finished(Box<Results>),
+    /// A signal stopped it, with all it had in the journal and the checkpoint: the same command continues.
+    Stopped,
+}
+
+/// What rank 0 found on disk, for all ranks.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Past {
+    /// Cells that are measured.
+    pub finished: Vec<Cell>,
+    /// Trials that ended in other cells.
+    pub partial: Vec<(CellKey, Vec<Trial>)>,
+    /// Where a cell was left.
+    pub left: Option<(CellKey, CellState)>,
+    /// Start of the study.
+    pub started: String,
+}
+
+/// Measures a study on all ranks, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call it
+/// alike; all end alike.
+pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fresh: bool, observer: &mut dyn Observer) -> Result<Outcome> {
     let (study, world) = (&loaded.study, place.world);
     agree(world, "program", VERSION_AND_COMMIT)?;
     agree(world, "configuration", &loaded.digest)?;
@@ -41,22 +67,36 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, obs
     let trials = study.search.draw(study.grid.trials);
     let mut masks = Masks::new(&network, &study.pruning);
     let mut scorer = CpuBackend::new(network.clone(), dataset, place.level, place.threads, world);
+    let (keeper, past) = open(loaded, dataset, world, output, fresh, observer)?;
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
+    results.environment.started = past.started;
+    results.cells = past.finished;
+    let mut score = Score { study, world, keeper, observer, key: CellKey { batch_size: 0, sparsity: 0.0 }, saved: Instant::now() };
+
     let keys = cells(study);
-    observer.event(&Event::Study {
+    score.observer.event(&Event::Study {
         name: &loaded.name,
         device: &results.environment.device,
         ranks: world.size(),
         cells: keys.len(),
+        done: results.cells.len(),
         trials: study.grid.trials,
         threshold,
         validation_examples: dataset.validation.len(),
     });
+    results.complete = results.cells.len() == keys.len();
+    score.publish(output, &results)?;
     for (index, &key) in keys.iter().enumerate() {
+        if results.cells.iter().any(|cell| cell.key == key) {
+            continue;
+        }
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
         let mut backend = CpuBackend::new(network.clone(), dataset, place.level, place.threads, groups.local());
-        observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
+        score.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
+        if key.sparsity > 0.0 {
+            masks.score(&mut scorer, trials.len() as u64, dataset.training.len())?;
+        }
         let work = CellWork {
             workload: &study.workload,
             key,
@@ -65,35 +105,132 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, obs
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,
         };
-        let clock = Instant::now();
-        if key.sparsity > 0.0 {
-            masks.score(&mut scorer, trials.len() as u64, dataset.training.len())?;
-        }
-        let mut cell = measure(&work, &mut backend, &groups, &masks, &mut |moment| {
-            observer.event(&Event::Evaluated { key, moment, seconds: clock.elapsed().as_secs_f64() });
-            Decision::Continue
-        })?;
-        cell.seconds = clock.elapsed().as_secs_f64();
-        let steps: u64 = cell.trials.iter().map(|trial| u64::from(trial.steps_run)).sum();
-        for trial in &mut cell.trials {
-            trial.seconds = cell.seconds * f64::from(trial.steps_run) / steps.max(1) as f64;
-        }
-        observer.event(&Event::CellFinished { cell: &cell });
+        score.key = key;
+        let from = begin_from(key, &past.partial, past.left.as_ref());
+        let Some(cell) = measure(&work, &mut backend, &groups, &masks, from, &mut score)? else {
+            return Ok(Outcome::Stopped);
+        };
+        score.finished(&cell)?;
         results.cells.push(cell);
         results.complete = results.cells.len() == keys.len();
         results.environment.finished = now();
-        if world.rank() == 0 {
-            results::write(output, &results)?;
-        }
+        score.publish(output, &results)?;
     }
-    Ok(results)
+    Ok(Outcome::Finished(Box::new(results)))
 }
 
 /// The cells of a study, in the order in which they are measured.
-pub fn cells(study: &crate::config::Study) -> Vec<CellKey> {
+pub fn cells(study: &Study) -> Vec<CellKey> {
     let grid = &study.grid;
     let row = |&batch_size: &u32| grid.sparsities.iter().map(move |&sparsity| CellKey { batch_size, sparsity });
     grid.batch_sizes.iter().flat_map(row).collect()
+}
+
+/// Rank 0's files, and what they say, on every rank.
+fn open(
+    loaded: &Loaded,
+    dataset: &Dataset,
+    world: &dyn Communicator,
+    output: &Path,
+    fresh: bool,
+    observer: &mut dyn Observer,
+) -> Result<(Option<Keeper>, Past)> {
+    let opened = if world.rank() == 0 {
+        Keeper::open(loaded, dataset, output, fresh, &now(), &mut |line| observer.event(&Event::Note { line })).map(Some)
+    } else {
+        Ok(None)
+    };
+    let (keeper, bytes) = match together(world, opened)? {
+        Some((keeper, past)) => (Some(keeper), postcard::to_stdvec(&past).unwrap_or_default()),
+        None => (None, Vec::new()),
+    };
+    let past = postcard::from_bytes(&world.broadcast(bytes)).map_err(|cause| Error::Communication {
+        rank: world.rank(),
+        problem: format!("expected what rank 0 read from the journal, found something else ({cause}); run the same program on all ranks"),
+    })?;
+    Ok((keeper, past))
+}
+
+/// Where a cell goes on: where its checkpoint left it, and without the trials whose end is journaled. The best of these trains again, if
+/// the checkpoint has not its test errors: they are measured on its weights.
+fn begin_from(key: CellKey, partial: &[(CellKey, Vec<Trial>)], left: Option<&(CellKey, CellState)>) -> CellState {
+    let mut state = left.filter(|(cell, _)| *cell == key).map(|(_, state)| state.clone()).unwrap_or_default();
+    let journaled = partial.iter().filter(|(cell, _)| *cell == key).flat_map(|(_, trials)| trials);
+    let best =
+        journaled.clone().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index)).map(|trial| trial.index);
+    for trial in journaled {
+        let again = state.test_errors.is_none() && best == Some(trial.index);
+        if !again && state.ended.iter().all(|ended| ended.index != trial.index) {
+            state.ended.push(trial.clone());
+            state.lanes.retain(|lane| lane.trial != trial.index);
+        }
+    }
+    state
+}
+
+/// Conducts the cells: reports to the observer on rank 0, journals there, and agrees with all ranks on when to checkpoint and stop.
+struct Score<'a> {
+    study: &'a Study,
+    world: &'a dyn Communicator,
+    /// On rank 0.
+    keeper: Option<Keeper>,
+    observer: &'a mut dyn Observer,
+    key: CellKey,
+    /// When the last checkpoint was written.
+    saved: Instant,
+}
+
+/// Longest time, in seconds, between two moments at which a signal is seen, as far as a single step is not longer.
+const LISTEN_EVERY: f64 = 2.0;
+
+impl Score<'_> {
+    /// What rank 0 alone does with its files; where it fails, all fail.
+    fn keep(&mut self, act: impl FnOnce(&mut Keeper) -> Result<()>) -> Result<()> {
+        let result = self.keeper.as_mut().map_or(Ok(()), act);
+        together(self.world, result)
+    }
+
+    fn finished(&mut self, cell: &Cell) -> Result<()> {
+        self.keep(|keeper| keeper.finished(cell))?;
+        self.observer.event(&Event::CellFinished { cell });
+        Ok(())
+    }
+
+    fn publish(&mut self, output: &Path, results: &Results) -> Result<()> {
+        self.keep(|_| crate::results::write(output, results))
+    }
+}
+
+impl Conductor for Score<'_> {
+    fn ended(&mut self, trial: &Trial) -> Result<()> {
+        let key = self.key;
+        self.keep(|keeper| keeper.ended(key, trial))
+    }
+
+    fn moment(&mut self, moment: &Moment) -> Result<Decision> {
+        self.observer.event(&Event::Moment { key: self.key, moment });
+        // Rank 0's clock decides for all; a signal may reach any rank.
+        let every = Duration::from_secs(self.study.execution.checkpoint_seconds.into());
+        let due = !every.is_zero() && self.saved.elapsed() >= every;
+        let steps = (LISTEN_EVERY / moment.step_seconds.max(1e-9)).clamp(1.0, 1e9) as u64;
+        let words = self.world.all_gather_words(&[signals::stop().into(), due.into(), steps]);
+        let stop = words.chunks_exact(3).any(|theirs| theirs[0] == 1);
+        Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32 })
+    }
+
+    fn checkpoint(&mut self, state: CellState) -> Result<()> {
+        let lanes = postcard::to_stdvec(&state.lanes).unwrap_or_default();
+        let all = self.world.gather(&lanes);
+        let key = self.key;
+        self.keep(|keeper| {
+            let mut state = state;
+            state.lanes = all.iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(bytes).ok()).flatten().collect();
+            state.lanes.sort_by_key(|lane| lane.trial);
+            keeper.checkpoint(key, state)
+        })?;
+        self.saved = Instant::now();
+        Ok(())
+    }
 }
 
 fn now() -> String {
@@ -103,7 +240,6 @@ fn now() -> String {
 /// The results of a study with no cell measured yet.
 fn begin(loaded: &Loaded, dataset: &Dataset, place: &Place, device: String, threshold: u32, parameters: usize) -> Results {
     let workload = &loaded.study.workload;
-    let started = now();
     Results {
         configuration: loaded.text.clone(),
         environment: Environment {
@@ -115,8 +251,8 @@ fn begin(loaded: &Loaded, dataset: &Dataset, place: &Place, device: String, thre
             host: host_name(),
             device,
             data_digest: dataset.digest.clone(),
-            finished: started.clone(),
-            started,
+            started: String::new(),
+            finished: now(),
         },
         workload: WorkloadSummary {
             dataset: workload.dataset.to_string(),
@@ -134,35 +270,4 @@ fn begin(loaded: &Loaded, dataset: &Dataset, place: &Place, device: String, thre
         cells: Vec::new(),
         complete: false,
     }
-}
-
-/// The CPU, or the reason why not. The GPU is asked for by name or taken if there is one.
-///
-/// # Errors
-/// [`Error::Device`] for `cuda`: this version trains on the CPU alone.
-pub fn choose_device(name: crate::config::DeviceName) -> Result<(Level, String)> {
-    use crate::config::DeviceName;
-    let level = Level::best();
-    match name {
-        DeviceName::Cuda => Err(Error::Device {
-            device: "cuda".into(),
-            problem: format!(
-                "expected a GPU back end, found none in this version of dps ({}); use --device cpu",
-                if gpu_library() { "an NVIDIA driver is installed" } else { "nor an NVIDIA driver on this machine" }
-            ),
-        }),
-        DeviceName::Cpu => Ok((level, String::new())),
-        DeviceName::Auto => Ok((level, format!("device auto: CPU with {}", level.name()))),
-    }
-}
-
-#[cfg(feature = "cuda")]
-fn gpu_library() -> bool {
-    // cudarc panics when it needs a library that is not there; this asks first.
-    unsafe { cudarc::driver::sys::is_culib_present() }
-}
-
-#[cfg(not(feature = "cuda"))]
-fn gpu_library() -> bool {
-    false
 }

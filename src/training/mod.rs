@@ -6,7 +6,9 @@
 mod cell;
 mod groups;
 mod masks;
+mod state;
 
-pub use cell::{CellWork, Decision, Moment, measure};
+pub use cell::{CellWork, Conductor, Decision, Moment, measure};
 pub use groups::Groups;
 pub use masks::Masks;
+pub use state::{CellState, LaneRecord};

@@ -30,7 +30,13 @@ fn main() {
             let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), threads, &Single);
             for batch in [2, 16, 128, 1024] {
                 let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 1e-4 } };
-                let start = LaneStart { seed: 1, weights: initial_weights(&network, 1), mask: Mask::Dense(network.parameters()), rule };
+                let start = LaneStart {
+                    seed: 1,
+                    weights: initial_weights(&network, 1),
+                    mask: Mask::Dense(network.parameters()),
+                    rule,
+                    state: None,
+                };
                 let mut lanes = backend.lanes(vec![start]).expect("a lane");
                 let steps = (2048 / batch).max(1) as u32;
                 let mut best = f64::INFINITY;

@@ -10,7 +10,7 @@ use super::level::{Kernel, Level};
 use super::simd::Simd;
 use super::worker::Worker;
 use crate::Result;
-use crate::backend::{Backend, Evaluation, LaneStart, Progress, Set};
+use crate::backend::{Backend, Evaluation, LaneStart, LaneState, Progress, Set};
 use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
@@ -249,6 +249,10 @@ impl Backend for CpuBackend<'_> {
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
         let examples = self.share.dataset.training.len() as u32;
         Ok(starts.into_iter().map(|start| Lane::new(start, examples)).collect())
+    }
+
+    fn state(&self, lanes: &Vec<Lane>, lane: usize) -> Result<LaneState> {
+        Ok(lanes[lane].state())
     }
 
     fn retain(&mut self, lanes: &mut Vec<Lane>, keep: &[bool]) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use super::level::{Kernel, Level};
 use super::simd::Simd;
-use crate::backend::{LaneStart, Progress};
+use crate::backend::{LaneStart, LaneState, Progress};
 use crate::config::OptimizerName;
 use crate::data::Sampler;
 use crate::optimizer::Rule;
@@ -23,16 +23,25 @@ pub struct Lane {
 
 impl Lane {
     pub(super) fn new(start: LaneStart, training_examples: u32) -> Lane {
-        let LaneStart { seed, mut weights, mask, rule } = start;
+        let LaneStart { seed, mut weights, mask, rule, state } = start;
         mask.apply(&mut weights);
         let mut bits = Vec::new();
         if let Mask::Sparse { kept, parameters } = &mask {
             bits.resize(*parameters, 0);
             kept.iter().for_each(|&index| bits[index as usize] = u32::MAX);
         }
-        let velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; weights.len()] };
-        let progress = Progress { loss: f32::NAN, broken: None };
+        let mut velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; weights.len()] };
+        let mut progress = Progress { loss: f32::NAN, broken: None };
+        if let Some(state) = state {
+            (weights, velocity) = (state.weights, state.velocity);
+            progress = Progress { loss: state.loss, broken: state.broken };
+        }
         Lane { weights, velocity, mask, bits, sampler: Sampler::new(seed, training_examples), rule, progress }
+    }
+
+    pub(super) fn state(&self) -> LaneState {
+        let Progress { loss, broken } = self.progress;
+        LaneState { weights: self.weights.clone(), velocity: self.velocity.clone(), loss, broken }
     }
 
     /// Parameters, flat as the network lays them out; zero where masked.

@@ -1,0 +1,35 @@
+//! A cell in the middle of its training, as it outlives a process.
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::LaneState;
+use crate::study::{CurvePoint, Trial};
+
+/// Where a cell is. It says nothing of ranks, threads or devices, so any number of ranks can go on from it. The default is a cell that has
+/// not begun.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CellState {
+    /// Steps that all living trials have taken.
+    pub step: u32,
+    /// Living trials that have taken steps.
+    pub lanes: Vec<LaneRecord>,
+    /// Trials that have ended.
+    pub ended: Vec<Trial>,
+    /// Test errors of the trial that reached the goal first, where one has.
+    pub test_errors: Option<u32>,
+    /// Wall-clock seconds so far.
+    pub seconds: f64,
+}
+
+/// One trial under way.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LaneRecord {
+    /// Its index in the cell.
+    pub trial: u32,
+    /// Weights and velocity.
+    pub state: LaneState,
+    /// Evaluations so far.
+    pub curve: Vec<CurvePoint>,
+    /// Its share of the seconds so far.
+    pub seconds: f64,
+}

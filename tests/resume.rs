@@ -1,0 +1,161 @@
+//! Nothing finished is lost: a study killed, stopped or refused its disk goes on, on any number of ranks, to the results of one that never was.
+#![cfg(all(unix, feature = "mpi"))]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use dps::results;
+use dps::study::Cell;
+use support::study::{mpirun, succeed, train, write_config, write_data};
+
+/// A small study in a folder of its own, long enough to be interrupted.
+struct Study {
+    folder: tempfile::TempDir,
+    config: PathBuf,
+    output: PathBuf,
+}
+
+impl Study {
+    fn new() -> Study {
+        let folder = tempfile::tempdir().unwrap();
+        write_data(folder.path(), 600, 90);
+        // One second between checkpoints, and a goal that takes a while.
+        let config = write_config(
+            folder.path(),
+            &[("goal_error = 0.3", "goal_error = 0.05"), ("max_steps = 40", "max_steps = 160"), ("= 4\n\n", "= 8\n\n")],
+        );
+        let output = folder.path().join("x.h5");
+        Study { folder, config, output }
+    }
+
+    fn command(&self, mut command: Command) -> Command {
+        command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(&self.output).arg("--quiet");
+        command.args(["--threads", "1", "--set", "execution.checkpoint_seconds=1"]);
+        command
+    }
+
+    /// The finished cells without their times.
+    fn cells(&self) -> Vec<Cell> {
+        let mut results = results::read(&self.output).unwrap();
+        assert!(results.complete);
+        for cell in &mut results.cells {
+            cell.seconds = 0.0;
+            cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
+        }
+        results.cells
+    }
+}
+
+fn expected() -> Vec<Cell> {
+    let study = Study::new();
+    succeed(&mut study.command(train()));
+    study.cells()
+}
+
+fn signal(process: u32, signal: &str) {
+    let status = Command::new("kill").args([&format!("-{signal}"), &process.to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+/// The processes of the study, however it was started: those that were given its output.
+fn ranks(output: &Path) -> Vec<u32> {
+    let found = Command::new("pgrep").args(["-f", &format!("^[^ ]*dps-train .*{}", output.display())]).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// Waits until the study has begun to write, then for `delay` more.
+fn wait(study: &Study, child: &mut Child, delay: Duration) {
+    let start = Instant::now();
+    while !study.output.exists() && start.elapsed() < Duration::from_secs(60) {
+        assert!(child.try_wait().unwrap().is_none(), "the study ended before it published");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(delay);
+}
+
+#[test]
+fn a_rank_killed_at_any_time_loses_nothing() {
+    let expected = expected();
+    let study = Study::new();
+    let mut kills = 0;
+    for attempt in 0..12 {
+        let size = attempt % 3 + 1;
+        let mut child = study.command(mpirun(size)).stderr(Stdio::null()).spawn().unwrap();
+        wait(&study, &mut child, Duration::from_millis(150 + 173 * attempt as u64));
+        if let Some(&victim) = ranks(&study.output).get(attempt % size) {
+            // It may have ended by itself in the meantime.
+            let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).stderr(Stdio::null()).status().unwrap();
+            kills += u32::from(killed.success());
+        }
+        if child.wait().unwrap().success() {
+            break;
+        }
+    }
+    assert!(kills >= 3, "only {kills} kills before the study was finished");
+    succeed(&mut study.command(mpirun(2)));
+    assert_eq!(study.cells(), expected);
+}
+
+#[test]
+fn a_signal_to_one_rank_stops_all_with_everything_saved() {
+    let expected = expected();
+    let study = Study::new();
+    let mut stops = 0;
+    for attempt in 0..20_usize {
+        let size = [2, 3, 1][attempt % 3];
+        let mut child = study.command(mpirun(size)).stderr(Stdio::piped()).spawn().unwrap();
+        wait(&study, &mut child, Duration::from_millis(400));
+        let Some(&chosen) = ranks(&study.output).get(attempt % size) else { break };
+        signal(chosen, if attempt % 2 == 0 { "USR1" } else { "TERM" });
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        if output.status.success() {
+            break;
+        }
+        assert_eq!(output.status.code(), Some(75), "{stderr}");
+        assert_eq!(stderr.matches("the same command continues").count(), 1, "{stderr}");
+        stops += 1;
+    }
+    assert!(stops >= 3, "only {stops} stops before the study was finished");
+    succeed(&mut study.command(train()));
+    assert_eq!(study.cells(), expected);
+}
+
+#[test]
+fn a_finished_study_is_not_measured_again_and_another_is_refused() {
+    let study = Study::new();
+    succeed(&mut study.command(train()));
+    let journal = std::fs::metadata(study.output.with_extension("journal")).unwrap().len();
+    let cells = study.cells();
+    std::fs::remove_file(&study.output).unwrap();
+    succeed(&mut study.command(train()));
+    assert_eq!(study.cells(), cells, "results rebuilt from the journal");
+    let grown = std::fs::metadata(study.output.with_extension("journal")).unwrap().len() - journal;
+    assert!(grown < 100, "only the restart is recorded anew, not {grown} bytes");
+
+    let mut other = study.command(train());
+    let output = other.args(["--set", "search.momentum=0.9"]).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    assert!(stderr.contains("search.momentum") && stderr.contains("--fresh"), "{stderr}");
+    assert_eq!(study.cells(), cells);
+
+    succeed(study.command(train()).args(["--fresh", "--trials", "2"]));
+    assert_eq!(study.cells()[0].trials.len(), 2);
+    assert!(study.folder.path().join("x.journal.old-1").exists() && study.folder.path().join("x.h5.old-1").exists());
+}
+
+#[test]
+fn a_second_job_on_the_study_is_refused_by_name() {
+    let study = Study::new();
+    let mut first = study.command(train()).spawn().unwrap();
+    wait(&study, &mut first, Duration::ZERO);
+    let output = study.command(train()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    assert!(stderr.contains(&format!("process {}", first.id())), "{stderr}");
+    assert!(first.wait().unwrap().success());
+}
