@@ -1,30 +1,45 @@
 //! dps-report as a program. By itself in a program, as tests/full_disk.rs is.
 
+mod report_support;
+
 use std::fs;
 
-use dps::results::{self, Environment, Results, WorkloadSummary};
+use dps::results;
+use report_support::Made;
 
 #[test]
-fn each_file_is_reported_and_what_is_none_is_named() {
+fn files_are_reported_and_what_is_none_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let report = || {
         let mut report = assert_cmd::Command::cargo_bin("dps-report").unwrap();
         report.current_dir(folder.path());
         report
     };
-    for name in ["a/study.h5", "b/study.h5"] {
-        let workload = WorkloadSummary { dataset: name.to_owned(), ..WorkloadSummary::default() };
-        let study = Results { configuration: String::new(), environment: Environment::default(), workload, cells: vec![], complete: false };
-        results::write(&folder.path().join(name), &study).unwrap();
+    let mut unfinished = Made { optimizer: "sgd", ..Made::small() }.results();
+    unfinished.cells.truncate(3);
+    unfinished.complete = false;
+    results::write(&folder.path().join("a/study.h5"), &Made::small().results()).unwrap();
+    results::write(&folder.path().join("b/study.h5"), &unfinished).unwrap();
+
+    let output = report().args(["a/study.h5", "b/study.h5", "-o", "figures"]).assert().success().get_output().clone();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("The study is not finished") && text.ends_with("Report: figures/index.html\n"), "{text}");
+    let warned = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        warned.starts_with(
+            "Warning: fashion-mnist, simple-cnn, sgd, constant learning rate: Not measured yet: batch size 128 at sparsity 0,"
+        ),
+        "{warned}"
+    );
+    for name in ["momentum-steps-to-result.svg", "sgd-steps-to-result.png"] {
+        assert!(folder.path().join("figures/fashion-mnist-simple-cnn-".to_owned() + name).is_file(), "{name}");
     }
-    let output = report().args(["a/study.h5", "b/study.h5", "-o", "figures"]).assert().success().get_output().stdout.clone();
-    let output = String::from_utf8(output).unwrap();
-    assert_eq!(output.matches("No cell is finished yet").count(), 2, "{output}");
-    // Both are named study: the figures are told apart.
-    for (figure, dataset) in [("study", "a/study.h5"), ("study-2", "b/study.h5")] {
-        let figure = fs::read_to_string(folder.path().join(format!("figures/{figure}-steps-to-result.svg"))).unwrap();
-        assert!(figure.contains(dataset));
-    }
+
+    // Warnings fail a strict report, once it is written.
+    report().args(["a/study.h5", "--strict"]).assert().success();
+    assert!(fs::read_to_string(folder.path().join("report/index.html")).unwrap().contains("No warnings."));
+    report().args(["b/study.h5", "--strict", "-o", "strict"]).assert().code(8);
+    assert!(folder.path().join("strict/index.html").is_file());
 
     fs::write(folder.path().join("notes.h5"), "no HDF5").unwrap();
     let error = report().arg("notes.h5").assert().code(4).get_output().stderr.clone();

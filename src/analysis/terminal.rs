@@ -1,7 +1,7 @@
 //! Tables for the terminal.
 
-use super::{Grid, workload_name};
-use crate::results::Results;
+use super::Grid;
+use crate::results::{Results, WorkloadSummary};
 use crate::study::{Cell, Status};
 
 /// In place of a number: no trial of the cell reached the goal.
@@ -16,7 +16,7 @@ pub fn table(results: &Results) -> String {
     let workload = &results.workload;
     let mut text = format!(
         "{}\nGoal: validation error ≤ {} (at most {} of {} examples wrong), tested every {} steps up to {}.\n",
-        workload_name(results),
+        workload_name(workload),
         workload.goal_error,
         thousands(workload.goal_threshold),
         thousands(workload.validation_examples),
@@ -106,7 +106,7 @@ fn aligned(rows: &[Vec<String>]) -> String {
 }
 
 /// 12345 as "12,345".
-fn thousands(number: u32) -> String {
+pub fn thousands(number: u32) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;
     let separated =
@@ -115,7 +115,7 @@ fn thousands(number: u32) -> String {
 }
 
 /// Four significant digits, the way a metaparameter is read aloud.
-fn significant(value: f64) -> String {
+pub fn significant(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if (1e-3..1e4).contains(&size) => {
@@ -124,4 +124,9 @@ fn significant(value: f64) -> String {
         }
         _ => format!("{value:.3e}"),
     }
+}
+
+/// The workload in a line, without its goal.
+pub fn workload_name(workload: &WorkloadSummary) -> String {
+    format!("{}, {}, {}, {} learning rate", workload.dataset, workload.network, workload.optimizer, workload.schedule)
 }

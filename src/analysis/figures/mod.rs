@@ -1,0 +1,104 @@
+//! The figures, one a file: what they show as data. None of them knows how it is drawn.
+
+mod curves;
+mod optimizers;
+mod panels;
+mod parameters;
+mod ratio;
+mod scatter;
+mod together;
+
+pub use optimizers::optimizers;
+pub use together::steps_to_result_plot;
+
+use plotters::style::RGBColor;
+
+use super::axes::{Axis, Scale};
+use super::fits::Fitted;
+use super::grid::batch;
+use super::sheet::{Entry, GREY, Layer, Sheet, Stroke, colour, marker};
+use super::studies::Study;
+
+/// A figure and what to look at in it.
+#[derive(Debug, Clone)]
+pub struct Figure {
+    /// Its name within its study, fit for a file's name.
+    pub name: &'static str,
+    /// Its heading on the page.
+    pub heading: &'static str,
+    /// What is drawn, and what to look at.
+    pub caption: String,
+    /// What is drawn.
+    pub sheet: Sheet,
+}
+
+/// Every figure of one study, in the order in which they are read.
+pub fn figures(study: &Study, fits: &[Fitted]) -> Vec<Figure> {
+    let mut figures = vec![together::together(study)];
+    figures.extend(together::normalised(study));
+    figures.push(panels::panels(study, fits));
+    figures.extend(ratio::ratio(study));
+    figures.extend(parameters::parameters(study, fits));
+    figures.extend(scatter::scatter(study));
+    figures.extend(curves::loss(study));
+    figures.extend(curves::error(study));
+    figures
+}
+
+/// The axis of batch sizes.
+fn batch_axis(sizes: &[u32]) -> Axis {
+    Axis::around(Scale::Log2, "Batch size (examples)", sizes.iter().map(|&size| batch(size)), (1.0, 16384.0))
+}
+
+/// The axis of steps-to-result.
+fn steps_axis(study: &Study, curves: &[Vec<(f64, f64)>]) -> Axis {
+    let workload = &study.results.workload;
+    let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
+    Axis::around(Scale::Log2, "Steps-to-result", curves.iter().flatten().map(|point| point.1), budget)
+}
+
+/// A curve as a line and a marker at each point, in the colour and shape of its number.
+fn curve(number: usize, points: Vec<(f64, f64)>) -> [Layer; 2] {
+    [Layer::Line(Stroke::Solid, colour(number), points.clone()), Layer::Points(marker(number), colour(number), points)]
+}
+
+/// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.
+fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], x: &Axis, y: &Axis, largest: f64) -> Option<Layer> {
+    let &(size, steps) = points.iter().find(|point| point.1.is_finite())?;
+    let inside = |&(at, steps): &(f64, f64)| at >= size && at <= largest && y.contains(steps);
+    let mut line: Vec<(f64, f64)> = vec![(size, steps)];
+    line.extend(x.samples(400).map(|at| (at, steps * size / at)).filter(inside));
+    // Its last sample is less than a pixel or two short of the largest batch size.
+    line.extend([(largest, steps * size / largest)].into_iter().filter(inside));
+    Some(Layer::Line(Stroke::Dashed, colour, line))
+}
+
+/// A legend entry for a sparsity.
+fn entry(number: usize, sparsity: f64, points: &[(f64, f64)]) -> Entry {
+    let reached = if points.iter().any(|point| point.1.is_finite()) { "" } else { " (not reached)" };
+    series_entry(number, format!("sparsity {sparsity}{reached}"))
+}
+
+/// A legend entry for a numbered series.
+fn series_entry(number: usize, name: String) -> Entry {
+    Entry { name, colour: colour(number), stroke: Some(Stroke::Solid), marker: Some(marker(number)) }
+}
+
+/// The legend entry of [`linear_scaling`], where any curve has two points.
+fn linear_entry(curves: &[Vec<(f64, f64)>]) -> Option<Entry> {
+    let long = |curve: &Vec<(f64, f64)>| curve.iter().filter(|point| point.1.is_finite()).count() > 1;
+    curves.iter().any(long).then(|| Entry { name: "linear scaling".to_owned(), colour: GREY, stroke: Some(Stroke::Dashed), marker: None })
+}
+
+/// What to write in a panel that has nothing to show.
+fn note(study: &Study, curves: &[Vec<(f64, f64)>]) -> Option<String> {
+    let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
+    let note = if study.results.cells.is_empty() { "No cell is finished yet" } else { "No trial has reached the goal" };
+    empty.then(|| note.to_owned())
+}
+
+/// Every sparsity's curve of K*.
+fn curves(study: &Study) -> Vec<Vec<(f64, f64)>> {
+    let grid = study.grid();
+    grid.sparsities.iter().map(|&sparsity| grid.curve(sparsity)).collect()
+}

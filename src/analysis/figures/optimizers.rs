@@ -1,0 +1,72 @@
+//! Optimizers compared (figure 2 of Lee et al., ICLR 2021).
+
+use super::super::grid::batch;
+use super::super::sheet::{Panel, Sheet, colour};
+use super::super::studies::Study;
+use super::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis};
+
+/// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
+pub fn optimizers(studies: &[&Study]) -> Option<Figure> {
+    let (first, rest) = studies.split_first()?;
+    if rest.is_empty() {
+        return None;
+    }
+    let grids: Vec<_> = studies.iter().map(|study| study.grid()).collect();
+    let mut sparsities: Vec<f64> = grids.iter().flat_map(|grid| grid.sparsities.iter().copied()).collect();
+    sparsities.sort_unstable_by(f64::total_cmp);
+    sparsities.dedup();
+    let mut sizes: Vec<u32> = grids.iter().flat_map(|grid| grid.batch_sizes.iter().copied()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let all: Vec<Vec<Vec<(f64, f64)>>> =
+        sparsities.iter().map(|&sparsity| grids.iter().map(|grid| grid.curve(sparsity)).collect()).collect();
+    let flat: Vec<Vec<(f64, f64)>> = all.iter().flatten().cloned().collect();
+    let (x, y) = (batch_axis(&sizes), steps_axis(first, &flat));
+    let largest = sizes.last().copied().map_or(1.0, batch);
+    let panel = |(&sparsity, curves): (&f64, &Vec<Vec<(f64, f64)>>)| {
+        let dashes = curves.iter().enumerate().filter_map(|(number, points)| linear_scaling(colour(number), points, &x, &y, largest));
+        let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
+        let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
+        Panel {
+            title: format!("sparsity {sparsity}"),
+            x: x.clone(),
+            y: y.clone(),
+            layers: dashes.chain(lines).collect(),
+            note: empty.then(|| "No trial has reached the goal".to_owned()),
+        }
+    };
+    let panels: Vec<Panel> = sparsities.iter().zip(&all).map(panel).collect();
+    let workload = &first.results.workload;
+    Some(Figure {
+        name: "optimizers",
+        heading: "Optimizers compared",
+        caption: "K* of each optimizer at the same sparsity. Momentum usually extends linear scaling to larger batches; look for whether \
+                  the order of the optimizers changes with sparsity."
+            .to_owned(),
+        sheet: Sheet {
+            title: format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error),
+            columns: panels.len().clamp(1, 2),
+            panels,
+            legend: studies
+                .iter()
+                .enumerate()
+                .map(|(number, study)| series_entry(number, label(study, studies)))
+                .chain(linear_entry(&flat))
+                .collect(),
+        },
+    })
+}
+
+/// The optimizer, with the schedule or the file's name where the optimizer alone does not tell the studies apart.
+fn label(study: &Study, studies: &[&Study]) -> String {
+    let names = |study: &Study| (study.results.workload.optimizer.clone(), study.results.workload.schedule.clone());
+    let (optimizer, schedule) = names(study);
+    let same = |test: &dyn Fn(&(String, String)) -> bool| studies.iter().filter(|other| test(&names(other))).count() > 1;
+    if same(&|other| *other == (optimizer.clone(), schedule.clone())) {
+        format!("{optimizer} ({})", study.slug)
+    } else if same(&|other| other.0 == optimizer) {
+        format!("{optimizer}, {schedule}")
+    } else {
+        optimizer
+    }
+}

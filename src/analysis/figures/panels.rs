@@ -1,0 +1,68 @@
+//! A panel a sparsity with perfect scaling, the fit and its regimes (figure 1, columns 1 and 2, of Lee et al., ICLR 2021).
+
+use super::super::fits::Fitted;
+use super::super::grid::batch;
+use super::super::sheet::{Entry, GREY, Layer, Panel, Sheet, Stroke, colour, marker};
+use super::super::studies::Study;
+use super::{Figure, batch_axis, curves, linear_scaling, note, steps_axis};
+
+/// K* against batch size, a panel a sparsity, with the fit and its interval.
+pub fn panels(study: &Study, fits: &[Fitted]) -> Figure {
+    let curves = curves(study);
+    let grid = study.grid();
+    let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(study, &curves));
+    let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
+    let panel = |(number, fitted): (usize, &Fitted)| {
+        let points = curves.get(number).cloned().unwrap_or_default();
+        let mut layers = Vec::new();
+        if let Ok(fit) = &fitted.fit {
+            let smallest = grid.batch_sizes.first().copied().map_or(1.0, batch);
+            let sizes = || x.samples(160).filter(|&size| size >= smallest && size <= largest);
+            layers.push(Layer::Band(
+                colour(number),
+                sizes()
+                    .map(|size| {
+                        let k = fit.steps(size);
+                        (size, k.low, k.high)
+                    })
+                    .collect(),
+            ));
+            layers.push(Layer::Line(Stroke::Solid, colour(number), sizes().map(|size| (size, fit.steps(size).value)).collect()));
+            let (bottom, top) = y.limits();
+            let rule = |stroke, colour, size| Layer::Line(stroke, colour, vec![(size, bottom), (size, top)]);
+            let (linear, maximal) = fit.borders();
+            layers.extend([
+                rule(Stroke::Thin, GREY, linear),
+                rule(Stroke::Thin, GREY, maximal),
+                rule(Stroke::Dashed, colour(number), fit.critical.value),
+            ]);
+        }
+        layers.extend(linear_scaling(GREY, &points, &x, &y, largest));
+        layers.push(Layer::Points(marker(number), colour(number), points.clone()));
+        let title = format!("sparsity {}", fitted.sparsity);
+        Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
+    };
+    let mut panels: Vec<Panel> = fits.iter().enumerate().map(panel).collect();
+    if panels.is_empty() {
+        panels.push(Panel { title: String::new(), x: x.clone(), y: y.clone(), layers: Vec::new(), note: note(study, &[]) });
+    }
+    let line = |name: &str, colour, stroke| Entry { name: name.to_owned(), colour, stroke: Some(stroke), marker: None };
+    let mut legend = vec![Entry { name: "measured K*".to_owned(), colour: colour(0), stroke: None, marker: Some(marker(0)) }];
+    if fits.iter().any(|fitted| fitted.fit.is_ok()) {
+        legend.extend([
+            line("fit c1/B + c2", colour(0), Stroke::Solid),
+            line("critical batch size", colour(0), Stroke::Dashed),
+            line("ends of the regimes", GREY, Stroke::Thin),
+        ]);
+    }
+    legend.push(line("linear scaling", GREY, Stroke::Dashed));
+    Figure {
+        name: "panels",
+        heading: "Each sparsity with its fit",
+        caption: "Measured K*, the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect linear scaling from the first point. \
+                  The dashed rule in its colour is the critical batch size c1/c2; left of the first thin rule scaling is linear (local slope below \
+                  −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
+            .to_owned(),
+        sheet: Sheet { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), panels, legend },
+    }
+}

@@ -1,0 +1,53 @@
+//! The fits' parameters against sparsity.
+
+use super::super::axes::{Axis, Scale};
+use super::super::fit::{Estimate, Fit};
+use super::super::fits::Fitted;
+use super::super::sheet::{Layer, Panel, Sheet, Stroke, colour, marker};
+use super::super::studies::Study;
+use super::{Figure, series_entry};
+
+/// c1, c2 and the critical batch size of each sparsity, with intervals; none where nothing was fitted.
+pub fn parameters(study: &Study, fits: &[Fitted]) -> Option<Figure> {
+    let fitted: Vec<(usize, f64, &Fit)> =
+        fits.iter().enumerate().filter_map(|(number, fitted)| Some((number, fitted.sparsity, fitted.fit.as_ref().ok()?))).collect();
+    if fitted.is_empty() {
+        return None;
+    }
+    type Chosen = fn(&Fit) -> Estimate;
+    let shown: [(&str, Chosen); 3] =
+        [("c1 (steps × examples)", |fit| fit.c1), ("c2 (steps)", |fit| fit.c2), ("critical batch size", |fit| fit.critical)];
+    let panel = |(name, of): (&str, Chosen)| {
+        let x = Axis::around(Scale::Linear, "Sparsity", fits.iter().map(|fitted| fitted.sparsity).chain([0.0, 1.0]), (0.0, 1.0));
+        // A limit that is zero or infinite is cut at ten times the other values, and the bar runs out of the panel.
+        let finite = |value: &f64| value.is_finite() && *value > 0.0;
+        let values: Vec<f64> = fitted.iter().map(|(.., fit)| of(fit).value).filter(finite).collect();
+        let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(least, most), &value| (least.min(value), most.max(value)));
+        let limits = fitted.iter().flat_map(|(.., fit)| [of(fit).low.max(least / 10.0), of(fit).high.min(most * 10.0)]);
+        let y = Axis::around(Scale::Log10, "Fitted value", limits.filter(finite).chain(values.iter().copied()), (1.0, 1000.0));
+        let (bottom, top) = y.limits();
+        let layers = fitted.iter().flat_map(|&(number, sparsity, fit)| {
+            let estimate = of(fit);
+            let bar = vec![(sparsity, estimate.low.max(bottom)), (sparsity, estimate.high.min(top))];
+            [
+                Layer::Line(Stroke::Solid, colour(number), bar),
+                Layer::Points(marker(number), colour(number), vec![(sparsity, estimate.value)]),
+            ]
+        });
+        Panel { title: name.to_owned(), layers: layers.collect(), note: None, x, y }
+    };
+    Some(Figure {
+        name: "fits",
+        heading: "What was fitted",
+        caption: "c1, c2 and the critical batch size c1/c2 of K ≈ c1/B + c2 at each sparsity, with 95 % bootstrap intervals. Intervals \
+                  that overlap widely mean that this study cannot tell the sparsities apart; a bar that leaves the panel has no limit there, \
+                  and a missing point is zero or infinite."
+            .to_owned(),
+        sheet: Sheet {
+            title: format!("{}: parameters of the fits", study.name()),
+            columns: 3,
+            panels: shown.into_iter().map(panel).collect(),
+            legend: fitted.iter().map(|&(number, sparsity, _)| series_entry(number, format!("sparsity {sparsity}"))).collect(),
+        },
+    })
+}

@@ -1,0 +1,128 @@
+//! Metaparameters of every trial (figures 3, 5 and 13 to 18 of Lee et al., ICLR 2021).
+
+use plotters::style::RGBColor;
+
+use super::super::axes::{Axis, Scale, power};
+use super::super::grid::{Grid, batch};
+use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour};
+use super::super::studies::Study;
+use super::{Figure, batch_axis};
+use crate::study::{Cell, Status, Trial};
+
+/// How a status looks: shape and colour both tell it.
+fn look(status: Status) -> (Marker, RGBColor) {
+    match status {
+        Status::Complete => (Marker::Disc, colour(0)),
+        Status::Incomplete => (Marker::Triangle, colour(1)),
+        Status::Infeasible => (Marker::Cross, colour(3)),
+        Status::Censored => (Marker::Ring, GREY),
+    }
+}
+
+/// The best trial's star.
+const STAR: RGBColor = RGBColor(240, 228, 66);
+
+/// Learning rate × momentum of every trial, a panel a cell; a strip a batch size where momentum was not searched; none without trials.
+pub fn scatter(study: &Study) -> Option<Figure> {
+    let trials: Vec<&Trial> = study.results.cells.iter().flat_map(|cell| &cell.trials).collect();
+    let first = trials.first()?;
+    let rate_axis =
+        Axis::around(Scale::Log10, "Learning rate η", trials.iter().map(|trial| trial.metaparameters.learning_rate), (1e-4, 1.0));
+    let grid = study.grid();
+    let searched = trials.iter().any(|trial| trial.metaparameters.momentum != first.metaparameters.momentum);
+    let (panels, columns, caption) = if searched {
+        let momenta = trials.iter().filter_map(|trial| trial.metaparameters.momentum).filter(|momentum| *momentum < 1.0);
+        let momentum_axis = Axis::around(Scale::ReverseLog, "Momentum m", momenta, (0.9, 0.9999));
+        let (panels, columns) = squares(&grid, &rate_axis, &momentum_axis);
+        let caption = "Every trial, a panel a cell (S sparsity, B batch size). Thin lines join equal effective learning rates η/(1−m), \
+                       in powers of ten. If the star lies at the edge of the searched box, the box was too small; if few discs surround \
+                       it, the budget was.";
+        (panels, columns, caption)
+    } else {
+        let caption = "Every trial, a panel a sparsity and a strip a batch size; within a strip the complete trials lie on top, then \
+                       those a race cut off, the incomplete and the infeasible. If the star lies at the edge of the searched range, the \
+                       range was too narrow.";
+        let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, &rate_axis)).collect();
+        let columns = panels.len().clamp(1, 2);
+        (panels, columns, caption)
+    };
+    let mut legend: Vec<Entry> = Status::ALL
+        .into_iter()
+        .map(|status| {
+            let (marker, colour) = look(status);
+            Entry { name: status.name().to_owned(), colour, stroke: None, marker: Some(marker) }
+        })
+        .collect();
+    legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
+    if searched {
+        legend.push(Entry { name: "equal η/(1−m)".to_owned(), colour: GREY, stroke: Some(Stroke::Thin), marker: None });
+    }
+    Some(Figure {
+        name: "metaparameters",
+        heading: "The metaparameter search",
+        caption: caption.to_owned(),
+        sheet: Sheet { title: format!("{}: trials", study.name()), columns, panels, legend },
+    })
+}
+
+/// A panel a cell; a row a batch size and a column a sparsity where those fit.
+fn squares(grid: &Grid, x: &Axis, y: &Axis) -> (Vec<Panel>, usize) {
+    let panel = |(size, sparsity): (u32, f64)| {
+        let title = format!("S {sparsity}, B {size}");
+        let Some(cell) = grid.cell(size, sparsity) else {
+            return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
+        };
+        let at = |trial: &Trial| Some((trial.metaparameters.learning_rate, trial.metaparameters.momentum?));
+        let layers = contours(x, y).into_iter().chain(marks(cell, at)).collect();
+        Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
+    };
+    let (sizes, sparsities) = (&grid.batch_sizes, &grid.sparsities);
+    if (2..=5).contains(&sparsities.len()) {
+        let cells = sizes.iter().flat_map(|&size| sparsities.iter().map(move |&sparsity| (size, sparsity)));
+        (cells.map(panel).collect(), sparsities.len())
+    } else {
+        let cells = sparsities.iter().flat_map(|&sparsity| sizes.iter().map(move |&size| (size, sparsity)));
+        let panels: Vec<Panel> = cells.map(panel).collect();
+        let columns = panels.len().clamp(1, 4);
+        (panels, columns)
+    }
+}
+
+/// Lines of η/(1−m) = 10ᵏ, with 10ᵏ near their upper ends.
+fn contours(x: &Axis, y: &Axis) -> Vec<Layer> {
+    let line = |exponent: i32| {
+        let effective = 10f64.powi(exponent);
+        let points: Vec<(f64, f64)> =
+            x.samples(240).map(|rate| (rate, 1.0 - rate / effective)).filter(|point| y.contains(point.1)).collect();
+        // A little way down the line, so that the words stay inside the panel.
+        let words = Layer::Words(power("10", f64::from(exponent)), *points.get(20)?);
+        Some([Layer::Line(Stroke::Thin, GREY, points), words])
+    };
+    (-6..=6).filter_map(line).flatten().collect()
+}
+
+/// The markers of a cell's trials, the most telling on top.
+fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
+    let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
+    let layer = |status: Status| {
+        let (marker, colour) = look(status);
+        Layer::Points(marker, colour, cell.trials.iter().filter(|trial| trial.status == status).filter_map(&at).collect())
+    };
+    let star = Layer::Points(Marker::Star, STAR, cell.best().and_then(&at).into_iter().collect());
+    order.into_iter().map(layer).chain([star]).collect()
+}
+
+/// A panel of one sparsity with a strip a batch size.
+fn strips(grid: &Grid, sparsity: f64, x: &Axis) -> Panel {
+    // Statuses are kept apart within a strip, by less than strips are.
+    let lane = |status: Status| match status {
+        Status::Complete => 0.24,
+        Status::Censored => 0.08,
+        Status::Incomplete => -0.08,
+        Status::Infeasible => -0.24,
+    };
+    let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
+    let at = |trial: &Trial, size: u32| Some((trial.metaparameters.learning_rate, batch(size) * f64::exp2(lane(trial.status))));
+    let layers = cells.flat_map(|cell| marks(cell, |trial| at(trial, cell.key.batch_size))).collect();
+    Panel { title: format!("sparsity {sparsity}"), x: x.clone(), y: batch_axis(&grid.batch_sizes), layers, note: None }
+}

@@ -1,0 +1,225 @@
+//! The paper's law K ≈ c1/B + c2 fitted to measured steps-to-result (Lee et al., ICLR 2021, section 4.1).
+
+/// Resamples of the bootstrap.
+const RESAMPLES: usize = 1_000;
+
+/// Points a fit needs: one more than it has parameters.
+const FEWEST_POINTS: usize = 3;
+
+/// Local slope of log K against log B below which scaling is called linear.
+pub const LINEAR_SLOPE: f64 = -0.95;
+
+/// Local slope above which data parallelism is called maximal.
+pub const MAXIMAL_SLOPE: f64 = -0.05;
+
+/// A fitted number with its 95 % bootstrap interval. Limits may be infinite.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The fit's.
+    pub value: f64,
+    /// 2.5th percentile of the resamples.
+    pub low: f64,
+    /// 97.5th percentile of the resamples.
+    pub high: f64,
+}
+
+impl Estimate {
+    fn new(value: f64, mut resampled: Vec<f64>) -> Self {
+        resampled.sort_unstable_by(f64::total_cmp);
+        let percentile = |share: f64| resampled.get((share * (resampled.len() - 1) as f64).round() as usize).copied().unwrap_or(value);
+        Estimate { value, low: percentile(0.025), high: percentile(0.975) }
+    }
+
+    /// Whether the interval holds a number.
+    pub fn holds(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+}
+
+/// Where a batch size lies on a fitted curve, by the curve's local slope d log K / d log B = −1/(1 + B/B_crit).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Regime {
+    /// Slope below [`LINEAR_SLOPE`]: twice the batch, half the steps.
+    Linear,
+    /// Between.
+    Diminishing,
+    /// Slope above [`MAXIMAL_SLOPE`]: a larger batch saves no steps.
+    Maximal,
+}
+
+impl Regime {
+    /// The paper's words for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Regime::Linear => "linear scaling",
+            Regime::Diminishing => "diminishing returns",
+            Regime::Maximal => "maximal data parallelism",
+        }
+    }
+}
+
+/// K ≈ c1/B + c2 with c1, c2 ≥ 0, by least squares of log K.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// c1, in steps × examples.
+    pub c1: Estimate,
+    /// c2, in steps: the floor that no batch size goes below.
+    pub c2: Estimate,
+    /// Critical batch size c1/c2: where the two terms are equal, so K* is twice its floor and the local slope is −1/2. Infinite where
+    /// no floor shows, 0 where nothing but a floor does.
+    pub critical: Estimate,
+    /// Points fitted.
+    pub points: usize,
+    /// Root mean square of the residuals of log K, with n − 2 degrees of freedom.
+    pub deviation: f64,
+    /// (c1, c2) of each resample.
+    resamples: Vec<Law>,
+}
+
+/// c1 and c2.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Law {
+    c1: f64,
+    c2: f64,
+}
+
+impl Law {
+    fn steps(self, batch_size: f64) -> f64 {
+        self.c1 / batch_size + self.c2
+    }
+}
+
+impl Fit {
+    /// Fits (batch size, K*) points of one sparsity.
+    ///
+    /// Intervals are percentiles of 1,000 residual resamples (Efron, 1979), always the same ones: residuals of log K are drawn with
+    /// replacement, stretched by √(n/(n−2)) for the two fitted parameters and by Student's t over the normal's quantile for how few
+    /// they are, and added to the fitted curve.
+    ///
+    /// # Errors
+    /// Why there is no fit, as a clause, where fewer than three different batch sizes were measured.
+    pub fn new(measured: &[(u32, u32)]) -> Result<Fit, String> {
+        let mut sizes: Vec<u32> = measured.iter().map(|point| point.0).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        if sizes.len() < FEWEST_POINTS {
+            return Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and there are {}", sizes.len()));
+        }
+        let inverse: Vec<f64> = measured.iter().map(|point| 1.0 / f64::from(point.0.max(1))).collect();
+        let logs: Vec<f64> = measured.iter().map(|point| f64::from(point.1.max(1)).ln()).collect();
+        let law = least_squares(&inverse, &logs);
+        let fitted: Vec<f64> = inverse.iter().map(|inverse| (law.c1 * inverse + law.c2).ln()).collect();
+        let residuals: Vec<f64> = logs.iter().zip(&fitted).map(|(log, fitted)| log - fitted).collect();
+        let freedom = measured.len() - 2;
+        let deviation = (residuals.iter().map(|residual| residual * residual).sum::<f64>() / freedom as f64).sqrt();
+        let stretch = (measured.len() as f64 / freedom as f64).sqrt() * student(freedom) / 1.96;
+        let mut counter = 0;
+        let mut draw = || {
+            counter += 1;
+            let number = scramble(counter) % residuals.len() as u64;
+            residuals.get(number as usize).copied().unwrap_or(0.0) * stretch
+        };
+        let resamples: Vec<Law> = (0..RESAMPLES)
+            .map(|_| {
+                let logs: Vec<f64> = fitted.iter().map(|fitted| fitted + draw()).collect();
+                least_squares(&inverse, &logs)
+            })
+            .collect();
+        let estimate = |of: fn(Law) -> f64| Estimate::new(of(law), resamples.iter().copied().map(of).collect());
+        let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
+        Ok(Fit { c1, c2, critical, points: measured.len(), deviation, resamples })
+    }
+
+    /// K at a batch size, by the fit.
+    pub fn steps(&self, batch_size: f64) -> Estimate {
+        let law = Law { c1: self.c1.value, c2: self.c2.value };
+        Estimate::new(law.steps(batch_size), self.resamples.iter().map(|law| law.steps(batch_size)).collect())
+    }
+
+    /// The regime at a batch size, by the fit.
+    pub fn regime(&self, batch_size: f64) -> Regime {
+        let slope = -1.0 / (1.0 + batch_size / self.critical.value);
+        if slope < LINEAR_SLOPE {
+            Regime::Linear
+        } else if slope > MAXIMAL_SLOPE {
+            Regime::Maximal
+        } else {
+            Regime::Diminishing
+        }
+    }
+
+    /// The largest batch size with linear scaling and the smallest with maximal data parallelism: B_crit/19 and 19·B_crit.
+    pub fn borders(&self) -> (f64, f64) {
+        let at = |slope: f64| self.critical.value * (-1.0 / slope - 1.0);
+        (at(LINEAR_SLOPE), at(MAXIMAL_SLOPE))
+    }
+
+    /// c1 of this fit over c1 of another of independent measurements (sparse over dense: the shift the paper's theory predicts where
+    /// scaling is linear).
+    pub fn c1_over(&self, dense: &Fit) -> Estimate {
+        let resampled = self.resamples.iter().zip(dense.resamples.iter().rev()).map(|(sparse, dense)| sparse.c1 / dense.c1);
+        Estimate::new(self.c1.value / dense.c1.value, resampled.collect())
+    }
+}
+
+/// K = s·(b/B + 1) with b = c1/c2: for a given b the best log s is a mean, so the search has one dimension. log b is scanned, then
+/// narrowed by golden sections; the two ends, c2 = 0 and c1 = 0, are tried by themselves.
+fn least_squares(inverse: &[f64], logs: &[f64]) -> Law {
+    let count = logs.len() as f64;
+    // The best scale for a shape given by its two terms, and the squares that are left.
+    let solve = |b: f64, floor: f64| {
+        let (mut sum, mut squares) = (0.0, 0.0);
+        for (inverse, log) in inverse.iter().zip(logs) {
+            let difference = log - (b * inverse + floor).ln();
+            sum += difference;
+            squares += difference * difference;
+        }
+        let mean = sum / count;
+        (squares - sum * mean, mean.exp())
+    };
+    let (small, large) = inverse.iter().fold((f64::MAX, 0.0_f64), |(small, large), &inverse| (small.min(inverse), large.max(inverse)));
+    // A term a thousand times smaller than the other at every measured batch size cannot be told from none.
+    let (first, last) = ((1e-3 / large).ln(), (1e3 / small).ln());
+    const SCAN: usize = 48;
+    let width = (last - first) / SCAN as f64;
+    let squares = |log_b: f64| solve(log_b.exp(), 1.0).0;
+    let best = (0..=SCAN).map(|i| first + width * i as f64).min_by(|a, b| squares(*a).total_cmp(&squares(*b))).unwrap_or(first);
+    let golden = (5f64.sqrt() - 1.0) / 2.0;
+    let (mut low, mut high) = (best - width, best + width);
+    let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
+    let (mut at_left, mut at_right) = (squares(left), squares(right));
+    for _ in 0..30 {
+        if at_left < at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = high - golden * (high - low);
+            at_left = squares(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = low + golden * (high - low);
+            at_right = squares(right);
+        }
+    }
+    let b = ((low + high) / 2.0).exp();
+    let ((inner, scale), (no_floor, c1), (floor_alone, c2)) = (solve(b, 1.0), solve(1.0, 0.0), solve(0.0, 1.0));
+    if no_floor <= inner && no_floor <= floor_alone {
+        Law { c1, c2: 0.0 }
+    } else if floor_alone <= inner {
+        Law { c1: 0.0, c2 }
+    } else {
+        Law { c1: scale * b, c2: scale }
+    }
+}
+
+/// The 97.5th percentile of Student's t.
+fn student(freedom: usize) -> f64 {
+    const FEW: [f64; 12] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
+    FEW.get(freedom.max(1) - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
+}
+
+/// A counter's hash (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). No recorded result depends on it.
+fn scramble(counter: u64) -> u64 {
+    let mut z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

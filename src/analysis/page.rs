@@ -1,0 +1,289 @@
+//! The report as one HTML page: no script, nothing to load, readable on a screen, light or dark, and on paper.
+
+use std::fmt::Write;
+
+use super::figures::Figure;
+use super::fit::{Estimate, Fit};
+use super::fits::Fitted;
+use super::studies::Study;
+use super::terminal::{significant, thousands};
+
+/// A study with what was made of it.
+pub struct Section<'a> {
+    /// The study.
+    pub study: &'a Study,
+    /// Its fits.
+    pub fits: &'a [Fitted],
+    /// Its figures, with their SVG documents.
+    pub figures: Vec<(Figure, String)>,
+    /// Its warnings.
+    pub warnings: Vec<String>,
+}
+
+const STYLE: &str = "
+:root { color-scheme: light dark; --ink: #1b1b1b; --paper: #fdfdfc; --faint: #6a6a6a; --rule: #d8d8d4; --wash: #f3f3ef; --alarm: #9a3d00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6e6e2; --paper: #171716; --faint: #a2a29c; --rule: #3c3c39; --wash: #232321; --alarm: #f0a060; } }
+body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 1080px; margin: 0 auto; padding: 1.5rem; }
+h1 { font-size: 1.8rem; line-height: 1.25; } h2 { margin-top: 3rem; border-top: 1px solid var(--rule); padding-top: 1.2rem; font-size: 1.45rem; }
+h3 { margin-top: 2.2rem; font-size: 1.12rem; }
+p, li, dd { max-width: 46rem; } .faint, figcaption { color: var(--faint); font-size: .92rem; } figcaption { max-width: 50rem; margin-top: .6rem; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .94rem; }
+th, td { padding: .22rem .75rem; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--rule); } tbody tr:nth-child(even) { background: var(--wash); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; } dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
+figure { margin: 1rem 0 2.2rem; } figure svg { display: block; width: 100%; height: auto; background: #fff; border: 1px solid var(--rule); border-radius: 6px; }
+.warnings li { color: var(--alarm); } pre { background: var(--wash); padding: 1rem; overflow-x: auto; font-size: .85rem; border-radius: 6px; }
+@media print { body { max-width: none; font-size: 11pt; padding: 0; } figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } pre { white-space: pre-wrap; } }
+";
+
+/// The page. `compared` are figures over several studies, `files` names of what lies beside the page.
+pub fn page(sections: &[Section], compared: &[(Figure, String)], files: &[String]) -> String {
+    let title = match sections {
+        [one] => one.study.name(),
+        many => format!("{} studies compared", many.len()),
+    };
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Steps-to-result: {title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>Batch size, sparsity and steps-to-result</h1>\n",
+        title = escape(&title)
+    );
+    page += "<p>How many training steps a network needs to reach a goal, at each batch size and sparsity, when the metaparameters are \
+             searched anew for every cell; after Lee, Ajanthan, Torr and Jaggi, <cite>Understanding the Effects of Data Parallelism and \
+             Sparsity on Neural Network Training</cite> (ICLR 2021).</p>\n";
+    if sections.len() > 1 {
+        let item = |section: &Section| format!("<li><a href=\"#{0}\">{1}</a></li>\n", section.study.slug, escape(&section.study.name()));
+        page += &format!("<ul>\n{}</ul>\n", sections.iter().map(item).collect::<String>());
+    }
+    for (figure, svg) in compared {
+        page += &drawn(figure, svg);
+    }
+    for section in sections {
+        page += &self::section(section);
+    }
+    page += "<h2>Configuration</h2>\n<p>To run a study again, give this to dps-train.</p>\n";
+    for section in sections {
+        let _ = write!(
+            page,
+            "<details{}><summary>{}</summary>\n<pre>{}</pre></details>\n",
+            if sections.len() == 1 { " open" } else { "" },
+            escape(&section.study.name()),
+            escape(&section.study.results.configuration)
+        );
+    }
+    let names: Vec<String> = files.iter().map(|name| format!("<code>{}</code>", escape(name))).collect();
+    page += &format!("<h2>Beside this page</h2>\n<p class=\"faint\">{}</p>\n</body>\n</html>\n", names.join(", "));
+    page
+}
+
+fn section(section: &Section) -> String {
+    let Section { study, fits, figures, warnings } = section;
+    let mut text = format!("<h2 id=\"{}\">{}</h2>\n", study.slug, escape(&study.name()));
+    match warnings.len() {
+        0 => text += "<p>No warnings.</p>\n",
+        count => {
+            let _ = writeln!(
+                text,
+                "<p><a href=\"#{}-warnings\">{count} warning{}</a> below.</p>",
+                study.slug,
+                if count == 1 { "" } else { "s" }
+            );
+        }
+    }
+    text += "<h3>What was run</h3>\n";
+    text += &ran(study);
+    text += "<h3>Steps-to-result K*</h3>\n";
+    text += &headline(study);
+    for (figure, svg) in figures {
+        text += &drawn(figure, svg);
+    }
+    text += "<h3>Fits</h3>\n";
+    text += &fitted(study, fits);
+    let _ = writeln!(text, "<h3 id=\"{}-warnings\">Warnings</h3>", study.slug);
+    if warnings.is_empty() {
+        text += "<p>None: every configured cell has a result, no best point lies within 5 % of its search range's ends, and no cell was decided by fewer \
+                 than three trials.</p>\n";
+    } else {
+        let items: String = warnings.iter().map(|warning| format!("<li>{}</li>\n", escape(warning))).collect();
+        text += &format!("<ul class=\"warnings\">\n{items}</ul>\n");
+    }
+    text
+}
+
+fn ran(study: &Study) -> String {
+    let workload = &study.results.workload;
+    let grid = study.grid();
+    let list = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(", ");
+    let trials: Vec<usize> = study.results.cells.iter().map(|cell| cell.trials.len()).collect();
+    let trials = match (trials.iter().min(), trials.iter().max()) {
+        (Some(low), Some(high)) if low == high => format!("{low} trials a cell"),
+        (Some(low), Some(high)) => format!("{low} to {high} trials a cell"),
+        _ => "no trials yet".to_owned(),
+    };
+    let cells = study.results.cells.len();
+    let finished = if study.results.complete { "finished" } else { "cells are still to come" };
+    let mut rows = vec![
+        ("Workload", study.name()),
+        ("Parameters", thousands(workload.parameters)),
+        (
+            "Goal",
+            format!(
+                "validation error ≤ {}: at most {} of {} examples wrong",
+                workload.goal_error,
+                thousands(workload.goal_threshold),
+                thousands(workload.validation_examples)
+            ),
+        ),
+        ("Tested", format!("every {} steps, up to {}", workload.evaluate_every, thousands(workload.max_steps))),
+        ("Batch sizes", list(&mut grid.batch_sizes.iter().map(|size| thousands(*size)))),
+        ("Sparsities", list(&mut grid.sparsities.iter().map(f64::to_string))),
+        ("Trials", format!("{trials}, {cells} cell{}; {finished}", if cells == 1 { "" } else { "s" })),
+        ("Result files", study.sources.join(", ")),
+    ];
+    for environment in &study.environments {
+        let ranks = if environment.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", environment.ranks) };
+        let threads = if environment.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", environment.threads) };
+        rows.push((
+            "Run on",
+            format!("{}, {ranks} of {threads}, host {}, MPI: {}", environment.device, environment.host, environment.mpi_library),
+        ));
+        rows.push(("Run by", format!("dps {} {}", environment.program_version, environment.commit).trim_end().to_owned()));
+        rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
+        rows.push(("Data (SHA-256)", environment.data_digest.clone()));
+    }
+    let row = |(name, value): (&str, String)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(&value));
+    format!("<dl>\n{}</dl>\n", rows.into_iter().map(row).collect::<String>())
+}
+
+fn headline(study: &Study) -> String {
+    let grid = study.grid();
+    if study.results.cells.is_empty() {
+        return "<p>No cell is finished yet.</p>\n".to_owned();
+    }
+    let heading = ["batch size".to_owned()].into_iter().chain(grid.sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
+    let row = |&size: &u32| {
+        let steps = |&sparsity: &f64| match grid.cell(size, sparsity) {
+            Some(cell) => cell.steps_to_result().map_or("–".to_owned(), thousands),
+            None => "·".to_owned(),
+        };
+        [thousands(size)].into_iter().chain(grid.sparsities.iter().map(steps)).collect()
+    };
+    let note = "<p class=\"faint\">Fewest steps over a cell's trials. – no trial reached the goal; · not measured yet.</p>\n";
+    rows(heading.collect(), grid.batch_sizes.iter().map(row).collect()) + note
+}
+
+fn fitted(study: &Study, fits: &[Fitted]) -> String {
+    let workload = &study.results.workload;
+    let lowest = study.results.cells.iter().filter_map(|cell| cell.steps_to_result()).min();
+    let coarse = lowest.map_or(String::new(), |steps| {
+        format!(
+            " K* is known to the next multiple of {} steps above it, up to {:.0} % of the lowest K* here; the intervals do not cover that.",
+            workload.evaluate_every,
+            100.0 * f64::from(workload.evaluate_every) / f64::from(steps.max(1))
+        )
+    });
+    let mut text = format!(
+        "<p>K ≈ c1/B + c2 with c1, c2 ≥ 0 by least squares of log K, a sparsity at a time; in brackets 95 % intervals by residual bootstrap \
+         (1,000 resamples, stretched by Student's t for few points). The <b>critical batch size</b> is c1/c2: there the two terms are \
+         equal and K is twice its floor. By the fit's local slope d log K / d log B, scaling is <b>linear</b> below −0.95 (B under a 19th of the \
+         critical batch size), data parallelism <b>maximal</b> above −0.05 (B over 19 times it), and returns diminish between.{coarse}</p>\n"
+    );
+    let heading = ["sparsity", "points", "c1", "c2", "critical batch size", "deviation", "c1 / dense c1", "measured shift"];
+    let row = |fitted: &Fitted| -> Option<Vec<String>> {
+        let fit = fitted.fit.as_ref().ok()?;
+        let shift = fitted.shift.map_or("–".to_owned(), |shift| {
+            format!("{} [{} … {}, n = {}]", significant(shift.mean), significant(shift.low), significant(shift.high), shift.points)
+        });
+        Some(vec![
+            fitted.sparsity.to_string(),
+            fit.points.to_string(),
+            interval(fit.c1),
+            interval(fit.c2),
+            interval(fit.critical),
+            format!("{:.1} %", 100.0 * fit.deviation),
+            fitted.c1_ratio.map_or("–".to_owned(), interval),
+            shift,
+        ])
+    };
+    let fit_rows: Vec<Vec<String>> = fits.iter().filter_map(row).collect();
+    if !fit_rows.is_empty() {
+        text += &rows(heading.map(str::to_owned).to_vec(), fit_rows);
+        text += "<p class=\"faint\">Measured shift: geometric mean of K* sparse / K* dense over the batch sizes where both have one, with the \
+                 smallest and the largest ratio. The theory predicts c1 / dense c1 for it where scaling is linear.</p>\n";
+    }
+    let mut notes = String::new();
+    for fitted in fits {
+        match &fitted.fit {
+            Err(why) => notes += &format!("<li>Sparsity {}: no fit; {}.</li>\n", fitted.sparsity, escape(why)),
+            Ok(fit) => notes += &format!("<li>Sparsity {}: {}.</li>\n", fitted.sparsity, regimes(study, fitted.sparsity, fit)),
+        }
+        if !fitted.left_out.is_empty() {
+            let sizes: Vec<String> = fitted.left_out.iter().map(|size| thousands(*size)).collect();
+            notes += &format!(
+                "<li>Sparsity {}: left out, as no trial reached the goal: batch size {}.</li>\n",
+                fitted.sparsity,
+                sizes.join(", ")
+            );
+        }
+    }
+    if notes.is_empty() { text + "<p>Nothing to fit yet.</p>\n" } else { text + "<ul>\n" + &notes + "</ul>\n" }
+}
+
+/// The measured batch sizes of each regime, and whether the critical one was measured.
+fn regimes(study: &Study, sparsity: f64, fit: &Fit) -> String {
+    let sizes: Vec<u32> = study.grid().measured(sparsity).into_iter().map(|point| point.0).collect();
+    let mut parts: Vec<(&str, u32, u32)> = Vec::new();
+    for &size in &sizes {
+        let name = fit.regime(f64::from(size)).name();
+        match parts.last_mut().filter(|part| part.0 == name) {
+            Some(part) => part.2 = size,
+            None => parts.push((name, size, size)),
+        }
+    }
+    let range = |&(name, low, high): &(&str, u32, u32)| match low == high {
+        true => format!("{name} at {}", thousands(low)),
+        false => format!("{name} from {} to {}", thousands(low), thousands(high)),
+    };
+    let (low, high) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
+    let critical = fit.critical.value;
+    let outside = if (f64::from(low)..=f64::from(high)).contains(&critical) {
+        ""
+    } else {
+        "; the critical batch size lies outside what was measured, so it is an extrapolation"
+    };
+    parts.iter().map(range).collect::<Vec<_>>().join(", ") + outside
+}
+
+fn interval(estimate: Estimate) -> String {
+    let number = |value: f64| match value {
+        infinite if infinite.is_infinite() => "∞".to_owned(),
+        whole if whole >= 1e4 && whole < 1e9 => thousands(whole.round() as u32),
+        value => significant(value),
+    };
+    format!("{} [{} … {}]", number(estimate.value), number(estimate.low), number(estimate.high))
+}
+
+fn rows(heading: Vec<String>, rows: Vec<Vec<String>>) -> String {
+    let cells = |tag: &str, fields: &[String]| fields.iter().map(|field| format!("<{tag}>{}</{tag}>", escape(field))).collect::<String>();
+    let body: String = rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
+    format!("<div class=\"wide\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n", cells("th", &heading))
+}
+
+fn drawn(figure: &Figure, svg: &str) -> String {
+    format!("<h3>{}</h3>\n<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escape(figure.heading), escape(&figure.caption))
+}
+
+/// Text as HTML. Control characters other than white space are left out.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped += "&amp;",
+            '<' => escaped += "&lt;",
+            '>' => escaped += "&gt;",
+            '"' => escaped += "&quot;",
+            '\'' => escaped += "&#39;",
+            control if control.is_control() && !control.is_whitespace() => {}
+            plain => escaped.push(plain),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,112 @@
+//! Everything written into one folder.
+
+use std::path::{Path, PathBuf};
+
+use super::figures::{self, Figure};
+use super::fits::{Fitted, fits};
+use super::page::{Section, page};
+use super::png::png;
+use super::studies::{Study, gather};
+use super::tables::tables;
+use super::warnings::warnings;
+use crate::results::{self, Results};
+use crate::{Error, Result};
+
+/// What was written, and what its reader should know first.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The page.
+    pub page: PathBuf,
+    /// The studies the files were put together to.
+    pub studies: Vec<Study>,
+    /// One sentence a problem, with the study's name where there are several.
+    pub warnings: Vec<String>,
+}
+
+/// Writes the page `index.html`, every figure as SVG and PNG and every table as CSV and Markdown into `folder`. `files` are results with
+/// the names the page calls them by; those of one study become one.
+///
+/// # Errors
+/// [`Error::Results`] where a file cannot be written.
+pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
+    let studies: Vec<(Study, Vec<Fitted>)> = gather(files)
+        .into_iter()
+        .map(|study| {
+            let fits = fits(&study);
+            (study, fits)
+        })
+        .collect();
+    let mut written = Written { folder, names: Vec::new() };
+    let compared = written.figures("", comparisons(&studies))?;
+    let mut sections = Vec::new();
+    for (study, fits) in &studies {
+        let figures = written.figures(&study.slug, figures::figures(study, fits))?;
+        sections.push(Section { study, fits, figures, warnings: warnings(study) });
+    }
+    for table in tables(&studies) {
+        let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
+        written.file(format!("{}.csv", table.name), &csv)?;
+        written.file(format!("{}.md", table.name), table.markdown().as_bytes())?;
+    }
+    let page = page(&sections, &compared, &written.names);
+    written.file("index.html".to_owned(), page.as_bytes())?;
+    let several = sections.len() > 1;
+    let named = |section: &Section| {
+        let name = if several { format!("{}: ", section.study.name()) } else { String::new() };
+        section.warnings.iter().map(|warning| format!("{name}{warning}")).collect::<Vec<_>>()
+    };
+    let warnings = sections.iter().flat_map(named).collect();
+    Ok(Report { page: folder.join("index.html"), warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
+}
+
+/// Figures of studies of one data set, network and goal.
+fn comparisons(studies: &[(Study, Vec<Fitted>)]) -> Vec<Figure> {
+    let mut groups: Vec<Vec<&Study>> = Vec::new();
+    for (study, _) in studies {
+        let of = |study: &Study| {
+            let workload = &study.results.workload;
+            (workload.dataset.clone(), workload.network.clone(), workload.goal_threshold, workload.validation_examples)
+        };
+        match groups.iter_mut().find(|group| group.first().is_some_and(|first| of(first) == of(study))) {
+            Some(group) => group.push(study),
+            None => groups.push(vec![study]),
+        }
+    }
+    groups.iter().filter_map(|group| figures::optimizers(group)).collect()
+}
+
+/// The folder, and the names of what has been written into it.
+struct Written<'a> {
+    folder: &'a Path,
+    names: Vec<String>,
+}
+
+impl Written<'_> {
+    fn file(&mut self, name: String, bytes: &[u8]) -> Result<()> {
+        results::publish(&self.folder.join(&name), bytes)?;
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// Each figure in both formats; returned with its SVG document.
+    fn figures(&mut self, prefix: &str, figures: Vec<Figure>) -> Result<Vec<(Figure, String)>> {
+        let mut drawn: Vec<(Figure, String)> = Vec::new();
+        for figure in figures {
+            let mut name = if prefix.is_empty() { figure.name.to_owned() } else { format!("{prefix}-{}", figure.name) };
+            let same = drawn.iter().filter(|(other, _)| other.name == figure.name).count();
+            if same > 0 {
+                name += &format!("-{}", same + 1);
+            }
+            let svg = figure.sheet.svg().map_err(|problem| self.failed(&name, &problem))?;
+            let pixels = png(&svg).map_err(|problem| self.failed(&name, &problem))?;
+            self.file(format!("{name}.svg"), svg.as_bytes())?;
+            self.file(format!("{name}.png"), &pixels)?;
+            drawn.push((figure, svg));
+        }
+        Ok(drawn)
+    }
+
+    fn failed(&self, name: &str, problem: &str) -> Error {
+        Error::Results { path: self.folder.join(name), problem: format!("it cannot be made ({problem})") }
+    }
+}

@@ -1,0 +1,152 @@
+//! Result files put together: those of one study become one, as the parts of a job array are.
+
+use std::collections::HashSet;
+
+use super::Grid;
+use super::terminal::workload_name;
+use crate::config;
+use crate::results::{Environment, Results};
+use crate::study::CellKey;
+
+/// One study as the report shows it.
+#[derive(Debug, Clone)]
+pub struct Study {
+    /// Its short name, unique in the report, fit for a file's name.
+    pub slug: String,
+    /// Its results, cells of all its files together, by sparsity, then batch size.
+    pub results: Results,
+    /// Names of its files.
+    pub sources: Vec<String>,
+    /// The environments of its files that differ from each other.
+    pub environments: Vec<Environment>,
+    /// The configuration as data, with the grids of all files; or why it cannot be read.
+    pub configuration: Result<config::Study, String>,
+    /// What the reader of the report must know about the merging.
+    pub notes: Vec<String>,
+}
+
+/// Puts results of the same workload, pruning, search, split and trials a cell together; the grid and how the work was run may
+/// differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
+pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
+    let mut studies: Vec<Study> = Vec::new();
+    for (source, results) in files {
+        let configuration = toml::from_str(&results.configuration).map_err(|error: toml::de::Error| first_line(error.message()));
+        let environments = vec![results.environment.clone()];
+        let found = Study { slug: String::new(), results, sources: vec![source], environments, configuration, notes: Vec::new() };
+        match studies.iter_mut().find(|study| study.is_of(&found)) {
+            Some(study) => study.join(found),
+            None => studies.push(found),
+        }
+    }
+    let mut taken = HashSet::new();
+    for study in &mut studies {
+        study.results.cells.sort_by(|a, b| {
+            let (a, b) = (a.key, b.key);
+            a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size))
+        });
+        // Parts of a grid say complete of themselves alone.
+        if study.configuration.is_ok() {
+            study.results.complete = study.missing().is_empty();
+        }
+        let workload = &study.results.workload;
+        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer]);
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        study.slug = std::iter::once(name.clone()).chain(numbered).find(|name| taken.insert(name.clone())).unwrap_or(name);
+    }
+    studies
+}
+
+impl Study {
+    /// The workload in a line, without its goal.
+    pub fn name(&self) -> String {
+        let pruning = self.configuration.as_ref().map_or(String::new(), |study| match study.pruning.criterion {
+            config::Criterion::Snip => String::new(),
+            other => format!(", {other} pruning"),
+        });
+        workload_name(&self.results.workload) + &pruning
+    }
+
+    /// The goal in words.
+    pub fn goal(&self) -> String {
+        let workload = &self.results.workload;
+        format!(
+            "validation error ≤ {} (at most {} of {} wrong)",
+            workload.goal_error, workload.goal_threshold, workload.validation_examples
+        )
+    }
+
+    /// Its cells as a grid.
+    pub fn grid(&self) -> Grid<'_> {
+        Grid::new(&self.results)
+    }
+
+    /// Cells of the configured grid that have not been measured.
+    pub fn missing(&self) -> Vec<CellKey> {
+        let Ok(configuration) = &self.configuration else { return Vec::new() };
+        let grid = &configuration.grid;
+        let measured = self.grid();
+        let keys =
+            grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| CellKey { batch_size, sparsity }));
+        keys.filter(|key| measured.cell(key.batch_size, key.sparsity).is_none()).collect()
+    }
+
+    fn is_of(&self, other: &Study) -> bool {
+        let same = match (&self.configuration, &other.configuration) {
+            (Ok(this), Ok(that)) => {
+                let mut that = that.clone();
+                that.grid.batch_sizes.clone_from(&this.grid.batch_sizes);
+                that.grid.sparsities.clone_from(&this.grid.sparsities);
+                that.execution.clone_from(&this.execution);
+                *this == that
+            }
+            _ => self.results.configuration == other.results.configuration,
+        };
+        same && self.results.workload == other.results.workload
+    }
+
+    fn join(&mut self, other: Study) {
+        for cell in other.results.cells {
+            let key = cell.key;
+            let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
+                self.results.cells.push(cell);
+                continue;
+            };
+            if here.steps_to_result() != cell.steps_to_result() || here.trials.len() != cell.trials.len() {
+                let name = format!("batch size {}, sparsity {}", key.batch_size, key.sparsity);
+                self.notes.push(format!(
+                    "{name} is in several files with different results: the one with the most trials is shown, of equals the first."
+                ));
+            }
+            if cell.trials.len() > here.trials.len() {
+                *here = cell;
+            }
+        }
+        if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
+            this.grid.batch_sizes.extend(&that.grid.batch_sizes);
+            this.grid.batch_sizes.sort_unstable();
+            this.grid.batch_sizes.dedup();
+            this.grid.sparsities.extend(&that.grid.sparsities);
+            this.grid.sparsities.sort_unstable_by(f64::total_cmp);
+            this.grid.sparsities.dedup();
+        }
+        self.results.complete &= other.results.complete;
+        self.sources.extend(other.sources);
+        for environment in other.environments {
+            if !self.environments.contains(&environment) {
+                self.environments.push(environment);
+            }
+        }
+    }
+}
+
+/// Names joined into one that is fit for a file's.
+fn slug(names: &[&str]) -> String {
+    let joined: String =
+        names.join("-").chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let words: Vec<&str> = joined.split('-').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "study".to_owned() } else { words.join("-") }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,155 @@
+//! Tables for other programs: every number as it is.
+
+use super::fit::Estimate;
+use super::fits::Fitted;
+use super::studies::Study;
+use crate::search::Metaparameters;
+use crate::study::Status;
+
+/// Rows of text under a heading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Table {
+    /// Its name, fit for a file's name.
+    pub name: &'static str,
+    /// Names of its columns.
+    pub heading: Vec<&'static str>,
+    /// Its rows, each as long as the heading; an empty field is a number that does not exist.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// What a trial was trained with, in each table the same.
+const METAPARAMETERS: [&str; 4] = ["learning_rate", "momentum", "decay_steps", "end_learning_rate_factor"];
+
+/// The tables of cells, fits and trials of all studies.
+pub fn tables(studies: &[(Study, Vec<Fitted>)]) -> [Table; 3] {
+    let cells = ["study", "batch_size", "sparsity", "steps_to_result", "regime", "trials"];
+    let cells =
+        cells.into_iter().chain(Status::ALL.map(Status::name)).chain(["best_trial"]).chain(METAPARAMETERS).chain(["test_error", "seconds"]);
+    let fits = [
+        "study",
+        "sparsity",
+        "points",
+        "left_out",
+        "c1",
+        "c1_low",
+        "c1_high",
+        "c2",
+        "c2_low",
+        "c2_high",
+        "critical_batch_size",
+        "critical_batch_size_low",
+        "critical_batch_size_high",
+        "deviation",
+        "c1_over_dense",
+        "c1_over_dense_low",
+        "c1_over_dense_high",
+        "shift",
+        "shift_low",
+        "shift_high",
+        "shift_points",
+        "no_fit_because",
+    ];
+    let trials = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run"];
+    let trials = trials.into_iter().chain(METAPARAMETERS).chain(["parameters_kept", "seconds"]);
+    let rows = |of: fn(&Study, &[Fitted]) -> Vec<Vec<String>>| studies.iter().flat_map(|(study, fits)| of(study, fits)).collect();
+    [
+        Table { name: "cells", heading: cells.collect(), rows: rows(self::cells) },
+        Table { name: "fits", heading: fits.to_vec(), rows: rows(self::fits) },
+        Table { name: "trials", heading: trials.collect(), rows: rows(self::trials) },
+    ]
+}
+
+fn cells(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
+    let row = |cell: &crate::study::Cell| {
+        let best = cell.best();
+        let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
+        let mut row =
+            vec![study.slug.clone(), cell.key.batch_size.to_string(), cell.key.sparsity.to_string(), optional(cell.steps_to_result())];
+        row.push(fit.map_or(String::new(), |fit| fit.regime(f64::from(cell.key.batch_size)).name().to_owned()));
+        row.push(cell.trials.len().to_string());
+        row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
+        row.push(optional(best.map(|trial| trial.index)));
+        row.extend(best.map_or_else(|| vec![String::new(); 4], |trial| metaparameters(&trial.metaparameters)));
+        row.push(optional(cell.test_errors.map(|errors| f64::from(errors) / f64::from(study.results.workload.test_examples))));
+        row.push(cell.seconds.to_string());
+        row
+    };
+    study.results.cells.iter().map(row).collect()
+}
+
+fn fits(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
+    let row = |fitted: &Fitted| {
+        let fit = fitted.fit.as_ref().ok();
+        let three = |estimate: Option<Estimate>| {
+            let of = |value: fn(Estimate) -> f64| optional(estimate.map(value));
+            [of(|estimate| estimate.value), of(|estimate| estimate.low), of(|estimate| estimate.high)]
+        };
+        let left_out: Vec<String> = fitted.left_out.iter().map(u32::to_string).collect();
+        let mut row = vec![study.slug.clone(), fitted.sparsity.to_string(), optional(fit.map(|fit| fit.points)), left_out.join(" ")];
+        row.extend([fit.map(|fit| fit.c1), fit.map(|fit| fit.c2), fit.map(|fit| fit.critical)].into_iter().flat_map(three));
+        row.push(optional(fit.map(|fit| fit.deviation)));
+        row.extend(three(fitted.c1_ratio));
+        let shift = fitted.shift;
+        row.extend([
+            optional(shift.map(|shift| shift.mean)),
+            optional(shift.map(|shift| shift.low)),
+            optional(shift.map(|shift| shift.high)),
+        ]);
+        row.push(optional(shift.map(|shift| shift.points)));
+        row.push(fitted.fit.as_ref().err().cloned().unwrap_or_default());
+        row
+    };
+    fits.iter().map(row).collect()
+}
+
+fn trials(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
+    let row = |(key, trial): (crate::study::CellKey, &crate::study::Trial)| {
+        let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.index.to_string()];
+        row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string()]);
+        row.extend(metaparameters(&trial.metaparameters));
+        row.extend([trial.parameters_kept.to_string(), trial.seconds.to_string()]);
+        row
+    };
+    study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
+}
+
+fn metaparameters(values: &Metaparameters) -> Vec<String> {
+    vec![
+        values.learning_rate.to_string(),
+        optional(values.momentum),
+        optional(values.decay_steps),
+        optional(values.end_learning_rate_factor),
+    ]
+}
+
+fn optional(value: Option<impl ToString>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
+impl Table {
+    /// Comma-separated values with a heading (RFC 4180).
+    ///
+    /// # Errors
+    /// The library's words.
+    pub fn csv(&self) -> Result<Vec<u8>, String> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.heading).map_err(|error| error.to_string())?;
+        for row in &self.rows {
+            writer.write_record(row).map_err(|error| error.to_string())?;
+        }
+        writer.into_inner().map_err(|error| error.to_string())
+    }
+
+    /// A Markdown table.
+    pub fn markdown(&self) -> String {
+        let line = |fields: &mut dyn Iterator<Item = String>| format!("| {} |\n", fields.collect::<Vec<_>>().join(" | "));
+        let field = |text: &String| {
+            let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('\\', "\\\\").replace('|', "\\|");
+            escaped.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        let mut text = line(&mut self.heading.iter().map(|name| name.replace('_', " ")));
+        text += &line(&mut self.heading.iter().map(|_| "---".to_owned()));
+        text.extend(self.rows.iter().map(|row| line(&mut row.iter().map(field))));
+        text
+    }
+}

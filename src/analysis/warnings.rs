@@ -1,0 +1,103 @@
+//! What a reader should know before believing a cell.
+
+use super::studies::Study;
+use crate::config::{Metaparameter, Range, Scale, Search};
+use crate::study::{Cell, Status, Trial};
+
+/// Share of a searched range, in u, at each end that counts as its edge.
+pub const EDGE: f64 = 0.05;
+
+/// Trials that must have had a chance in a cell.
+pub const FEWEST_TRIALS: usize = 3;
+
+/// One sentence a problem: cells that are missing or reached no goal, whose best point lies at an edge of the search space, or that too
+/// few trials decided.
+pub fn warnings(study: &Study) -> Vec<String> {
+    let mut found = study.notes.clone();
+    match &study.configuration {
+        Err(problem) => found.push(format!(
+            "The configuration in the file cannot be read ({problem}): edges of the search space and missing cells are unchecked."
+        )),
+        Ok(_) => {
+            let missing: Vec<String> =
+                study.missing().iter().map(|key| format!("{} at sparsity {}", key.batch_size, key.sparsity)).collect();
+            if !missing.is_empty() {
+                found.push(format!("Not measured yet: batch size {}.", missing.join(", ")));
+            }
+        }
+    }
+    if !study.results.complete && study.configuration.is_err() {
+        found.push("The study is not finished: cells are still to come.".to_owned());
+    }
+    for cell in &study.results.cells {
+        let name = format!("Batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
+        match cell.best() {
+            None => found.push(format!(
+                "{name}: no trial reached the goal within {} steps ({} incomplete, {} infeasible).",
+                study.results.workload.max_steps,
+                cell.count(Status::Incomplete),
+                cell.count(Status::Infeasible)
+            )),
+            Some(best) => {
+                let edges = study.configuration.as_ref().map(|study| edges(&study.search, best)).unwrap_or_default();
+                found.extend(edges.into_iter().map(|edge| format!("{name}: {edge}; the true K* may be lower, widen the range.")));
+                found.extend(few_trials(study, cell).map(|few| format!("{name}: {few}")));
+            }
+        }
+    }
+    found
+}
+
+/// Which searched metaparameters of the trial lie within [`EDGE`] of a limit of their range, in the search's own scale.
+fn edges(search: &Search, best: &Trial) -> Vec<String> {
+    let chosen = &best.metaparameters;
+    let searched = [
+        ("learning rate", Some(search.learning_rate), Some(chosen.learning_rate)),
+        ("momentum", search.momentum, chosen.momentum),
+        ("decay steps", search.decay_steps, chosen.decay_steps.map(f64::from)),
+        ("end learning rate factor", search.end_learning_rate_factor, chosen.end_learning_rate_factor),
+    ];
+    let edge = |(name, parameter, value): (&str, Option<Metaparameter>, Option<f64>)| {
+        let (Some(Metaparameter::Range(range)), Some(value)) = (parameter, value) else { return None };
+        let share = share(&range, value)?;
+        let (side, limit) = if share < EDGE {
+            ("lower", range.min)
+        } else if share > 1.0 - EDGE {
+            ("upper", range.max)
+        } else {
+            return None;
+        };
+        Some(format!("the best {name}, {}, lies at the {side} edge of its range ({limit})", super::terminal::significant(value)))
+    };
+    searched.into_iter().filter_map(edge).collect()
+}
+
+/// Where in its range a value lies, 0 at the lower limit: the inverse of the search's maps, but for the direction of
+/// reverse-log. None where the range has no width or the scale no such value.
+fn share(range: &Range, value: f64) -> Option<f64> {
+    let position = |value: f64| match range.scale {
+        Scale::Integer | Scale::Linear => value,
+        Scale::Log => value.log10(),
+        Scale::ReverseLog => -(1.0 - value).log10(),
+    };
+    let share = (position(value) - position(range.min)) / (position(range.max) - position(range.min));
+    share.is_finite().then_some(share)
+}
+
+/// What to say of a cell that too few trials decided. A race ends with its winner, so there the trials that stayed feasible count.
+fn few_trials(study: &Study, cell: &Cell) -> Option<String> {
+    let raced = cell.count(Status::Censored) > 0 || study.configuration.as_ref().is_ok_and(|study| study.execution.race);
+    if raced {
+        let feasible = cell.trials.len() - cell.count(Status::Infeasible);
+        (feasible < FEWEST_TRIALS).then(|| {
+            format!(
+                "only {feasible} of {} trials stayed feasible, fewer than {FEWEST_TRIALS} (a race ends with its winner, so complete trials cannot be counted).",
+                cell.trials.len()
+            )
+        })
+    } else {
+        let complete = cell.count(Status::Complete);
+        (complete < FEWEST_TRIALS)
+            .then(|| format!("only {complete} of {} trials reached the goal, fewer than {FEWEST_TRIALS}.", cell.trials.len()))
+    }
+}

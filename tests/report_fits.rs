@@ -1,0 +1,71 @@
+//! Fits against curves whose law is known.
+
+mod report_support;
+
+use dps::analysis::fit::{Estimate, Fit, Regime};
+use report_support::{EVERY, normal};
+
+const C1: f64 = 20_000.0;
+const C2: f64 = 150.0;
+
+/// A scatter of 10 % on the law at batch sizes 2, 4 … 2^count.
+fn noisy(seed: u64, count: u32, c1: f64, c2: f64) -> Fit {
+    let steps = |power: u32| {
+        let law = c1 / f64::from(1 << power) + c2;
+        (1 << power, (law * (0.1 * normal(seed * 100 + u64::from(power))).exp()).round() as u32)
+    };
+    Fit::new(&(1..=count).map(steps).collect::<Vec<_>>()).unwrap()
+}
+
+#[test]
+fn a_curve_without_noise_is_met_exactly_and_its_regimes_follow() {
+    let curve: Vec<(u32, u32)> = (0..14).map(|power| (1 << power, (1_638_400 >> power) + 400)).collect();
+    let fit = Fit::new(&curve).unwrap();
+    for (estimate, known) in [(fit.c1, 1_638_400.0), (fit.c2, 400.0), (fit.critical, 4096.0)] {
+        assert!((estimate.value / known - 1.0).abs() < 1e-4 && estimate.high / estimate.low < 1.001, "{estimate:?} of {known}");
+    }
+    assert!((fit.steps(4096.0).value - 800.0).abs() < 0.1 && fit.points == 14 && fit.deviation < 1e-4);
+    // B_crit/19 = 215.6 and 19·B_crit = 77,824.
+    let regimes = [215.0, 217.0, 4096.0, 77_000.0, 78_000.0].map(|size| fit.regime(size));
+    assert_eq!(regimes, [Regime::Linear, Regime::Diminishing, Regime::Diminishing, Regime::Diminishing, Regime::Maximal]);
+    let (linear, maximal) = fit.borders();
+    assert!((linear - 4096.0 / 19.0).abs() < 0.1 && (maximal - 4096.0 * 19.0).abs() < 40.0);
+}
+
+/// About 95 of 100 intervals hold the truth, for long and for short curves.
+#[test]
+fn intervals_hold_the_known_parameters() {
+    for count in [13, 6] {
+        let mut held = [0; 4];
+        let seeds = 100;
+        for seed in 0..seeds {
+            let (fit, sparse) = (noisy(seed, count, C1, C2), noisy(seed + 5000, count, 1.7 * C1, 2.0 * C2));
+            let known = [(fit.c1, C1), (fit.c2, C2), (fit.critical, C1 / C2), (sparse.c1_over(&fit), 1.7)];
+            for (held, (estimate, known)) in held.iter_mut().zip(known) {
+                *held += u32::from(estimate.holds(known));
+                assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
+            }
+        }
+        let shares = held.map(|held| f64::from(held) / seeds as f64);
+        println!("{count} points: {shares:?}");
+        assert!(shares.iter().all(|share| (0.89..=0.99).contains(share)), "{count} points: c1, c2, critical, ratio held in {shares:?}");
+    }
+}
+
+#[test]
+fn one_regime_alone_has_no_other_parameter_and_says_so_by_infinity() {
+    let linear = Fit::new(&[(1, 65_536), (16, 4096), (256, 256)]).unwrap();
+    assert!((linear.c1.value - 65_536.0).abs() < 1.0 && linear.c2.value == 0.0 && linear.critical.value == f64::INFINITY);
+    assert_eq!(linear.regime(256.0), Regime::Linear);
+    let flat = Fit::new(&[(2, 320), (4, 320), (1024, 320)]).unwrap();
+    assert!((flat.c2.value - 320.0).abs() < 0.1 && flat.c1.value < 1e-2 * 320.0, "{flat:?}");
+    assert_eq!(flat.regime(2.0), Regime::Maximal);
+}
+
+#[test]
+fn too_few_batch_sizes_are_no_fit_and_zeros_no_panic() {
+    assert!(Fit::new(&[]).unwrap_err().contains("there are 0"));
+    assert!(Fit::new(&[(2, EVERY), (2, EVERY), (4, EVERY)]).unwrap_err().contains("needs 3 batch sizes with a result, and there are 2"));
+    let odd = Fit::new(&[(0, 0), (u32::MAX, 0), (7, u32::MAX)]).unwrap();
+    assert!([odd.c1, odd.c2, odd.critical].iter().all(|Estimate { value, low, high }| !value.is_nan() && low <= high));
+}

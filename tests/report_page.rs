@@ -1,0 +1,241 @@
+//! The page, its tables and its warnings, of studies in every state.
+
+mod report_support;
+
+use std::fs;
+
+use dps::analysis::{self, Report, gather, warnings};
+use dps::results::Results;
+use dps::study::Status;
+use report_support::Made;
+
+/// The report of some results, named 0.h5, 1.h5 …, and its folder.
+fn report(results: Vec<Results>) -> (Report, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = results.into_iter().enumerate().map(|(number, results)| (format!("{number}.h5"), results)).collect();
+    (analysis::report(files, folder.path()).unwrap(), folder)
+}
+
+/// The page, after what must be so of every page.
+fn page(report: &Report) -> String {
+    let page = fs::read_to_string(&report.page).unwrap();
+    for outside in ["<script", "<link", "<img", "src=", "url(", "@import", "https:"] {
+        assert!(!page.contains(outside), "{outside} in the page");
+    }
+    assert_eq!(page.matches("http://").count(), page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
+    for tag in ["figure", "table", "dl", "ul", "svg", "h2", "h3", "pre", "p", "li", "td", "text"] {
+        let (opened, closed) = (
+            page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count(),
+            page.matches(&format!("</{tag}>")).count(),
+        );
+        assert_eq!(opened, closed, "<{tag}>");
+    }
+    page
+}
+
+#[test]
+fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
+    let (report, folder) = report(vec![Made::small().results()]);
+    let page = page(&report);
+    let told = [
+        "fashion-mnist, simple-cnn, momentum, constant learning rate",
+        "validation error ≤ 0.14: at most 840 of 6,000 examples wrong",
+        "every 16 steps, up to 40,000",
+        "2 ranks of 1 thread",
+        "<td>2</td><td>4,592</td><td>8,736</td>",
+        "fewest steps any trial",
+        "critical batch size",
+        "next multiple of 16 steps",
+        "linear scaling at 2, diminishing returns from 8 to 128",
+        "momentum = { min = 0.9",
+        "trials.csv",
+    ];
+    let mut from = 0;
+    for words in told {
+        let at = page[from..].find(words).unwrap_or_else(|| panic!("no \"{words}\" after {from} in the page"));
+        from += at;
+    }
+    assert_eq!(page.matches("<svg").count(), 8);
+    let pictures = |kind: &str| {
+        fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
+    };
+    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (8, 8, 3, 3));
+    // The same results are the same page.
+    let (again, _folder) = self::report(vec![Made::small().results()]);
+    assert!(fs::read_to_string(again.page).unwrap() == page);
+}
+
+#[test]
+fn text_of_a_file_cannot_become_markup() {
+    let mut results = Made::small().results();
+    let hostile = "<script>alert(1)</script> & \"'\u{1}\u{8}</svg>|\n";
+    results.configuration = hostile.to_owned();
+    for text in
+        [&mut results.workload.dataset, &mut results.workload.network, &mut results.workload.optimizer, &mut results.workload.schedule]
+    {
+        *text = hostile.to_owned();
+    }
+    for text in [&mut results.environment.host, &mut results.environment.device, &mut results.environment.started] {
+        *text = hostile.to_owned();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let report = analysis::report(vec![(hostile.to_owned(), results)], folder.path()).unwrap();
+    let page = page(&report);
+    assert!(page.matches("&lt;script&gt;alert(1)").count() > 12 && !page.contains('\u{1}'));
+    assert!(!fs::read_to_string(folder.path().join("fits.md")).unwrap().contains("<script"));
+}
+
+#[test]
+fn tables_parse_back_to_the_results() {
+    let results = Made::small().results();
+    let (_, folder) = report(vec![results.clone()]);
+    let read = |name: &str| {
+        let mut reader = csv::Reader::from_path(folder.path().join(name)).unwrap();
+        let heading = reader.headers().unwrap().clone();
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        move |row: usize, column: &str| rows[row][heading.iter().position(|name| name == column).unwrap()].to_owned()
+    };
+    let cells = read("cells.csv");
+    for (number, cell) in results.cells.iter().enumerate() {
+        assert_eq!(cells(number, "batch_size"), cell.key.batch_size.to_string());
+        assert_eq!(cells(number, "steps_to_result"), cell.steps_to_result().unwrap().to_string());
+        assert_eq!(cells(number, "complete"), cell.count(Status::Complete).to_string());
+        assert_eq!(cells(number, "learning_rate").parse::<f64>().unwrap(), cell.best().unwrap().metaparameters.learning_rate);
+        assert_eq!(cells(number, "test_error"), "0.1409");
+    }
+    let trials = read("trials.csv");
+    let all: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).collect();
+    for (number, trial) in all.iter().enumerate() {
+        assert_eq!(trials(number, "status"), trial.status.name());
+        assert_eq!(trials(number, "steps"), trial.steps.map_or(String::new(), |steps| steps.to_string()));
+        assert_eq!(trials(number, "momentum").parse::<f64>().unwrap(), trial.metaparameters.momentum.unwrap());
+    }
+    let fits = read("fits.csv");
+    // The law of sparsity 0.9, to the rounding to whole evaluations.
+    for (column, law) in [("c1", 17_100.0), ("c2", 171.0), ("c1_over_dense", 1.9), ("shift", 1.9)] {
+        let value: f64 = fits(1, column).parse().unwrap();
+        assert!((value / law - 1.0).abs() < 0.1, "{column}: {value}");
+    }
+    assert_eq!((fits(0, "c1_over_dense"), fits(1, "shift_points"), fits(1, "left_out")), (String::new(), "4".to_owned(), String::new()));
+    let markdown = fs::read_to_string(folder.path().join("cells.md")).unwrap();
+    assert_eq!(markdown.lines().count(), 2 + 8);
+    assert!(markdown.lines().all(|line| line.matches(" | ").count() == 16), "{markdown}");
+}
+
+#[test]
+fn empty_single_and_unfinished_studies_have_a_sensible_page() {
+    let part = |cells: usize| {
+        let mut results = Made::small().results();
+        results.cells.truncate(cells);
+        results.complete = false;
+        results
+    };
+    let (empty, _folder) = report(vec![part(0)]);
+    let text = page(&empty);
+    assert!(text.contains("No cell is finished yet") && text.contains("Nothing to fit yet") && text.contains("cells are still to come"));
+    assert!(empty.warnings.len() == 1 && empty.warnings[0].starts_with("Not measured yet: batch size 2 at sparsity 0, 8 at sparsity 0,"));
+
+    let (single, _folder) = report(vec![part(1)]);
+    let text = page(&single);
+    assert!(
+        text.contains("1 cell; cells are still to come")
+            && text.contains("no fit; a fit needs 3 batch sizes with a result, and there are 1")
+    );
+
+    let mut unfinished = part(6);
+    unfinished.cells[1].trials.iter_mut().for_each(|trial| (trial.status, trial.steps) = (Status::Incomplete, None));
+    let (unfinished, _folder) = report(vec![unfinished]);
+    let text = page(&unfinished);
+    // Sparsity 0 keeps three points and loses one; 0.9 has two.
+    assert!(text.contains("Sparsity 0: left out, as no trial reached the goal: batch size 8."));
+    assert!(text.contains("Sparsity 0.9: no fit") && text.contains("<td>–</td>") && text.contains("<td>·</td>"));
+    assert!(
+        unfinished
+            .warnings
+            .iter()
+            .any(|warning| warning.starts_with("Batch size 8, sparsity 0: no trial reached the goal within 40000 steps (8 incomplete"))
+    );
+}
+
+#[test]
+fn parts_of_a_study_become_one_and_other_studies_are_compared() {
+    let whole = Made::small().results();
+    let part = |sparsity: f64, ranks: u32| {
+        let mut part = Made { sparsities: vec![sparsity], ..Made::small() }.results();
+        part.environment.ranks = ranks;
+        part
+    };
+    let (merged, _folder) = report(vec![part(0.9, 4), part(0.0, 2), part(0.9, 4)]);
+    assert_eq!((merged.studies.len(), merged.studies[0].environments.len()), (1, 2));
+    assert_eq!(merged.studies[0].results.cells, whole.cells);
+    assert!(merged.studies[0].results.complete && merged.warnings.is_empty(), "{:?}", merged.warnings);
+    assert!(page(&merged).contains("0.h5, 1.h5, 2.h5"));
+
+    // The same cell with other trials is another measurement: the larger is kept, and it is said.
+    let mut other = part(0.0, 2);
+    other.cells[0].trials.truncate(3);
+    let (merged, _folder) = report(vec![other, part(0.0, 2), part(0.9, 2)]);
+    assert_eq!(merged.studies[0].results.cells, whole.cells);
+    assert!(merged.warnings.len() == 1 && merged.warnings[0].contains("in several files with different results"), "{:?}", merged.warnings);
+
+    let sgd = Made { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Made::small() }.results();
+    let mut other_search = whole.clone();
+    other_search.configuration = other_search.configuration.replace("min = 1e-4", "min = 1e-5");
+    let (compared, folder) = report(vec![whole, sgd, other_search]);
+    assert_eq!(
+        compared.studies.iter().map(|study| study.slug.as_str()).collect::<Vec<_>>(),
+        ["fashion-mnist-simple-cnn-momentum", "fashion-mnist-simple-cnn-sgd", "fashion-mnist-simple-cnn-momentum-2"]
+    );
+    assert!(page(&compared).contains("3 studies compared") && page(&compared).contains("Optimizers compared"));
+    let figure = fs::read_to_string(folder.path().join("optimizers.svg")).unwrap();
+    for words in ["sparsity 0\n", "sparsity 0.9\n", "\nsgd\n", "momentum (fashion-mnist-simple-cnn-momentum-2)"] {
+        assert!(figure.contains(words), "{words}");
+    }
+    // Discs, squares and triangles at the batch sizes of each, twice, and in the legend.
+    assert_eq!((figure.matches("<circle").count(), figure.matches("<polygon").count()), (2 * 4 + 1, 2 * 3 + 2 * 4 + 2));
+}
+
+#[test]
+fn warnings_name_edges_and_cells_that_few_trials_decided() {
+    let warned = |made: Made, change: &dyn Fn(&mut Results)| {
+        let mut results = made.results();
+        change(&mut results);
+        warnings(&gather(vec![("study.h5".to_owned(), results)])[0])
+    };
+    assert!(warned(Made::small(), &|_| {}).is_empty());
+    // 5 % of four decades is a fifth of one: 1e-4 to 1.58e-4, and 0.631 to 1; of three decades of 1 − m 1.41: 0.9 to 0.929.
+    for (rate, momentum, said) in [
+        (1.6e-4, 0.93, None),
+        (1.5e-4, 0.93, Some("the best learning rate, 1.500e-4, lies at the lower edge of its range (0.0001)")),
+        (0.64, 0.93, Some("the best learning rate, 0.6400, lies at the upper edge of its range (1)")),
+        (0.62, 0.92, Some("the best momentum, 0.9200, lies at the lower edge of its range (0.9)")),
+        (0.62, 0.99987, Some("the best momentum, 0.9999, lies at the upper edge of its range (0.9999)")),
+    ] {
+        let found = warned(Made::small(), &|results| {
+            let cell = &mut results.cells[5];
+            let best = cell.best().unwrap().index as usize;
+            cell.trials[best].metaparameters.learning_rate = rate;
+            cell.trials[best].metaparameters.momentum = Some(momentum);
+        });
+        match said {
+            None => assert!(found.is_empty(), "{found:?}"),
+            Some(said) => {
+                assert!(found.len() == 1 && found[0].starts_with("Batch size 8, sparsity 0.9: ") && found[0].contains(said), "{found:?}")
+            }
+        }
+    }
+    let few = |results: &mut Results| {
+        let best = results.cells[0].best().unwrap().index;
+        results.cells[0]
+            .trials
+            .iter_mut()
+            .filter(|trial| trial.index != best)
+            .for_each(|trial| (trial.status, trial.steps) = (Status::Infeasible, None));
+    };
+    assert!(warned(Made::small(), &few)[0].contains("only 1 of 8 trials reached the goal, fewer than 3"));
+    let raced = Made { race: true, ..Made::small() };
+    assert!(warned(raced.clone(), &|_| {}).is_empty(), "a race's censored trials count");
+    assert!(warned(raced, &few)[0].contains("only 1 of 8 trials stayed feasible, fewer than 3 (a race"));
+    let unread = warned(Made::small(), &|results| results.configuration = "[workload".to_owned());
+    assert!(unread.len() == 1 && unread[0].starts_with("The configuration in the file cannot be read"), "{unread:?}");
+}
