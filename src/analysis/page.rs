@@ -28,7 +28,7 @@ h1 { font-size: 1.8rem; line-height: 1.25; } h2 { margin-top: 3rem; border-top: 
 h3 { margin-top: 2.2rem; font-size: 1.12rem; }
 p, li, dd { max-width: 46rem; } .faint, figcaption { color: var(--faint); font-size: .92rem; } figcaption { max-width: 50rem; margin-top: .6rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .94rem; }
-th, td { padding: .22rem .75rem; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--rule); } tbody tr:nth-child(even) { background: var(--wash); }
+th, td { padding: .22rem .75rem; vertical-align: top; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--rule); } tbody tr:nth-child(even) { background: var(--wash); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; } dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
 figure { margin: 1rem 0 2.2rem; } figure svg { display: block; width: 100%; height: auto; background: #fff; border: 1px solid var(--rule); border-radius: 6px; }
 .warnings li { color: var(--alarm); } pre { background: var(--wash); padding: 1rem; overflow-x: auto; font-size: .85rem; border-radius: 6px; }
@@ -99,7 +99,7 @@ fn section(section: &Section) -> String {
     text += &fitted(study, fits);
     let _ = writeln!(text, "<h3 id=\"{}-warnings\">Warnings</h3>", study.slug);
     if warnings.is_empty() {
-        text += "<p>None: every configured cell has a result, no best point lies within 5 % of its search range's ends, and no cell was decided by fewer \
+        text += "<p>None: every configured cell has a result, no best point lies within 5 % of its search range's ends, and no cell was decided by fewer \
                  than three trials.</p>\n";
     } else {
         let items: String = warnings.iter().map(|warning| format!("<li>{}</li>\n", escape(warning))).collect();
@@ -111,6 +111,9 @@ fn section(section: &Section) -> String {
 fn ran(study: &Study) -> String {
     let workload = &study.results.workload;
     let grid = study.grid();
+    let configured = study.configuration.as_ref().map(|study| &study.grid);
+    let (sizes, sparsities) =
+        configured.map_or((&grid.batch_sizes, &grid.sparsities), |configured| (&configured.batch_sizes, &configured.sparsities));
     let list = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(", ");
     let trials: Vec<usize> = study.results.cells.iter().map(|cell| cell.trials.len()).collect();
     let trials = match (trials.iter().min(), trials.iter().max()) {
@@ -133,8 +136,8 @@ fn ran(study: &Study) -> String {
             ),
         ),
         ("Tested", format!("every {} steps, up to {}", workload.evaluate_every, thousands(workload.max_steps))),
-        ("Batch sizes", list(&mut grid.batch_sizes.iter().map(|size| thousands(*size)))),
-        ("Sparsities", list(&mut grid.sparsities.iter().map(f64::to_string))),
+        ("Batch sizes", list(&mut sizes.iter().map(|size| thousands(*size)))),
+        ("Sparsities", list(&mut sparsities.iter().map(f64::to_string))),
         ("Trials", format!("{trials}, {cells} cell{}; {finished}", if cells == 1 { "" } else { "s" })),
         ("Result files", study.sources.join(", ")),
     ];
@@ -175,13 +178,16 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
     let lowest = study.results.cells.iter().filter_map(|cell| cell.steps_to_result()).min();
     let coarse = lowest.map_or(String::new(), |steps| {
         format!(
-            " K* is known to the next multiple of {} steps above it, up to {:.0} % of the lowest K* here; the intervals do not cover that.",
+            " K* is known to the next multiple of {} steps above it, up to {:.0} % of the lowest K* here; the intervals do not cover that.",
             workload.evaluate_every,
             100.0 * f64::from(workload.evaluate_every) / f64::from(steps.max(1))
         )
     });
+    if fits.is_empty() {
+        return "<p>Nothing to fit yet.</p>\n".to_owned();
+    }
     let mut text = format!(
-        "<p>K ≈ c1/B + c2 with c1, c2 ≥ 0 by least squares of log K, a sparsity at a time; in brackets 95 % intervals by residual bootstrap \
+        "<p>K ≈ c1/B + c2 with c1, c2 ≥ 0 by least squares of log K, a sparsity at a time; in brackets 95 % intervals by residual bootstrap \
          (1,000 resamples, stretched by Student's t for few points). The <b>critical batch size</b> is c1/c2: there the two terms are \
          equal and K is twice its floor. By the fit's local slope d log K / d log B, scaling is <b>linear</b> below −0.95 (B under a 19th of the \
          critical batch size), data parallelism <b>maximal</b> above −0.05 (B over 19 times it), and returns diminish between.{coarse}</p>\n"
@@ -190,7 +196,7 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
     let row = |fitted: &Fitted| -> Option<Vec<String>> {
         let fit = fitted.fit.as_ref().ok()?;
         let shift = fitted.shift.map_or("–".to_owned(), |shift| {
-            format!("{} [{} … {}, n = {}]", significant(shift.mean), significant(shift.low), significant(shift.high), shift.points)
+            format!("{}\n[{} … {}, n = {}]", significant(shift.mean), significant(shift.low), significant(shift.high), shift.points)
         });
         Some(vec![
             fitted.sparsity.to_string(),
@@ -198,7 +204,7 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
             interval(fit.c1),
             interval(fit.c2),
             interval(fit.critical),
-            format!("{:.1} %", 100.0 * fit.deviation),
+            format!("{:.1} %", 100.0 * fit.deviation),
             fitted.c1_ratio.map_or("–".to_owned(), interval),
             shift,
         ])
@@ -224,7 +230,7 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
             );
         }
     }
-    if notes.is_empty() { text + "<p>Nothing to fit yet.</p>\n" } else { text + "<ul>\n" + &notes + "</ul>\n" }
+    text + "<ul>\n" + &notes + "</ul>\n"
 }
 
 /// The measured batch sizes of each regime, and whether the critical one was measured.
@@ -258,11 +264,13 @@ fn interval(estimate: Estimate) -> String {
         whole if whole >= 1e4 && whole < 1e9 => thousands(whole.round() as u32),
         value => significant(value),
     };
-    format!("{} [{} … {}]", number(estimate.value), number(estimate.low), number(estimate.high))
+    format!("{}\n[{} … {}]", number(estimate.value), number(estimate.low), number(estimate.high))
 }
 
 fn rows(heading: Vec<String>, rows: Vec<Vec<String>>) -> String {
-    let cells = |tag: &str, fields: &[String]| fields.iter().map(|field| format!("<{tag}>{}</{tag}>", escape(field))).collect::<String>();
+    let cells = |tag: &str, fields: &[String]| {
+        fields.iter().map(|field| format!("<{tag}>{}</{tag}>", escape(field).replace('\n', "<br>"))).collect::<String>()
+    };
     let body: String = rows.iter().map(|row| format!("<tr>{}</tr>\n", cells("td", row))).collect();
     format!("<div class=\"wide\"><table>\n<thead><tr>{}</tr></thead>\n<tbody>\n{body}</tbody>\n</table></div>\n", cells("th", &heading))
 }

@@ -9,6 +9,9 @@ use super::axes::Axis;
 /// Width of a sheet's panels together, in SVG units: large, since plotters rounds positions to whole units.
 const WIDTH: u32 = 1480;
 
+/// Room left of a panel's vertical title.
+const LEFT: u32 = 14;
+
 /// Colours that differ for all common kinds of colour vision (Okabe and Ito, 2008), the lightest left out.
 const COLOURS: [RGBColor; 6] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167), RGBColor(0, 0, 0), RGBColor(230, 159, 0)];
@@ -109,6 +112,8 @@ pub struct Sheet {
     pub title: String,
     /// Panels in a row, at least one.
     pub columns: usize,
+    /// Whether there are so many points that they must be small.
+    pub crowded: bool,
     /// The panels, row by row.
     pub panels: Vec<Panel>,
     /// The legend.
@@ -125,17 +130,17 @@ struct Sizes {
     font: u32,
     marker: i32,
     line: u32,
-    labels: usize,
+    labels: (usize, usize),
 }
 
 impl Sizes {
     fn new(columns: usize) -> Self {
         let width = WIDTH / columns as u32;
         let (height, font, marker, line, labels) = match columns {
-            1 => (920, 32, 11, 4, 15),
-            2 => (600, 28, 9, 4, 8),
-            3 => (450, 26, 7, 3, 8),
-            _ => ((width * 9 / 10).max(250), 24, 5, 3, 5),
+            1 => (920, 32, 11, 4, (15, 15)),
+            2 => (600, 28, 9, 4, (8, 15)),
+            3 => (450, 26, 7, 3, (8, 8)),
+            _ => ((width * 9 / 10).max(250), 24, 5, 3, (5, 5)),
         };
         Sizes { width, height, font, marker, line, labels }
     }
@@ -148,7 +153,10 @@ impl Sheet {
     /// The library's words, where it cannot draw.
     pub fn svg(&self) -> Result<String, String> {
         let columns = self.columns.max(1);
-        let sizes = Sizes::new(columns);
+        let mut sizes = Sizes::new(columns);
+        if self.crowded {
+            sizes.marker = sizes.marker.min(5);
+        }
         let rows = self.panels.len().div_ceil(columns).max(1) as u32;
         let longest = self.legend.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0) as u32;
         let legend = if self.legend.is_empty() { 20 } else { 120 + longest * 15 };
@@ -213,17 +221,18 @@ impl Panel {
         let top = if self.title.is_empty() { 10 } else { font + 10 };
         let mut chart = ChartBuilder::on(area)
             .margin_top(top)
+            .margin_left(LEFT)
             .margin_right(14)
             .x_label_area_size(font * 5 / 2)
-            .y_label_area_size(font * 7 / 2)
+            .y_label_area_size(font * 4)
             .build_cartesian_2d(self.x.clone(), self.y.clone())?;
         if !self.title.is_empty() {
-            let middle = (font * 7 / 2 + sizes.width) as i32 / 2;
+            let middle = (LEFT + font * 4 + sizes.width) as i32 / 2;
             area.draw(&text(&self.title, (middle, top as i32 / 2), font, HPos::Center))?;
         }
         let mut mesh = chart.configure_mesh();
-        mesh.x_labels(sizes.labels)
-            .y_labels(sizes.labels)
+        mesh.x_labels(sizes.labels.0)
+            .y_labels(sizes.labels.1)
             .light_line_style(TRANSPARENT)
             .bold_line_style(RGBColor(228, 228, 228).stroke_width(1))
             .axis_style(BLACK.stroke_width(2))
@@ -262,14 +271,14 @@ impl Panel {
                 }
                 Layer::Words(words, at) => {
                     if inside(at) {
-                        let style = style(font * 5 / 6, HPos::Right).color(&GREY);
+                        let style = style(font * 5 / 6, HPos::Right).color(&GREY).pos(Pos::new(HPos::Right, VPos::Top));
                         chart.plotting_area().draw(&Text::new(words.clone(), *at, style))?;
                     }
                 }
             }
         }
         if let Some(note) = &self.note {
-            let (x, y) = ((font * 7 / 2 + sizes.width) as i32 / 2, sizes.height as i32 / 2);
+            let (x, y) = ((LEFT + font * 4 + sizes.width) as i32 / 2, sizes.height as i32 / 2);
             area.draw(&text(note, (x, y), font, HPos::Center))?;
         }
         Ok(())

@@ -9,9 +9,6 @@ use crate::study::{Cell, CurvePoint};
 /// Points of a curve at most; of more, means of neighbours are drawn.
 const MOST_POINTS: usize = 60;
 
-/// Points of a curve up to which each is marked.
-const MOST_MARKERS: usize = 8;
-
 /// Training loss over steps of each cell's best trial; none where no cell has one.
 pub fn loss(study: &Study) -> Option<Figure> {
     let points = |cell: &Cell| {
@@ -88,7 +85,8 @@ fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Vec<(f64, 
             goal.iter().map(|&goal| Layer::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
         for (_, number, points) in curves.iter().filter(|curve| curve.0 == size) {
             layers.push(Layer::Line(Stroke::Solid, colour(*number), points.clone()));
-            if points.len() <= MOST_MARKERS {
+            // A single point is no line.
+            if points.len() == 1 {
                 layers.push(Layer::Points(marker(*number), colour(*number), points.clone()));
             }
         }
@@ -100,6 +98,7 @@ fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Vec<(f64, 
     Some(Sheet {
         title: format!("{}: {} of the best trials", study.name(), title.to_lowercase()),
         columns: sizes.len().clamp(1, 3),
+        crowded: false,
         panels: sizes.iter().map(panel).collect(),
         legend,
     })

@@ -36,7 +36,7 @@ pub struct Figure {
 pub fn figures(study: &Study, fits: &[Fitted]) -> Vec<Figure> {
     let mut figures = vec![together::together(study)];
     figures.extend(together::normalised(study));
-    figures.push(panels::panels(study, fits));
+    figures.extend(panels::panels(study, fits));
     figures.extend(ratio::ratio(study));
     figures.extend(parameters::parameters(study, fits));
     figures.extend(scatter::scatter(study));

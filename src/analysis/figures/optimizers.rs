@@ -46,6 +46,7 @@ pub fn optimizers(studies: &[&Study]) -> Option<Figure> {
         sheet: Sheet {
             title: format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error),
             columns: panels.len().clamp(1, 2),
+            crowded: false,
             panels,
             legend: studies
                 .iter()

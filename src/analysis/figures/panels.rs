@@ -6,8 +6,11 @@ use super::super::sheet::{Entry, GREY, Layer, Panel, Sheet, Stroke, colour, mark
 use super::super::studies::Study;
 use super::{Figure, batch_axis, curves, linear_scaling, note, steps_axis};
 
-/// K* against batch size, a panel a sparsity, with the fit and its interval.
-pub fn panels(study: &Study, fits: &[Fitted]) -> Figure {
+/// K* against batch size, a panel a sparsity, with the fit and its interval; none before the first cell.
+pub fn panels(study: &Study, fits: &[Fitted]) -> Option<Figure> {
+    if fits.is_empty() {
+        return None;
+    }
     let curves = curves(study);
     let grid = study.grid();
     let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(study, &curves));
@@ -17,7 +20,7 @@ pub fn panels(study: &Study, fits: &[Fitted]) -> Figure {
         let mut layers = Vec::new();
         if let Ok(fit) = &fitted.fit {
             let smallest = grid.batch_sizes.first().copied().map_or(1.0, batch);
-            let sizes = || x.samples(160).filter(|&size| size >= smallest && size <= largest);
+            let sizes = || (0..=80).map(|i| smallest * (largest / smallest).powf(f64::from(i) / 80.0));
             layers.push(Layer::Band(
                 colour(number),
                 sizes()
@@ -42,10 +45,7 @@ pub fn panels(study: &Study, fits: &[Fitted]) -> Figure {
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
-    let mut panels: Vec<Panel> = fits.iter().enumerate().map(panel).collect();
-    if panels.is_empty() {
-        panels.push(Panel { title: String::new(), x: x.clone(), y: y.clone(), layers: Vec::new(), note: note(study, &[]) });
-    }
+    let panels: Vec<Panel> = fits.iter().enumerate().map(panel).collect();
     let line = |name: &str, colour, stroke| Entry { name: name.to_owned(), colour, stroke: Some(stroke), marker: None };
     let mut legend = vec![Entry { name: "measured K*".to_owned(), colour: colour(0), stroke: None, marker: Some(marker(0)) }];
     if fits.iter().any(|fitted| fitted.fit.is_ok()) {
@@ -56,13 +56,13 @@ pub fn panels(study: &Study, fits: &[Fitted]) -> Figure {
         ]);
     }
     legend.push(line("linear scaling", GREY, Stroke::Dashed));
-    Figure {
+    Some(Figure {
         name: "panels",
         heading: "Each sparsity with its fit",
         caption: "Measured K*, the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect linear scaling from the first point. \
                   The dashed rule in its colour is the critical batch size c1/c2; left of the first thin rule scaling is linear (local slope below \
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
             .to_owned(),
-        sheet: Sheet { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), panels, legend },
-    }
+        sheet: Sheet { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), crowded: false, panels, legend },
+    })
 }

@@ -46,6 +46,7 @@ pub fn parameters(study: &Study, fits: &[Fitted]) -> Option<Figure> {
         sheet: Sheet {
             title: format!("{}: parameters of the fits", study.name()),
             columns: 3,
+            crowded: false,
             panels: shown.into_iter().map(panel).collect(),
             legend: fitted.iter().map(|&(number, sparsity, _)| series_entry(number, format!("sparsity {sparsity}"))).collect(),
         },

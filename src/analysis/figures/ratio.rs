@@ -36,6 +36,7 @@ pub fn ratio(study: &Study) -> Option<Figure> {
         sheet: Sheet {
             title: format!("{}: sparse over dense", study.name()),
             columns: 1,
+            crowded: false,
             panels: vec![Panel { title: String::new(), x, y, layers, note: None }],
             legend,
         },

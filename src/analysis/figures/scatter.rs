@@ -35,12 +35,12 @@ pub fn scatter(study: &Study) -> Option<Figure> {
         let momentum_axis = Axis::around(Scale::ReverseLog, "Momentum m", momenta, (0.9, 0.9999));
         let (panels, columns) = squares(&grid, &rate_axis, &momentum_axis);
         let caption = "Every trial, a panel a cell (S sparsity, B batch size). Thin lines join equal effective learning rates η/(1−m), \
-                       in powers of ten. If the star lies at the edge of the searched box, the box was too small; if few discs surround \
-                       it, the budget was.";
+                       in powers of ten. If the star lies at the edge of the searched box, the box was too small; if few \
+                       feasible trials surround it, the budget was.";
         (panels, columns, caption)
     } else {
-        let caption = "Every trial, a panel a sparsity and a strip a batch size; within a strip the complete trials lie on top, then \
-                       those a race cut off, the incomplete and the infeasible. If the star lies at the edge of the searched range, the \
+        let caption = "Every trial, a panel a sparsity and a strip a batch size: at its line the complete trials and those a race cut \
+                       off, below it the incomplete, above it the infeasible. If the star lies at the edge of the searched range, the \
                        range was too narrow.";
         let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, &rate_axis)).collect();
         let columns = panels.len().clamp(1, 2);
@@ -61,7 +61,7 @@ pub fn scatter(study: &Study) -> Option<Figure> {
         name: "metaparameters",
         heading: "The metaparameter search",
         caption: caption.to_owned(),
-        sheet: Sheet { title: format!("{}: trials", study.name()), columns, panels, legend },
+        sheet: Sheet { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend },
     })
 }
 
@@ -92,11 +92,13 @@ fn squares(grid: &Grid, x: &Axis, y: &Axis) -> (Vec<Panel>, usize) {
 fn contours(x: &Axis, y: &Axis) -> Vec<Layer> {
     let line = |exponent: i32| {
         let effective = 10f64.powi(exponent);
-        let points: Vec<(f64, f64)> =
-            x.samples(240).map(|rate| (rate, 1.0 - rate / effective)).filter(|point| y.contains(point.1)).collect();
-        // A little way down the line, so that the words stay inside the panel.
-        let words = Layer::Words(power("10", f64::from(exponent)), *points.get(20)?);
-        Some([Layer::Line(Stroke::Thin, GREY, points), words])
+        let on = |(number, rate): (usize, f64)| (number, (rate, 1.0 - rate / effective));
+        let points: Vec<_> = x.samples(240).enumerate().map(on).filter(|(_, point)| y.contains(point.1)).collect();
+        let (&(number, first), &(_, last)) = (points.first()?, points.last()?);
+        // The line is straight on these axes. The words stand a little way down it, where they are clear of both axes.
+        let &(_, place) = points.get(20.max(44_usize.saturating_sub(number)))?;
+        let words = Layer::Words(power("10", f64::from(exponent)), place);
+        Some([Layer::Line(Stroke::Thin, GREY, vec![first, last]), words])
     };
     (-6..=6).filter_map(line).flatten().collect()
 }
@@ -116,10 +118,9 @@ fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
 fn strips(grid: &Grid, sparsity: f64, x: &Axis) -> Panel {
     // Statuses are kept apart within a strip, by less than strips are.
     let lane = |status: Status| match status {
-        Status::Complete => 0.24,
-        Status::Censored => 0.08,
-        Status::Incomplete => -0.08,
-        Status::Infeasible => -0.24,
+        Status::Complete | Status::Censored => 0.0,
+        Status::Incomplete => -0.24,
+        Status::Infeasible => 0.24,
     };
     let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
     let at = |trial: &Trial, size: u32| Some((trial.metaparameters.learning_rate, batch(size) * f64::exp2(lane(trial.status))));

@@ -71,6 +71,7 @@ fn sheet(study: &Study, curves: &[Vec<(f64, f64)>], y: Axis, title: String) -> S
     Sheet {
         title,
         columns: 1,
+        crowded: false,
         legend: legend.chain(linear_entry(curves)).collect(),
         panels: vec![Panel { title: String::new(), layers, note: note(study, curves), x, y }],
     }
