@@ -187,8 +187,9 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
         ["fashion-mnist-simple-cnn-momentum", "fashion-mnist-simple-cnn-sgd", "fashion-mnist-simple-cnn-momentum-2"]
     );
     assert!(page(&compared).contains("3 studies compared") && page(&compared).contains("Optimizers compared"));
+    assert!(page(&compared).contains("simple-cnn, momentum, constant learning rate (2.h5)</h2>"));
     let figure = fs::read_to_string(folder.path().join("optimizers.svg")).unwrap();
-    for words in ["sparsity 0\n", "sparsity 0.9\n", "\nsgd\n", "momentum (fashion-mnist-simple-cnn-momentum-2)"] {
+    for words in ["sparsity 0\n", "sparsity 0.9\n", "\nsgd\n", "momentum (0.h5)", "momentum (2.h5)"] {
         assert!(figure.contains(words), "{words}");
     }
     // Discs, squares and triangles at the batch sizes of each, twice, and in the legend.

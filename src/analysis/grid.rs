@@ -3,6 +3,9 @@
 use crate::results::Results;
 use crate::study::Cell;
 
+/// Points of a line, in natural units of two axes; it breaks at what is not a number.
+pub type Curve = Vec<(f64, f64)>;
+
 /// A study's cells as a grid.
 pub struct Grid<'a> {
     /// Batch sizes measured so far, ascending.
@@ -36,7 +39,7 @@ impl<'a> Grid<'a> {
     }
 
     /// K* at each of the grid's batch sizes, not a number where a cell has none: as (batch size, K*), so that lines break there.
-    pub fn curve(&self, sparsity: f64) -> Vec<(f64, f64)> {
+    pub fn curve(&self, sparsity: f64) -> Curve {
         let steps = |size| self.cell(size, sparsity).and_then(Cell::steps_to_result).map_or(f64::NAN, |steps| f64::from(steps.max(1)));
         self.batch_sizes.iter().map(|&size| (batch(size), steps(size))).collect()
     }

@@ -27,12 +27,12 @@ body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); background: var
 h1 { font-size: 1.8rem; line-height: 1.25; } h2 { margin-top: 3rem; border-top: 1px solid var(--rule); padding-top: 1.2rem; font-size: 1.45rem; }
 h3 { margin-top: 2.2rem; font-size: 1.12rem; }
 p, li, dd { max-width: 46rem; } .faint, figcaption { color: var(--faint); font-size: .92rem; } figcaption { max-width: 50rem; margin-top: .6rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .94rem; }
-th, td { padding: .22rem .75rem; vertical-align: top; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--rule); } tbody tr:nth-child(even) { background: var(--wash); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
+th, td { padding: .22rem .6rem; vertical-align: top; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--rule); } tbody tr:nth-child(even) { background: var(--wash); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; } dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
 figure { margin: 1rem 0 2.2rem; } figure svg { display: block; width: 100%; height: auto; background: #fff; border: 1px solid var(--rule); border-radius: 6px; }
 .warnings li { color: var(--alarm); } pre { background: var(--wash); padding: 1rem; overflow-x: auto; font-size: .85rem; border-radius: 6px; }
-@media print { body { max-width: none; font-size: 11pt; padding: 0; } figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } pre { white-space: pre-wrap; } }
+@media print { body { max-width: none; font-size: 11pt; padding: 0; } figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } pre { white-space: pre-wrap; } .wide { overflow: visible; } table { font-size: 7.5pt; } th, td { padding: .1rem .4rem; } }
 ";
 
 /// The page. `compared` are figures over several studies, `files` names of what lies beside the page.
@@ -196,7 +196,7 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
     let row = |fitted: &Fitted| -> Option<Vec<String>> {
         let fit = fitted.fit.as_ref().ok()?;
         let shift = fitted.shift.map_or("–".to_owned(), |shift| {
-            format!("{}\n[{} … {}, n = {}]", significant(shift.mean), significant(shift.low), significant(shift.high), shift.points)
+            format!("{} (n = {})\n[{} … {}]", significant(shift.mean), shift.points, significant(shift.low), significant(shift.high))
         });
         Some(vec![
             fitted.sparsity.to_string(),
@@ -261,7 +261,7 @@ fn regimes(study: &Study, sparsity: f64, fit: &Fit) -> String {
 fn interval(estimate: Estimate) -> String {
     let number = |value: f64| match value {
         infinite if infinite.is_infinite() => "∞".to_owned(),
-        whole if whole >= 1e4 && whole < 1e9 => thousands(whole.round() as u32),
+        whole if (1e4..1e9).contains(&whole) => thousands(whole.round() as u32),
         value => significant(value),
     };
     format!("{}\n[{} … {}]", number(estimate.value), number(estimate.low), number(estimate.high))

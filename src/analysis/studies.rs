@@ -13,6 +13,8 @@ use crate::study::CellKey;
 pub struct Study {
     /// Its short name, unique in the report, fit for a file's name.
     pub slug: String,
+    /// What its name ends in, where another study has the same: names of its files.
+    suffix: String,
     /// Its results, cells of all its files together, by sparsity, then batch size.
     pub results: Results,
     /// Names of its files.
@@ -32,10 +34,24 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
     for (source, results) in files {
         let configuration = toml::from_str(&results.configuration).map_err(|error: toml::de::Error| first_line(error.message()));
         let environments = vec![results.environment.clone()];
-        let found = Study { slug: String::new(), results, sources: vec![source], environments, configuration, notes: Vec::new() };
+        let found = Study {
+            slug: String::new(),
+            suffix: String::new(),
+            results,
+            sources: vec![source],
+            environments,
+            configuration,
+            notes: Vec::new(),
+        };
         match studies.iter_mut().find(|study| study.is_of(&found)) {
             Some(study) => study.join(found),
             None => studies.push(found),
+        }
+    }
+    let names: Vec<String> = studies.iter().map(Study::name).collect();
+    for (study, name) in studies.iter_mut().zip(&names) {
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            study.suffix = format!(" ({})", study.sources.join(", "));
         }
     }
     let mut taken = HashSet::new();
@@ -57,13 +73,13 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
 }
 
 impl Study {
-    /// The workload in a line, without its goal.
+    /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
         let pruning = self.configuration.as_ref().map_or(String::new(), |study| match study.pruning.criterion {
             config::Criterion::Snip => String::new(),
             other => format!(", {other} pruning"),
         });
-        workload_name(&self.results.workload) + &pruning
+        workload_name(&self.results.workload) + &pruning + &self.suffix
     }
 
     /// The goal in words.

@@ -1,6 +1,7 @@
 //! Training curves of the best trials (figure 6 of Lee et al., ICLR 2021).
 
 use super::super::axes::{Axis, Scale};
+use super::super::grid::Curve;
 use super::super::sheet::{Entry, GREY, Layer, Panel, Sheet, Stroke, colour, marker};
 use super::super::studies::Study;
 use super::{Figure, series_entry};
@@ -13,7 +14,7 @@ const MOST_POINTS: usize = 60;
 pub fn loss(study: &Study) -> Option<Figure> {
     let points = |cell: &Cell| {
         let best = cell.best()?;
-        let points: Vec<(f64, f64)> = best.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
+        let points: Curve = best.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
         Some(thinned(points))
     };
     let sheet = sheet(study, "Training loss", points, None)?;
@@ -61,9 +62,9 @@ fn bounds(study: &Study) -> usize {
 }
 
 /// A panel a batch size, a curve a sparsity.
-fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Vec<(f64, f64)>>, goal: Option<f64>) -> Option<Sheet> {
+fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Curve>, goal: Option<f64>) -> Option<Sheet> {
     let grid = study.grid();
-    let curves: Vec<(u32, usize, Vec<(f64, f64)>)> = grid
+    let curves: Vec<(u32, usize, Curve)> = grid
         .batch_sizes
         .iter()
         .flat_map(|&size| grid.sparsities.iter().enumerate().map(move |(number, &sparsity)| (size, number, sparsity)))
@@ -106,7 +107,7 @@ fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Vec<(f64, 
 
 /// At most [`MOST_POINTS`] points: the first and last as they are, between them means over neighbours. What is no number is kept out of
 /// the means and breaks no line.
-fn thinned(mut points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+fn thinned(mut points: Curve) -> Curve {
     points.retain(|point| point.1.is_finite());
     let group = points.len().div_ceil(MOST_POINTS).max(1);
     if group == 1 {

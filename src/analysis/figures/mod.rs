@@ -15,7 +15,7 @@ use plotters::style::RGBColor;
 
 use super::axes::{Axis, Scale};
 use super::fits::Fitted;
-use super::grid::batch;
+use super::grid::{Curve, batch};
 use super::sheet::{Entry, GREY, Layer, Sheet, Stroke, colour, marker};
 use super::studies::Study;
 
@@ -51,14 +51,14 @@ fn batch_axis(sizes: &[u32]) -> Axis {
 }
 
 /// The axis of steps-to-result.
-fn steps_axis(study: &Study, curves: &[Vec<(f64, f64)>]) -> Axis {
+fn steps_axis(study: &Study, curves: &[Curve]) -> Axis {
     let workload = &study.results.workload;
     let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
     Axis::around(Scale::Log2, "Steps-to-result", curves.iter().flatten().map(|point| point.1), budget)
 }
 
 /// A curve as a line and a marker at each point, in the colour and shape of its number.
-fn curve(number: usize, points: Vec<(f64, f64)>) -> [Layer; 2] {
+fn curve(number: usize, points: Curve) -> [Layer; 2] {
     [Layer::Line(Stroke::Solid, colour(number), points.clone()), Layer::Points(marker(number), colour(number), points)]
 }
 
@@ -66,7 +66,7 @@ fn curve(number: usize, points: Vec<(f64, f64)>) -> [Layer; 2] {
 fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], x: &Axis, y: &Axis, largest: f64) -> Option<Layer> {
     let &(size, steps) = points.iter().find(|point| point.1.is_finite())?;
     let inside = |&(at, steps): &(f64, f64)| at >= size && at <= largest && y.contains(steps);
-    let mut line: Vec<(f64, f64)> = vec![(size, steps)];
+    let mut line: Curve = vec![(size, steps)];
     line.extend(x.samples(400).map(|at| (at, steps * size / at)).filter(inside));
     // Its last sample is less than a pixel or two short of the largest batch size.
     line.extend([(largest, steps * size / largest)].into_iter().filter(inside));
@@ -85,20 +85,20 @@ fn series_entry(number: usize, name: String) -> Entry {
 }
 
 /// The legend entry of [`linear_scaling`], where any curve has two points.
-fn linear_entry(curves: &[Vec<(f64, f64)>]) -> Option<Entry> {
-    let long = |curve: &Vec<(f64, f64)>| curve.iter().filter(|point| point.1.is_finite()).count() > 1;
+fn linear_entry(curves: &[Curve]) -> Option<Entry> {
+    let long = |curve: &Curve| curve.iter().filter(|point| point.1.is_finite()).count() > 1;
     curves.iter().any(long).then(|| Entry { name: "linear scaling".to_owned(), colour: GREY, stroke: Some(Stroke::Dashed), marker: None })
 }
 
 /// What to write in a panel that has nothing to show.
-fn note(study: &Study, curves: &[Vec<(f64, f64)>]) -> Option<String> {
+fn note(study: &Study, curves: &[Curve]) -> Option<String> {
     let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
     let note = if study.results.cells.is_empty() { "No cell is finished yet" } else { "No trial has reached the goal" };
     empty.then(|| note.to_owned())
 }
 
 /// Every sparsity's curve of K*.
-fn curves(study: &Study) -> Vec<Vec<(f64, f64)>> {
+fn curves(study: &Study) -> Vec<Curve> {
     let grid = study.grid();
     grid.sparsities.iter().map(|&sparsity| grid.curve(sparsity)).collect()
 }

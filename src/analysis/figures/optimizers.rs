@@ -1,6 +1,6 @@
 //! Optimizers compared (figure 2 of Lee et al., ICLR 2021).
 
-use super::super::grid::batch;
+use super::super::grid::{Curve, batch};
 use super::super::sheet::{Panel, Sheet, colour};
 use super::super::studies::Study;
 use super::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis};
@@ -18,12 +18,11 @@ pub fn optimizers(studies: &[&Study]) -> Option<Figure> {
     let mut sizes: Vec<u32> = grids.iter().flat_map(|grid| grid.batch_sizes.iter().copied()).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let all: Vec<Vec<Vec<(f64, f64)>>> =
-        sparsities.iter().map(|&sparsity| grids.iter().map(|grid| grid.curve(sparsity)).collect()).collect();
-    let flat: Vec<Vec<(f64, f64)>> = all.iter().flatten().cloned().collect();
+    let all: Vec<Vec<Curve>> = sparsities.iter().map(|&sparsity| grids.iter().map(|grid| grid.curve(sparsity)).collect()).collect();
+    let flat: Vec<Curve> = all.iter().flatten().cloned().collect();
     let (x, y) = (batch_axis(&sizes), steps_axis(first, &flat));
     let largest = sizes.last().copied().map_or(1.0, batch);
-    let panel = |(&sparsity, curves): (&f64, &Vec<Vec<(f64, f64)>>)| {
+    let panel = |(&sparsity, curves): (&f64, &Vec<Curve>)| {
         let dashes = curves.iter().enumerate().filter_map(|(number, points)| linear_scaling(colour(number), points, &x, &y, largest));
         let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
@@ -64,7 +63,7 @@ fn label(study: &Study, studies: &[&Study]) -> String {
     let (optimizer, schedule) = names(study);
     let same = |test: &dyn Fn(&(String, String)) -> bool| studies.iter().filter(|other| test(&names(other))).count() > 1;
     if same(&|other| *other == (optimizer.clone(), schedule.clone())) {
-        format!("{optimizer} ({})", study.slug)
+        format!("{optimizer} ({})", study.sources.join(", "))
     } else if same(&|other| other.0 == optimizer) {
         format!("{optimizer}, {schedule}")
     } else {
