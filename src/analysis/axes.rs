@@ -82,7 +82,13 @@ impl Axis {
             (low.ceil() as i32..=high.floor() as i32).step_by(apart).map(|power| self.scale.value(f64::from(power)))
         };
         match self.scale {
-            Scale::Log2 | Scale::ReverseLog => whole().collect(),
+            Scale::Log2 => whole().collect(),
+            Scale::ReverseLog if high - low > 2.2 => whole().collect(),
+            Scale::ReverseLog => {
+                let powers = low.floor() as i32..=high.ceil() as i32;
+                let all = powers.flat_map(|power| [1.0, 0.5, 0.2].map(|digit| 1.0 - digit * 10f64.powi(-power)));
+                all.filter(|&value| self.contains(value)).collect()
+            }
             Scale::Log10 if high - low > 2.2 => whole().collect(),
             Scale::Log10 => {
                 let powers = low.floor() as i32..=high.floor() as i32;
@@ -186,6 +192,7 @@ mod tests {
         assert_eq!(axis(Scale::Log10, 1e-4, 1.0), ["10⁻⁴", "10⁻³", "0.01", "0.1", "1"]);
         assert_eq!(axis(Scale::Log10, 0.02, 0.9), ["0.02", "0.05", "0.1", "0.2", "0.5", "1"]);
         assert_eq!(axis(Scale::ReverseLog, 0.9, 0.9999), ["0.9", "0.99", "0.999", "0.9999"]);
+        assert_eq!(axis(Scale::ReverseLog, 0.7, 0.95), ["0.8", "0.9", "0.95"]);
         assert_eq!(axis(Scale::Linear, 0.0, 4.4), ["0", "1", "2", "3", "4"]);
     }
 

@@ -22,7 +22,8 @@ pub fn loss(study: &Study) -> Option<Figure> {
         "Mean training loss of the batch just trained on, at each evaluation of each cell's best trial; of more than {MOST_POINTS} \
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
         if error(study).is_none() && bounds(study) > 0 {
-            " Validation error has no figure: all evaluations but the last stopped as soon as they could no longer reach the goal."
+            " Validation error has no figure: all evaluations but the last stopped as soon as they could no longer reach the goal (full_evaluation = true \
+             under [execution] runs them to their end)."
         } else {
             ""
         }

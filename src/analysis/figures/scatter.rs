@@ -7,6 +7,7 @@ use super::super::grid::{Grid, batch};
 use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour};
 use super::super::studies::Study;
 use super::{Figure, batch_axis};
+use crate::config::Metaparameter;
 use crate::study::{Cell, Status, Trial};
 
 /// How a status looks: shape and colour both tell it.
@@ -26,12 +27,15 @@ const STAR: RGBColor = RGBColor(240, 228, 66);
 pub fn scatter(study: &Study) -> Option<Figure> {
     let trials: Vec<&Trial> = study.results.cells.iter().flat_map(|cell| &cell.trials).collect();
     let first = trials.first()?;
-    let rate_axis =
-        Axis::around(Scale::Log10, "Learning rate η", trials.iter().map(|trial| trial.metaparameters.learning_rate), (1e-4, 1.0));
+    // The searched box is shown whole, so that it is seen how far from its edges the best trials lie.
+    let search = study.configuration.as_ref().ok().map(|study| &study.search);
+    let rates = trials.iter().map(|trial| trial.metaparameters.learning_rate).chain(limits(search.map(|search| search.learning_rate)));
+    let rate_axis = Axis::around(Scale::Log10, "Learning rate η", rates, (1e-4, 1.0));
     let grid = study.grid();
     let searched = trials.iter().any(|trial| trial.metaparameters.momentum != first.metaparameters.momentum);
     let (panels, columns, caption) = if searched {
-        let momenta = trials.iter().filter_map(|trial| trial.metaparameters.momentum).filter(|momentum| *momentum < 1.0);
+        let momenta = trials.iter().filter_map(|trial| trial.metaparameters.momentum);
+        let momenta = momenta.chain(limits(search.and_then(|search| search.momentum))).filter(|momentum| *momentum < 1.0);
         let momentum_axis = Axis::around(Scale::ReverseLog, "Momentum m", momenta, (0.9, 0.9999));
         let (panels, columns) = squares(&grid, &rate_axis, &momentum_axis);
         let caption = "Every trial, a panel a cell (S sparsity, B batch size). Thin lines join equal effective learning rates η/(1−m), \
@@ -63,6 +67,15 @@ pub fn scatter(study: &Study) -> Option<Figure> {
         caption: caption.to_owned(),
         sheet: Sheet { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend },
     })
+}
+
+/// The ends of a searched range.
+fn limits(parameter: Option<Metaparameter>) -> impl Iterator<Item = f64> {
+    let range = match parameter {
+        Some(Metaparameter::Range(range)) => Some([range.min, range.max]),
+        _ => None,
+    };
+    range.into_iter().flatten()
 }
 
 /// A panel a cell; a row a batch size and a column a sparsity where those fit.
