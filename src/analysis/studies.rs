@@ -32,7 +32,8 @@ pub struct Study {
 pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
     let mut studies: Vec<Study> = Vec::new();
     for (source, results) in files {
-        let configuration = toml::from_str(&results.configuration).map_err(|error: toml::de::Error| first_line(error.message()));
+        let configuration = config::parse(&source, &results.configuration, &[]);
+        let configuration = configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string()));
         let environments = vec![results.environment.clone()];
         let found = Study {
             slug: String::new(),

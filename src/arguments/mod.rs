@@ -19,4 +19,5 @@ Exit codes:
   5  the ranks disagree, or one is lost
   6  the device asked for cannot be used
   7  the study's journal cannot be used
+  8  the report has warnings, with dps-report --strict
   75 a signal stopped the study; the same command continues it";
