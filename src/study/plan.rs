@@ -216,6 +216,12 @@ mod tests {
     const COST: Cost =
         Cost { parameters: 62_346, forward_flop: 7.5e6, training_flop: 21.6e6, bytes_per_lane: 10_000_000, bytes_fixed: 200_000_000 };
 
+    /// A study of which these tests know the cost by heart.
+    fn small(settings: &[&str]) -> Study {
+        let fixed = ["grid.batch_sizes=[16, 64, 256]", "workload.goal_error=0.2", "workload.max_steps=400", "workload.evaluate_every=16"];
+        study("quickstart.toml", &[&fixed, settings].concat())
+    }
+
     fn study(file: &str, settings: &[&str]) -> Study {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(file);
         let overrides: Vec<Override> = settings.iter().map(|setting| Override::parse(setting).unwrap()).collect();
@@ -247,7 +253,7 @@ mod tests {
 
     #[test]
     fn flop_add_up() {
-        let plan = Plan::new(&study("quickstart.toml", &[]), &COST, &site());
+        let plan = Plan::new(&small(&[]), &COST, &site());
         let training = f64::from((16 + 64 + 256) * 2 * 4 * 400) * 21.6e6;
         let evaluation = f64::from(6 * 4 * 25 * 6_000) * 7.5e6;
         let scores = f64::from(4 * 2_000) * 21.6e6;
@@ -259,7 +265,7 @@ mod tests {
 
     #[test]
     fn scores_are_counted_where_there_are_any() {
-        let flop = |settings: &[&str]| Plan::new(&study("quickstart.toml", settings), &COST, &site()).score_flop;
+        let flop = |settings: &[&str]| Plan::new(&small(settings), &COST, &site()).score_flop;
         assert_eq!(flop(&["pruning.criterion=random"]), 0.0);
         assert_eq!(flop(&["grid.sparsities=[0]"]), 0.0);
         assert_eq!(flop(&["pruning.examples=4000000000"]), flop(&["pruning.examples=0"]));
@@ -268,7 +274,7 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned_and_names_the_goal() {
-        let text = Plan::new(&study("quickstart.toml", &[]), &COST, &site()).to_string();
+        let text = Plan::new(&small(&[]), &COST, &site()).to_string();
         assert!(
             text.starts_with(
                 "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
@@ -287,7 +293,7 @@ mod tests {
     fn the_largest_study_does_not_overflow() {
         let settings =
             ["grid.trials=4294967295", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[4294967295]"];
-        let plan = Plan::new(&study("quickstart.toml", &settings), &COST, &Site { flop_per_second: 0.0, ..site() });
+        let plan = Plan::new(&small(&settings), &COST, &Site { flop_per_second: 0.0, ..site() });
         assert_eq!(plan.evaluations(), 2 * 4_294_967_295u128 * 4_294_967_295);
         assert!(plan.to_string().contains("unknown"));
     }

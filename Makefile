@@ -1,0 +1,84 @@
+# `make help` lists what can be made. Everything that builds first sees that what it needs is installed.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test build bench check setup clean
+
+# rustup installs here and may not be in the PATH yet.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+TRAIN := $(TARGET)/release/dps-train
+
+help: ## list what can be made
+	@sed -nE 's/^([a-z]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-11s %s\n' "$$name" "$$words"; done
+
+quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a minute or two
+	@$(TRAIN) data fetch fashion-mnist
+	options=()
+	# Open MPI does not start as root unless told twice that this is meant, as in a container.
+	if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+	if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
+	echo "mpirun -n 2 $(TRAIN) configs/quickstart.toml"
+	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/quickstart.toml
+
+test: setup ## test everything; first that the programs build and start without MPI and CUDA
+	@echo "== Single-process programs, without MPI and CUDA"
+	cargo build --no-default-features --bins
+	$(TARGET)/debug/dps-train configs/quickstart.toml --plan
+	$(TARGET)/debug/dps-report --help
+	echo "== Everything, some of it under mpirun"
+	cargo test
+
+build: setup ## build the optimised programs
+	@cargo build --release
+
+bench: setup ## print how fast this machine trains, beside the peak of its arithmetic
+	@cargo bench --bench training
+
+check: setup ## check formatting, lints and documentation
+	@cargo fmt --check
+	cargo clippy --all-targets -- -D warnings
+	cargo clippy --all-targets --no-default-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
+
+setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang, HDF5
+	@if ! command -v cargo > /dev/null; then
+		echo "Rust is missing. Install it from https://rustup.rs, or: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2
+		exit 1
+	fi
+	needed=$$(sed -nE 's/^rust-version = "([0-9.]+)".*/\1/p' Cargo.toml)
+	found=$$(rustc --version | sed -nE 's/^rustc ([0-9]+\.[0-9]+).*/\1/p')
+	if [ "$$(printf '%s\n' "$$needed" "$$found" | sort -V | head -n 1)" != "$$needed" ]; then
+		echo "Rust $$needed or newer is needed, $$found is installed; run: rustup update stable (https://rustup.rs)" >&2
+		exit 1
+	fi
+	missing=()
+	needs() { local package=$$1; shift; "$$@" &> /dev/null || missing+=("$$package"); }
+	needs build-essential command -v cc
+	needs libopenmpi-dev command -v mpicc
+	needs openmpi-bin command -v mpirun
+	needs pkg-config command -v pkg-config
+	needs libclang-dev eval '[ -n "$${LIBCLANG_PATH-}" ] || compgen -G "/usr/lib/llvm-*/lib/libclang.so"'
+	needs libhdf5-dev eval '[ -n "$${HDF5_DIR-}" ] || pkg-config --exists hdf5 || pkg-config --exists hdf5-serial'
+	if [ $${#missing[@]} = 0 ]; then exit 0; fi
+	if ! command -v apt-get > /dev/null; then
+		echo "Missing, by their Debian names: $${missing[*]}. Install what this system calls them, then try again." >&2
+		exit 1
+	fi
+	if [ "$$(id -u)" = 0 ]; then
+		root=()
+	elif sudo -n true 2> /dev/null; then
+		root=(sudo -n)
+	else
+		echo "Some packages are missing, and only root can install them. Run this line, then try again:" >&2
+		echo "sudo apt-get update && sudo apt-get install -y $${missing[*]}" >&2
+		exit 1
+	fi
+	echo "Installing $${missing[*]}"
+	"$${root[@]}" apt-get update -q
+	"$${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$${missing[@]}"
+
+clean: ## remove what was built; data and results stay
+	@cargo clean
