@@ -1,5 +1,6 @@
 //! A live bar for the cell being measured, under one line for each finished cell.
 
+use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Event, Observer, name, outcome};
@@ -11,8 +12,10 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    pub(super) fn new() -> Bar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    /// A bar on `terminal`, or on standard error where that is `None`.
+    pub(super) fn new(terminal: Option<Term>) -> Bar {
+        let target = ProgressDrawTarget::term(terminal.unwrap_or_else(Term::stderr), 10);
+        let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant; should it ever be wrong, the default style still shows where the cell is.
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} steps {msg}, {elapsed} (at most {eta} more)") {
             bar.set_style(style);

@@ -5,6 +5,7 @@
 mod bar;
 mod json;
 mod lines;
+mod terminal;
 
 use crate::arguments::Progress;
 use crate::study::{Cell, CellKey};
@@ -80,9 +81,12 @@ pub fn observer(progress: Progress, terminal: bool) -> Box<dyn Observer> {
     match progress {
         Progress::None => Box::new(Silent),
         Progress::Json => Box::new(json::Json),
-        Progress::Bar => Box::new(bar::Bar::new()),
-        Progress::Auto if terminal => Box::new(bar::Bar::new()),
-        Progress::Auto => Box::new(lines::Lines::default()),
+        Progress::Bar => Box::new(bar::Bar::new(terminal::of_launcher())),
+        Progress::Auto if terminal => Box::new(bar::Bar::new(None)),
+        Progress::Auto => match terminal::of_launcher() {
+            Some(found) => Box::new(bar::Bar::new(Some(found))),
+            None => Box::new(lines::Lines::default()),
+        },
     }
 }
 
