@@ -107,7 +107,7 @@ struct RawStudy {
     threads: Option<String>,
     #[command(flatten)]
     data: RawData,
-    /// The result file [default: results/<name of CONFIG>.h5]
+    /// The result file [default: results/NAME.h5 for NAME.toml]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print what the study would cost, and end.

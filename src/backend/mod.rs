@@ -26,7 +26,7 @@ pub trait Backend {
     /// The device as messages and results name it.
     fn describe(&self) -> String;
 
-    /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: [parameters], loss.
+    /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: `[parameters]`, loss.
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;
 
     /// Lanes ready for their first step.

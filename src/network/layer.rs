@@ -78,9 +78,9 @@ pub struct Convolution {
     pub stride: usize,
     /// The sum's shape, before [`Convolution::tail`].
     pub output: Map,
-    /// Offset of the weights [kernel][kernel][in][out] in the flat parameter vector.
+    /// Offset of the weights `[kernel][kernel][in][out]` in the flat parameter vector.
     pub weights: usize,
-    /// Offset of the bias [out].
+    /// Offset of the bias `[out]`.
     pub bias: usize,
     /// Map read.
     pub input: Slot,
@@ -150,9 +150,9 @@ pub struct Dense {
     pub inputs: usize,
     /// Outputs: the classes.
     pub outputs: usize,
-    /// Offset of the weights [in][out].
+    /// Offset of the weights `[in][out]`.
     pub weights: usize,
-    /// Offset of the bias [out].
+    /// Offset of the bias `[out]`.
     pub bias: usize,
     /// The convolution that wrote the input; none where a [`GlobalMean`] did.
     pub producer: Option<usize>,

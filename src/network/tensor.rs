@@ -11,7 +11,7 @@ pub enum Kind {
     Bias,
 }
 
-/// A run of the flat parameter vector. Convolution weights are [height][width][in][out], dense weights [in][out], both with
+/// A run of the flat parameter vector. Convolution weights are `[height][width][in][out]`, dense weights `[in][out]`, both with
 /// `out` contiguous, so that one input value meets a contiguous row of weights.
 #[derive(Debug, Clone)]
 pub struct Tensor {

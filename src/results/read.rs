@@ -18,7 +18,7 @@ const MOST_INFLATED: u64 = 1032;
 /// What is wrong with a file, in words that follow its name.
 type Found<T> = std::result::Result<T, String>;
 
-/// Reads a result file written by [`write`](super::write), every field exactly.
+/// Reads a result file written by [`write`](super::write()), every field exactly.
 ///
 /// # Errors
 /// [`Error::Results`] for a file that is no HDF5 file, is damaged, has another schema or a newer version of it, or contradicts itself.

@@ -201,9 +201,9 @@ impl fmt::Display for Plan {
             writeln!(f, "{}", line.trim_end())?;
         }
         if study.execution.race {
-            write!(f, "\nA cell ends as soon as a trial of it reaches the goal, so most cells take less.")
+            writeln!(f, "\nA cell ends as soon as a trial of it reaches the goal, so most cells take less.")
         } else {
-            write!(f, "\nEvery trial runs to its own goal or end (race = false).")
+            writeln!(f, "\nEvery trial runs to its own goal or end (race = false).")
         }
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn group_rows(layer: &Convolution) -> usize {
     rows.min(layer.output.height)
 }
 
-/// sums[y][x][out] += Σ input · weights for `rows` output rows from row `first`; weights are [kernel][kernel][in][out].
+/// `sums[y][x][out]` += Σ input · weights for `rows` output rows from row `first`; weights are `[kernel][kernel][in][out]`.
 ///
 /// # Safety
 /// `input` is one image's bordered map, `sums` has rows × width × channels floats, and the processor has S.
@@ -94,7 +94,7 @@ unsafe fn row_product<S: Simd, const V: usize>(
     tiles!(1);
 }
 
-/// gradient[ky][kx][in][out] += Σ input · d over `rows` output rows from row `first`; d is [rows][width][out].
+/// `gradient[ky][kx][in][out]` += Σ input · d over `rows` output rows from row `first`; d is `[rows][width][out]`.
 ///
 /// # Safety
 /// As [`forward_rows`].
@@ -166,7 +166,7 @@ unsafe fn run_outer<S: Simd, const V: usize>(run: usize, x: *const f32, d: *cons
 }
 
 /// Adds to the gradient of one image's bordered input map what `rows` output rows from row `first` send back; `transposed` holds the
-/// weights as [kernel][kernel][out][in].
+/// weights as `[kernel][kernel][out][in]`.
 ///
 /// Every output sends to kernel × kernel positions, so nothing outside the map is ever multiplied, whatever the padding and stride.
 ///
@@ -207,7 +207,7 @@ pub(super) unsafe fn data_gradient_rows<S: Simd>(
     }
 }
 
-/// to[tap][out][in] = from[tap][in][out], in blocks that stay in registers or the first-level cache.
+/// `to[tap][out][in]` = `from[tap][in][out]`, in blocks that stay in registers or the first-level cache.
 #[inline(always)]
 pub(super) fn transpose(layer: &Convolution, from: &[f32], to: &mut [f32]) {
     const BLOCK: usize = 16;

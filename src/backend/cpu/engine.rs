@@ -30,7 +30,7 @@ pub struct CpuBackend<'a> {
     communicator: &'a dyn Communicator,
     /// Tells sets of weights apart, for [`Worker::prepare`].
     version: u64,
-    /// [job][node] gradients with their loss.
+    /// `[job][node]` gradients with their loss.
     sums: Vec<f32>,
     /// What ranks exchange.
     sent: Vec<f32>,

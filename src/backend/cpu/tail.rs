@@ -36,7 +36,7 @@ pub(super) fn relu_max_pool(layer: &Convolution, sums: &[f32], first: usize, row
     }
 }
 
-/// Gradients of `rows` rows of sums from row `first`, from those of the pooled map ([height][width][channels], no border).
+/// Gradients of `rows` rows of sums from row `first`, from those of the pooled map (`[height][width][channels]`, no border).
 #[inline(always)]
 pub(super) fn relu_max_pool_backward(layer: &Convolution, first: usize, rows: usize, gradient: &[f32], choice: &[u8], d: &mut [f32]) {
     let channels = layer.output.channels;

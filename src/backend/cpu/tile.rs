@@ -13,7 +13,7 @@ pub(super) struct Runs {
     pub run: usize,
 }
 
-/// c[p][v] += Σ_k a[p][k] · b[k][v] for P positions and V vectors, k going through `runs` in order.
+/// `c[p][v]` += Σ_k `a[p][k]` · `b[k][v]` for P positions and V vectors, k going through `runs` in order.
 ///
 /// Position p reads a + p·a_stride and adds to c + p·c_stride; b has `b_stride` floats a row. Bound by multiply-adds: P·V of them for
 /// P + V loads.
@@ -78,7 +78,7 @@ pub(super) struct Positions {
     pub d_stride: usize,
 }
 
-/// g[t][v] += Σ_p x[p][t] · d[p][v] for T consecutive inputs and V vectors, p going through `positions` in order.
+/// `g[t][v]` += Σ_p `x[p][t]` · `d[p][v]` for T consecutive inputs and V vectors, p going through `positions` in order.
 ///
 /// g has `g_stride` floats a row. Bound by multiply-adds: T·V of them for T + V loads.
 ///

@@ -18,13 +18,13 @@ pub(super) struct Worker {
     level: Level,
     network: Arc<Network>,
     capacity: usize,
-    /// One feature map each: [image][map].
+    /// One feature map each: `[image][map]`.
     maps: Vec<Vec<f32>>,
     /// One a layer: [image][gradient of the convolution's sum, or of its pooled map]; empty for other layers.
     gradients: Vec<Vec<f32>>,
     /// One a layer: [image][what the pool chose]; empty without a pool.
     choices: Vec<Vec<u8>>,
-    /// Gradient of the mean's output: [image][channels].
+    /// Gradient of the mean's output: `[image][channels]`.
     mean_gradient: Vec<f32>,
     /// [image][LOGITS].
     logits: Vec<f32>,
@@ -34,9 +34,9 @@ pub(super) struct Worker {
     rows: Vec<f32>,
     /// One image's bordered input gradient.
     input_gradient: Vec<f32>,
-    /// One a layer: convolution weights as [kernel][kernel][out][in].
+    /// One a layer: convolution weights as `[kernel][kernel][out][in]`.
     transposed: Vec<Vec<f32>>,
-    /// Dense weights as [in][LOGITS] and as [out][in], and their gradient as [in][LOGITS].
+    /// Dense weights as `[in][LOGITS]` and as `[out][in]`, and their gradient as `[in][LOGITS]`.
     dense_rows: Vec<f32>,
     dense_transposed: Vec<f32>,
     dense_gradient: Vec<f32>,
