@@ -76,7 +76,7 @@ impl Error {
             Error::Configuration { .. } => 2,
             Error::Data { .. } => 3,
             Error::Results { .. } => 4,
-            Error::Communication { .. } => 5,
+            Error::Communication { .. } => crate::comm::LOST,
             Error::Device { .. } => 6,
             Error::Elsewhere { code, .. } => *code,
             Error::Journal { .. } => 7,

@@ -125,6 +125,25 @@ fn a_signal_to_one_rank_stops_all_with_everything_saved() {
 }
 
 #[test]
+fn a_rank_that_hangs_ends_the_others_with_a_sentence_in_bounded_time() {
+    let study = Study::new();
+    let mut command = study.command(mpirun(3));
+    let mut child = command.args(["--set", "execution.deadline_seconds=3"]).stderr(Stdio::piped()).spawn().unwrap();
+    wait(&study, &mut child, Duration::from_millis(200));
+    let victim = *ranks(&study.output).last().unwrap();
+    signal(victim, "STOP");
+    let stopped = Instant::now();
+    // mpirun ends a stopped process as well, once another has ended.
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(5), "{stderr}");
+    assert!(stderr.contains("expected the other ranks within 3 s"), "{stderr}");
+    assert!(stopped.elapsed() < Duration::from_secs(60), "{:?}", stopped.elapsed());
+    succeed(&mut study.command(mpirun(2)));
+    assert_eq!(study.cells(), expected());
+}
+
+#[test]
 fn a_finished_study_is_not_measured_again_and_another_is_refused() {
     let study = Study::new();
     succeed(&mut study.command(train()));

@@ -86,6 +86,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(prepared) => prepared,
         Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
     };
+    world.limit_waits(loaded.study.execution.deadline_seconds);
     if arguments.plan {
         if speaks {
             print!("{}", plan(&loaded.study, level, world.size()));

@@ -9,6 +9,8 @@ mod mpi;
 mod placement;
 mod single;
 mod tree;
+#[cfg(feature = "mpi")]
+mod watch;
 
 #[cfg(feature = "mpi")]
 pub use self::mpi::{MpiWorld, mpi_library};
@@ -16,6 +18,9 @@ pub use agreement::{agree, together};
 pub use placement::{host_name, threads};
 pub use single::Single;
 pub use tree::{Leaves, Node, additions};
+
+/// Exit code where a rank is lost (README, "Exit codes").
+pub const LOST: u8 = 5;
 
 /// Collective operations among ranks; every rank must call the same ones in the same order.
 pub trait Communicator {
@@ -39,6 +44,9 @@ pub trait Communicator {
 
     /// The ranks that pass the same `color`, in the order of this communicator; every rank must call it.
     fn split(&self, color: usize) -> Box<dyn Communicator>;
+
+    /// Lets no wait for other ranks last longer than this from now on; 0 means for ever.
+    fn limit_waits(&self, seconds: u32);
 
     /// Ends every rank of the world at once with this exit code.
     fn abort(&self, code: i32) -> !;

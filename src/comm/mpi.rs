@@ -5,7 +5,8 @@ use ::mpi::datatype::PartitionMut;
 use ::mpi::environment::Universe;
 use ::mpi::topology::{Color, Communicator as _, SimpleCommunicator};
 
-use super::Communicator;
+use super::watch::{limit, watched};
+use super::{Communicator, LOST};
 use crate::{Error, Result};
 
 /// MPI_COMM_WORLD; dropping it finalises MPI, so it must outlive every communicator split from it.
@@ -59,26 +60,26 @@ impl Communicator for MpiRanks {
         let offsets: Vec<i32> = counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect();
         receive.resize(counts.iter().map(|&len| len as usize).sum(), 0.0);
         let mut partition = PartitionMut::new(&mut receive[..], counts, offsets);
-        self.0.all_gather_varcount_into(send, &mut partition);
+        watched(|| self.0.all_gather_varcount_into(send, &mut partition));
     }
 
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64> {
         let mut receive = vec![0; send.len() * self.size()];
-        self.0.all_gather_into(send, &mut receive[..]);
+        watched(|| self.0.all_gather_into(send, &mut receive[..]));
         receive
     }
 
     fn broadcast(&self, mut bytes: Vec<u8>) -> Vec<u8> {
         let root = self.0.process_at_rank(0);
         let mut len = bytes.len() as u64;
-        root.broadcast_into(&mut len);
+        watched(|| root.broadcast_into(&mut len));
         // As words, so that the count of a checkpoint of many gigabytes still is one of MPI's.
         let mut words = vec![0_u64; len.div_ceil(8) as usize];
         bytes.resize(8 * words.len(), 0);
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
             *word = u64::from_le_bytes(*bytes);
         }
-        root.broadcast_into(&mut words[..]);
+        watched(|| root.broadcast_into(&mut words[..]));
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         bytes.truncate(len as usize);
         bytes
@@ -88,20 +89,26 @@ impl Communicator for MpiRanks {
         let lengths: Vec<usize> = self.all_gather_words(&[bytes.len() as u64]).into_iter().map(|len| len as usize).collect();
         let root = self.0.process_at_rank(0);
         if self.rank() > 0 {
-            root.gather_varcount_into(bytes);
+            watched(|| root.gather_varcount_into(bytes));
             return Vec::new();
         }
         let counts: Vec<i32> = lengths.iter().map(|&len| count(len)).collect();
         let offsets: Vec<i32> = counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect();
         let mut all = vec![0; lengths.iter().sum()];
-        root.gather_varcount_into_root(bytes, &mut PartitionMut::new(&mut all[..], counts, offsets));
+        let mut partition = PartitionMut::new(&mut all[..], counts, offsets);
+        watched(|| root.gather_varcount_into_root(bytes, &mut partition));
+        drop(partition);
         let mut rest = &all[..];
         lengths.iter().map(|&len| rest.split_off(..len).unwrap_or_default().to_vec()).collect()
     }
 
     fn split(&self, color: usize) -> Box<dyn Communicator> {
         let color = Color::with_value(count(color));
-        Box::new(MpiRanks(self.0.split_by_color(color).expect("a rank with a colour is in a communicator")))
+        Box::new(MpiRanks(watched(|| self.0.split_by_color(color)).expect("a rank with a colour is in a communicator")))
+    }
+
+    fn limit_waits(&self, seconds: u32) {
+        limit(seconds, self.rank(), LOST);
     }
 
     fn abort(&self, code: i32) -> ! {

@@ -36,6 +36,8 @@ impl Communicator for Single {
         Box::new(Single)
     }
 
+    fn limit_waits(&self, _seconds: u32) {}
+
     fn abort(&self, code: i32) -> ! {
         std::process::exit(code)
     }

@@ -138,6 +138,8 @@ fn execution(mut section: Section) -> Option<Execution> {
     let data_parallel = section.defaulted("data_parallel", default.data_parallel, automatic, whole);
     let seconds = Wanted { expected: "a whole number of seconds, 0 for none but at a signal", example: "60" };
     let checkpoint_seconds = section.defaulted("checkpoint_seconds", default.checkpoint_seconds, seconds, whole);
+    let seconds = Wanted { expected: "a whole number of seconds, 0 for no limit", example: "1800" };
+    let deadline_seconds = section.defaulted("deadline_seconds", default.deadline_seconds, seconds, whole);
     let mut flag = |key, default| {
         section.defaulted(key, default, Wanted { expected: "true or false", example: "true" }, |value| match value {
             Value::Flag(flag) => Some(*flag),
@@ -150,6 +152,7 @@ fn execution(mut section: Section) -> Option<Execution> {
         threads: threads?,
         data_parallel: data_parallel?,
         checkpoint_seconds: checkpoint_seconds?,
+        deadline_seconds: deadline_seconds?,
         race: race?,
         full_evaluation: full_evaluation?,
     })

@@ -132,6 +132,9 @@ pub struct Execution {
     pub data_parallel: u32,
     /// Seconds between two checkpoints of the trials under way; 0 writes one only when a signal stops the study.
     pub checkpoint_seconds: u32,
+    /// Seconds that a rank waits for the others before it gives up and ends them all; 0 for ever. A wait is at most as long as the slowest
+    /// rank's step, score or write.
+    pub deadline_seconds: u32,
     /// End a cell as soon as its steps-to-result is decided: at the first evaluation at which a trial reaches the goal.
     pub race: bool,
     /// Evaluate on the whole validation set even where it is decided earlier that the goal is missed; false stores a bound instead of such
@@ -141,7 +144,15 @@ pub struct Execution {
 
 impl Default for Execution {
     fn default() -> Self {
-        Execution { device: DeviceName::Auto, threads: 0, data_parallel: 0, checkpoint_seconds: 60, race: true, full_evaluation: false }
+        Execution {
+            device: DeviceName::Auto,
+            threads: 0,
+            data_parallel: 0,
+            checkpoint_seconds: 60,
+            deadline_seconds: 1800,
+            race: true,
+            full_evaluation: false,
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 /// Keys that change no result, so that a study may go on with others: left out of the comparison, as of the configuration's digest.
-pub const IGNORED_KEYS: [&str; 4] = ["execution.device", "execution.threads", "execution.data_parallel", "execution.checkpoint_seconds"];
+pub const IGNORED_KEYS: [&str; 5] =
+    ["execution.device", "execution.threads", "execution.data_parallel", "execution.checkpoint_seconds", "execution.deadline_seconds"];
 
 /// `key: journal has X, configuration has Y` for each key that differs; none where a text is no TOML.
 pub(super) fn differences(journal: &str, configuration: &str) -> Vec<String> {

@@ -93,7 +93,7 @@ table!(TrialRow, "trials", "One row a trial: one training run of a cell with one
     final_loss: f64 = "loss of the last evaluation; NaN where there is none",
     parameters_kept: u32 = "parameters left after pruning",
     mask_hash: u64 = "64-bit hash of the mask",
-    seconds: f64 = "seconds of training and evaluation: its share, by steps, of its cell's",
+    seconds: f64 = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
     curve_start: u64 = "first row of its evaluations in /curves",
     curve_length: u32 = "number of its evaluations",
 });

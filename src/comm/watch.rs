@@ -1,0 +1,48 @@
+//! A deadline for waiting: a rank that is lost or stuck must not make the others wait for ever.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
+use std::time::{Duration, Instant};
+
+/// Milliseconds, since the first call here, at which the wait under way began; 0 when there is none.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+/// Milliseconds a wait may last; 0 for ever.
+static LONGEST: AtomicU64 = AtomicU64::new(0);
+
+fn now() -> u64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
+}
+
+/// Lets no wait of this process last longer from now on; 0 means for ever. When one does, the process says so and ends with `code`, from a
+/// thread of its own: MPI gives no way out of a collective.
+pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
+    static WATCHER: Once = Once::new();
+    LONGEST.store(u64::from(seconds) * 1000, Ordering::Relaxed);
+    WATCHER.call_once(|| {
+        let watch = move || {
+            loop {
+                std::thread::sleep(Duration::from_millis(100));
+                let (began, longest) = (BEGAN.load(Ordering::Relaxed), LONGEST.load(Ordering::Relaxed));
+                if began > 0 && longest > 0 && now().saturating_sub(began) > longest {
+                    eprintln!(
+                        "dps-train: rank {rank}: expected the other ranks within {} s (execution.deadline_seconds), waited in vain; one of them \
+                         is lost or stuck: look at its host, then run the same command again to continue",
+                        longest / 1000
+                    );
+                    std::process::exit(code.into());
+                }
+            }
+        };
+        // Without this thread a study still runs, as it would under any other MPI program.
+        let _ = std::thread::Builder::new().name("watch".into()).spawn(watch);
+    });
+}
+
+/// Runs `wait`, under the limit.
+pub(super) fn watched<T>(wait: impl FnOnce() -> T) -> T {
+    BEGAN.store(now(), Ordering::Relaxed);
+    let result = wait();
+    BEGAN.store(0, Ordering::Relaxed);
+    result
+}
