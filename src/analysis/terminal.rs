@@ -1,8 +1,9 @@
 //! Tables for the terminal.
 
 use super::Grid;
+use crate::config::NetworkName;
 use crate::results::{Results, WorkloadSummary};
-use crate::study::{Cell, Status};
+use crate::study::{Cell, Status, Trial};
 
 /// In place of a number: no trial of the cell reached the goal.
 const NOT_REACHED: &str = "–";
@@ -39,10 +40,45 @@ pub fn table(results: &Results) -> String {
     if unmeasured {
         text += &format!("{}{NOT_MEASURED}  not measured yet\n", if unreached { "" } else { "\n" });
     }
+    text += "\nWork, and what it would be if every trial had run to its last step with whole evaluations\n";
+    text += &aligned(&work(results));
     if !results.complete {
         text += "\nThe study is not finished: cells are still to come.\n";
     }
     text
+}
+
+/// Example-gradients and evaluated validation examples: those of the records, and those of the rule that no trial ends before its step
+/// budget (the configured one; the paper's for the network, appendix B) unless it becomes infeasible.
+fn work(results: &Results) -> Vec<Vec<String>> {
+    let workload = &results.workload;
+    let rule = |max_steps: u32| {
+        let (mut gradients, mut examples) = (0, 0);
+        for (cell, trial) in trials(results) {
+            let steps = if trial.status == Status::Infeasible { trial.steps_run } else { max_steps };
+            gradients += u64::from(steps) * u64::from(cell.key.batch_size);
+            examples += u64::from(steps / workload.evaluate_every) * u64::from(workload.validation_examples);
+        }
+        [gradients, examples]
+    };
+    let seen = |trial: &Trial| trial.curve.iter().map(|point| u64::from(point.examples)).sum::<u64>();
+    let done: [u64; 2] = [
+        trials(results).map(|(cell, trial)| u64::from(trial.steps_run) * u64::from(cell.key.batch_size)).sum(),
+        trials(results).map(|(_, trial)| seen(trial)).sum(),
+    ];
+    let papers_steps: u32 = if workload.network == NetworkName::Resnet8.name() { 100_000 } else { 40_000 };
+    let [budget, paper] = [rule(workload.max_steps), rule(papers_steps)];
+    let row = |name: &str, index: usize| {
+        let times = |rule: [u64; 2]| format!("{} ({:.1}×)", thousands(rule[index]), rule[index] as f64 / done[index].max(1) as f64);
+        vec![name.to_owned(), thousands(done[index]), times(budget), times(paper)]
+    };
+    let heading = |steps: u32| format!("all {} steps", thousands(steps));
+    let heading = vec![String::new(), "computed".to_owned(), heading(workload.max_steps), format!("the paper's {}", heading(papers_steps))];
+    vec![heading, row("example-gradients", 0), row("validation examples", 1)]
+}
+
+fn trials(results: &Results) -> impl Iterator<Item = (&Cell, &Trial)> {
+    results.cells.iter().flat_map(|cell| cell.trials.iter().map(move |trial| (cell, trial)))
 }
 
 fn steps_to_result(grid: &Grid) -> Vec<Vec<String>> {
@@ -106,8 +142,8 @@ fn aligned(rows: &[Vec<String>]) -> String {
 }
 
 /// 12345 as "12,345".
-pub fn thousands(number: u32) -> String {
-    let digits = number.to_string();
+pub fn thousands(number: impl Into<u64>) -> String {
+    let digits = number.into().to_string();
     let first = digits.len() % 3;
     let separated =
         digits.char_indices().map(|(at, digit)| if at > 0 && at % 3 == first { format!(",{digit}") } else { digit.to_string() });
