@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test build bench check setup clean
+.PHONY: help quickstart test soak build bench check setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -30,6 +30,9 @@ test: setup ## test everything; first that the programs build and start without 
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
 	cargo test
+
+soak: setup ## kill a random rank 200 times, and compare what comes out
+	@cargo test --test resume -- --ignored --nocapture soak
 
 build: setup ## build the optimised programs
 	@cargo build --release

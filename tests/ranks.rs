@@ -93,21 +93,30 @@ fn a_rank_without_its_data_ends_all_of_them_with_its_sentence() {
     assert_eq!(stderr.matches("dps-train data fetch mnist").count(), 1, "{stderr}");
 }
 
+/// Starts two ranks with different words after the program's name: a shell puts the rank's number in place of RANK.
+fn unequal(words: &str) -> std::process::Output {
+    let script = format!("exec \"$0\" {}", words.replace("RANK", "$OMPI_COMM_WORLD_RANK"));
+    let mut command = std::process::Command::new("mpirun");
+    command.args(["--oversubscribe", "--bind-to", "none", "-n", "2", "sh", "-c", &script, env!("CARGO_BIN_EXE_dps-train")]);
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    command.output().unwrap()
+}
+
 #[test]
-fn ranks_with_different_data_are_named() {
+fn ranks_with_different_data_or_configurations_are_named() {
     let folder = tempfile::tempdir().unwrap();
-    let config = write_config(folder.path(), &[]);
+    let (config, place) = (write_config(folder.path(), &[]), folder.path().display());
+    let config = config.display();
     for (name, examples) in [("0", 600), ("1", 601)] {
         write_data(&folder.path().join(name), examples, 90);
     }
-    // The shell gives each rank a folder of its own.
-    let script = format!("exec \"$0\" {} --data {}/$OMPI_COMM_WORLD_RANK --output {1}/x.h5", config.display(), folder.path().display());
-    let program = env!("CARGO_BIN_EXE_dps-train");
-    let mut command = std::process::Command::new("mpirun");
-    command.args(["--oversubscribe", "--bind-to", "none", "-n", "2", "sh", "-c", &script, program]);
-    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
-    let output = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(5), "{stderr}");
-    assert_eq!(stderr.matches("rank 1: expected the same data as rank 0").count(), 1, "{stderr}");
+    for (what, words) in [
+        ("data", format!("{config} --data {place}/RANK --output {place}/x.h5")),
+        ("configuration", format!("{config} --data {place}/0 --trials 1RANK --output {place}/x.h5")),
+    ] {
+        let output = unequal(&words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(5), "{stderr}");
+        assert_eq!(stderr.matches(&format!("rank 1: expected the same {what} as rank 0")).count(), 1, "{stderr}");
+    }
 }

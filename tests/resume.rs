@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use dps::results;
 use dps::study::Cell;
+use support::noise;
 use support::study::{mpirun, succeed, train, write_config, write_data};
 
 /// A small study in a folder of its own, long enough to be interrupted.
@@ -76,16 +77,17 @@ fn wait(study: &Study, child: &mut Child, delay: Duration) {
     std::thread::sleep(delay);
 }
 
-#[test]
-fn a_rank_killed_at_any_time_loses_nothing() {
-    let expected = expected();
-    let study = Study::new();
+/// Kills a random rank of a study until it is finished, on another number of ranks each time; returns the kills.
+fn kill_until_finished(study: &Study, most: u32, seed: u32) -> u32 {
     let mut kills = 0;
-    for attempt in 0..12 {
-        let size = attempt % 3 + 1;
+    for attempt in 0.. {
+        let random = noise::hash(seed, attempt) as usize;
+        let size = random % 3 + 1;
         let mut child = study.command(mpirun(size)).stderr(Stdio::null()).spawn().unwrap();
-        wait(&study, &mut child, Duration::from_millis(150 + 173 * attempt as u64));
-        if let Some(&victim) = ranks(&study.output).get(attempt % size) {
+        wait(study, &mut child, Duration::from_millis(100 + (random >> 8) as u64 % 1500));
+        if kills < most
+            && let Some(&victim) = ranks(&study.output).get(random % size)
+        {
             // It may have ended by itself in the meantime.
             let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).stderr(Stdio::null()).status().unwrap();
             kills += u32::from(killed.success());
@@ -94,9 +96,57 @@ fn a_rank_killed_at_any_time_loses_nothing() {
             break;
         }
     }
-    assert!(kills >= 3, "only {kills} kills before the study was finished");
-    succeed(&mut study.command(mpirun(2)));
-    assert_eq!(study.cells(), expected);
+    kills
+}
+
+#[test]
+fn a_rank_killed_at_any_time_loses_nothing() {
+    let study = Study::new();
+    let kills = kill_until_finished(&study, 8, 1);
+    assert!(kills >= 2, "only {kills} kills before the study was finished");
+    assert_eq!(study.cells(), expected());
+}
+
+/// `make soak`: the same, until 200 kills are made.
+#[test]
+#[ignore = "takes a quarter of an hour: make soak"]
+fn soak() {
+    let expected = expected();
+    let trials = |cells: &[Cell]| cells.iter().map(|cell| cell.trials.len()).sum::<usize>();
+    let (mut kills, mut studies, mut lost, mut differing) = (0, 0, 0, 0);
+    while kills < 200 {
+        let study = Study::new();
+        kills += kill_until_finished(&study, 200 - kills, 100 + studies);
+        studies += 1;
+        let found = study.cells();
+        lost += trials(&expected) - trials(&found);
+        differing += usize::from(found != expected);
+        println!("{kills} kills, {studies} studies, {lost} trials lost, {differing} results differing");
+    }
+    assert_eq!((lost, differing), (0, 0));
+}
+
+#[test]
+fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_nothing() {
+    let study = Study::new();
+    // Files may grow to some blocks of 512 bytes: the journal fits, a checkpoint does not. Ignoring the signal makes it an error.
+    for (blocks, code) in [(1, 7), (200, 7)] {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "trap '' XFSZ; ulimit -f $0; exec \"$@\"", &blocks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
+        // Or Open MPI wants files of its own.
+        shell.env("OMPI_MCA_ess_singleton_isolated", "1");
+        let output = study.command(shell).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{blocks} blocks: {stderr}");
+        assert!(stderr.contains("free some space") && stderr.trim().lines().count() == 1, "{stderr}");
+    }
+    succeed(&mut study.command(train()));
+    assert_eq!(study.cells(), expected());
+
+    let blocked = study.config.join("x.h5");
+    let output = train().arg(&study.config).arg("--data").arg(study.folder.path()).arg("--output").arg(blocked).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{stderr}");
 }
 
 #[test]

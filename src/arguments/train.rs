@@ -126,9 +126,15 @@ struct RawStudy {
 
 #[derive(Debug, Args)]
 struct RawData {
-    /// Folder of the data sets.
-    #[arg(long = "data", id = "data_folder", value_name = "DIR", default_value = "data")]
-    folder: PathBuf,
+    /// Folder of the data sets [default: $DPS_DATA, else data]
+    #[arg(long = "data", id = "data_folder", value_name = "DIR")]
+    folder: Option<PathBuf>,
+}
+
+impl RawData {
+    fn folder(self) -> PathBuf {
+        self.folder.unwrap_or_else(crate::data::default_folder)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -160,9 +166,9 @@ impl Train {
         let Raw { command, study } = Raw::try_parse_from(words)?;
         match (command, study.config.clone()) {
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: Some(dataset), data })), _) => {
-                Ok(Train::FetchData { dataset, data: data.folder })
+                Ok(Train::FetchData { dataset, data: data.folder() })
             }
-            (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder }),
+            (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
             (None, Some(config)) => study.validate(config).map(Train::Study),
             (None, None) => Err(usage(ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one")),
         }
@@ -201,7 +207,7 @@ impl RawStudy {
         Ok(StudyArguments {
             config,
             overrides,
-            data: self.data.folder,
+            data: self.data.folder(),
             output,
             plan: self.plan,
             fresh: self.fresh,

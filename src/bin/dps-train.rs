@@ -1,6 +1,6 @@
 //! `mpirun -n 8 dps-train CONFIG`: measures steps-to-result over batch sizes and sparsities.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use dps::arguments::{StudyArguments, Train};
@@ -87,9 +87,13 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
     };
     world.limit_waits(loaded.study.execution.deadline_seconds);
+    let threads = match loaded.study.execution.threads as usize {
+        0 => dps::comm::threads(world),
+        threads => threads,
+    };
     if arguments.plan {
         if speaks {
-            print!("{}", plan(&loaded.study, level, world.size()));
+            say(&plan(&loaded.study, level, world.size(), threads).to_string());
         }
         return ExitCode::SUCCESS;
     }
@@ -97,10 +101,6 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     let dataset = match together(world, dataset) {
         Ok(dataset) => dataset,
         Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
-    };
-    let threads = match loaded.study.execution.threads as usize {
-        0 => dps::comm::threads(world),
-        threads => threads,
     };
     let place = Place { world, mpi_library, threads, level };
     let mut observer = if speaks { progress::observer(arguments.progress, std::io::stderr().is_terminal()) } else { progress::silent() };
@@ -146,15 +146,19 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
     let figure = arguments.output.with_extension("svg");
     analysis::steps_to_result_plot(results, &figure)?;
     if !arguments.quiet {
-        println!("{}", analysis::table(results));
-        println!("Results: {}", arguments.output.display());
-        println!("Figure:  {}", figure.display());
+        let (results_file, figure) = (arguments.output.display(), figure.display());
+        say(&format!("{}\nResults: {results_file}\nFigure:  {figure}\n", analysis::table(results)));
     }
     Ok(())
 }
 
+/// Writes to standard output; a reader that has gone (`| head`) is no failure.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
 /// What the study would cost at most.
-fn plan(study: &config::Study, level: Level, ranks: usize) -> Plan {
+fn plan(study: &config::Study, level: Level, ranks: usize, threads: usize) -> Plan {
     let network = Network::new(study.workload.network);
     let (examples, bytes) = study.workload.dataset.training_file();
     let validation = (study.data.validation_fraction * examples as f64).round();
@@ -170,10 +174,10 @@ fn plan(study: &config::Study, level: Level, ranks: usize) -> Plan {
     let site = Site {
         training_examples: examples - validation as u64,
         validation_examples: validation as u64,
-        device: format!("{ranks} ranks of one CPU thread with {}, at its measured multiply-add peak", level.name()),
-        ranks: ranks as u32,
+        device: format!("CPU threads with {}, at the measured multiply-add peak of one", level.name()),
+        ranks: (ranks * threads) as u32,
         lanes: study.grid.trials,
-        flop_per_second: rate * ranks as f64,
+        flop_per_second: rate * (ranks * threads) as f64,
     };
     Plan::new(study, &cost, &site)
 }
