@@ -1,4 +1,4 @@
-//! `dps-train CONFIG [options]` and `dps-train data fetch [NAME]`.
+//! `dps-train CONFIG [options]`, `dps-train merge`, `dps-train status` and `dps-train data fetch [NAME]`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,24 @@ use crate::version::VERSION_AND_COMMIT;
 pub enum Train {
     /// Measure a study, or plan it.
     Study(StudyArguments),
+    /// List a study's cells.
+    Cells(StudyArguments),
+    /// Put the results of parts of a study together.
+    Merge {
+        /// The parts' result files.
+        parts: Vec<PathBuf>,
+        /// The result file of the whole.
+        output: PathBuf,
+        /// Whether a file that is there may be replaced.
+        force: bool,
+    },
+    /// Say how far studies are.
+    Status {
+        /// Their result files.
+        results: Vec<PathBuf>,
+        /// In which form.
+        form: StatusForm,
+    },
     /// Fetch a data set into a folder.
     FetchData {
         /// Which.
@@ -49,6 +67,17 @@ pub struct StudyArguments {
     pub quiet: bool,
     /// How progress is shown; [`Progress::None`] where quiet.
     pub progress: Progress,
+}
+
+/// How [`Train::Status`] is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatusForm {
+    /// Lines for a person.
+    Text,
+    /// A JSON object a line.
+    Json,
+    /// A line that changes only when the study advances.
+    Progress,
 }
 
 /// How progress is shown.
@@ -113,6 +142,9 @@ struct RawStudy {
     /// Print what the study would cost, and end.
     #[arg(long)]
     plan: bool,
+    /// Print the number, batch size and sparsity of each cell, a line each, and end.
+    #[arg(long, conflicts_with_all = ["plan", "fresh"])]
+    cells: bool,
     /// Start over; the journal and results of an earlier run are moved aside.
     #[arg(long, conflicts_with = "plan")]
     fresh: bool,
@@ -139,6 +171,30 @@ impl RawData {
 
 #[derive(Debug, Subcommand)]
 enum RawCommand {
+    /// Put the results of parts of one study, such as its cells, into one file.
+    Merge {
+        /// Result files of one study: they may differ in cells, device, threads and ranks, and in nothing else.
+        #[arg(value_name = "PART.h5", required = true)]
+        parts: Vec<PathBuf>,
+        /// The result file of the whole.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Replace the file, if it is there.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Say how far a study is, whether it runs or not.
+    Status {
+        /// The study's result file, which need not be there yet.
+        #[arg(value_name = "RESULT.h5", required = true)]
+        results: Vec<PathBuf>,
+        /// A JSON object a line.
+        #[arg(long)]
+        json: bool,
+        /// One line that changes only when the study has advanced, for scripts.
+        #[arg(long, conflicts_with = "json")]
+        progress: bool,
+    },
     /// Data sets.
     #[command(subcommand)]
     Data(RawDataCommand),
@@ -169,7 +225,19 @@ impl Train {
                 Ok(Train::FetchData { dataset, data: data.folder() })
             }
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
-            (None, Some(config)) => study.validate(config).map(Train::Study),
+            (Some(RawCommand::Merge { parts, output, force }), _) => Ok(Train::Merge { parts, output, force }),
+            (Some(RawCommand::Status { results, json, progress }), _) => {
+                let form = match (json, progress) {
+                    (true, _) => StatusForm::Json,
+                    (_, true) => StatusForm::Progress,
+                    _ => StatusForm::Text,
+                };
+                Ok(Train::Status { results, form })
+            }
+            (None, Some(config)) => {
+                let cells = study.cells;
+                study.validate(config).map(if cells { Train::Cells } else { Train::Study })
+            }
             (None, None) => Err(usage(ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one")),
         }
     }
@@ -238,6 +306,8 @@ fn after_help() -> String {
   dps-train configs/mnist-simple-cnn-sgd.toml --plan         what a study of the paper would cost
   mpirun -n 8 dps-train CONFIG --batch-size 16,64 --sparsity 0,0.9 --trials 4
   dps-train CONFIG --set workload.optimizer=nesterov --set search.momentum=0.9
+  dps-train status results/quickstart.h5                     how far it is
+  dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
   dps-train data fetch fashion-mnist
 
 The same command continues a study that was interrupted.
@@ -327,6 +397,17 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_merged_and_studies_looked_at() {
+        let merge = Train::Merge { parts: vec!["a.h5".into(), "b.h5".into()], output: "c.h5".into(), force: true };
+        assert_eq!(read("merge a.h5 b.h5 -o c.h5 --force").unwrap(), merge);
+        let status = |form| Train::Status { results: vec!["a.h5".into()], form };
+        assert_eq!(read("status a.h5").unwrap(), status(StatusForm::Text));
+        assert_eq!(read("status a.h5 --json").unwrap(), status(StatusForm::Json));
+        assert_eq!(read("status a.h5 --progress").unwrap(), status(StatusForm::Progress));
+        assert!(matches!(read("a.toml --cells --sparsity 0").unwrap(), Train::Cells(study) if study.overrides.len() == 1));
+    }
+
+    #[test]
     fn usage_errors_end_with_two_and_help_with_zero() {
         for line in [
             "",
@@ -340,6 +421,11 @@ mod tests {
             "a.toml --progress loud",
             "data",
             "--plan data fetch",
+            "merge -o c.h5",
+            "merge a.h5",
+            "status",
+            "status a.h5 --json --progress",
+            "a.toml --cells --plan",
         ] {
             let error = read(line).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}: {error}");

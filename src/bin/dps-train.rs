@@ -1,16 +1,17 @@
 //! `mpirun -n 8 dps-train CONFIG`: measures steps-to-result over batch sizes and sparsities.
 
 use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use dps::arguments::{StudyArguments, Train};
+use dps::arguments::{StatusForm, StudyArguments, Train};
 use dps::backend::cpu::Level;
 use dps::comm::{Communicator, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::network::Network;
 use dps::study::{Cost, Outcome, Place, Plan, Site};
-use dps::{Error, Result, analysis, backend, config, progress, signals, study};
+use dps::{Error, Result, analysis, backend, config, journal, progress, results, signals, study};
 
 /// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
 const STOPPED: u8 = 75;
@@ -29,6 +30,10 @@ fn main() -> ExitCode {
             }
             start(&arguments)
         }
+        // None of the others starts MPI: batch scripts run them outside of mpirun.
+        Ok(Train::Cells(arguments)) => finish(&list(&arguments)),
+        Ok(Train::Merge { parts, output, force }) => finish(&merge(parts, &output, force)),
+        Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
         Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| eprintln!("{line}")).map(|place| {
             println!("{dataset} is in {}", place.display());
         })),
@@ -63,6 +68,46 @@ fn finish(result: &Result<()>) -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The cells of a study, numbered as they are measured.
+fn list(arguments: &StudyArguments) -> Result<()> {
+    let study = config::load(&arguments.config, &arguments.overrides)?.study;
+    for (index, key) in study::cells(&study).iter().enumerate() {
+        println!("{index} {} {}", key.batch_size, key.sparsity);
+    }
+    Ok(())
+}
+
+/// Writes one result file from parts of a study.
+fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
+    let refuse = |problem: String| Err(Error::Results { path: output.to_owned(), problem });
+    let journal = journal::journal_path(output);
+    if journal.exists() {
+        // Its next run would write the file anew, without what was merged.
+        return refuse(format!("it is the result of the study whose journal is {}; choose another --output", journal.display()));
+    }
+    if !force && output.exists() {
+        return refuse("expected no such file, found one; choose another --output, or --force to replace it".into());
+    }
+    let parts = parts.into_iter().map(|path| results::read(&path).map(|part| (path, part))).collect::<Result<Vec<_>>>()?;
+    let count = parts.len();
+    let merged = results::merge(parts)?;
+    results::write(output, &merged)?;
+    let state = if merged.complete { "complete" } else { "incomplete" };
+    println!("{}: {} cells from {count} files, {state}", output.display(), merged.cells.len());
+    Ok(())
+}
+
+/// Prints how far the study of the result file at `path` is.
+fn status(path: &Path, form: StatusForm) -> Result<()> {
+    let report = study::status(path)?;
+    match form {
+        StatusForm::Text => print!("{report}"),
+        StatusForm::Json => println!("{}", report.json()),
+        StatusForm::Progress => println!("{}", report.progress()),
+    }
+    Ok(())
 }
 
 #[cfg(feature = "mpi")]

@@ -67,7 +67,11 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
     Ok(Loaded { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, digest })
 }
 
-fn canonical(study: &Study) -> std::result::Result<String, String> {
+/// A study as TOML with all of its defaults, in the one form that is stored with results.
+///
+/// # Errors
+/// A sentence, where TOML cannot express it; no configuration that was read is such a study.
+pub fn canonical(study: &Study) -> std::result::Result<String, String> {
     toml::to_string(study)
         .map_err(|error| format!("expected a study that TOML can express, found one that it cannot ({error}); report this as a bug"))
 }

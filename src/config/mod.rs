@@ -3,6 +3,7 @@
 //! What lives here knows names, ranges and files of settings. It may not know of data sets' contents, networks' layers,
 //! ranks or devices: those take the validated [`Study`] and nothing else.
 
+mod difference;
 mod goal;
 mod load;
 mod overrides;
@@ -11,8 +12,9 @@ mod rules;
 mod study;
 mod tree;
 
+pub use difference::{CELL_KEYS, Difference, IGNORED_KEYS, differences};
 pub use goal::goal_threshold;
-pub use load::{Loaded, load, parse};
+pub use load::{Loaded, canonical, load, parse};
 pub use overrides::Override;
 pub use study::*;
 

@@ -51,6 +51,18 @@ pub struct Grid {
     pub trials: u32,
 }
 
+impl Grid {
+    /// Takes in the cells of `other`: batch sizes and sparsities of both, each in ascending order.
+    pub fn join(&mut self, other: &Grid) {
+        self.batch_sizes.extend(&other.batch_sizes);
+        self.batch_sizes.sort_unstable();
+        self.batch_sizes.dedup();
+        self.sparsities.extend(&other.sparsities);
+        self.sparsities.sort_unstable_by(f64::total_cmp);
+        self.sparsities.dedup();
+    }
+}
+
 /// Pruning at initialisation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Pruning {

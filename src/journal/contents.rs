@@ -111,7 +111,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, String> {
             Record::Trial { batch_size, sparsity, trial } => {
                 let entry = entry(&mut cells, CellKey { batch_size, sparsity });
                 let index = trial.index;
-                if entry.trials.insert(index, trial.clone()).is_some_and(|known| !same(known, trial)) {
+                if entry.trials.insert(index, trial.clone()).is_some_and(|known| !known.agrees(&trial)) {
                     return Err(twice(&format!("trial {index} of the"), entry.key, at));
                 }
             }
@@ -173,12 +173,6 @@ fn entry(cells: &mut Vec<Entry>, key: CellKey) -> &mut Entry {
         cells.len() - 1
     });
     &mut cells[place]
-}
-
-/// Whether two records of a trial are equal but for its time. A NaN equals a NaN: their text is the same, as is no other number's.
-fn same(mut known: Trial, trial: Trial) -> bool {
-    known.seconds = trial.seconds;
-    known == trial || format!("{known:?}") == format!("{trial:?}")
 }
 
 fn twice(what: &str, key: CellKey, at: usize) -> String {

@@ -4,11 +4,28 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
 
 use super::storage::folder;
 use super::{error, explain};
 use crate::Result;
+
+/// How long a job waits for a lock that another holds: whoever looks who holds it has it for an instant.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// Who holds a lock, as its file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// Name of its host, or "unknown".
+    pub host: String,
+    /// Its process number there, or "unknown".
+    pub process: String,
+    /// Since when, ISO 8601 in UTC, or "unknown".
+    pub since: String,
+}
 
 /// A study's lock, held until it is dropped or its process ends, however that happens.
 ///
@@ -32,11 +49,16 @@ impl Lock {
     pub fn take(path: &Path) -> Result<Lock> {
         let failed = |cause: io::Error| explain(path, "the lock could not be taken", &cause);
         fs::create_dir_all(folder(path)).map_err(failed)?;
-        // Each further attempt is another job that ended in between.
+        let start = Instant::now();
+        // Each further attempt is another job that ended in between, or one that looked who holds the lock.
         for _ in 0..100 {
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
+                Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
+                    thread::sleep(PATIENCE / 20);
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => {
                     let advice = "wait until it has ended, stop it, or choose another result file";
                     return Err(error(path, format!("another job works on this study: {}; {advice}", holder(&file))));
@@ -55,11 +77,24 @@ impl Lock {
         Err(error(path, "the lock's file is removed as often as it is made: see which program does that, and run the same command again"))
     }
 
+    /// Who holds the lock at `path`, without waiting for it or keeping it from anyone.
+    ///
+    /// A file system that refuses locks is believed: there a file that exists is a lock that is held.
+    pub fn holder(path: &Path) -> Option<Holder> {
+        if let Ok(file) = File::open(held(path)) {
+            return Some(Holder::read(&file));
+        }
+        // The file is removed with the lock, so one that is there and not locked is a killed job's.
+        let file = File::open(path).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(Holder::read(&file)),
+            Ok(()) | Err(TryLockError::Error(_)) => None,
+        }
+    }
+
     /// The same where files cannot be locked: the file's existence is the lock.
     fn without_locks(path: &Path) -> Result<Lock> {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".held");
-        let path = PathBuf::from(name);
+        let path = held(path);
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => {
                 sign(&file);
@@ -95,19 +130,42 @@ fn sign(mut file: &File) {
     let _ = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
 }
 
+/// The file that stands for a lock where files cannot be locked.
+fn held(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".held");
+    name.into()
+}
+
 /// Who holds the lock, as its file says: "process 4242 on node07, for 12 minutes".
 fn holder(file: &File) -> String {
-    let mut text = String::new();
-    let _ = file.take(4096).read_to_string(&mut text);
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).filter(|value| !value.is_empty());
-    let (Some(host), Some(process)) = (field("host "), field("process ")) else { return "it does not say which".into() };
-    let since = field("since ")
-        .and_then(|seconds| seconds.parse().ok())
-        .and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
-    let minutes = since
+    let Holder { host, process, since } = Holder::read(file);
+    if host == UNKNOWN || process == UNKNOWN {
+        return "it does not say which".into();
+    }
+    let minutes = humantime::parse_rfc3339(&since)
+        .ok()
         .and_then(|since| since.elapsed().ok())
         .map_or_else(|| "an unknown time".into(), |held| format!("{} minutes", held.as_secs() / 60));
     format!("process {process} on {host}, for {minutes}")
+}
+
+/// Stands for what a lock's file does not say, as while it is being written.
+const UNKNOWN: &str = "unknown";
+
+impl Holder {
+    fn read(file: &File) -> Holder {
+        let mut text = String::new();
+        let _ = file.take(4096).read_to_string(&mut text);
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).filter(|value| !value.is_empty());
+        let since = field("since ")
+            .and_then(|seconds| seconds.parse().ok())
+            // The year 9999 is the last that has a text.
+            .filter(|&seconds: &u64| seconds < 253_402_300_800)
+            .and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
+        let since = since.map_or_else(|| UNKNOWN.into(), |since| humantime::format_rfc3339_seconds(since).to_string());
+        Holder { host: field("host ").unwrap_or(UNKNOWN).into(), process: field("process ").unwrap_or(UNKNOWN).into(), since }
+    }
 }
 
 #[cfg(test)]

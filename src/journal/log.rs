@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::contents::{beginning, decode, encode};
-use super::{Contents, Header, OTHER_STUDY, Record, Storage, configuration, error, explain};
+use super::{Contents, Header, OTHER_STUDY, Record, Storage, error, explain};
 use crate::Result;
+use crate::config::{IGNORED_KEYS, differences};
 
 /// A study's journal, open for appending. The caller holds the study's [`Lock`](super::Lock).
 pub struct Journal {
@@ -117,7 +118,14 @@ fn bytes(path: &Path, storage: &dyn Storage) -> Result<Vec<u8>> {
 /// Nothing, or in one sentence why the journal is not this study's.
 fn same_study(journal: &Header, now: &Header) -> std::result::Result<(), String> {
     if journal.digest != now.digest {
-        let mut differences = configuration::differences(&journal.configuration, &now.configuration);
+        let found: (Option<toml::Table>, Option<toml::Table>) = (journal.configuration.parse().ok(), now.configuration.parse().ok());
+        let mut differences = match found {
+            (Some(old), Some(new)) => differences(&old, &new, &IGNORED_KEYS),
+            _ => Vec::new(),
+        }
+        .iter()
+        .map(|difference| difference.between("journal", "configuration"))
+        .collect::<Vec<_>>();
         if differences.is_empty() {
             differences.push(format!("digest: journal has {}, configuration has {}", journal.digest, now.digest));
         }

@@ -8,7 +8,6 @@
 
 mod aside;
 mod checkpoint;
-mod configuration;
 mod contents;
 mod frame;
 mod lock;
@@ -17,9 +16,8 @@ mod storage;
 
 pub use aside::{checkpoint_path, journal_path, lock_path, set_aside};
 pub use checkpoint::{Checkpoint, Loaded, load, save};
-pub use configuration::IGNORED_KEYS;
 pub use contents::{Contents, Header, Record};
-pub use lock::Lock;
+pub use lock::{Holder, Lock};
 pub use log::{Journal, Opened};
 pub use storage::{Disk, Failing, Fault, Storage};
 

@@ -3,11 +3,13 @@
 //! What lives here is the schema (versioned; README, "Result files"), its writer, its reader and the atomic publication of a file.
 //! It knows the study's records and nothing of how they came about; no other module opens an HDF5 file.
 
+mod merge;
 mod publish;
 mod read;
 mod schema;
 mod write;
 
+pub use merge::merge;
 pub use publish::publish;
 pub use read::read;
 pub use schema::SCHEMA_VERSION;

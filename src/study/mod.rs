@@ -6,8 +6,10 @@ mod keeper;
 mod plan;
 mod record;
 mod run;
+mod status;
 mod units;
 
 pub use plan::{Cost, Plan, PlannedCell, Site};
 pub use record::*;
 pub use run::{Outcome, Place, cells, run};
+pub use status::{FinishedCell, Report, State, UnderWay, status};

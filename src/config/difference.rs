@@ -1,0 +1,60 @@
+//! In what two configurations differ.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+
+/// Keys that change no record, so that a study may go on with others: left out of the comparison, as of the configuration's digest.
+pub const IGNORED_KEYS: [&str; 5] =
+    ["execution.device", "execution.threads", "execution.data_parallel", "execution.checkpoint_seconds", "execution.deadline_seconds"];
+
+/// The keys that say which cells a study has: parts of one study differ in them.
+pub const CELL_KEYS: [&str; 2] = ["grid.batch_sizes", "grid.sparsities"];
+
+/// A key with two values, as TOML; "nothing" where it is absent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The dotted key.
+    pub key: String,
+    /// The first configuration's value.
+    pub left: String,
+    /// The second's.
+    pub right: String,
+}
+
+impl Difference {
+    /// `key: LEFT has X, RIGHT has Y`.
+    pub fn between(&self, left: impl fmt::Display, right: impl fmt::Display) -> String {
+        format!("{}: {left} has {}, {right} has {}", self.key, self.left, self.right)
+    }
+}
+
+/// What differs between two studies or TOML tables, but for the keys in `ignored`; a section's name there stands for all of its keys. None
+/// where one of them is no table.
+pub fn differences(left: &impl Serialize, right: &impl Serialize, ignored: &[&str]) -> Vec<Difference> {
+    let (Ok(left), Ok(right)) = (toml::Table::try_from(left), toml::Table::try_from(right)) else { return Vec::new() };
+    let (mut old, mut new) = (BTreeMap::new(), BTreeMap::new());
+    flatten("", &left, &mut old);
+    flatten("", &right, &mut new);
+    let ignored =
+        |key: &str| ignored.iter().any(|&name| key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')));
+    let value = |values: &BTreeMap<String, String>, key: &str| values.get(key).cloned().unwrap_or_else(|| "nothing".into());
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    keys.into_iter()
+        .filter(|key| !ignored(key) && old.get(*key) != new.get(*key))
+        .map(|key| Difference { key: key.clone(), left: value(&old, key), right: value(&new, key) })
+        .collect()
+}
+
+fn flatten(prefix: &str, table: &toml::Table, values: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        match value {
+            toml::Value::Table(table) => flatten(&key, table, values),
+            value => {
+                values.insert(key, value.to_string());
+            }
+        }
+    }
+}

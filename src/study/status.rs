@@ -1,0 +1,222 @@
+//! How far a study is, from its files alone: while it runs, between two runs and after it.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use super::{Cell, CellKey, Status, cells};
+use crate::config::{self, Study};
+use crate::journal::{self, Checkpoint, Disk, Holder, Journal, Loaded, Lock};
+use crate::{Error, Result, results};
+
+/// How far a study is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The result file's name without its ending.
+    pub study: String,
+    /// Whether a job works on it, else whether anything is left to do.
+    pub state: State,
+    /// Cells of the grid.
+    pub cells: usize,
+    /// The finished ones, in the order in which they were finished.
+    pub finished: Vec<FinishedCell>,
+    /// The first one that is not, where it has begun or a job works on the study.
+    pub under_way: Option<UnderWay>,
+    /// The job that works on it.
+    pub job: Option<Holder>,
+    /// How many later runs went on with it; unknown of a result file without a journal.
+    pub restarts: Option<u32>,
+    /// Start of the study, ISO 8601 in UTC.
+    pub started: String,
+    /// When the journal, the checkpoint or the result file was last written, ISO 8601 in UTC.
+    pub last_write: String,
+}
+
+/// What happens to a study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// A job works on it.
+    Running,
+    /// No job works on it, and cells are left.
+    Stopped,
+    /// All its cells are measured.
+    Finished,
+}
+
+/// A cell that is measured.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FinishedCell {
+    /// Global batch size, in examples.
+    pub batch_size: u32,
+    /// Fraction of parameters removed.
+    pub sparsity: f64,
+    /// K*, where a trial reached the goal.
+    pub steps_to_result: Option<u32>,
+    /// The trial that did.
+    pub best_trial: Option<u32>,
+    /// Trials that reached the goal.
+    pub complete: usize,
+    /// All trials.
+    pub trials: usize,
+    /// Wall-clock seconds, over all runs.
+    pub seconds: f64,
+}
+
+/// A cell that is not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UnderWay {
+    /// Global batch size, in examples.
+    pub batch_size: u32,
+    /// Fraction of parameters removed.
+    pub sparsity: f64,
+    /// Steps at the last checkpoint, where there is one.
+    pub step: Option<u32>,
+    /// Step budget.
+    pub max_steps: u32,
+    /// Trials that have ended.
+    pub ended: usize,
+    /// All trials.
+    pub trials: u32,
+}
+
+/// Reads how far the study of the result file at `output` is. Nothing is changed or waited for, and a job that works on it is not disturbed;
+/// the result file itself need not be there.
+///
+/// # Errors
+/// [`Error::Results`]: there is neither a result file nor a journal beside it; and what reading them meets.
+pub fn status(output: &Path) -> Result<Report> {
+    let journal_path = journal::journal_path(output);
+    let job = Lock::holder(&journal::lock_path(output));
+    let journal = Journal::read(&journal_path, &Disk)?;
+    let checkpoint_path = journal::checkpoint_path(output);
+    let (configuration, started, finished, partial, restarts, checkpoint) = match journal {
+        Some(contents) => {
+            let header = contents.header;
+            let checkpoint = match journal::load(&checkpoint_path, &header.digest, &header.data_digest, &Disk)? {
+                Loaded::Checkpoint(found) => Some(found),
+                Loaded::Absent | Loaded::Damaged(_) => None,
+            };
+            (header.configuration, header.started, contents.finished, contents.partial, Some(contents.restarts), checkpoint)
+        }
+        None if output.exists() => {
+            let results = results::read(output)?;
+            (results.configuration, results.environment.started, results.cells, Vec::new(), None, None)
+        }
+        None => {
+            let problem = format!(
+                "expected a result file or its journal {}, found neither; give the --output of the study, by default results/<name of CONFIG>.h5",
+                journal_path.display()
+            );
+            return Err(Error::Results { path: output.to_owned(), problem });
+        }
+    };
+    let study = config::parse(&output.display().to_string(), &configuration, &[])?.study;
+    let keys = cells(&study);
+    let next = keys.iter().find(|key| !finished.iter().any(|cell| cell.key == **key));
+    let under_way = next.and_then(|&key| {
+        let known = under_way(&study, key, &partial, checkpoint.as_ref());
+        (job.is_some() || known.step.is_some() || known.ended > 0).then_some(known)
+    });
+    let state = match (&job, next) {
+        (Some(_), _) => State::Running,
+        (None, Some(_)) => State::Stopped,
+        (None, None) => State::Finished,
+    };
+    let written = [output, &journal_path, &checkpoint_path].iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
+    Ok(Report {
+        study: output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        state,
+        cells: keys.len(),
+        finished: finished.iter().map(FinishedCell::new).collect(),
+        under_way,
+        job,
+        restarts,
+        started,
+        last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
+    })
+}
+
+fn under_way(study: &Study, key: CellKey, partial: &[(CellKey, Vec<super::Trial>)], checkpoint: Option<&Checkpoint>) -> UnderWay {
+    let checkpoint = checkpoint.filter(|found| found.batch_size == key.batch_size && found.sparsity == key.sparsity);
+    // The journal is written as trials end, the checkpoint from time to time.
+    let journaled = partial.iter().filter(|(cell, _)| *cell == key).map(|(_, trials)| trials.len()).sum();
+    UnderWay {
+        batch_size: key.batch_size,
+        sparsity: key.sparsity,
+        step: checkpoint.map(|found| found.state.step),
+        max_steps: study.workload.max_steps,
+        ended: checkpoint.map_or(0, |found| found.state.ended.len()).max(journaled),
+        trials: study.grid.trials,
+    }
+}
+
+impl FinishedCell {
+    fn new(cell: &Cell) -> FinishedCell {
+        FinishedCell {
+            batch_size: cell.key.batch_size,
+            sparsity: cell.key.sparsity,
+            steps_to_result: cell.steps_to_result(),
+            best_trial: cell.best().map(|trial| trial.index),
+            complete: cell.count(Status::Complete),
+            trials: cell.trials.len(),
+            seconds: cell.seconds,
+        }
+    }
+}
+
+impl Report {
+    /// A line that changes when the study advances and only then: cells finished, and of the next trials ended and steps taken. For scripts
+    /// that give up on a job which is stopped again and again before it gets anywhere.
+    pub fn progress(&self) -> String {
+        let (ended, step) = self.under_way.as_ref().map_or((0, 0), |cell| (cell.ended, cell.step.unwrap_or(0)));
+        format!("cells {} trials {ended} step {step}", self.finished.len())
+    }
+
+    /// The same as one JSON object, of one line.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Lines for a person.
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Running => "running",
+            State::Stopped => "stopped; the command that started it continues it",
+            State::Finished => "finished",
+        };
+        writeln!(f, "{}: {state}", self.study)?;
+        if let Some(Holder { host, process, since }) = &self.job {
+            writeln!(f, "  job         process {process} on {host}, since {since}")?;
+        }
+        let restarts = self.restarts.map_or(String::new(), |restarts| format!(", restarted {restarts} times"));
+        writeln!(f, "  started     {}{restarts}", self.started)?;
+        let ago = humantime::parse_rfc3339(&self.last_write).ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        let ago =
+            ago.map_or(String::new(), |ago| format!(", {} ago", humantime::format_duration(std::time::Duration::from_secs(ago.as_secs()))));
+        writeln!(f, "  last write  {}{ago}", self.last_write)?;
+        writeln!(f, "  cells       {} of {} finished", self.finished.len(), self.cells)?;
+        for cell in &self.finished {
+            write!(f, "    batch size {}, sparsity {}: ", cell.batch_size, cell.sparsity)?;
+            match (cell.steps_to_result, cell.best_trial) {
+                (Some(steps), Some(trial)) => write!(f, "K* = {steps} by trial {trial}")?,
+                _ => write!(f, "no trial reached the goal")?,
+            }
+            writeln!(f, " ({} of {} trials complete, {:.1} s)", cell.complete, cell.trials, cell.seconds)?;
+        }
+        if let Some(cell) = &self.under_way {
+            write!(f, "    batch size {}, sparsity {}: ", cell.batch_size, cell.sparsity)?;
+            match cell.step {
+                Some(step) => write!(f, "at step {step} of at most {} at the last checkpoint", cell.max_steps)?,
+                None => write!(f, "no checkpoint yet")?,
+            }
+            writeln!(f, ", {} of {} trials ended", cell.ended, cell.trials)?;
+        }
+        Ok(())
+    }
+}
