@@ -1,0 +1,69 @@
+# Sourced by the batch scripts of this folder: runs dps-train on all tasks of the job, and has the job requeued where it was stopped to go on.
+#
+# Settings, all from the environment that sbatch passes on:
+#   DPS_TRAIN     the program (default: dps-train)
+#   DPS_LAUNCH    what starts it on all tasks (default: mpirun; srun --mpi=pmix where the cluster prefers it; "" for one process)
+#   DPS_STALLS    how many runs in a row may end without progress before the job is given up (default: 3)
+#
+# The signal before the time limit comes with --signal=B:USR1@120. B: sends it to this shell alone, and the shell passes it on to the
+# launcher: without B: it would reach the tasks of srun, but not those of mpirun, which is no step of Slurm's on the job's first node.
+
+signal=
+signals=0
+launched=
+pass_on() { [ -z "$launched" ] || kill -"$1" "$launched" 2>/dev/null || true; }
+trap 'signal=${signal:-USR1} signals=$((signals + 1)); pass_on USR1' USR1
+# Cancelled, preempted or at its time limit: Slurm says itself what becomes of the job, so it is not requeued from here.
+trap 'signal=TERM signals=$((signals + 1)); pass_on TERM' TERM
+
+dps_train=${DPS_TRAIN:-dps-train}
+read -ra dps_launch <<<"${DPS_LAUNCH-mpirun}"
+
+# run_and_continue OUTPUT CONFIG [OPTION…]: measures CONFIG into OUTPUT and ends the job with the program's exit code, or requeues it.
+run_and_continue() {
+  local output=$1 code=0 before after stalls=0 counter
+  shift
+  # Beside the results, where every node can read it.
+  counter=${output%.h5}.stalls
+  echo "$(date -u +%FT%TZ) job ${SLURM_JOB_ID:-none}, run $((${SLURM_RESTART_COUNT:-0} + 1)), on ${SLURM_JOB_NODELIST:-this host}: $*"
+  # A job that was just submitted has all its chances.
+  [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || rm -f "$counter"
+  # Nothing is known of a study that has not begun.
+  before=$("$dps_train" status --progress "$output" 2>/dev/null) || before=none
+
+  if [ -z "$signal" ]; then
+    "${dps_launch[@]}" "$dps_train" "$@" --output "$output" &
+    launched=$!
+    # A signal that comes between the fork and the line above finds nobody to be passed on to.
+    [ -z "$signal" ] || pass_on "$signal"
+    local seen
+    # A trapped signal ends wait; the study takes a moment longer.
+    while seen=$signals; wait "$launched"; code=$?; [ "$seen" -ne "$signals" ]; do :; done
+    launched=
+    # 138: USR1 came before the program listened. Nothing is lost by that.
+    if [ "$code" -eq 138 ] && [ "$signal" = USR1 ]; then code=75; fi
+  else
+    code=75
+  fi
+
+  if [ "$code" -ne 75 ]; then
+    rm -f "$counter"
+    exit "$code"
+  fi
+  [ "$signal" != TERM ] || exit 75
+
+  after=$("$dps_train" status --progress "$output" 2>/dev/null) || after=none
+  if [ "$before" = "$after" ]; then
+    stalls=$(($(cat "$counter" 2>/dev/null || echo 0) + 1))
+    echo "$stalls" >"$counter"
+  else
+    rm -f "$counter"
+  fi
+  if [ "$stalls" -ge "${DPS_STALLS:-3}" ]; then
+    echo "given up: stopped $stalls times in a row without progress ($after); give the job more time than a first step takes, and submit it again" >&2
+    exit 75
+  fi
+  echo "$(date -u +%FT%TZ) requeued at: $after"
+  scontrol requeue "$SLURM_JOB_ID" || exit 75
+  exit 75
+}

@@ -1,0 +1,44 @@
+#!/bin/bash
+# Submits a study: a job array with a task a cell, and a job after it that puts the results together and reports on them.
+#
+#   slurm/submit.sh [sbatch options --] CONFIG [dps-train options]
+#   slurm/submit.sh configs/quickstart.toml
+#   slurm/submit.sh --partition=gpu --time=08:00:00 -- configs/mnist-simple-cnn-sgd.toml --data /scratch/data
+#
+# Prints the two jobs' numbers. Submitting a study again goes on with it: cells that are measured are not measured again.
+#
+# Environment: DPS_TRAIN and DPS_REPORT (the programs), DPS_LAUNCH and DPS_STALLS (continue.bash), DPS_AT_ONCE (tasks at a time, default all),
+# DPS_RESULTS (folder of the results, default results), and sbatch's own SBATCH_PARTITION, SBATCH_ACCOUNT and so on, which both jobs heed.
+set -euo pipefail
+
+options=()
+for word; do
+  if [ "$word" = -- ]; then
+    while [ "$1" != -- ]; do
+      options+=("$1")
+      shift
+    done
+    shift
+    break
+  fi
+done
+if [ $# -lt 1 ]; then
+  echo "usage: submit.sh [sbatch options --] CONFIG [dps-train options]" >&2
+  exit 2
+fi
+DPS_SLURM=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+export DPS_SLURM
+cells=$("${DPS_TRAIN:-dps-train}" "$@" --cells)
+last=$(($(wc -l <<<"$cells") - 1))
+results=${DPS_RESULTS:-results}
+name=$(basename "$1" .toml)
+parts=$results/$name.parts
+mkdir -p "$parts"
+
+array=$(sbatch --parsable --job-name="$name" --output="$parts/%a.log" --array="0-$last${DPS_AT_ONCE:+%$DPS_AT_ONCE}" ${options[@]+"${options[@]}"} \
+  "$DPS_SLURM/study.sbatch" "$parts" "$@")
+# Some clusters print job;cluster.
+array=${array%%;*}
+report=$(sbatch --parsable --job-name="$name-report" --output="$parts/report.log" --dependency="afterany:$array" \
+  "$DPS_SLURM/report.sbatch" "$parts" "$results/$name.h5" "$@")
+echo "array $array, report ${report%%;*}"

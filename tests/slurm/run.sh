@@ -1,0 +1,127 @@
+#!/bin/bash
+# Tests the batch scripts in slurm/ on a real Slurm on this machine: run.sh FOLDER_OF_PROGRAMS. Prints a line a check, then "N passed, M failed".
+#
+# Needs root and Debian's packages slurm-wlm, munge and openmpi-bin. Every wait is bounded; the whole takes some two minutes on two cores.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+programs=$(cd "${1:?usage: run.sh FOLDER_OF_PROGRAMS}" && pwd) || exit 2
+for needed in "$programs/dps-train" "$programs/dps-report" slurmctld slurmd munged mpirun python3; do
+  if ! command -v "$needed" >/dev/null; then
+    echo "expected $needed, found none; build the programs, and apt-get install slurm-wlm munge openmpi-bin python3" >&2
+    exit 2
+  fi
+done
+
+work=$(mktemp -d /tmp/dps-slurm.XXXX)
+passed=0
+failed=0
+tear_down() {
+  "$here/down.sh" "$work/c"
+  if [ "$failed" -eq 0 ]; then rm -rf "$work"; else echo "logs are in $work" >&2; fi
+}
+trap tear_down EXIT
+trap 'failed=$((failed + 1)); exit 1' INT TERM
+
+check() { # NAME COMMAND…: passes where the command succeeds.
+  local name=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+    echo "ok      $name"
+  else
+    failed=$((failed + 1))
+    echo "FAILED  $name: $*"
+  fi
+}
+within() { # SECONDS COMMAND…: until the command succeeds.
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || return 1
+    sleep 0.1
+  done
+}
+field() { scontrol show job "$1" 2>/dev/null | tr ' ' '\n' | sed -n "s/^$2=//p" | head -n 1; }
+is() { [ "$(field "$1" "$2")" = "$3" ]; }
+at_least() { local value; value=$(field "$1" "$2"); [ -n "$value" ] && [ "$value" -ge "$3" ]; }
+said() { grep -q -- "$2" "$1" 2>/dev/null; }
+never_said() { ! said "$@"; }
+train() { "$DPS_TRAIN" "$@"; }
+# A study has taken steps that its checkpoint has; one of its cells is not finished.
+under_way() { [[ $(train status --progress "$1" 2>/dev/null) =~ step\ [1-9] ]]; }
+all_measured() { [[ $(train status --progress "$1" 2>/dev/null) == "cells $2 "* ]]; }
+# Cells of two results have the same records: merge refuses others.
+same() { train merge "$1" "$2" --output "$work/same.h5" --force >"$work/same.log" 2>&1 && said "$work/same.log" "$3 cells from 2 files, complete"; }
+
+export SLURM_CONF=$work/c/slurm.conf OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export DPS_TRAIN=$programs/dps-train DPS_REPORT=$programs/dps-report DPS_LAUNCH="mpirun --bind-to none"
+cd "$work" || exit 2
+"$here/up.sh" "$work/c" 8 || exit 1
+python3 "$here/make_study.py" "$work" || exit 1
+slurm=$here/../../slurm
+study=(small.toml --data data --quiet)
+train "${study[@]}" --output whole.h5 2>whole.log || exit 1
+
+# A study, one of whose tasks is warned of its time limit.
+submitted=$(DPS_RESULTS=a "$slurm/submit.sh" --ntasks-per-node=2 --time=5 -- "${study[@]}")
+read -r _ array _ report <<<"$submitted"
+array=${array%,}
+first=a/small.parts/batch-4-sparsity-0
+check "the array's first task takes steps" within 60 under_way $first.h5
+check "status names its job" said <(train status $first.h5) "process .* on "
+scancel --batch --signal=USR1 "${array}_0"
+check "USR1 requeues it" within 60 at_least "${array}_0" Restarts 1
+check "it says where it was" said a/small.parts/0.log "requeued at: cells 0 trials [0-9]* step [1-9]"
+check "the report waits for the array" is "$report" JobState PENDING
+check "the report is made" within 120 is "$report" JobState COMPLETED
+for task in 0 1 2 3; do check "task $task has completed" is "${array}_$task" JobState COMPLETED; done
+check "the first task ran twice" said a/small.parts/0.log "run 2, on"
+check "and went on in the same journal" said <(train status --json $first.h5) '"restarts":1'
+check "the second ran once" never_said a/small.parts/1.log "run 2, on"
+check "the results are those of the study run alone" same whole.h5 a/small.h5 4
+check "with a page" test -s a/small-report/index.html
+
+# A study that is cancelled and submitted again.
+submitted=$(DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
+read -r _ array _ report <<<"$submitted"
+array=${array%,}
+last=b/small.parts/batch-16-sparsity-0.9
+check "the last task takes steps" within 60 under_way $last.h5
+scancel "${array}_3"
+check "scancel ends it" within 30 is "${array}_3" JobState CANCELLED
+check "the report of the others fails" within 120 is "$report" JobState FAILED
+check "naming the missing cell" said b/small.parts/report.log "not measured: batch size 16, sparsity 0.9"
+check "the cancelled task was not requeued" is "${array}_3" JobState CANCELLED
+check "what there is was merged" all_measured b/small.h5 3
+check "status says that it stopped" said <(train status --json $last.h5) '"state":"stopped"'
+submitted=$(DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
+read -r _ array _ report <<<"$submitted"
+check "submitted again, it is finished" within 120 is "$report" JobState COMPLETED
+check "from where it was" said <(train status --json $last.h5) '"restarts":1'
+check "the results are the same" same whole.h5 b/small.h5 4
+
+# One cell under srun, whose ranks get the signal from Slurm itself.
+job=$(DPS_LAUNCH="srun --mpi=pmix" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=3 --time=5 --output=c.log "$slurm/cell.sbatch" \
+  c.h5 "${study[@]}" --batch-size 16 --sparsity 0.9)
+check "srun's ranks take steps" within 60 under_way c.h5
+scancel --signal=USR1 "$job"
+check "USR1 to the ranks requeues the job" within 60 at_least "$job" Restarts 1
+check "they take steps again" within 60 said c.log "run 2, on"
+check "to the end" within 120 is "$job" JobState COMPLETED
+check "the cell is the same" same whole.h5 c.h5 4
+
+# A program that is stopped whenever it starts, and one that refuses its command line.
+printf '#!/bin/sh\n[ "$1" = status ] && exec "%s" "$@"\nexit 75\n' "$DPS_TRAIN" >stops
+chmod +x stops
+job=$(DPS_TRAIN=./stops DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --output=d.log "$slurm/cell.sbatch" d.h5 "${study[@]}")
+wrong=$(DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --output=e.log "$slurm/cell.sbatch" e.h5 "${study[@]}" --trials none)
+check "a job without progress is given up" within 90 said d.log "given up: stopped 3 times in a row"
+check "and has failed" within 30 is "$job" JobState FAILED
+check "after three runs" is "$job" Restarts 2
+check "a wrong command line fails" within 30 is "$wrong" JobState FAILED
+check "with the program's exit code" is "$wrong" ExitCode 2:0
+check "and is not run again" is "$wrong" Restarts 0
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
