@@ -44,6 +44,11 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     for threads in ["2", "3", "8"] {
         assert_eq!(run(0, &["--threads", threads]), expected, "{threads} threads");
     }
+    for lanes in [1, 2, 3] {
+        let setting = format!("execution.lanes={lanes}");
+        assert_eq!(run(0, &["--set", &setting]), expected, "{lanes} lanes at once");
+    }
+    assert_eq!(run(3, &["--set", "execution.lanes=2", "--set", "execution.data_parallel=1"]), expected, "waves shared by groups");
     for ranks in 1..=4 {
         assert_eq!(run(ranks, &["--threads", "1"]), expected, "{ranks} ranks");
         for size in (1..=ranks).filter(|size| ranks % size == 0) {

@@ -77,13 +77,14 @@ fn wait(study: &Study, child: &mut Child, delay: Duration) {
     std::thread::sleep(delay);
 }
 
-/// Kills a random rank of a study until it is finished, on another number of ranks each time; returns the kills.
+/// Kills a random rank of a study until it is finished, on another number of ranks and in waves of another size each time; returns the kills.
 fn kill_until_finished(study: &Study, most: u32, seed: u32) -> u32 {
     let mut kills = 0;
     for attempt in 0.. {
         let random = noise::hash(seed, attempt) as usize;
         let size = random % 3 + 1;
-        let mut child = study.command(mpirun(size)).stderr(Stdio::null()).spawn().unwrap();
+        let lanes = format!("execution.lanes={}", random >> 4 & 2);
+        let mut child = study.command(mpirun(size)).args(["--set", &lanes]).stderr(Stdio::null()).spawn().unwrap();
         wait(study, &mut child, Duration::from_millis(100 + (random >> 8) as u64 % 1500));
         if kills < most
             && let Some(&victim) = ranks(&study.output).get(random % size)

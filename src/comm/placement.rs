@@ -30,6 +30,17 @@ pub fn threads(world: &dyn Communicator) -> usize {
     ((share + 1e-6) as usize).max(1)
 }
 
+/// Bytes of memory that this rank may take: what its host has available, shared out among the host's ranks. None where the system does not
+/// say. Every rank must call it.
+pub fn available_memory(world: &dyn Communicator) -> Option<u64> {
+    let host = hash(host_name().as_bytes());
+    let ranks = world.all_gather_words(&[host]).into_iter().filter(|&theirs| theirs == host).count() as u64;
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024 / ranks)
+}
+
 fn has(mask: &[u64], processor: usize) -> bool {
     mask[processor / 64] >> (processor % 64) & 1 == 1
 }

@@ -6,8 +6,14 @@ use std::fmt;
 use serde::Serialize;
 
 /// Keys that change no record, so that a study may go on with others: left out of the comparison, as of the configuration's digest.
-pub const IGNORED_KEYS: [&str; 5] =
-    ["execution.device", "execution.threads", "execution.data_parallel", "execution.checkpoint_seconds", "execution.deadline_seconds"];
+pub const IGNORED_KEYS: [&str; 6] = [
+    "execution.device",
+    "execution.threads",
+    "execution.data_parallel",
+    "execution.lanes",
+    "execution.checkpoint_seconds",
+    "execution.deadline_seconds",
+];
 
 /// The keys that say which cells a study has: parts of one study differ in them.
 pub const CELL_KEYS: [&str; 2] = ["grid.batch_sizes", "grid.sparsities"];

@@ -136,6 +136,7 @@ fn execution(mut section: Section) -> Option<Execution> {
     let device = section.name("device", DeviceName::NAMES, Some(default.device));
     let threads = section.defaulted("threads", default.threads, automatic, whole);
     let data_parallel = section.defaulted("data_parallel", default.data_parallel, automatic, whole);
+    let lanes = section.defaulted("lanes", default.lanes, automatic, whole);
     let seconds = Wanted { expected: "a whole number of seconds, 0 for none but at a signal", example: "60" };
     let checkpoint_seconds = section.defaulted("checkpoint_seconds", default.checkpoint_seconds, seconds, whole);
     let seconds = Wanted { expected: "a whole number of seconds, 0 for no limit", example: "1800" };
@@ -151,6 +152,7 @@ fn execution(mut section: Section) -> Option<Execution> {
         device: device?,
         threads: threads?,
         data_parallel: data_parallel?,
+        lanes: lanes?,
         checkpoint_seconds: checkpoint_seconds?,
         deadline_seconds: deadline_seconds?,
         race: race?,

@@ -142,6 +142,8 @@ pub struct Execution {
     /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number, else as many as get an example each.
     /// Groups of D ranks share the trials.
     pub data_parallel: u32,
+    /// Trials trained at once, all ranks together, the others in later waves; 0 for as many as memory has room for.
+    pub lanes: u32,
     /// Seconds between two checkpoints of the trials under way; 0 writes one only when a signal stops the study.
     pub checkpoint_seconds: u32,
     /// Seconds that a rank waits for the others before it gives up and ends them all; 0 for ever. A wait is at most as long as the slowest
@@ -160,6 +162,7 @@ impl Default for Execution {
             device: DeviceName::Auto,
             threads: 0,
             data_parallel: 0,
+            lanes: 0,
             checkpoint_seconds: 60,
             deadline_seconds: 1800,
             race: true,

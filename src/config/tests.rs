@@ -42,6 +42,7 @@ split_seed = 7
 device = "cpu"
 threads = 2
 data_parallel = 1
+lanes = 0
 checkpoint_seconds = 60
 deadline_seconds = 1800
 race = true
@@ -243,6 +244,7 @@ fn every_range_is_held() {
         ("execution.threads", &["0"], &["-1"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),
         ("execution.checkpoint_seconds", &["0", "600"], &["-1", "0.5"]),
+        ("execution.lanes", &["0", "5"], &["-1"]),
         ("execution.deadline_seconds", &["0", "5"], &["-1"]),
         ("execution.race", &["false"], &["0", "\"no\""]),
         ("execution.full_evaluation", &["true"], &["1"]),

@@ -10,7 +10,7 @@ use super::keeper::Keeper;
 use super::{Cell, CellKey, Trial};
 use crate::backend::Backend;
 use crate::backend::cpu::{CpuBackend, Level};
-use crate::comm::{Communicator, agree, host_name, together};
+use crate::comm::{Communicator, agree, available_memory, host_name, together};
 use crate::config::{Loaded, Study, goal_threshold};
 use crate::data::Dataset;
 use crate::network::Network;
@@ -73,6 +73,7 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
     results.cells = past.finished;
     let mut score = Score { study, world, keeper, observer, key: CellKey { batch_size: 0, sparsity: 0.0 }, saved: Instant::now() };
 
+    let lanes = lanes(study, &scorer, world);
     let keys = cells(study);
     score.observer.event(&Event::Study {
         name: &loaded.name,
@@ -104,6 +105,7 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
             threshold,
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,
+            lanes,
         };
         score.key = key;
         let from = begin_from(key, &past.partial, past.left.as_ref());
@@ -117,6 +119,16 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
         score.publish(output, &results)?;
     }
     Ok(Outcome::Finished(Box::new(results)))
+}
+
+/// Lanes at once: what the configuration says, or as many as memory has room for on the rank that has least, in all groups together.
+fn lanes(study: &Study, backend: &CpuBackend, world: &dyn Communicator) -> usize {
+    if study.execution.lanes > 0 {
+        return study.execution.lanes as usize;
+    }
+    let room = available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / backend.bytes_per_lane());
+    let least = world.all_gather_words(&[room.clamp(1, u32::MAX.into())]).into_iter().min();
+    least.map_or(1, |least| least as usize)
 }
 
 /// The cells of a study, in the order in which they are measured.

@@ -27,6 +27,8 @@ pub struct CellWork<'a> {
     pub race: bool,
     /// Count every evaluation to its end, though it is decided.
     pub full_evaluation: bool,
+    /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.
+    pub lanes: usize,
 }
 
 /// Where a cell is; the same on every rank, but for the times.
@@ -74,7 +76,8 @@ pub trait Conductor {
 ///
 /// Evaluations come every `evaluate_every` steps; steps after the last of them could not be evaluated and are not taken. When one lane reaches
 /// the goal in a race, all lanes have been evaluated at that step: nothing later can lower the cell's steps-to-result, so the others end
-/// there as censored.
+/// there as censored. Where the lanes are too many for one wave, later waves race against the best of the earlier ones, and all records end up
+/// as if there had been one wave.
 pub fn measure<B: Backend>(
     work: &CellWork,
     backend: &mut B,
@@ -83,21 +86,60 @@ pub fn measure<B: Backend>(
     from: CellState,
     conductor: &mut dyn Conductor,
 ) -> Result<Option<Cell>> {
+    let mut state = from;
+    loop {
+        let wave = next_wave(work, &state);
+        if wave.is_empty() {
+            return Ok(Some(finish(work, state)));
+        }
+        let Some(after) = run_wave(work, backend, groups, masks, state, &wave, conductor)? else { return Ok(None) };
+        state = after;
+        if !next_wave(work, &state).is_empty() {
+            let lead = groups.local().rank() == 0;
+            conductor.checkpoint(if lead { state.clone() } else { CellState { lanes: Vec::new(), ..state.clone() } })?;
+        }
+    }
+}
+
+/// The trials to train next: those that were under way, or else the first that have not begun.
+fn next_wave(work: &CellWork, state: &CellState) -> Vec<usize> {
+    let mut begun: Vec<usize> = state.lanes.iter().map(|lane| lane.trial as usize).collect();
+    begun.sort_unstable();
+    if !begun.is_empty() {
+        return begun;
+    }
+    let ended = |trial: usize| state.ended.iter().any(|record| record.index as usize == trial);
+    (0..work.trials.len()).filter(|&trial| !ended(trial)).take(work.lanes.max(1)).collect()
+}
+
+/// Trains the trials of a wave until each has ended or the wave is decided; the state afterwards has no lanes.
+fn run_wave<B: Backend>(
+    work: &CellWork,
+    backend: &mut B,
+    groups: &Groups,
+    masks: &Masks,
+    from: CellState,
+    wave: &[usize],
+    conductor: &mut dyn Conductor,
+) -> Result<Option<CellState>> {
     let clock = Instant::now();
     let before = from.seconds;
-    let mut race = Race::begin(work, backend, groups, masks, from)?;
+    // The records of an earlier wave may yet be cut short by a later one, so a race of several waves journals none of them before its end.
+    let early = !work.race || work.trials.len() <= work.lanes;
+    let mut race = Race::begin(work, backend, groups, masks, from, wave)?;
     let every = work.workload.evaluate_every;
-    let last = work.workload.max_steps / every * every;
+    let budget = work.workload.max_steps / every * every;
+    let last = race.best.filter(|_| work.race).map_or(budget, |best| best.min(budget));
     let (mut seconds, mut stretch) = (0.0, 1);
     while race.step < last && race.alive.contains(&true) {
         let due = (race.step / every + 1) * every;
-        let steps = race.step..due.min(race.step + stretch);
+        let steps = race.step..due.min(race.step.saturating_add(stretch));
         let taken = steps.len() as f64;
         let evaluated = steps.end == due;
         let began = clock.elapsed().as_secs_f64();
         race.train(steps)?;
         let trained = clock.elapsed().as_secs_f64();
-        let over = evaluated && race.evaluate(conductor)?;
+        let over = evaluated && race.evaluate(early.then_some(&mut *conductor))?;
         race.share_out(clock.elapsed().as_secs_f64() - seconds);
         seconds = clock.elapsed().as_secs_f64();
         let decision = conductor.moment(&Moment {
@@ -120,7 +162,34 @@ pub fn measure<B: Backend>(
             return Ok(None);
         }
     }
-    Ok(Some(race.finish(before + clock.elapsed().as_secs_f64())))
+    let decided = work.race && race.best.is_some();
+    for trial in 0..race.trials.len() {
+        if std::mem::take(&mut race.alive[trial]) {
+            race.trials[trial].status = if decided { Status::Censored } else { Status::Incomplete };
+            race.ended[trial] = true;
+        }
+    }
+    let seconds = before + clock.elapsed().as_secs_f64();
+    Ok(Some(CellState { step: 0, ..race.state(seconds)? }))
+}
+
+/// The cell, once all trials have ended. In a race, what a trial did after the cell's steps-to-result is no part of it: an earlier wave did
+/// not know of it yet.
+fn finish(work: &CellWork, state: CellState) -> Cell {
+    let CellState { ended: mut trials, test_errors, seconds, .. } = state;
+    trials.sort_by_key(|trial| trial.index);
+    let best = trials.iter().filter_map(|trial| trial.steps).min();
+    if let (true, Some(best)) = (work.race, best) {
+        for trial in
+            trials.iter_mut().filter(|trial| trial.steps_run > best || trial.status == Status::Infeasible && trial.steps_run >= best)
+        {
+            trial.steps_run = best;
+            trial.steps = None;
+            trial.status = Status::Censored;
+            trial.curve.retain(|point| point.step <= best);
+        }
+    }
+    Cell { key: work.key, trials, test_errors, seconds }
 }
 
 /// A cell under way.
@@ -130,8 +199,11 @@ struct Race<'a, 'g, B: Backend> {
     groups: &'a Groups<'g>,
     /// Every trial's record so far.
     trials: Vec<Trial>,
-    /// Which trials still train.
+    /// Which trials train, and which have ended; the others wait for a later wave.
     alive: Vec<bool>,
+    ended: Vec<bool>,
+    /// Fewest steps in which a trial has reached the goal.
+    best: Option<u32>,
     /// This group's living lanes, and which trial each is.
     lanes: B::Lanes,
     mine: Vec<usize>,
@@ -144,10 +216,19 @@ struct Race<'a, 'g, B: Backend> {
 }
 
 impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
-    /// The trials' records as they were left, and this group's lanes.
-    fn begin(work: &'a CellWork<'a>, backend: &'a mut B, groups: &'a Groups<'g>, masks: &Masks, from: CellState) -> Result<Self> {
-        let mut alive = vec![true; work.trials.len()];
-        from.ended.iter().for_each(|trial| alive[trial.index as usize] = false);
+    /// The trials' records as they were left, and this group's lanes of the wave.
+    fn begin(
+        work: &'a CellWork<'a>,
+        backend: &'a mut B,
+        groups: &'a Groups<'g>,
+        masks: &Masks,
+        from: CellState,
+        wave: &[usize],
+    ) -> Result<Self> {
+        let (mut alive, mut ended) = (vec![false; work.trials.len()], vec![false; work.trials.len()]);
+        wave.iter().for_each(|&trial| alive[trial] = true);
+        from.ended.iter().for_each(|trial| ended[trial.index as usize] = true);
+        let best = from.ended.iter().filter_map(|trial| trial.steps).min();
         let mut states: Vec<Option<LaneState>> = vec![None; work.trials.len()];
         let mut records: Vec<(Vec<CurvePoint>, f64)> = vec![Default::default(); work.trials.len()];
         for LaneRecord { trial, state, curve, seconds } in from.lanes {
@@ -178,6 +259,8 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             groups,
             trials,
             alive,
+            ended,
+            best,
             mine,
             step: from.step,
             test_errors: from.test_errors,
@@ -196,7 +279,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     }
 
     /// Evaluates all lanes, ends those that have ended, and says whether the cell is decided.
-    fn evaluate(&mut self, conductor: &mut dyn Conductor) -> Result<bool> {
+    fn evaluate(&mut self, mut conductor: Option<&mut dyn Conductor>) -> Result<bool> {
         let work = self.work;
         let limit = if work.full_evaluation { None } else { Some(work.threshold) };
         let sound: Vec<usize> = (0..self.mine.len()).filter(|&lane| self.progress[lane].broken.is_none()).collect();
@@ -231,13 +314,16 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
                 self.best_errors = Some(self.best_errors.map_or(errors, |best| best.min(errors)));
             }
         }
-        // The first to reach the goal, lowest number first, decides the cell.
-        if let (Some(winner), None) = (winner, self.test_errors) {
+        // The first to reach the goal, lowest number first, decides the cell, unless an earlier wave did.
+        if let Some(winner) = winner.filter(|_| self.best.is_none_or(|best| self.step < best) || self.test_errors.is_none()) {
+            self.best = Some(self.step);
             self.test_errors = Some(self.test(winner)?);
         }
         for &trial in &ended {
-            self.alive[trial] = false;
-            conductor.ended(&self.trials[trial])?;
+            (self.alive[trial], self.ended[trial]) = (false, true);
+            if let Some(conductor) = &mut conductor {
+                conductor.ended(&self.trials[trial])?;
+            }
         }
         if work.race && winner.is_some() {
             return Ok(true);
@@ -270,22 +356,14 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     fn state(&self, seconds: f64) -> Result<CellState> {
         let mut lanes = Vec::new();
         if self.groups.local().rank() == 0 {
-            for (lane, &trial) in self.mine.iter().enumerate() {
+            for (lane, &trial) in self.mine.iter().enumerate().filter(|(_, trial)| self.alive[**trial]) {
                 let record = &self.trials[trial];
                 let state = self.backend.state(&self.lanes, lane)?;
                 lanes.push(LaneRecord { trial: trial as u32, state, curve: record.curve.clone(), seconds: record.seconds });
             }
         }
-        let ended = self.trials.iter().zip(&self.alive).filter(|(_, alive)| !**alive).map(|(record, _)| record.clone()).collect();
+        let ended = self.trials.iter().zip(&self.ended).filter(|(_, ended)| **ended).map(|(record, _)| record.clone()).collect();
         Ok(CellState { step: self.step, lanes, ended, test_errors: self.test_errors, seconds })
-    }
-
-    fn finish(mut self, seconds: f64) -> Cell {
-        let decided = self.work.race && self.trials.iter().any(|trial| trial.status == Status::Complete);
-        for (record, _) in self.trials.iter_mut().zip(&self.alive).filter(|(_, alive)| **alive) {
-            record.status = if decided { Status::Censored } else { Status::Incomplete };
-        }
-        Cell { key: self.work.key, trials: self.trials, test_errors: self.test_errors, seconds }
     }
 }
 

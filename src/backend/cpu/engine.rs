@@ -102,6 +102,12 @@ impl<'a> CpuBackend<'a> {
         }
     }
 
+    /// Bytes a lane takes while it trains: weights, velocity, mask and gradient, and, where ranks share a batch, every rank's gradient of it.
+    pub fn bytes_per_lane(&self) -> u64 {
+        let ranks = self.communicator.size() as u64;
+        4 * self.share.network.parameters() as u64 * (4 + if ranks > 1 { 2 + 2 * ranks } else { 0 })
+    }
+
     /// Threads of this rank.
     pub fn threads(&self) -> usize {
         self.seats.len()
