@@ -114,8 +114,8 @@ check "the cell is the same" same whole.h5 c.h5 4
 # A program that is stopped whenever it starts, and one that refuses its command line.
 printf '#!/bin/sh\n[ "$1" = status ] && exec "%s" "$@"\nexit 75\n' "$DPS_TRAIN" >stops
 chmod +x stops
-job=$(DPS_TRAIN=./stops DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --output=d.log "$slurm/cell.sbatch" d.h5 "${study[@]}")
-wrong=$(DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --output=e.log "$slurm/cell.sbatch" e.h5 "${study[@]}" --trials none)
+job=$(DPS_TRAIN=./stops DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --time=5 --output=d.log "$slurm/cell.sbatch" d.h5 "${study[@]}")
+wrong=$(DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --time=5 --output=e.log "$slurm/cell.sbatch" e.h5 "${study[@]}" --trials none)
 check "a job without progress is given up" within 90 said d.log "given up: stopped 3 times in a row"
 check "and has failed" within 30 is "$job" JobState FAILED
 check "after three runs" is "$job" Restarts 2
