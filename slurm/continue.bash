@@ -12,6 +12,8 @@ signal=
 signals=0
 launched=
 pass_on() { [ -z "$launched" ] || kill -"$1" "$launched" 2>/dev/null || true; }
+# mpirun loses a signal that comes before its ranks have started, so it is repeated until they end.
+repeat() { while sleep 10 && kill -USR1 "$launched"; do :; done 2>/dev/null; }
 trap 'signal=${signal:-USR1} signals=$((signals + 1)); pass_on USR1' USR1
 # Cancelled, preempted or at its time limit: Slurm says itself what becomes of the job, so it is not requeued from here.
 trap 'signal=TERM signals=$((signals + 1)); pass_on TERM' TERM
@@ -25,7 +27,7 @@ run_and_continue() {
   shift
   # Beside the results, where every node can read it.
   counter=${output%.h5}.stalls
-  echo "$(date -u +%FT%TZ) job ${SLURM_JOB_ID:-none}, run $((${SLURM_RESTART_COUNT:-0} + 1)), on ${SLURM_JOB_NODELIST:-this host}: $*"
+  echo "$(date -u +%FT%TZ) job ${SLURM_JOB_ID:-none}, run $((${SLURM_RESTART_COUNT:-0} + 1)), on ${SLURM_JOB_NODELIST:-this host}: dps-train $* --output $output"
   # A job that was just submitted has all its chances.
   [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || rm -f "$counter"
   # Nothing is known of a study that has not begun.
@@ -36,9 +38,15 @@ run_and_continue() {
     launched=$!
     # A signal that comes between the fork and the line above finds nobody to be passed on to.
     [ -z "$signal" ] || pass_on "$signal"
-    local seen
+    local seen repeating=
     # A trapped signal ends wait; the study takes a moment longer.
-    while seen=$signals; wait "$launched"; code=$?; [ "$seen" -ne "$signals" ]; do :; done
+    while seen=$signals; wait "$launched"; code=$?; [ "$seen" -ne "$signals" ]; do
+      if [ "$signal" = USR1 ] && [ -z "$repeating" ]; then
+        repeat &
+        repeating=$!
+      fi
+    done
+    [ -z "$repeating" ] || kill "$repeating" 2>/dev/null
     launched=
     # 138: USR1 came before the program listened. Nothing is lost by that.
     if [ "$code" -eq 138 ] && [ "$signal" = USR1 ]; then code=75; fi

@@ -67,18 +67,18 @@ train "${study[@]}" --output whole.h5 2>whole.log || exit 1
 submitted=$(DPS_RESULTS=a "$slurm/submit.sh" --ntasks-per-node=2 --time=5 -- "${study[@]}")
 read -r _ array _ report <<<"$submitted"
 array=${array%,}
-first=a/small.parts/batch-4-sparsity-0
-check "the array's first task takes steps" within 60 under_way $first.h5
-check "status names its job" said <(train status $first.h5) "process .* on "
-scancel --batch --signal=USR1 "${array}_0"
-check "USR1 requeues it" within 60 at_least "${array}_0" Restarts 1
-check "it says where it was" said a/small.parts/0.log "requeued at: cells 0 trials [0-9]* step [1-9]"
+warned=a/small.parts/batch-16-sparsity-0
+check "task 2 takes steps" within 60 under_way $warned.h5
+check "status names its job" said <(train status $warned.h5) "process .* on "
+scancel --batch --signal=USR1 "${array}_2"
+check "USR1 requeues it" within 60 at_least "${array}_2" Restarts 1
+check "it says where it was" said a/small.parts/2.log "requeued at: cells 0 trials [0-9]* step [1-9]"
 check "the report waits for the array" is "$report" JobState PENDING
 check "the report is made" within 120 is "$report" JobState COMPLETED
 for task in 0 1 2 3; do check "task $task has completed" is "${array}_$task" JobState COMPLETED; done
-check "the first task ran twice" said a/small.parts/0.log "run 2, on"
-check "and went on in the same journal" said <(train status --json $first.h5) '"restarts":1'
-check "the second ran once" never_said a/small.parts/1.log "run 2, on"
+check "the warned task ran twice" said a/small.parts/2.log "run 2, on"
+check "and went on in the same journal" said <(train status --json $warned.h5) '"restarts":1'
+check "another ran once" never_said a/small.parts/1.log "run 2, on"
 check "the results are those of the study run alone" same whole.h5 a/small.h5 4
 check "with a page" test -s a/small-report/index.html
 
@@ -110,6 +110,17 @@ check "USR1 to the ranks requeues the job" within 60 at_least "$job" Restarts 1
 check "they take steps again" within 60 said c.log "run 2, on"
 check "to the end" within 120 is "$job" JobState COMPLETED
 check "the cell is the same" same whole.h5 c.h5 4
+
+# A warning that comes before the ranks have started, and a job requeued by hand.
+job=$(DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=2 --time=5 --output=f.log "$slurm/cell.sbatch" f.h5 "${study[@]}")
+check "a job begins" within 60 said f.log "run 1, on"
+scancel --batch --signal=USR1 "$job"
+check "USR1 at its start requeues it" within 60 at_least "$job" Restarts 1
+check "it runs again" within 60 said f.log "run 2, on"
+scontrol requeue "$job"
+check "requeued by hand, it runs a third time" within 90 said f.log "run 3, on"
+check "to the end of all cells" within 120 is "$job" JobState COMPLETED
+check "which are the same" same whole.h5 f.h5 4
 
 # A program that is stopped whenever it starts, and one that refuses its command line.
 printf '#!/bin/sh\n[ "$1" = status ] && exec "%s" "$@"\nexit 75\n' "$DPS_TRAIN" >stops
