@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test soak build bench check setup clean
+.PHONY: help quickstart test test-slurm soak build bench check setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -12,7 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TRAIN := $(TARGET)/release/dps-train
 
 help: ## list what can be made
-	@sed -nE 's/^([a-z]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-11s %s\n' "$$name" "$$words"; done
+	@sed -nE 's/^([a-z-]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-11s %s\n' "$$name" "$$words"; done
 
 quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a minute or two
 	@$(TRAIN) data fetch fashion-mnist
@@ -30,6 +30,13 @@ test: setup ## test everything; first that the programs build and start without 
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
 	cargo test
+
+test-slurm: build ## run the batch scripts on a real Slurm on this machine; needs root
+	@if ! command -v slurmctld > /dev/null || ! command -v munged > /dev/null; then
+		apt-get update -q
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends slurm-wlm munge
+	fi
+	tests/slurm/run.sh $(TARGET)/release
 
 soak: setup ## kill a random rank 200 times, and compare what comes out
 	@cargo test --test resume -- --ignored --nocapture soak
