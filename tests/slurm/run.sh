@@ -1,7 +1,7 @@
 #!/bin/bash
 # Tests the batch scripts in slurm/ on a real Slurm on this machine: run.sh FOLDER_OF_PROGRAMS. Prints a line a check, then "N passed, M failed".
 #
-# Needs root and Debian's packages slurm-wlm, munge and openmpi-bin. Every wait is bounded; the whole takes some two minutes on two cores.
+# Needs root and Debian's packages slurm-wlm, munge and openmpi-bin. Every wait is bounded; the whole takes five to seven minutes on two busy cores, much of it waiting for requeued jobs.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
