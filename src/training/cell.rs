@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::state::{CellState, LaneRecord};
 use super::{Groups, Masks};
 use crate::Result;
-use crate::backend::{Backend, LaneStart, LaneState, Set};
+use crate::backend::{Backend, LaneStart, LaneState, Progress, Set};
 use crate::config::Workload;
 use crate::optimizer::Rule;
 use crate::search::Metaparameters;
@@ -212,7 +212,7 @@ struct Race<'a, 'g, B: Backend> {
     best_errors: Option<u32>,
     examples: u64,
     /// What the last stretch of steps did to each lane.
-    progress: Vec<crate::backend::Progress>,
+    progress: Vec<Progress>,
 }
 
 impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
@@ -284,7 +284,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         let limit = if work.full_evaluation { None } else { Some(work.threshold) };
         let sound: Vec<usize> = (0..self.mine.len()).filter(|&lane| self.progress[lane].broken.is_none()).collect();
         let mut evaluations = self.backend.evaluate(&self.lanes, &sound, Set::Validation, limit)?.into_iter();
-        let report = |progress: &crate::backend::Progress| match progress.broken {
+        let report = |progress: &Progress| match progress.broken {
             Some(step) => [1 + u64::from(step), 0, 0, 0],
             None => evaluations.next().map_or([0; 4], |seen| [0, progress.loss.to_bits().into(), seen.errors.into(), seen.examples.into()]),
         };

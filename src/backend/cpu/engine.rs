@@ -108,11 +108,6 @@ impl<'a> CpuBackend<'a> {
         4 * self.share.network.parameters() as u64 * (4 + if ranks > 1 { 2 + 2 * ranks } else { 0 })
     }
 
-    /// Threads of this rank.
-    pub fn threads(&self) -> usize {
-        self.seats.len()
-    }
-
     /// Every lane takes all its steps on one thread: nothing waits for anything, and a lane's state stays in that core's cache.
     fn train_apart(&mut self, lanes: &mut [Lane], steps: Range<u32>, leaves: Leaves, batch: usize) {
         let (level, length) = (self.share.level, self.share.network.parameters() + 1);

@@ -384,7 +384,7 @@ impl Kernel for ConvolutionBackward<'_, '_> {
                     }
                 }
                 unsafe {
-                    filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient_of(layer, weight_gradient));
+                    filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient);
                     if producer.is_some() {
                         data_gradient_rows::<S>(layer, &worker.transposed[index], d, first, rows, input_gradient);
                     }
@@ -412,10 +412,6 @@ impl Kernel for ConvolutionBackward<'_, '_> {
             worker.gradients[index] = gradients;
         }
     }
-}
-
-fn weight_gradient_of<'a>(layer: &Convolution, gradient: &'a mut [f32]) -> &'a mut [f32] {
-    &mut gradient[..layer.weight_count()]
 }
 
 fn image_of(maps: &[f32], map: Map, image: usize) -> &[f32] {
