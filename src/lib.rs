@@ -19,6 +19,7 @@ pub mod random;
 pub mod results;
 pub mod search;
 pub mod signals;
+pub mod storage;
 pub mod study;
 pub mod training;
 pub mod version;

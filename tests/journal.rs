@@ -1,5 +1,6 @@
 //! The journal, checkpoint and lock of a study, under torn writes, damage, kills and every failing file operation.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
@@ -9,10 +10,10 @@ use std::sync::Arc;
 use dps::Error;
 use dps::backend::LaneState;
 use dps::journal::{
-    Checkpoint, Contents, Disk, Failing, Fault, Header, Journal, Loaded, Lock, Record, checkpoint_path, journal_path, load, lock_path,
-    save, set_aside,
+    Checkpoint, Contents, Header, Journal, Loaded, Lock, Record, checkpoint_path, journal_path, load, lock_path, save, set_aside,
 };
 use dps::search::Metaparameters;
+use dps::storage::{Disk, Failing, Fault};
 use dps::study::{Cell, CellKey, CurvePoint, Status, Trial};
 use dps::training::{CellState, LaneRecord};
 use proptest::prelude::*;
@@ -79,6 +80,7 @@ fn script() -> Vec<Record> {
         restart,
         ended(SPARSE, trial(2)),
         ended(SPARSE, trial(0)),
+        Record::Scores { seed: 7, values: vec![0.25, -0.0, f32::MIN_POSITIVE / 2.0] },
     ]
 }
 
@@ -139,7 +141,8 @@ fn expected(records: &[Record]) -> Contents {
         trials.sort_by_key(|trial| trial.index);
         trials
     };
-    let mut contents = Contents { header: header(), finished: vec![], partial: vec![], restarts: 0, dropped_bytes: 0 };
+    let mut contents =
+        Contents { header: header(), finished: vec![], partial: vec![], scores: BTreeMap::new(), restarts: 0, dropped_bytes: 0 };
     for record in records {
         match *record {
             Record::Cell { batch_size, sparsity, test_errors, seconds } => {
@@ -148,6 +151,7 @@ fn expected(records: &[Record]) -> Contents {
             }
             Record::Restart { .. } => contents.restarts += 1,
             Record::Trial { .. } => {}
+            Record::Scores { seed, ref values } => drop(contents.scores.insert(seed, values.clone())),
         }
     }
     for record in records {
@@ -198,10 +202,12 @@ fn an_empty_file_is_started_as_a_journal() {
 fn the_format_of_version_1_is_fixed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
-    journal_of(&path, &script());
+    let lengths = journal_of(&path, &script());
     let bytes = fs::read(&path).unwrap();
     assert!(bytes.starts_with(b"dps journal 1\n"));
-    assert_eq!(crc32fast::hash(&bytes), 1_110_012_400);
+    // The scores, last, are the youngest kind of record.
+    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 1_110_012_400);
+    assert_eq!(crc32fast::hash(&bytes[lengths[script().len() - 1]..]), 3_017_112_928);
     let path = folder.path().join("x.checkpoint");
     save(&path, &checkpoint(5), &Disk).unwrap();
     let bytes = fs::read(&path).unwrap();

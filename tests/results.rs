@@ -181,7 +181,7 @@ fn a_write_that_cannot_be_leaves_things_as_they_were() {
     fs::write(&file, "not a folder").unwrap();
     for path in [file.join("study.h5"), folder.path().to_owned()] {
         let problem = results::write(&path, &small_study()).unwrap_err().to_string();
-        assert!(problem.contains("could not be written") && problem.contains("nothing there was changed"), "{problem}");
+        assert!(problem.contains("could not be written") && problem.contains("no file there is damaged"), "{problem}");
     }
     assert_eq!(fs::read_to_string(&file).unwrap(), "not a folder");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file is left");

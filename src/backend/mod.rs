@@ -9,7 +9,7 @@ mod device;
 mod state;
 
 pub use device::choose;
-pub use state::LaneState;
+pub use state::{LaneState, floats};
 
 use std::ops::Range;
 

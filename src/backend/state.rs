@@ -18,10 +18,14 @@ pub struct LaneState {
 }
 
 /// Floats as one run of little-endian bytes: element by element, a checkpoint of 12 million would take seconds.
-mod floats {
+pub mod floats {
     use serde::de::{Error, Visitor};
     use serde::{Deserializer, Serializer};
 
+    /// Four bytes a float.
+    ///
+    /// # Errors
+    /// The serializer's.
     pub fn serialize<S: Serializer>(values: &[f32], serializer: S) -> Result<S::Ok, S::Error> {
         let mut bytes = vec![0; size_of_val(values)];
         for (bytes, value) in bytes.chunks_exact_mut(4).zip(values) {
@@ -30,6 +34,10 @@ mod floats {
         serializer.serialize_bytes(&bytes)
     }
 
+    /// What [`serialize`] wrote.
+    ///
+    /// # Errors
+    /// The deserializer's, or that the bytes are no multiple of four.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f32>, D::Error> {
         struct Bytes;
         impl Visitor<'_> for Bytes {

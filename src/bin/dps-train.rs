@@ -3,6 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use dps::arguments::{StatusForm, StudyArguments, Train};
 use dps::backend::cpu::Level;
@@ -10,6 +11,7 @@ use dps::comm::{Communicator, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::network::Network;
+use dps::storage::Disk;
 use dps::study::{Cost, Outcome, Place, Plan, Site};
 use dps::{Error, Result, analysis, backend, config, journal, progress, results, signals, study};
 
@@ -73,9 +75,8 @@ fn finish(result: &Result<()>) -> ExitCode {
 /// The cells of a study, numbered as they are measured.
 fn list(arguments: &StudyArguments) -> Result<()> {
     let study = config::load(&arguments.config, &arguments.overrides)?.study;
-    for (index, key) in study::cells(&study).iter().enumerate() {
-        println!("{index} {} {}", key.batch_size, key.sparsity);
-    }
+    let lines = study::cells(&study).into_iter().enumerate();
+    say(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
     Ok(())
 }
 
@@ -147,7 +148,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(dataset) => dataset,
         Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
     };
-    let place = Place { world, mpi_library, threads, level };
+    let place = Place { world, mpi_library, threads, level, storage: Arc::new(Disk) };
     let mut observer = if speaks { progress::observer(arguments.progress, std::io::stderr().is_terminal()) } else { progress::silent() };
     match study::run(&loaded, &dataset, &place, &arguments.output, arguments.fresh, &mut *observer) {
         Ok(Outcome::Finished(results)) if speaks => finish(&report(arguments, &results)),

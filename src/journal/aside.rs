@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::storage::folder;
-use super::{Storage, explain};
+use super::explain;
 use crate::Result;
+use crate::storage::{Storage, folder};
 
 /// The journal beside a result file: `x.h5` → `x.journal`; names that do not end in `.h5` are kept whole.
 pub fn journal_path(result: &Path) -> PathBuf {

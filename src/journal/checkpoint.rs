@@ -8,8 +8,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Storage, error, explain};
+use super::{error, explain};
 use crate::Result;
+use crate::storage::Storage;
 use crate::training::CellState;
 
 /// The first line, with the version of the format and of the fields of [`Checkpoint`]; a checksum of the rest follows it.

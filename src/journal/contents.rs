@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{OTHER_STUDY, frame};
+use crate::backend::floats;
 use crate::study::{Cell, CellKey, Trial};
 
 const MAGIC: &str = "dps journal ";
@@ -58,6 +59,14 @@ pub enum Record {
         /// When, ISO 8601 in UTC.
         started: String,
     },
+    /// The connections of a seed's network are scored.
+    Scores {
+        /// The trial's number.
+        seed: u64,
+        /// A score a parameter, in the network's order.
+        #[serde(with = "floats")]
+        values: Vec<f32>,
+    },
 }
 
 /// All that a journal says.
@@ -69,6 +78,8 @@ pub struct Contents {
     pub finished: Vec<Cell>,
     /// Trials that ended in cells that are not finished, by index; the cells in the order of their first record.
     pub partial: Vec<(CellKey, Vec<Trial>)>,
+    /// Scores of connections, by seed: seconds each to make, and the same for every cell.
+    pub scores: BTreeMap<u64, Vec<f32>>,
     /// How many later runs went on with the study.
     pub restarts: u32,
     /// Bytes at the end that are no whole record: one cut short by a kill, or damaged since. What is before them is whole.
@@ -105,7 +116,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, String> {
     let header = payload(first).ok_or_else(|| strange(at))?;
     at += frame::HEAD + first.len();
 
-    let (mut cells, mut restarts, mut finished) = (Vec::new(), 0, 0);
+    let (mut cells, mut scores, mut restarts, mut finished) = (Vec::new(), BTreeMap::new(), 0, 0);
     while let Some(bytes) = frame::record(bytes, at) {
         match payload(bytes).ok_or_else(|| strange(at))? {
             Record::Trial { batch_size, sparsity, trial } => {
@@ -125,6 +136,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, String> {
                 finished = finished.max(place + 1);
             }
             Record::Restart { .. } => restarts += 1,
+            Record::Scores { seed, values } => {
+                scores.insert(seed, values);
+            }
         }
         at += frame::HEAD + bytes.len();
     }
@@ -141,7 +155,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, String> {
     });
     let partial = partial.into_iter().map(|entry| (entry.key, entry.trials.into_values().collect()));
     let dropped_bytes = (bytes.len() - at) as u64;
-    Ok(Contents { header, finished: finished.collect(), partial: partial.collect(), restarts, dropped_bytes })
+    Ok(Contents { header, finished: finished.collect(), partial: partial.collect(), scores, restarts, dropped_bytes })
 }
 
 /// The length of the first line, if it is a journal's of this version.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::storage::folder;
 use super::{error, explain};
 use crate::Result;
+use crate::storage::folder;
 
 /// How long a job waits for a lock that another holds: whoever looks who holds it has it for an instant.
 const PATIENCE: Duration = Duration::from_millis(200);

@@ -1,14 +1,16 @@
 //! The journal as a file.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::contents::{beginning, decode, encode};
-use super::{Contents, Header, OTHER_STUDY, Record, Storage, error, explain};
+use super::{Contents, Header, OTHER_STUDY, Record, error, explain};
 use crate::Result;
 use crate::config::{IGNORED_KEYS, differences};
+use crate::storage::Storage;
 
 /// A study's journal, open for appending. The caller holds the study's [`Lock`](super::Lock).
 pub struct Journal {
@@ -42,7 +44,14 @@ impl Journal {
         let (contents, length) = if bytes.is_empty() {
             let bytes = beginning(header).map_err(|problem| error(path, problem))?;
             storage.publish(path, &bytes).map_err(|cause| explain(path, "the journal could not be started", &cause))?;
-            let contents = Contents { header: header.clone(), finished: vec![], partial: vec![], restarts: 0, dropped_bytes: 0 };
+            let contents = Contents {
+                header: header.clone(),
+                finished: vec![],
+                partial: vec![],
+                scores: BTreeMap::new(),
+                restarts: 0,
+                dropped_bytes: 0,
+            };
             (contents, bytes.len() as u64)
         } else {
             let contents = decode(&bytes).map_err(|problem| error(path, problem))?;

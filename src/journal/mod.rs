@@ -4,7 +4,7 @@
 //!
 //! What lives here stores and returns records, and knows which study they belong to. It may not know how a trial is trained, which
 //! ranks there are, or what a result file looks like; it prints nothing. One process (rank 0) alone uses it for a study, and the lock
-//! sees to that. Every file operation goes through [`Storage`], so that tests can let each fail in turn.
+//! sees to that. Every file operation goes through [`Storage`](crate::storage::Storage), so that tests can let each fail in turn.
 
 mod aside;
 mod checkpoint;
@@ -12,19 +12,18 @@ mod contents;
 mod frame;
 mod lock;
 mod log;
-mod storage;
 
 pub use aside::{checkpoint_path, journal_path, lock_path, set_aside};
 pub use checkpoint::{Checkpoint, Loaded, load, save};
 pub use contents::{Contents, Header, Record};
 pub use lock::{Holder, Lock};
 pub use log::{Journal, Opened};
-pub use storage::{Disk, Failing, Fault, Storage};
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::Path;
 
 use crate::Error;
+use crate::storage::advice;
 
 /// What a person can do about studies that do not fit each other.
 const OTHER_STUDY: &str = "choose another result file, or start over with --fresh, which moves the old files aside";
@@ -35,10 +34,6 @@ fn error(path: &Path, problem: impl Into<String>) -> Error {
 
 /// One sentence from the operating system's error: what was not done, why, and what to do.
 fn explain(path: &Path, what: &str, cause: &io::Error) -> Error {
-    let advice = match cause.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "free some space",
-        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => "choose a folder you may write to",
-        _ => "see to the disk",
-    };
+    let advice = advice(cause);
     error(path, format!("{what} ({cause}); what was recorded before is safe: {advice} and run the same command again"))
 }

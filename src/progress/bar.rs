@@ -17,7 +17,7 @@ impl Bar {
         let target = ProgressDrawTarget::term(terminal.unwrap_or_else(Term::stderr), 10);
         let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant; should it ever be wrong, the default style still shows where the cell is.
-        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} steps {msg}, {elapsed} (at most {eta} more)") {
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}, {elapsed} (at most {eta} more)") {
             bar.set_style(style);
         }
         Bar { bar, cells: 0, finished: 0 }
@@ -37,13 +37,19 @@ impl Observer for Bar {
                 self.bar.reset();
                 self.bar.set_length(u64::from(*max_steps));
                 self.bar.set_prefix(format!("[{}/{}] {}", index + 1, self.cells, name(key)));
-                self.bar.set_message("scoring connections");
+                self.bar.set_message("steps");
+            }
+            Event::Scored { seed, trials } => {
+                self.bar.set_length(u64::from(*trials));
+                self.bar.set_position(seed + 1);
+                self.bar.set_prefix("scoring connections");
+                self.bar.set_message("networks");
             }
             Event::Note { line } => self.bar.println(line),
             Event::Moment { moment, .. } => {
                 let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
                 let rate = moment.examples as f64 / moment.seconds.max(1e-9);
-                self.bar.set_message(format!("{} trials left{best}, {rate:.0} images/s", moment.alive));
+                self.bar.set_message(format!("steps {} trials left{best}, {rate:.0} images/s", moment.alive));
                 self.bar.set_position(u64::from(moment.step));
             }
             Event::CellFinished { cell } => {

@@ -18,6 +18,7 @@ impl Observer for Json {
                 "event": "cell_started", "cell": index, "batch_size": key.batch_size, "sparsity": key.sparsity, "max_steps": max_steps,
                 "ranks_a_batch": ranks_a_batch,
             }),
+            Event::Scored { seed, trials } => json!({ "event": "scored", "trial": seed, "trials": trials }),
             Event::Moment { moment, .. } if !moment.evaluated => return,
             Event::Moment { key, moment } => json!({
                 "event": "evaluated", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": moment.step, "alive": moment.alive,

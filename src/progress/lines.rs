@@ -31,11 +31,15 @@ impl Observer for Lines {
                 }
             }
             Event::CellStarted { .. } => self.last = Instant::now(),
+            Event::Scored { seed, trials } if self.last.elapsed() >= EVERY => {
+                self.last = Instant::now();
+                eprintln!("connections of {} of {trials} networks are scored", seed + 1);
+            }
             Event::Moment { key, moment } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
                 eprintln!("{}: step {}, {} trials left", name(key), moment.step, moment.alive);
             }
-            Event::Moment { .. } => {}
+            Event::Scored { .. } | Event::Moment { .. } => {}
             Event::Note { line } => eprintln!("{line}"),
             Event::CellFinished { cell } => {
                 self.finished += 1;

@@ -33,6 +33,13 @@ pub enum Event<'a> {
         /// N.
         validation_examples: usize,
     },
+    /// The connections of a trial's network are scored.
+    Scored {
+        /// The trial.
+        seed: u64,
+        /// Trials a cell.
+        trials: u32,
+    },
     /// A cell begins.
     CellStarted {
         /// Which one.

@@ -13,7 +13,7 @@ pub use merge::merge;
 pub use publish::publish;
 pub use read::read;
 pub use schema::SCHEMA_VERSION;
-pub use write::write;
+pub use write::{write, write_through};
 
 use crate::study::Cell;
 

@@ -11,6 +11,7 @@ use hdf5::{File, Group, H5Type, Location};
 use super::schema::{CellRow, CurveRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow};
 use super::{Results, one_line, publish};
 use crate::Result;
+use crate::storage::{Disk, Storage};
 
 /// Rows of a chunk at most: a chunk of /curves is then 256 KiB, which fits HDF5's default chunk cache of 1 MiB.
 const CHUNK_ROWS: usize = 16_384;
@@ -20,7 +21,15 @@ const CHUNK_ROWS: usize = 16_384;
 /// # Errors
 /// [`Error::Results`](crate::Error::Results); the file that was there is then untouched.
 pub fn write(path: &Path, results: &Results) -> Result<()> {
-    publish::replace(path, |temporary| {
+    write_through(&Disk, path, results)
+}
+
+/// The same on the storage given.
+///
+/// # Errors
+/// As for [`write`].
+pub fn write_through(storage: &dyn Storage, path: &Path, results: &Results) -> Result<()> {
+    publish::replace(storage, path, &mut |temporary| {
         let file = File::with_options()
             // HDF5 builds the file in memory and writes it once, on closing. The 1.8 format has checksums on all metadata, and every
             // reader of the last ten years knows it.

@@ -1,6 +1,5 @@
-//! Rank 0's files: the lock, the journal and the checkpoint of a study.
+//! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,15 +7,18 @@ use super::run::Past;
 use super::{Cell, CellKey, Trial};
 use crate::config::Loaded;
 use crate::data::Dataset;
-use crate::journal::{self, Checkpoint, Disk, Header, Journal, Lock, Opened, Record, Storage};
+use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Record};
+use crate::results::{self, Results};
+use crate::storage::Storage;
 use crate::training::CellState;
 use crate::version::{COMMIT, VERSION};
 use crate::{Error, Result};
 
-/// Everything a study keeps on disk while it runs, but the results.
+/// Everything a study keeps on disk while it runs.
 pub(super) struct Keeper {
     journal: Journal,
     checkpoint: PathBuf,
+    output: PathBuf,
     storage: Arc<dyn Storage>,
     digest: String,
     data_digest: String,
@@ -31,11 +33,11 @@ impl Keeper {
         loaded: &Loaded,
         dataset: &Dataset,
         output: &Path,
+        storage: Arc<dyn Storage>,
         fresh: bool,
         now: &str,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Keeper, Past)> {
-        let storage: Arc<dyn Storage> = Arc::new(Disk);
         let lock = Lock::take(&journal::lock_path(output))?;
         if fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
@@ -77,9 +79,20 @@ impl Keeper {
                 None
             }
         };
-        let past = Past { finished: contents.finished, partial: contents.partial, left, started: contents.header.started };
+        let past = Past {
+            finished: contents.finished,
+            partial: contents.partial,
+            scores: contents.scores,
+            left,
+            started: contents.header.started,
+        };
         let (digest, data_digest) = (loaded.digest.clone(), dataset.digest.clone());
-        Ok((Keeper { journal, checkpoint, storage, digest, data_digest, _lock: lock }, past))
+        Ok((Keeper { journal, checkpoint, output: output.into(), storage, digest, data_digest, _lock: lock }, past))
+    }
+
+    /// A seed's connections are scored.
+    pub(super) fn scored(&mut self, seed: u64, values: &[f32]) -> Result<()> {
+        self.journal.append(&[Record::Scores { seed, values: values.to_vec() }])
     }
 
     /// A trial has ended before its cell.
@@ -94,7 +107,7 @@ impl Keeper {
         records.push(Record::Cell { batch_size, sparsity, test_errors: cell.test_errors, seconds: cell.seconds });
         self.journal.append(&records)?;
         // A checkpoint that cannot be removed is of a finished cell, which is never asked for.
-        let _ = fs::remove_file(&self.checkpoint);
+        let _ = self.storage.remove(&self.checkpoint);
         Ok(())
     }
 
@@ -103,6 +116,11 @@ impl Keeper {
         let CellKey { batch_size, sparsity } = key;
         let checkpoint = Checkpoint { digest: self.digest.clone(), data_digest: self.data_digest.clone(), batch_size, sparsity, state };
         journal::save(&self.checkpoint, &checkpoint, &*self.storage)
+    }
+
+    /// What there is so far, for others to read.
+    pub(super) fn publish(&self, results: &Results) -> Result<()> {
+        results::write_through(&*self.storage, &self.output, results)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Measuring a study: cell after cell, journaled as trials end, published as soon as a cell is finished, interrupted and continued at will.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -16,6 +17,7 @@ use crate::data::Dataset;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::results::{Environment, Results, WorkloadSummary};
+use crate::storage::Storage;
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
 use crate::{Error, Result, signals};
@@ -30,6 +32,8 @@ pub struct Place<'a> {
     pub threads: usize,
     /// The vector unit.
     pub level: Level,
+    /// Where rank 0 keeps the study's files.
+    pub storage: Arc<dyn Storage>,
 }
 
 /// How a run ended.
@@ -48,6 +52,8 @@ pub(super) struct Past {
     pub finished: Vec<Cell>,
     /// Trials that ended in other cells.
     pub partial: Vec<(CellKey, Vec<Trial>)>,
+    /// Scores of connections, by seed.
+    pub scores: BTreeMap<u64, Vec<f32>>,
     /// Where a cell was left.
     pub left: Option<(CellKey, CellState)>,
     /// Start of the study.
@@ -65,9 +71,9 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
     let network = Arc::new(Network::new(study.workload.network));
     let threshold = goal_threshold(study.workload.goal_error, dataset.validation.len() as u64) as u32;
     let trials = study.search.draw(study.grid.trials);
-    let mut masks = Masks::new(&network, &study.pruning);
     let mut scorer = CpuBackend::new(network.clone(), dataset, place.level, place.threads, world);
-    let (keeper, past) = open(loaded, dataset, world, output, fresh, observer)?;
+    let (keeper, past) = open(loaded, dataset, place, output, fresh, observer)?;
+    let mut masks = Masks::new(&network, &study.pruning, past.scores);
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
     results.environment.started = past.started;
     results.cells = past.finished;
@@ -86,7 +92,7 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
         validation_examples: dataset.validation.len(),
     });
     results.complete = results.cells.len() == keys.len();
-    score.publish(output, &results)?;
+    score.publish(&results)?;
     for (index, &key) in keys.iter().enumerate() {
         if results.cells.iter().any(|cell| cell.key == key) {
             continue;
@@ -94,10 +100,10 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
         let mut backend = CpuBackend::new(network.clone(), dataset, place.level, place.threads, groups.local());
-        score.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
-        if key.sparsity > 0.0 {
-            masks.score(&mut scorer, trials.len() as u64, dataset.training.len())?;
+        if key.sparsity > 0.0 && !score.masks(&mut masks, &mut scorer, dataset.training.len())? {
+            return Ok(Outcome::Stopped);
         }
+        score.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
         let work = CellWork {
             workload: &study.workload,
             key,
@@ -116,7 +122,7 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
         results.cells.push(cell);
         results.complete = results.cells.len() == keys.len();
         results.environment.finished = now();
-        score.publish(output, &results)?;
+        score.publish(&results)?;
     }
     Ok(Outcome::Finished(Box::new(results)))
 }
@@ -142,13 +148,15 @@ pub fn cells(study: &Study) -> Vec<CellKey> {
 fn open(
     loaded: &Loaded,
     dataset: &Dataset,
-    world: &dyn Communicator,
+    place: &Place,
     output: &Path,
     fresh: bool,
     observer: &mut dyn Observer,
 ) -> Result<(Option<Keeper>, Past)> {
+    let world = place.world;
     let opened = if world.rank() == 0 {
-        Keeper::open(loaded, dataset, output, fresh, &now(), &mut |line| observer.event(&Event::Note { line })).map(Some)
+        Keeper::open(loaded, dataset, output, place.storage.clone(), fresh, &now(), &mut |line| observer.event(&Event::Note { line }))
+            .map(Some)
     } else {
         Ok(None)
     };
@@ -202,14 +210,28 @@ impl Score<'_> {
         together(self.world, result)
     }
 
+    /// Scores the connections of every trial's network that no earlier run has scored. False: a signal wants the study to stop.
+    fn masks(&mut self, masks: &mut Masks, scorer: &mut impl Backend, training_examples: usize) -> Result<bool> {
+        let trials = self.study.grid.trials;
+        for seed in 0..u64::from(trials) {
+            let Some(values) = masks.score(scorer, seed, training_examples)? else { continue };
+            self.keep(|keeper| keeper.scored(seed, values))?;
+            self.observer.event(&Event::Scored { seed, trials });
+            if self.world.all_gather_words(&[signals::stop().into()]).contains(&1) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     fn finished(&mut self, cell: &Cell) -> Result<()> {
         self.keep(|keeper| keeper.finished(cell))?;
         self.observer.event(&Event::CellFinished { cell });
         Ok(())
     }
 
-    fn publish(&mut self, output: &Path, results: &Results) -> Result<()> {
-        self.keep(|_| crate::results::write(output, results))
+    fn publish(&mut self, results: &Results) -> Result<()> {
+        self.keep(|keeper| keeper.publish(results))
     }
 }
 

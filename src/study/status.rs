@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::{Cell, CellKey, Status, cells};
 use crate::config::{self, Study};
-use crate::journal::{self, Checkpoint, Disk, Holder, Journal, Loaded, Lock};
+use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock};
+use crate::storage::Disk;
 use crate::{Error, Result, results};
 
 /// How far a study is.

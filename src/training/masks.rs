@@ -1,6 +1,6 @@
 //! The initial weights and the mask of each trial: scored once a seed, cut for every sparsity.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::Result;
 use crate::backend::Backend;
@@ -13,38 +13,38 @@ use crate::pruning::{Mask, connection_sensitivity, keep_highest, magnitude, rand
 pub struct Masks<'a> {
     network: &'a Network,
     pruning: &'a Pruning,
-    scores: HashMap<u64, Vec<f32>>,
+    scores: BTreeMap<u64, Vec<f32>>,
 }
 
 impl<'a> Masks<'a> {
-    /// No scores yet.
-    pub fn new(network: &'a Network, pruning: &'a Pruning) -> Masks<'a> {
-        Masks { network, pruning, scores: HashMap::new() }
+    /// With the scores of an earlier run.
+    pub fn new(network: &'a Network, pruning: &'a Pruning, scores: BTreeMap<u64, Vec<f32>>) -> Masks<'a> {
+        Masks { network, pruning, scores }
     }
 
-    /// Scores the seeds below `seeds` that have no scores yet. All ranks of the back end's group must ask alike, and their group must be the
-    /// whole world: were seeds shared out among groups, ranks would later differ in which they know, and wait for each other.
-    pub fn score(&mut self, backend: &mut impl Backend, seeds: u64, training_examples: usize) -> Result<()> {
-        for seed in 0..seeds {
-            if self.scores.contains_key(&seed) {
-                continue;
-            }
-            let weights = initial_weights(self.network, seed);
-            let scores = match self.pruning.criterion {
-                Criterion::Snip => {
-                    let examples = match self.pruning.examples as usize {
-                        0 => training_examples,
-                        some => some.min(training_examples),
-                    };
-                    let (gradient, _) = backend.gradient(&weights, examples)?;
-                    connection_sensitivity(&weights, &gradient)
-                }
-                Criterion::Random => random(self.network, seed),
-                Criterion::Magnitude => magnitude(&weights),
-            };
-            self.scores.insert(seed, scores);
+    /// Scores the connections of a seed's network, unless they are scored, and returns the scores if they took a pass over the data. All
+    /// ranks of the back end's group must ask alike, and their group must be the whole world: were seeds shared out among groups, ranks
+    /// would later differ in which they know, and wait for each other.
+    pub fn score(&mut self, backend: &mut impl Backend, seed: u64, training_examples: usize) -> Result<Option<&[f32]>> {
+        if self.scores.contains_key(&seed) {
+            return Ok(None);
         }
-        Ok(())
+        let weights = initial_weights(self.network, seed);
+        let scores = match self.pruning.criterion {
+            Criterion::Snip => {
+                let examples = match self.pruning.examples as usize {
+                    0 => training_examples,
+                    some => some.min(training_examples),
+                };
+                let (gradient, _) = backend.gradient(&weights, examples)?;
+                connection_sensitivity(&weights, &gradient)
+            }
+            Criterion::Random => random(self.network, seed),
+            Criterion::Magnitude => magnitude(&weights),
+        };
+        let passed = self.pruning.criterion == Criterion::Snip;
+        let scores = self.scores.entry(seed).or_insert(scores);
+        Ok(passed.then_some(scores))
     }
 
     /// Initial weights and mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.

@@ -1,9 +1,13 @@
-//! The file operations of the journal, one function each, so that every single one can be told to fail.
+//! The file operations by which a study is kept (journal, checkpoint, results), one function each, so that every single one can be told
+//! to fail.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+
+/// Writes the file of a name.
+pub type Fill<'a> = &'a mut dyn FnMut(&Path) -> io::Result<()>;
 
 /// Where files are kept. Every function is one operation that can fail by itself; `publish` is made of them.
 pub trait Storage: Send + Sync {
@@ -23,16 +27,28 @@ pub trait Storage: Send + Sync {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Gives a file another name in one step; a file that had that name is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// Lets a library write the file of that name, which exists; after an error any part of it may be there.
+    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Puts `contents` at `path`: whoever opens it, even after a loss of power, meets the old contents or the new, never a part.
     fn publish(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
+        self.replace(path, &mut |_, file| self.append(file, contents))
+    }
+
+    /// The same with contents that a library writes to a file it is given the name of.
+    fn publish_filled(&self, path: &Path, fill: Fill) -> io::Result<()> {
+        self.replace(path, &mut |temporary, _| self.fill(temporary, fill))
+    }
+
+    /// Puts a file at `path` that `write` makes of an empty one.
+    fn replace(&self, path: &Path, write: &mut dyn FnMut(&Path, &File) -> io::Result<()>) -> io::Result<()> {
         // One name, not one a process: a killed job's left-over is overwritten by the next, and the lock allows only one at a time.
         let temporary = temporary(path);
         let moved = self
             .create(&temporary)
-            .and_then(|file| self.append(&file, contents).and_then(|()| self.sync(&file)))
+            .and_then(|file| write(&temporary, &file).and_then(|()| self.sync(&file)))
             .and_then(|()| self.rename(&temporary, path));
         if moved.is_err() {
             let _ = self.remove(&temporary);
@@ -48,8 +64,18 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 /// The folder a path is in.
-pub(super) fn folder(path: &Path) -> &Path {
+pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// What a person can do about an error of a file operation.
+pub(crate) fn advice(cause: &io::Error) -> &'static str {
+    match cause.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "free some space",
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => "choose a folder you may write to",
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::InvalidFilename => "choose another path",
+        _ => "see to the disk",
+    }
 }
 
 /// The file system.
@@ -94,6 +120,10 @@ impl Storage for Disk {
         fs::rename(from, to)
     }
 
+    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
+        fill(path)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
@@ -104,7 +134,7 @@ impl Storage for Disk {
 pub struct Fault {
     /// The error returned.
     pub kind: ErrorKind,
-    /// Where the call is an append: how many of its bytes, at most, reach the file all the same (a torn write).
+    /// Where the call is an append or a fill: how many of its bytes, at most, reach the file all the same (a torn write).
     pub written: usize,
     /// How many calls in a row fail; the later ones do nothing. With `u64::MAX` all do, as after a kill.
     pub calls: u64,
@@ -188,6 +218,15 @@ impl<S: Storage> Storage for Failing<S> {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.pass("rename")?;
         self.inner.rename(from, to)
+    }
+
+    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
+        if let Err((_, error)) = self.call("fill") {
+            self.inner.fill(path, fill)?;
+            OpenOptions::new().write(true).open(path)?.set_len(self.fault.written as u64)?;
+            return Err(error);
+        }
+        self.inner.fill(path, fill)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
