@@ -11,12 +11,20 @@
 signal=
 signals=0
 launched=
-pass_on() { [ -z "$launched" ] || kill -"$1" "$launched" 2>/dev/null || true; }
-# mpirun loses a signal that comes before its ranks have started, so it is repeated until they end.
-repeat() { while sleep 10 && kill -USR1 "$launched"; do :; done 2>/dev/null; }
-trap 'signal=${signal:-USR1} signals=$((signals + 1)); pass_on USR1' USR1
+trap 'signal=${signal:-USR1} signals=$((signals + 1))' USR1
 # Cancelled, preempted or at its time limit: Slurm says itself what becomes of the job, so it is not requeued from here.
 trap 'signal=TERM signals=$((signals + 1)); pass_on TERM' TERM
+pass_on() { [ -z "$launched" ] || kill -"$1" "$launched" 2>/dev/null || true; }
+# Open MPI's mpirun hangs on a signal that comes while its ranks are being started, so the warning waits until the study is being worked on.
+# Where that does not happen, mpirun hangs already (it may when a rank was lost), and would do so until the time limit.
+warn() { # OUTPUT
+  local waited=0
+  until "$dps_train" status --json "$1" | grep -q '"state":"running"'; do
+    [ $((waited += 1)) -le 45 ] || kill -KILL "$launched"
+    kill -0 "$launched" && sleep 1 || return
+  done
+  while kill -USR1 "$launched"; do sleep 10; done
+} 2>/dev/null
 
 dps_train=${DPS_TRAIN:-dps-train}
 read -ra dps_launch <<<"${DPS_LAUNCH-mpirun}"
@@ -37,19 +45,23 @@ run_and_continue() {
     "${dps_launch[@]}" "$dps_train" "$@" --output "$output" &
     launched=$!
     # A signal that comes between the fork and the line above finds nobody to be passed on to.
-    [ -z "$signal" ] || pass_on "$signal"
-    local seen repeating=
-    # A trapped signal ends wait; the study takes a moment longer.
-    while seen=$signals; wait "$launched"; code=$?; [ "$seen" -ne "$signals" ]; do
-      if [ "$signal" = USR1 ] && [ -z "$repeating" ]; then
-        repeat &
-        repeating=$!
+    [ "$signal" != TERM ] || pass_on TERM
+    local seen warning=
+    while true; do
+      if [ "$signal" = USR1 ] && [ -z "$warning" ]; then
+        warn "$output" &
+        warning=$!
       fi
+      seen=$signals
+      # A trapped signal ends wait; the study takes a moment longer.
+      wait "$launched"
+      code=$?
+      [ "$seen" -ne "$signals" ] || break
     done
-    [ -z "$repeating" ] || kill "$repeating" 2>/dev/null
+    [ -z "$warning" ] || kill "$warning" 2>/dev/null
     launched=
-    # 138: USR1 came before the program listened. Nothing is lost by that.
-    if [ "$code" -eq 138 ] && [ "$signal" = USR1 ]; then code=75; fi
+    # 138: USR1 came before the program listened; 137: killed above. Nothing is lost by either.
+    if [[ $signal = USR1 && $code =~ ^13[78]$ ]]; then code=75; fi
   else
     code=75
   fi

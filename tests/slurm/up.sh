@@ -38,7 +38,7 @@ SwitchType=switch/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SchedulerType=sched/backfill
-SchedulerParameters=bf_interval=1,sched_min_interval=0,batch_sched_delay=0
+SchedulerParameters=sched_interval=1,bf_interval=1,sched_min_interval=0,batch_sched_delay=0
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
 PropagateResourceLimits=NONE

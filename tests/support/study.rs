@@ -66,8 +66,10 @@ pub fn train() -> Command {
 
 /// The program under mpirun; ranks may outnumber processors.
 pub fn mpirun(ranks: usize) -> Command {
-    let mut command = Command::new("mpirun");
-    command.args(["--oversubscribe", "--bind-to", "none", "-n", &ranks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
+    // An mpirun that hangs should fail a test, not stop all of them.
+    let mut command = Command::new("timeout");
+    command.args(["--kill-after=5", "300", "mpirun", "--oversubscribe", "--bind-to", "none"]);
+    command.args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
     // Tests run as root in containers; Open MPI asks to be told twice that this is meant.
     command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
     command
