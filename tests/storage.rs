@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use dps::backend::cpu::Level;
+use dps::backend::cpu::{Cpu, Level};
 use dps::comm::Single;
 use dps::config::{self, Loaded};
 use dps::data::Dataset;
@@ -22,8 +22,8 @@ fn measure(loaded: &Loaded, dataset: &Dataset, output: &Path, storage: Arc<dyn S
 }
 
 fn run_told(loaded: &Loaded, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>, observer: &mut dyn Observer) -> Result<Outcome> {
-    let place = Place { world: &Single, mpi_library: "none".into(), threads: 1, level: Level::best(), storage };
-    run(loaded, dataset, &place, output, false, observer)
+    let place = Place { world: &Single, mpi_library: "none".into(), threads: 1, storage };
+    run(loaded, dataset, &place, &Cpu { level: Level::best(), threads: 1 }, output, false, observer)
 }
 
 /// Counts what a run was told to do.

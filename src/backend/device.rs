@@ -1,35 +1,61 @@
 //! Which device a study gets.
 
 use super::cpu::Level;
-use crate::config::DeviceName;
+use crate::comm::Communicator;
+use crate::config::{DeviceName, Execution};
 use crate::{Error, Result};
 
-/// The CPU, and one line about the choice where it was left to us.
+/// A device that this version can train on.
+pub enum Chosen {
+    /// The processor's cores, by this vector unit.
+    Cpu(Level),
+    /// This rank's GPU.
+    #[cfg(feature = "cuda")]
+    Cuda(Box<super::cuda::Cuda>),
+}
+
+/// The same kind of device on every rank, and one line about the choice where it was left to us. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda`: this version trains on the CPU alone, and never falls back silently.
-pub fn choose(name: DeviceName) -> Result<(Level, Option<String>)> {
+/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own: never a silent fallback.
+pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
     let level = Level::best();
-    match name {
-        DeviceName::Cuda => Err(Error::Device {
-            device: "cuda".into(),
-            problem: format!(
-                "expected a GPU back end, found none in this version of dps ({} on this machine); use --device cpu",
-                if driver() { "an NVIDIA driver is" } else { "no NVIDIA driver is" }
-            ),
-        }),
-        DeviceName::Cpu => Ok((level, None)),
-        DeviceName::Auto => Ok((level, Some(format!("device auto: CPU with {}", level.name())))),
+    if execution.device == DeviceName::Cpu {
+        return Ok((Chosen::Cpu(level), None));
+    }
+    match (gpu(execution, world), execution.device) {
+        (Ok(chosen), DeviceName::Auto) => {
+            let line = format!("device auto: {}", chosen.name());
+            Ok((chosen, Some(line)))
+        }
+        (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) => {
+            let line = format!("device auto: CPU with {}; no GPU: {problem}", level.name());
+            Ok((Chosen::Cpu(level), Some(line)))
+        }
+        (outcome, _) => outcome.map(|chosen| (chosen, None)),
+    }
+}
+
+impl Chosen {
+    /// Its name in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Chosen::Cpu(level) => format!("CPU with {}", level.name()),
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => cuda.name().to_owned(),
+        }
     }
 }
 
 #[cfg(feature = "cuda")]
-fn driver() -> bool {
-    // cudarc panics when it needs a library that is not there; this asks first. It opens the library and calls nothing.
-    unsafe { cudarc::driver::sys::is_culib_present() }
+fn gpu(execution: &Execution, world: &dyn Communicator) -> Result<Chosen> {
+    super::cuda::Cuda::open(execution, world).map(|cuda| Chosen::Cuda(Box::new(cuda)))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn driver() -> bool {
-    false
+fn gpu(_: &Execution, _: &dyn Communicator) -> Result<Chosen> {
+    Err(Error::Device {
+        device: "cuda".into(),
+        problem: "expected a build with the feature \"cuda\", found one without; build with it, or use --device cpu".into(),
+    })
 }

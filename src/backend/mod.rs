@@ -5,17 +5,34 @@
 //! that files exist.
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod device;
 mod state;
 
-pub use device::choose;
+pub use device::{Chosen, choose};
 pub use state::{LaneState, floats};
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::Result;
+use crate::comm::Communicator;
+use crate::data::Dataset;
+use crate::network::Network;
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
+
+/// Makes back ends: one for each set of ranks that share their batches.
+pub trait Device {
+    /// What it makes.
+    type Backend<'a>: Backend
+    where
+        Self: 'a;
+
+    /// A back end for the ranks of `group`, all of which must call it.
+    fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<Self::Backend<'a>>;
+}
 
 /// A device with the data set on it, training lanes for a group of ranks that share every batch. All ranks of the group must make the
 /// same calls; all get the same answers.
@@ -25,6 +42,9 @@ pub trait Backend {
 
     /// The device as messages and results name it.
     fn describe(&self) -> String;
+
+    /// Lanes for which this rank's memory has room. Every rank of the world must ask.
+    fn room(&self, world: &dyn Communicator) -> u64;
 
     /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: `[parameters]`, loss.
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;

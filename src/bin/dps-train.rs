@@ -6,14 +6,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use dps::arguments::{StatusForm, StudyArguments, Train};
-use dps::backend::cpu::Level;
+use dps::backend::cpu::{Cpu, peak_flop};
+use dps::backend::{Chosen, choose};
 use dps::comm::{Communicator, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::network::Network;
 use dps::storage::Disk;
 use dps::study::{Cost, Outcome, Place, Plan, Site};
-use dps::{Error, Result, analysis, backend, config, journal, progress, results, signals, study};
+use dps::{Error, Result, analysis, config, journal, progress, results, signals, study};
 
 /// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
 const STOPPED: u8 = 75;
@@ -128,7 +129,7 @@ fn start(arguments: &StudyArguments) -> ExitCode {
 /// the world.
 fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> ExitCode {
     let speaks = world.rank() == 0;
-    let (loaded, level) = match prepare(arguments, world) {
+    let (loaded, chosen) = match prepare(arguments, world) {
         Ok(prepared) => prepared,
         Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
     };
@@ -139,7 +140,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     };
     if arguments.plan {
         if speaks {
-            say(&plan(&loaded.study, level, world.size(), threads).to_string());
+            say(&plan(&loaded.study, &chosen, world.size(), threads).to_string());
         }
         return ExitCode::SUCCESS;
     }
@@ -148,9 +149,17 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(dataset) => dataset,
         Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
     };
-    let place = Place { world, mpi_library, threads, level, storage: Arc::new(Disk) };
+    let place = Place { world, mpi_library, threads, storage: Arc::new(Disk) };
     let mut observer = if speaks { progress::observer(arguments.progress, std::io::stderr().is_terminal()) } else { progress::silent() };
-    match study::run(&loaded, &dataset, &place, &arguments.output, arguments.fresh, &mut *observer) {
+    let outcome = match &chosen {
+        Chosen::Cpu(level) => {
+            let cpu = Cpu { level: *level, threads };
+            study::run(&loaded, &dataset, &place, &cpu, &arguments.output, arguments.fresh, &mut *observer)
+        }
+        #[cfg(feature = "cuda")]
+        Chosen::Cuda(cuda) => study::run(&loaded, &dataset, &place, &**cuda, &arguments.output, arguments.fresh, &mut *observer),
+    };
+    match outcome {
         Ok(Outcome::Finished(results)) if speaks => finish(&report(arguments, &results)),
         Ok(Outcome::Finished(_)) => ExitCode::SUCCESS,
         Ok(Outcome::Stopped) => {
@@ -178,13 +187,13 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
 }
 
 /// The study and the device, or the same error on every rank.
-fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Level)> {
+fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Chosen)> {
     let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
-    let (level, line) = together(world, backend::choose(loaded.study.execution.device))?;
+    let (chosen, line) = choose(&loaded.study.execution, world)?;
     if let (0, false, Some(line)) = (world.rank(), arguments.quiet, line) {
         eprintln!("{line}");
     }
-    Ok((loaded, level))
+    Ok((loaded, chosen))
 }
 
 /// The table on standard output, the figure beside the results.
@@ -204,7 +213,7 @@ fn say(text: &str) {
 }
 
 /// What the study would cost at most.
-fn plan(study: &config::Study, level: Level, ranks: usize, threads: usize) -> Plan {
+fn plan(study: &config::Study, chosen: &Chosen, ranks: usize, threads: usize) -> Plan {
     let network = Network::new(study.workload.network);
     let (examples, bytes) = study.workload.dataset.training_file();
     let validation = (study.data.validation_fraction * examples as f64).round();
@@ -216,14 +225,21 @@ fn plan(study: &config::Study, level: Level, ranks: usize, threads: usize) -> Pl
         bytes_per_lane: 4 * 4 * network.parameters() as u64,
         bytes_fixed: (examples + 10_000) * bytes,
     };
-    let rate = dps::backend::cpu::peak_flop(level);
+    let (device, ranks, rate) = match chosen {
+        Chosen::Cpu(level) => {
+            let device = format!("CPU threads with {}, at the measured multiply-add peak of one", level.name());
+            (device, ranks * threads, peak_flop(*level))
+        }
+        #[cfg(feature = "cuda")]
+        Chosen::Cuda(cuda) => (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop()),
+    };
     let site = Site {
         training_examples: examples - validation as u64,
         validation_examples: validation as u64,
-        device: format!("CPU threads with {}, at the measured multiply-add peak of one", level.name()),
-        ranks: (ranks * threads) as u32,
+        device,
+        ranks: ranks as u32,
         lanes: study.grid.trials,
-        flop_per_second: rate * (ranks * threads) as f64,
+        flop_per_second: rate * ranks as f64,
     };
     Plan::new(study, &cost, &site)
 }

@@ -14,11 +14,16 @@ pub fn host_name() -> String {
     if failed { "unknown".into() } else { String::from_utf8_lossy(&name[..end]).into_owned() }
 }
 
+/// A number for this host: ranks with the same one are on the same host.
+pub fn host_hash() -> u64 {
+    hash(host_name().as_bytes())
+}
+
 /// Threads for this rank: the processors it may run on, each shared out among the ranks of its host that may run on it too; at least one.
 /// So ranks bound to a core each get one thread, and two unbound ranks on eight cores get four each. Every rank must call it.
 pub fn threads(world: &dyn Communicator) -> usize {
     let mine = allowed();
-    let mut words = vec![hash(host_name().as_bytes())];
+    let mut words = vec![host_hash()];
     words.extend(mine);
     let all = world.all_gather_words(&words);
     let sharers = |processor: usize| {
@@ -33,7 +38,7 @@ pub fn threads(world: &dyn Communicator) -> usize {
 /// Bytes of memory that this rank may take: what its host has available, shared out among the host's ranks. None where the system does not
 /// say. Every rank must call it.
 pub fn available_memory(world: &dyn Communicator) -> Option<u64> {
-    let host = hash(host_name().as_bytes());
+    let host = host_hash();
     let ranks = world.all_gather_words(&[host]).into_iter().filter(|&theirs| theirs == host).count() as u64;
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;

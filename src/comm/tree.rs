@@ -30,6 +30,11 @@ impl Leaves {
         Leaves { batch, length: (batch / 8).clamp(1, Leaves::LONGEST) }
     }
 
+    /// The leaves of a batch, of a length that a device chooses; it must depend on the batch alone.
+    pub fn of_length(batch: usize, length: usize) -> Leaves {
+        Leaves { batch, length: length.max(1) }
+    }
+
     /// Number of leaves.
     pub fn count(&self) -> usize {
         self.batch.div_ceil(self.length)

@@ -6,10 +6,12 @@ use std::fmt;
 use serde::Serialize;
 
 /// Keys that change no record, so that a study may go on with others: left out of the comparison, as of the configuration's digest.
-pub const IGNORED_KEYS: [&str; 6] = [
+pub const IGNORED_KEYS: [&str; 8] = [
     "execution.device",
     "execution.threads",
     "execution.data_parallel",
+    "execution.reduction",
+    "execution.share_gpu",
     "execution.lanes",
     "execution.checkpoint_seconds",
     "execution.deadline_seconds",

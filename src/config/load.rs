@@ -18,8 +18,8 @@ pub struct Loaded {
     pub text: String,
     /// The file's name without its ending: the study's name.
     pub name: String,
-    /// SHA-256 in hexadecimal of all that decides what is recorded: the canonical text with the default device, threads and data
-    /// parallelism, so that a study may be continued elsewhere.
+    /// SHA-256 in hexadecimal of all that decides what is recorded: the canonical text with the default device, threads, reduction and
+    /// data parallelism, so that a study may be continued elsewhere.
     pub digest: String,
 }
 

@@ -136,6 +136,7 @@ fn execution(mut section: Section) -> Option<Execution> {
     let device = section.name("device", DeviceName::NAMES, Some(default.device));
     let threads = section.defaulted("threads", default.threads, automatic, whole);
     let data_parallel = section.defaulted("data_parallel", default.data_parallel, automatic, whole);
+    let reduction = section.name("reduction", Reduction::NAMES, Some(default.reduction));
     let lanes = section.defaulted("lanes", default.lanes, automatic, whole);
     let seconds = Wanted { expected: "a whole number of seconds, 0 for none but at a signal", example: "60" };
     let checkpoint_seconds = section.defaulted("checkpoint_seconds", default.checkpoint_seconds, seconds, whole);
@@ -147,11 +148,14 @@ fn execution(mut section: Section) -> Option<Execution> {
             _ => None,
         })
     };
+    let share_gpu = flag("share_gpu", default.share_gpu);
     let (race, full_evaluation) = (flag("race", default.race), flag("full_evaluation", default.full_evaluation));
     Some(Execution {
         device: device?,
         threads: threads?,
         data_parallel: data_parallel?,
+        reduction: reduction?,
+        share_gpu: share_gpu?,
         lanes: lanes?,
         checkpoint_seconds: checkpoint_seconds?,
         deadline_seconds: deadline_seconds?,

@@ -142,6 +142,10 @@ pub struct Execution {
     /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number, else as many as get an example each.
     /// Groups of D ranks share the trials.
     pub data_parallel: u32,
+    /// How GPUs add up their gradients.
+    pub reduction: Reduction,
+    /// Ranks may share a GPU; their gradients then travel over MPI.
+    pub share_gpu: bool,
     /// Trials trained at once, all ranks together, the others in later waves; 0 for as many as memory has room for.
     pub lanes: u32,
     /// Seconds between two checkpoints of the trials under way; 0 writes one only when a signal stops the study.
@@ -162,6 +166,8 @@ impl Default for Execution {
             device: DeviceName::Auto,
             threads: 0,
             data_parallel: 0,
+            reduction: Reduction::Reproducible,
+            share_gpu: false,
             lanes: 0,
             checkpoint_seconds: 60,
             deadline_seconds: 1800,
@@ -299,6 +305,16 @@ names! {
         Cpu = "cpu",
         /// A GPU, or an error.
         Cuda = "cuda",
+    }
+}
+
+names! {
+    /// How GPUs that share a batch add up their gradients.
+    Reduction {
+        /// Parts of the sum travel, and every rank adds them up in the tree's order: the same bits on any number of ranks.
+        Reproducible = "reproducible",
+        /// NCCL's all-reduce: fewer bytes, in whatever order it takes.
+        Nccl = "nccl",
     }
 }
 

@@ -42,6 +42,8 @@ split_seed = 7
 device = "cpu"
 threads = 2
 data_parallel = 1
+reduction = "reproducible"
+share_gpu = false
 lanes = 0
 checkpoint_seconds = 60
 deadline_seconds = 1800
@@ -243,6 +245,8 @@ fn every_range_is_held() {
         ("execution.device", &["cuda", "auto"], &["gpu"]),
         ("execution.threads", &["0"], &["-1"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),
+        ("execution.reduction", &["nccl", "reproducible"], &["mpi"]),
+        ("execution.share_gpu", &["true"], &["1"]),
         ("execution.checkpoint_seconds", &["0", "600"], &["-1", "0.5"]),
         ("execution.lanes", &["0", "5"], &["-1"]),
         ("execution.deadline_seconds", &["0", "5"], &["-1"]),

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::keeper::Keeper;
 use super::{Cell, CellKey, Trial};
-use crate::backend::Backend;
-use crate::backend::cpu::{CpuBackend, Level};
-use crate::comm::{Communicator, agree, available_memory, host_name, together};
+use crate::backend::{Backend, Device};
+use crate::comm::{Communicator, agree, host_name, together};
 use crate::config::{Loaded, Study, goal_threshold};
 use crate::data::Dataset;
 use crate::network::Network;
@@ -30,8 +29,6 @@ pub struct Place<'a> {
     pub mpi_library: String,
     /// Threads of this rank.
     pub threads: usize,
-    /// The vector unit.
-    pub level: Level,
     /// Where rank 0 keeps the study's files.
     pub storage: Arc<dyn Storage>,
 }
@@ -60,9 +57,17 @@ pub(super) struct Past {
     pub started: String,
 }
 
-/// Measures a study on all ranks, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call it
-/// alike; all end alike.
-pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fresh: bool, observer: &mut dyn Observer) -> Result<Outcome> {
+/// Measures a study on all ranks' devices, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call
+/// it alike; all end alike.
+pub fn run(
+    loaded: &Loaded,
+    dataset: &Dataset,
+    place: &Place,
+    device: &impl Device,
+    output: &Path,
+    fresh: bool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
     let (study, world) = (&loaded.study, place.world);
     agree(world, "program", VERSION_AND_COMMIT)?;
     agree(world, "configuration", &loaded.digest)?;
@@ -71,7 +76,7 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
     let network = Arc::new(Network::new(study.workload.network));
     let threshold = goal_threshold(study.workload.goal_error, dataset.validation.len() as u64) as u32;
     let trials = study.search.draw(study.grid.trials);
-    let mut scorer = CpuBackend::new(network.clone(), dataset, place.level, place.threads, world);
+    let mut scorer = together(world, device.backend(&network, dataset, world))?;
     let (keeper, past) = open(loaded, dataset, place, output, fresh, observer)?;
     let mut masks = Masks::new(&network, &study.pruning, past.scores);
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
@@ -99,7 +104,7 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
         }
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
-        let mut backend = CpuBackend::new(network.clone(), dataset, place.level, place.threads, groups.local());
+        let mut backend = together(world, device.backend(&network, dataset, groups.local()))?;
         if key.sparsity > 0.0 && !score.masks(&mut masks, &mut scorer, dataset.training.len())? {
             return Ok(Outcome::Stopped);
         }
@@ -128,12 +133,11 @@ pub fn run(loaded: &Loaded, dataset: &Dataset, place: &Place, output: &Path, fre
 }
 
 /// Lanes at once: what the configuration says, or as many as memory has room for on the rank that has least, in all groups together.
-fn lanes(study: &Study, backend: &CpuBackend, world: &dyn Communicator) -> usize {
+fn lanes(study: &Study, backend: &impl Backend, world: &dyn Communicator) -> usize {
     if study.execution.lanes > 0 {
         return study.execution.lanes as usize;
     }
-    let room = available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / backend.bytes_per_lane());
-    let least = world.all_gather_words(&[room.clamp(1, u32::MAX.into())]).into_iter().min();
+    let least = world.all_gather_words(&[backend.room(world).clamp(1, u32::MAX.into())]).into_iter().min();
     least.map_or(1, |least| least as usize)
 }
 

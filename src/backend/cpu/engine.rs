@@ -10,8 +10,8 @@ use super::level::{Kernel, Level};
 use super::simd::Simd;
 use super::worker::Worker;
 use crate::Result;
-use crate::backend::{Backend, Evaluation, LaneStart, LaneState, Progress, Set};
-use crate::comm::{Communicator, Leaves, Node, additions};
+use crate::backend::{Backend, Device, Evaluation, LaneStart, LaneState, Progress, Set};
+use crate::comm::{Communicator, Leaves, Node, additions, available_memory};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
@@ -35,6 +35,23 @@ pub struct CpuBackend<'a> {
     /// What ranks exchange.
     sent: Vec<f32>,
     received: Vec<f32>,
+}
+
+/// The processor's cores as a device.
+#[derive(Debug, Clone, Copy)]
+pub struct Cpu {
+    /// The vector unit.
+    pub level: Level,
+    /// Threads of this rank.
+    pub threads: usize,
+}
+
+impl Device for Cpu {
+    type Backend<'a> = CpuBackend<'a>;
+
+    fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CpuBackend<'a>> {
+        Ok(CpuBackend::new(network.clone(), dataset, self.level, self.threads, group))
+    }
 }
 
 /// What every thread reads.
@@ -103,7 +120,7 @@ impl<'a> CpuBackend<'a> {
     }
 
     /// Bytes a lane takes while it trains: weights, velocity, mask and gradient, and, where ranks share a batch, every rank's gradient of it.
-    pub fn bytes_per_lane(&self) -> u64 {
+    fn bytes_per_lane(&self) -> u64 {
         let ranks = self.communicator.size() as u64;
         4 * self.share.network.parameters() as u64 * (4 + if ranks > 1 { 2 + 2 * ranks } else { 0 })
     }
@@ -237,6 +254,10 @@ impl Backend for CpuBackend<'_> {
     fn describe(&self) -> String {
         let threads = self.seats.len();
         format!("CPU, {}, {threads} thread{} a rank", self.share.level.name(), if threads == 1 { "" } else { "s" })
+    }
+
+    fn room(&self, world: &dyn Communicator) -> u64 {
+        available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / self.bytes_per_lane())
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {

@@ -14,7 +14,7 @@ mod tail;
 mod tile;
 mod worker;
 
-pub use engine::CpuBackend;
+pub use engine::{Cpu, CpuBackend};
 pub use lane::Lane;
 pub use level::Level;
 pub use peak::peak_flop;

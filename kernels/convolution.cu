@@ -1,0 +1,482 @@
+// Convolutions as matrix products that read their operands where they lie: no im2col buffer, no unpooled gradient is ever written.
+//
+// Layouts: maps [slot][bordered rows][columns][channels], the border zero, so that every padding is a plain one; weights of a lane
+// [kernel][kernel][in][out], the bias behind them; sums and their gradients [slot][height][width][out] without border.
+//
+// The products, for one lane, with I images and P positions of the sum:
+//   forward           [I P][out]              = map [I P][k k in]   x weights [k k in][out]      6.55 MFLOP an image (conv2 of Simple-CNN)
+//   data_gradient     [I inner positions][in] = sums' gradient      x weights [k k out][in]      as many, where every position has all taps
+//   filter_gradient   [k k in + 1][out]       = map^T [.][I P]      x gradient [I P][out]        as many; the last row is ones: the bias
+// An element of a map lies at base(row) + offset(term): both operands are gathered by two small integers.
+//
+// A block of 128 threads computes a tile of 4096 sums (fewer for small filters): N = out columns, 4096 / N rows; a thread has 8 rows x 4 columns
+// in registers and goes through the terms in order, so a sum does not depend on what else is computed. Slabs of K terms go through shared memory,
+// the next one being loaded while one is multiplied.
+// Bound by FLOP: 3 shared 16-byte loads for 32 multiply-adds; an operand is read from memory (N / 2 or M / 2 FLOP a float) about once a tile, which
+// for 64 x 64 tiles is 16 FLOP a byte from the second-level cache, and 83 FLOP a byte of memory for conv2's forward pass (6.55 MFLOP; 18.4 KB of map
+// read, 4.1 KB + 1 KB written, an image).
+// The pooled sums' positions are taken in the order of the 2 x 2 windows, so that a thread has whole windows and pools what it has summed.
+
+#define THREADS 128
+#define DEAD 4 // the pool's choice where the ReLU let nothing through; 0 ... 3 are the positions of a window in reading order
+
+// The shape of one convolution. The Rust side's twin is Shape in src/backend/cuda/pass.rs.
+struct Convolution {
+    int kernel, stride;
+    // Floats that an output reads in one input row, and where the lane's weights and bias begin.
+    int run, weights, bias;
+    // The map read: channels, row and image in floats, border before, rows and columns without border.
+    int in, in_row, in_len, in_before, in_height, in_width;
+    // The sum.
+    int height, width, out;
+    // 1: the sum is rectified and pooled, and its gradient is the pooled map's, with the pool's choice.
+    int pooled;
+};
+
+// The map that a forward pass writes.
+struct Written {
+    int row, len, before;
+    // Channels of the shortcut added to the sum: 0 for none; the sum's own for an identity; fewer: averaged over 2 x 2, zero beyond.
+    int shortcut;
+};
+
+// Where row `p` of the sums is.
+__device__ __forceinline__ void locate(const Convolution& c, int p, int& image, int& y, int& x) {
+    if (c.pooled) {
+        const int width = c.width / 2, size = c.height / 2 * width;
+        const int window = p >> 2, within = window % size;
+        image = window / size;
+        y = within / width * 2 + (p >> 1 & 1);
+        x = within % width * 2 + (p & 1);
+    } else {
+        const int size = c.height * c.width, within = p % size;
+        image = p / size;
+        y = within / c.width;
+        x = within % c.width;
+    }
+}
+
+// Index of the first float that row `p` of the sums reads, from the lane's first image.
+__device__ __forceinline__ int base_of(const Convolution& c, int p) {
+    int image, y, x;
+    locate(c, p, image, y, x);
+    return image * c.in_len + y * c.stride * c.in_row + x * c.stride * c.in;
+}
+
+// Where term (ky, kx, in) is from there.
+__device__ __forceinline__ int offset_of(const Convolution& c, int term) { return term / c.run * c.in_row + term % c.run; }
+
+template <int N, int ROWS>
+struct Tile {
+    enum { M = ROWS * 4 * THREADS / N, A_PITCH = M + 4, B_PITCH = N + 4 };
+};
+
+// sums += a^T b over a slab: a is [K][A_PITCH], b [K][B_PITCH].
+template <int N, int ROWS, int K>
+__device__ __forceinline__ void multiply(const float* a, const float* b, float sums[ROWS][4]) {
+    typedef Tile<N, ROWS> T;
+    const int column = threadIdx.x % (N / 4) * 4, row = threadIdx.x / (N / 4) * ROWS;
+#pragma unroll
+    for (int k = 0; k < K; k++) {
+        float left[ROWS];
+        const float4 right = *(const float4*)&b[k * T::B_PITCH + column];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (ROWS % 4 != 0) {
+                left[i] = a[k * T::A_PITCH + row + i];
+            } else if (i % 4 == 0) {
+                const float4 four = *(const float4*)&a[k * T::A_PITCH + row + i];
+                left[i] = four.x;
+                left[i + 1] = four.y;
+                left[i + 2] = four.z;
+                left[i + 3] = four.w;
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            sums[i][0] += left[i] * right.x;
+            sums[i][1] += left[i] * right.y;
+            sums[i][2] += left[i] * right.z;
+            sums[i][3] += left[i] * right.w;
+        }
+    }
+}
+
+// ---- forward -------------------------------------------------------------------------------------------------------------------------------------
+
+// What the forward kernels are given: `images` of every lane; `shared_input`: all lanes read the same images; which[lane]: the lane's place in
+// `weights`, which are [place][pitch]. `output` is the map written; `choice` [slot][pooled positions][out], null in evaluations; `stream`
+// [slot][sums], null but in residual blocks, with `shortcut` the stream at the block's input, [slot][2 height][2 width][fewer channels] or as the sum.
+#define FORWARD \
+    Convolution c, Written to, int images, int shared_input, const int* which, const float* weights, int pitch, const float* input, float* output, \
+        u8* choice, float* stream, const float* shortcut
+#define FORWARD_ARGUMENTS c, to, images, shared_input, which, weights, pitch, input, output, choice, stream, shortcut
+
+template <int N, int K>
+__device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b) {
+    typedef Tile<N, 8> T;
+    enum { M = T::M, A_LOADS = M * K / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS, A_STEP = THREADS / K };
+    const int thread = threadIdx.x, lane = blockIdx.z;
+    const int slot = lane * images;
+    const int rows = images * c.height * c.width, terms = c.kernel * c.run;
+    const float* w = weights + (i64)which[lane] * pitch;
+    const float* bias = w + c.bias;
+    w += c.weights;
+    input += shared_input ? 0 : (i64)slot * c.in_len;
+    const int column = thread % (N / 4) * 4, row = thread / (N / 4) * 8;
+    for (int tile = blockIdx.x; tile * M < rows; tile += gridDim.x) {
+        int base[A_LOADS];
+        float next_a[A_LOADS], next_b[B_LOADS], sums[8][4];
+#pragma unroll
+        for (int i = 0; i < A_LOADS; i++) {
+            const int p = tile * M + thread / K + i * A_STEP;
+            base[i] = p < rows ? base_of(c, p) : -1;
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
+        // One slab more than there are: the last turn multiplies and loads nothing.
+        for (int from = -K; from < terms; from += K) {
+            if (from >= 0) {
+                __syncthreads();
+#pragma unroll
+                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = next_a[i];
+#pragma unroll
+                for (int i = 0; i < B_LOADS; i++) {
+                    const int at = thread + i * THREADS;
+                    if (at < N * K) b[at / N * T::B_PITCH + at % N] = next_b[i];
+                }
+                __syncthreads();
+            }
+            const int next = from + K;
+            const int term = next + thread % K;
+            const int offset = term < terms ? offset_of(c, term) : 0;
+#pragma unroll
+            for (int i = 0; i < A_LOADS; i++) next_a[i] = term < terms && base[i] >= 0 ? input[base[i] + offset] : 0.0f;
+#pragma unroll
+            for (int i = 0; i < B_LOADS; i++) {
+                const int at = thread + i * THREADS;
+                next_b[i] = at < N * K && next + at / N < terms ? w[next * N + at] : 0.0f;
+            }
+            if (from >= 0) multiply<N, 8, K>(a, b, sums);
+        }
+        // The last slab's readers are done before the next tile's first one is stored: that store comes behind a barrier.
+        const int first = tile * M + row;
+        if (c.pooled) {
+#pragma unroll
+            for (int window = 0; window < 2; window++) {
+                if (first + 4 * window >= rows) continue;
+                int image, y, x;
+                locate(c, first + 4 * window, image, y, x);
+                const i64 place = ((i64)(slot + image) * (c.height / 2) + y / 2) * (c.width / 2) + x / 2;
+                float* into = output + (i64)(slot + image) * to.len + (to.before + y / 2) * to.row + (to.before + x / 2) * N + column;
+#pragma unroll
+                for (int n = 0; n < 4; n++) {
+                    float best = 0.0f;
+                    int chosen = DEAD;
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        const float value = sums[4 * window + i][n] + bias[column + n];
+                        // Written so that a NaN wins and is seen in the loss, instead of turning into a zero here.
+                        if (!(value <= best) && best == best) {
+                            best = value;
+                            chosen = i;
+                        }
+                    }
+                    into[n] = best;
+                    if (choice) choice[place * N + column + n] = (u8)chosen;
+                }
+            }
+        } else {
+#pragma unroll
+            for (int i = 0; i < 8; i++) {
+                if (first + i >= rows) continue;
+                int image, y, x;
+                locate(c, first + i, image, y, x);
+                float* into = output + (i64)(slot + image) * to.len + (to.before + y) * to.row + (to.before + x) * N + column;
+                const i64 place = (((i64)(slot + image) * c.height + y) * c.width + x) * N + column;
+#pragma unroll
+                for (int n = 0; n < 4; n++) {
+                    float value = sums[i][n] + bias[column + n];
+                    if (to.shortcut == N) value += shortcut[place + n];
+                    if (to.shortcut < N && column + n < to.shortcut) {
+                        const int width = 2 * c.width;
+                        const float* from =
+                            shortcut + (((i64)(slot + image) * 2 * c.height + 2 * y) * width + 2 * x) * to.shortcut + column + n;
+                        value += 0.25f * ((from[0] + from[to.shortcut]) + (from[width * to.shortcut] + from[(width + 1) * to.shortcut]));
+                    }
+                    if (stream) stream[place + n] = value;
+                    into[n] = value <= 0.0f ? 0.0f : value;
+                }
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_16(FORWARD) {
+    __shared__ float a[8 * Tile<16, 8>::A_PITCH];
+    __shared__ float b[8 * Tile<16, 8>::B_PITCH];
+    convolution_forward<16, 8>(FORWARD_ARGUMENTS, a, b);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_32(FORWARD) {
+    __shared__ float a[8 * Tile<32, 8>::A_PITCH];
+    __shared__ float b[8 * Tile<32, 8>::B_PITCH];
+    convolution_forward<32, 8>(FORWARD_ARGUMENTS, a, b);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_64(FORWARD) {
+    __shared__ float a[16 * Tile<64, 8>::A_PITCH];
+    __shared__ float b[16 * Tile<64, 8>::B_PITCH];
+    convolution_forward<64, 16>(FORWARD_ARGUMENTS, a, b);
+}
+
+// ---- gradients -----------------------------------------------------------------------------------------------------------------------------------
+
+// The gradient of the sum at (image, y, x, o): what is kept of it is the pooled map's where there is a pool.
+__device__ __forceinline__ float gradient_at(const Convolution& c, const float* gradient, const u8* choice, int image, int y, int x, int o) {
+    if (!c.pooled) return gradient[((image * c.height + y) * c.width + x) * c.out + o];
+    const int at = ((image * (c.height / 2) + y / 2) * (c.width / 2) + x / 2) * c.out + o;
+    return choice[at] == (y & 1) * 2 + (x & 1) ? gradient[at] : 0.0f;
+}
+
+// data_gradient: gradient of the layer's sum -> gradient `output` [slot][in_height][in_width][in] of the sum (or, where `rectified` is null, of the
+// pooled map) that its input comes from: through that layer's ReLU, by the rectified map this layer reads, and with what `bypass`, the gradient
+// of the residual block's last sum, sends through the shortcut: `bypass_channels` as `in` for an identity, more for the 2 x 2 average.
+// Rows are taken by the class of their position modulo the stride: all rows of a tile then have the same taps, and no tap that meets
+// nothing is multiplied. in is 16, 32 or 64; out a multiple of 16; stride 1 or 2.
+#define DATA_GRADIENT \
+    Convolution c, int images, const int* which, const float* weights, int pitch, const float* gradient, const u8* choice, const float* rectified, \
+        const float* bypass, int bypass_channels, float* output
+#define DATA_GRADIENT_ARGUMENTS c, images, which, weights, pitch, gradient, choice, rectified, bypass, bypass_channels, output
+
+// The first tap from `tap` on, in rows, that reaches positions of this class; kernel * kernel if there is none.
+__device__ __forceinline__ int next_tap(const Convolution& c, int tap, int class_y, int class_x) {
+    const int odd = c.stride - 1;
+    while (tap < c.kernel * c.kernel &&
+           (((class_y + c.in_before - tap / c.kernel) & odd) != 0 || ((class_x + c.in_before - tap % c.kernel) & odd) != 0)) {
+        tap++;
+    }
+    return tap;
+}
+
+template <int N, int K>
+__device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b) {
+    typedef Tile<N, 8> T;
+    enum { M = T::M, A_LOADS = M * K / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS, A_STEP = THREADS / K };
+    const int thread = threadIdx.x, lane = blockIdx.z;
+    const int slot = lane * images;
+    const int shift = c.stride - 1, classes = c.stride * c.stride;
+    const int height = c.in_height / c.stride, width = c.in_width / c.stride;
+    const int rows = images * height * width, tiles = (rows + M - 1) / M, taps = c.kernel * c.kernel;
+    const float* w = weights + (i64)which[lane] * pitch + c.weights;
+    const i64 size = c.pooled ? (c.height / 2) * (c.width / 2) * c.out : c.height * c.width * c.out;
+    gradient += slot * size;
+    if (c.pooled) choice += slot * size;
+    const int column = thread % (N / 4) * 4, row = thread / (N / 4) * 8;
+    for (int tile = blockIdx.x; tile < tiles * classes; tile += gridDim.x) {
+        const int of_class = tile / tiles, class_y = of_class / c.stride, class_x = of_class % c.stride;
+        const int start = tile % tiles * M;
+        int image[A_LOADS], place[A_LOADS];
+        float next_a[A_LOADS], next_b[B_LOADS], sums[8][4];
+#pragma unroll
+        for (int i = 0; i < A_LOADS; i++) {
+            const int p = start + thread / K + i * A_STEP;
+            image[i] = p < rows ? p / (height * width) : -1;
+            // Row and column in the bordered map.
+            place[i] = (p / width % height * c.stride + class_y + c.in_before) << 16 | (p % width * c.stride + class_x + c.in_before);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
+        int tap = next_tap(c, 0, class_y, class_x), from = 0;
+        bool loaded = false;
+        while (loaded || tap < taps) {
+            const bool multiplying = loaded;
+            if (multiplying) {
+                __syncthreads();
+#pragma unroll
+                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = next_a[i];
+#pragma unroll
+                for (int i = 0; i < B_LOADS; i++) {
+                    const int at = thread + i * THREADS;
+                    if (at < N * K) b[at % K * T::B_PITCH + at / K] = next_b[i];
+                }
+                __syncthreads();
+            }
+            loaded = tap < taps;
+            if (loaded) {
+                const int ky = tap / c.kernel, kx = tap % c.kernel, o = from + thread % K;
+#pragma unroll
+                for (int i = 0; i < A_LOADS; i++) {
+                    const int y = (place[i] >> 16) - ky, x = (place[i] & 0xffff) - kx;
+                    const int oy = y >> shift, ox = x >> shift;
+                    const bool there = image[i] >= 0 && y >= 0 && x >= 0 && oy < c.height && ox < c.width;
+                    next_a[i] = there ? gradient_at(c, gradient, choice, image[i], oy, ox, o) : 0.0f;
+                }
+#pragma unroll
+                for (int i = 0; i < B_LOADS; i++) {
+                    const int at = thread + i * THREADS;
+                    next_b[i] = at < N * K ? w[(tap * N + at / K) * c.out + from + at % K] : 0.0f;
+                }
+                from += K;
+                if (from >= c.out) {
+                    from = 0;
+                    tap = next_tap(c, tap + 1, class_y, class_x);
+                }
+            }
+            if (multiplying) multiply<N, 8, K>(a, b, sums);
+        }
+#pragma unroll
+        for (int i = 0; i < 8; i++) {
+            const int p = start + row + i;
+            if (p >= rows) continue;
+            const i64 at = slot + p / (height * width);
+            const int y = p / width % height * c.stride + class_y, x = p % width * c.stride + class_x;
+            const float* seen = rectified ? rectified + at * c.in_len + (c.in_before + y) * c.in_row + (c.in_before + x) * N + column : 0;
+            const i64 into = ((at * c.in_height + y) * c.in_width + x) * N + column;
+#pragma unroll
+            for (int n = 0; n < 4; n++) {
+                float value = sums[i][n];
+                if (seen && !(seen[n] > 0.0f)) value = 0.0f;
+                if (bypass && bypass_channels == N) value += bypass[into + n];
+                if (bypass && bypass_channels != N) {
+                    value += 0.25f * bypass[((at * (c.in_height / 2) + y / 2) * (c.in_width / 2) + x / 2) * bypass_channels + column + n];
+                }
+                output[into + n] = value;
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_16(DATA_GRADIENT) {
+    __shared__ float a[8 * Tile<16, 8>::A_PITCH];
+    __shared__ float b[8 * Tile<16, 8>::B_PITCH];
+    data_gradient<16, 8>(DATA_GRADIENT_ARGUMENTS, a, b);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_32(DATA_GRADIENT) {
+    __shared__ float a[8 * Tile<32, 8>::A_PITCH];
+    __shared__ float b[8 * Tile<32, 8>::B_PITCH];
+    data_gradient<32, 8>(DATA_GRADIENT_ARGUMENTS, a, b);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_64(DATA_GRADIENT) {
+    __shared__ float a[16 * Tile<64, 8>::A_PITCH];
+    __shared__ float b[16 * Tile<64, 8>::B_PITCH];
+    data_gradient<64, 16>(DATA_GRADIENT_ARGUMENTS, a, b);
+}
+
+// filter_gradient: the gradients of weights and bias summed over each leaf of `length` images, at
+// sums[(lane * places + leaf) * pitch + weights]: [k k in + 1][out], since the bias lies behind the weights. A leaf is blockIdx.y: what it sums, and in
+// which order, depends on nothing else. out is N, or less (the logits).
+#define FILTER_GRADIENT \
+    Convolution c, int images, int length, int places, int pitch, const float* input, const float* gradient, const u8* choice, float* sums
+#define FILTER_GRADIENT_ARGUMENTS c, images, length, places, pitch, input, gradient, choice, sums
+
+template <int N, int ROWS, int K>
+__device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float* b, int* bases) {
+    typedef Tile<N, ROWS> T;
+    enum { M = T::M, A_LOADS = (M * K + THREADS - 1) / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS };
+    const int thread = threadIdx.x, lane = blockIdx.z, leaf = blockIdx.y;
+    const int slot = lane * images;
+    const int terms = c.kernel * c.run, positions = c.height * c.width;
+    const int first = leaf * length * positions;
+    const int last = (leaf * length + length < images ? leaf * length + length : images) * positions;
+    const i64 size = c.pooled ? positions / 4 * c.out : positions * c.out;
+    gradient += slot * size;
+    if (c.pooled) choice += slot * size;
+    input += (i64)slot * c.in_len;
+    sums += ((i64)lane * places + leaf) * pitch + c.weights;
+    const int column = thread % (N / 4) * 4, row = thread / (N / 4) * ROWS;
+    for (int tile = blockIdx.x; tile * M <= terms; tile += gridDim.x) {
+        float next_a[A_LOADS], next_b[B_LOADS], total[ROWS][4];
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) total[i][0] = total[i][1] = total[i][2] = total[i][3] = 0.0f;
+        for (int from = first - K; from < last; from += K) {
+            if (from >= first) {
+                __syncthreads();
+#pragma unroll
+                for (int i = 0; i < A_LOADS; i++) {
+                    const int at = thread + i * THREADS;
+                    if (at < M * K) a[at / M * T::A_PITCH + at % M] = next_a[i];
+                }
+#pragma unroll
+                for (int i = 0; i < B_LOADS; i++) {
+                    const int at = thread + i * THREADS;
+                    if (at < N * K) b[at / N * T::B_PITCH + at % N] = next_b[i];
+                }
+            }
+            const int next = from + K;
+            // Where the positions of the next slabs begin: a thread finds one each, for THREADS / K slabs.
+            if ((next - first) % THREADS == 0) {
+                __syncthreads();
+                bases[thread] = next + thread < last ? base_of(c, next + thread) : 0;
+            }
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < A_LOADS; i++) {
+                const int at = thread + i * THREADS, term = tile * M + at % M, p = next + at / M;
+                const bool there = at < M * K && p < last && term <= terms;
+                next_a[i] = !there ? 0.0f : term == terms ? 1.0f : input[bases[(p - first) % THREADS] + offset_of(c, term)];
+            }
+#pragma unroll
+            for (int i = 0; i < B_LOADS; i++) {
+                const int at = thread + i * THREADS, p = next + at / N, o = at % N;
+                float value = 0.0f;
+                if (at < N * K && p < last && o < c.out) {
+                    if (c.pooled) {
+                        const int where = (p >> 2) * c.out + o;
+                        value = choice[where] == (p & 3) ? gradient[where] : 0.0f;
+                    } else {
+                        value = gradient[p * c.out + o];
+                    }
+                }
+                next_b[i] = value;
+            }
+            if (from >= first) multiply<N, ROWS, K>(a, b, total);
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            const int term = tile * M + row + i;
+#pragma unroll
+            for (int n = 0; n < 4; n++) {
+                if (term <= terms && column + n < c.out) sums[term * c.out + column + n] = total[i][n];
+            }
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_16(FILTER_GRADIENT) {
+    __shared__ float a[8 * Tile<16, 8>::A_PITCH];
+    __shared__ float b[8 * Tile<16, 8>::B_PITCH];
+    __shared__ int bases[THREADS];
+    filter_gradient<16, 8, 8>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_32(FILTER_GRADIENT) {
+    __shared__ float a[8 * Tile<32, 8>::A_PITCH];
+    __shared__ float b[8 * Tile<32, 8>::B_PITCH];
+    __shared__ int bases[THREADS];
+    filter_gradient<32, 8, 8>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_64(FILTER_GRADIENT) {
+    __shared__ float a[16 * Tile<64, 8>::A_PITCH];
+    __shared__ float b[16 * Tile<64, 8>::B_PITCH];
+    __shared__ int bases[THREADS];
+    filter_gradient<64, 8, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+}
+
+// For a filter of at most 31 weights an output (the layer that reads the image): tiles of 32 rows.
+extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_small_16(FILTER_GRADIENT) {
+    __shared__ float a[16 * Tile<16, 1>::A_PITCH];
+    __shared__ float b[16 * Tile<16, 1>::B_PITCH];
+    __shared__ int bases[THREADS];
+    filter_gradient<16, 1, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_small_32(FILTER_GRADIENT) {
+    __shared__ float a[16 * Tile<32, 2>::A_PITCH];
+    __shared__ float b[16 * Tile<32, 2>::B_PITCH];
+    __shared__ int bases[THREADS];
+    filter_gradient<32, 2, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+}

@@ -1,0 +1,107 @@
+// What ends a network: the mean over positions, the fully connected layer, softmax cross-entropy and the count of errors.
+
+#define CLASSES 10
+
+// global_mean: rectified map [slot][bordered height][width][channels] -> mean [slot][channels]. Bound by bytes: 16 KB read an image of 8 x 8 x 64.
+extern "C" __global__ void __launch_bounds__(256) global_mean(
+    int slots, int height, int width, int channels, int row, int len, int before, const float* map, float* mean) {
+    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * channels; at += (i64)gridDim.x * blockDim.x) {
+        const float* from = map + at / channels * len + before * (row + channels) + at % channels;
+        float sum = 0.0f;
+        for (int y = 0; y < height; y++) {
+            for (int x = 0; x < width; x++) sum += from[y * row + x * channels];
+        }
+        mean[at] = sum / (float)(height * width);
+    }
+}
+
+// global_mean_backward: gradient of the mean [slot][channels] -> gradient of the producer's sum [slot][height][width][channels], through the
+// ReLU that the map is the output of. Bound by bytes: 32 KB an image of 8 x 8 x 64.
+extern "C" __global__ void __launch_bounds__(256) global_mean_backward(
+    int slots, int height, int width, int channels, int row, int len, int before, const float* map, const float* gradient, float* to) {
+    const int size = height * width * channels;
+    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
+        const i64 slot = at / size;
+        const int within = (int)(at % size), channel = within % channels, place = within / channels;
+        const float rectified = map[slot * len + (before + place / width) * row + (before + place % width) * channels + channel];
+        to[at] = rectified > 0.0f ? gradient[slot * channels + channel] / (float)(height * width) : 0.0f;
+    }
+}
+
+// dense_forward: features [slot][inputs] and weights [inputs][CLASSES], bias [CLASSES] of the lane -> logits, and from these
+//   - training (gradient not null): the gradient of the loss by the logits [slot][CLASSES], and the loss summed over each group of
+//     `length` images at sums[(lane * places + group) * pitch + parameters], in nats;
+//   - evaluation (errors not null): errors[lane * places + group], the examples of the group that are classified wrongly. A NaN is an error, and
+//     of equal logits the first is the prediction.
+// A block takes a group (blockIdx.y) of a lane (blockIdx.z); a warp takes an image at a time. A group is always summed the same way.
+// Bound by the second-level cache: 40 KB of weights for 20 KFLOP an image of 1024 inputs, from the first-level cache after a group's first image.
+extern "C" __global__ void __launch_bounds__(256) dense_forward(
+    int images, int length, int places, int inputs, int weights_at, int bias_at, int shared_labels, const int* which, const float* weights,
+    int pitch, const float* features, const u8* labels, float* gradient, float* sums, int parameters, u32* errors) {
+    __shared__ float scratch[8];
+    const int lane = blockIdx.z, group = blockIdx.y;
+    const int warp = threadIdx.x >> 5, thread = threadIdx.x & 31;
+    const float* w = weights + (i64)which[lane] * pitch + weights_at;
+    const float* bias = weights + (i64)which[lane] * pitch + bias_at;
+    const int first = group * length;
+    const int last = first + length < images ? first + length : images;
+    float loss = 0.0f, wrong = 0.0f;
+    for (int image = first + warp; image < last; image += 8) {
+        const i64 slot = (i64)lane * images + image;
+        const float* x = features + slot * inputs;
+        float logits[CLASSES];
+#pragma unroll
+        for (int o = 0; o < CLASSES; o++) logits[o] = 0.0f;
+        for (int i = thread; i < inputs; i += 32) {
+            const float value = x[i];
+#pragma unroll
+            for (int o = 0; o < CLASSES; o++) logits[o] += value * w[i * CLASSES + o];
+        }
+        const int label = labels[shared_labels ? image : slot];
+        float own = 0.0f, largest = -INFINITE;
+#pragma unroll
+        for (int o = 0; o < CLASSES; o++) {
+            logits[o] = warp_sum(logits[o]) + bias[o];
+            own = o == label ? logits[o] : own;
+            largest = fmaxf(largest, logits[o]);
+        }
+        bool right = true;
+        float sum = 0.0f, share[CLASSES];
+#pragma unroll
+        for (int o = 0; o < CLASSES; o++) {
+            right = right && (o < label ? logits[o] < own : logits[o] <= own);
+            share[o] = expf(logits[o] - largest);
+            sum += share[o];
+        }
+        loss += logf(sum) + largest - own;
+        wrong += right ? 0.0f : 1.0f;
+        if (gradient && thread == 0) {
+#pragma unroll
+            for (int o = 0; o < CLASSES; o++) gradient[slot * CLASSES + o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
+        }
+    }
+    // Every thread of a warp has its warp's sums; counts are small whole numbers, exact as floats.
+    const float total = sum_of_warps(loss, scratch);
+    const float count = sum_of_warps(wrong, scratch);
+    if (threadIdx.x == 0) {
+        const i64 place = (i64)lane * places + group;
+        if (gradient) sums[place * pitch + parameters] = total;
+        if (errors) errors[place] = (u32)count;
+    }
+}
+
+// dense_backward: gradient of the logits [slot][CLASSES] -> gradient of the features [slot][inputs]. Bound by bytes: 4 KB written an image of 1024
+// inputs (20 KFLOP). The gradient of the weights is filter_gradient's, for which the layer is a convolution with one position.
+extern "C" __global__ void __launch_bounds__(256) dense_backward(
+    int images, int inputs, int weights_at, const int* which, const float* weights, int pitch, const float* gradient, float* to) {
+    const int lane = blockIdx.z;
+    const float* w = weights + (i64)which[lane] * pitch + weights_at;
+    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)images * inputs; at += (i64)gridDim.x * blockDim.x) {
+        const i64 slot = (i64)lane * images + at / inputs;
+        const int i = (int)(at % inputs);
+        float sum = 0.0f;
+#pragma unroll
+        for (int o = 0; o < CLASSES; o++) sum += gradient[slot * CLASSES + o] * w[i * CLASSES + o];
+        to[slot * inputs + i] = sum;
+    }
+}

@@ -1,0 +1,94 @@
+// From gradients of parts of a batch to the next weights.
+//
+// sums is [lane][place][pitch] or, packed, [place][lane][pitch]: a place holds the gradient summed over a node of the batch's tree, and the loss
+// behind it. kept is [lane][most] (the parameters a lane trains, in ascending order) with kept_count[lane] of them, or null where all are.
+
+// What a lane trains by: the twin of Rule and Schedule. For a constant rate, decay is 0.
+struct Lane {
+    double rate, end, decay;
+    float momentum;
+    int optimizer;
+};
+
+#define SGD 0
+#define MOMENTUM 1
+#define NESTEROV 2
+
+// The learning rate of step k, from 0: in 64 bits and without fused operations, as on the CPU, and rounded once.
+__device__ __forceinline__ float rate_at(const Lane& lane, u32 step) {
+    if (lane.decay <= 0.0) return (float)lane.rate;
+    const double k = step < lane.decay ? (double)step : lane.decay;
+    return (float)__dadd_rn(__dmul_rn(lane.rate - lane.end, 1.0 - k / lane.decay), lane.end);
+}
+
+// update: one optimizer step of every lane, by the tree sum of its parts over the batch size; what is not kept stays as it is (zero).
+// A lane whose mean loss is not finite stops: broken[lane] is set to the step, and nothing else of it changes any more.
+// The clock: clock[1] is the step under way, which clock_step copied from clock[0]; nobody else writes it here, and the first block moves
+// clock[0] on to the next step, which nobody reads here.
+// Bound by bytes: 4 (parts + 4) a parameter with momentum, 4 (parts + 2) with SGD: 3.0 MB for 62,346 parameters and 8 parts.
+extern "C" __global__ void __launch_bounds__(256) update(
+    int parameters, int batch, int packed, Parts parts, i64 lane_stride, i64 part_stride, int loss_at, int pitch, const Lane* lanes,
+    const int* kept, const int* kept_count, int most, const float* sums, float* weights, float* velocity, float* losses, int* broken, u32* clock) {
+    __shared__ float shared_loss;
+    const int lane = blockIdx.z;
+    const Lane rule = lanes[lane];
+    const u32 step = clock[1];
+    sums += lane * lane_stride;
+    weights += (i64)lane * pitch;
+    velocity += (i64)lane * pitch;
+    if (threadIdx.x == 0) shared_loss = tree_sum(sums + loss_at, part_stride, parts) / (float)batch;
+    __syncthreads();
+    const float loss = shared_loss;
+    const bool finite = fabsf(loss) < INFINITE;
+    // Blocks of one lane may see the flag that the first of them sets here; then they see, too, that the loss is not finite.
+    const bool alive = broken[lane] < 0;
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        if (alive) losses[lane] = loss;
+        if (alive && !finite) broken[lane] = (int)step;
+        if (lane == 0) clock[0] = step + 1;
+    }
+    if (alive && finite) {
+        const float rate = rate_at(rule, step);
+        const int count = kept ? kept_count[lane] : parameters;
+        for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < count; k += gridDim.x * blockDim.x) {
+            const int j = kept ? kept[(i64)lane * most + k] : k;
+            const float g = tree_sum(sums + (packed ? k : j), part_stride, parts) / (float)batch;
+            float change = g;
+            if (rule.optimizer != SGD) {
+                const float v = rule.momentum * velocity[j] + g;
+                velocity[j] = v;
+                change = rule.optimizer == MOMENTUM ? v : g + rule.momentum * v;
+            }
+            weights[j] -= rate * change;
+        }
+    }
+}
+
+// clock_step: begins a step, once everything of the last one is done.
+extern "C" __global__ void clock_step(u32* clock) {
+    if (blockIdx.x == 0 && threadIdx.x == 0) clock[1] = clock[0];
+}
+
+// pack: the tree sums over some of a lane's places, kept entries only and the loss at `most`: what a rank sends. sums [lane][places][pitch],
+// places from `first`; to[lane * packed_pitch + ...].
+// Bound by bytes: 4 (parts + 1) a kept parameter.
+extern "C" __global__ void __launch_bounds__(256) pack(
+    int parameters, int first, Parts parts, i64 lane_stride, int pitch, const int* kept, const int* kept_count, int most, int packed_pitch,
+    const float* sums, float* to) {
+    const int lane = blockIdx.z;
+    const int count = kept ? kept_count[lane] : parameters;
+    sums += lane * lane_stride + (i64)first * pitch;
+    to += (i64)lane * packed_pitch;
+    for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < packed_pitch; k += gridDim.x * blockDim.x) {
+        const int j = k == most ? parameters : kept ? kept[(i64)lane * most + (k < count ? k : 0)] : k;
+        to[k] = (k < count || k == most) && parts.count > 0 ? tree_sum(sums + j, pitch, parts) : 0.0f;
+    }
+}
+
+// retain: state of the lanes in `from` to the first places: [lane][pitch] of weights or velocities. Bound by bytes: 8 a parameter kept.
+extern "C" __global__ void __launch_bounds__(256) retain(int pitch, const int* from, const float* old, float* kept) {
+    const int lane = blockIdx.z;
+    for (int j = blockIdx.x * blockDim.x + threadIdx.x; j < pitch; j += gridDim.x * blockDim.x) {
+        kept[(i64)lane * pitch + j] = old[(i64)from[lane] * pitch + j];
+    }
+}

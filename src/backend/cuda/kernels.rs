@@ -1,0 +1,123 @@
+//! The kernels: their source, compiled by NVRTC for the GPU found and kept in the user's cache.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaContext, CudaFunction, CudaModule};
+use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts, sys};
+use sha2::{Digest, Sha256};
+
+use super::check::{Doing, refuse};
+use crate::Result;
+
+const FILES: [(&str, &str); 5] = [
+    ("common.cuh", include_str!("../../../kernels/common.cuh")),
+    ("gather.cu", include_str!("../../../kernels/gather.cu")),
+    ("convolution.cu", include_str!("../../../kernels/convolution.cu")),
+    ("head.cu", include_str!("../../../kernels/head.cu")),
+    ("update.cu", include_str!("../../../kernels/update.cu")),
+];
+
+/// All of `kernels/` as one program: what NVRTC is given.
+pub fn source() -> String {
+    FILES.iter().map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n")).collect()
+}
+
+/// The kernels of one GPU; each field is the kernel of that name.
+pub(super) struct Kernels {
+    pub gather: CudaFunction,
+    /// For 16, 32 and 64 output channels.
+    pub convolution_forward: [CudaFunction; 3],
+    /// For 16, 32 and 64 input channels.
+    pub data_gradient: [CudaFunction; 3],
+    /// For up to 16, 32 and 64 output channels.
+    pub filter_gradient: [CudaFunction; 3],
+    /// The same, for 16 and 32 output channels and few weights each.
+    pub filter_gradient_small: [CudaFunction; 2],
+    pub global_mean: CudaFunction,
+    pub global_mean_backward: CudaFunction,
+    pub dense_forward: CudaFunction,
+    pub dense_backward: CudaFunction,
+    pub clock_step: CudaFunction,
+    pub update: CudaFunction,
+    pub pack: CudaFunction,
+    pub retain: CudaFunction,
+}
+
+impl Kernels {
+    /// Loads them from the cache, or compiles them for compute capability `capability` of the GPU called `name`.
+    pub fn load(context: &Arc<CudaContext>, name: &str, capability: (i32, i32)) -> Result<Kernels> {
+        let source = source();
+        let options = vec![format!("--gpu-architecture=compute_{}{}", capability.0, capability.1), "--std=c++17".to_owned()];
+        let (mut major, mut minor) = (0, 0);
+        // The caller has asked whether NVRTC is there.
+        let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+        // The GPU's name takes part, because a stand-in for a GPU has an NVRTC of its own.
+        let key = Sha256::digest(format!("{major}.{minor}\n{name}\n{}\n{source}", options.join(" ")));
+        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let file = cache_folder().map(|folder| folder.join(format!("{key}.ptx")));
+        let cached = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+        if let Some(kernels) = cached.and_then(|text| Kernels::find(context, Ptx::from_src(text)).ok()) {
+            return Ok(kernels);
+        }
+        let compile = CompileOptions { options, name: Some("kernels".into()), ..CompileOptions::default() };
+        let compiled = compile_ptx_with_opts(&source, compile).map_err(|cause| {
+            let log = match &cause {
+                CompileError::CompileError { log, nvrtc, .. } => format!("{nvrtc:?}: {}", log.to_string_lossy().trim()),
+                other => format!("{other:?}"),
+            };
+            refuse(format!(
+                "expected NVRTC {major}.{minor} to compile the kernels for {name} (compute capability {}.{}), but it says: {log}; install the NVRTC \
+                 of a CUDA release that knows this GPU",
+                capability.0, capability.1
+            ))
+        })?;
+        let text = compiled.to_src();
+        let kernels = Kernels::find(context, compiled)?;
+        if let Some(file) = file {
+            // A cache that cannot be written costs the next start a second, and is no reason to stop this one.
+            let _ = keep(&file, &text);
+        }
+        Ok(kernels)
+    }
+
+    fn find(context: &Arc<CudaContext>, image: Ptx) -> Result<Kernels> {
+        let module = context.load_module(image).doing(
+            "load the kernels (a driver older than the CUDA release of NVRTC cannot: update the driver, or install an older NVRTC)",
+        )?;
+        let of = |name: &str| CudaModule::load_function(&module, name).doing(&format!("have the kernel {name}"));
+        let widths = |name: &str| Ok([of(&format!("{name}_16"))?, of(&format!("{name}_32"))?, of(&format!("{name}_64"))?]);
+        Ok(Kernels {
+            gather: of("gather")?,
+            convolution_forward: widths("convolution_forward")?,
+            data_gradient: widths("data_gradient")?,
+            filter_gradient: widths("filter_gradient")?,
+            filter_gradient_small: [of("filter_gradient_small_16")?, of("filter_gradient_small_32")?],
+            global_mean: of("global_mean")?,
+            global_mean_backward: of("global_mean_backward")?,
+            dense_forward: of("dense_forward")?,
+            dense_backward: of("dense_backward")?,
+            clock_step: of("clock_step")?,
+            update: of("update")?,
+            pack: of("pack")?,
+            retain: of("retain")?,
+        })
+    }
+}
+
+/// Where compiled kernels are kept: `dps` in the user's cache folder, if there is one.
+fn cache_folder() -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    Some(set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?.join("dps"))
+}
+
+/// Writes a file that other ranks may be reading or writing at the same time.
+fn keep(file: &std::path::Path, text: &str) -> std::io::Result<()> {
+    let folder = file.parent().unwrap_or(file);
+    std::fs::create_dir_all(folder)?;
+    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
+    temporary.write_all(text.as_bytes())?;
+    temporary.persist(file)?;
+    Ok(())
+}

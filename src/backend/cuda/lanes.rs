@@ -1,0 +1,195 @@
+//! The lanes of a group on the device.
+
+use cudarc::driver::{CudaGraph, CudaSlice};
+
+use super::gpu::{Gpu, at, launch};
+use crate::Result;
+use crate::backend::{LaneStart, LaneState, Progress};
+use crate::config::OptimizerName;
+use crate::optimizer::{Rule, Schedule};
+use crate::pruning::Mask;
+
+/// What a lane trains by: the twin of Lane in update.cu.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct DeviceRule {
+    rate: f64,
+    end: f64,
+    decay: f64,
+    momentum: f32,
+    optimizer: i32,
+}
+
+// Plain numbers, as the kernels have them.
+unsafe impl cudarc::driver::DeviceRepr for DeviceRule {}
+
+impl DeviceRule {
+    fn new(rule: &Rule) -> DeviceRule {
+        let (rate, end, decay) = match rule.schedule {
+            Schedule::Constant { rate } => (rate, rate, 0.0),
+            Schedule::LinearDecay { rate, end, steps } => (rate, end, steps),
+        };
+        let optimizer = match rule.optimizer {
+            OptimizerName::Sgd => 0,
+            OptimizerName::Momentum => 1,
+            OptimizerName::Nesterov => 2,
+        };
+        DeviceRule { rate, end, decay, momentum: rule.momentum, optimizer }
+    }
+}
+
+/// Lanes, each with a place in every buffer.
+pub struct CudaLanes {
+    /// What the host knows of each lane.
+    pub(super) known: Vec<Known>,
+    /// Floats of a lane's parameters, and of a gradient with its loss: a multiple of 32.
+    pub(super) pitch: usize,
+    /// Most parameters that a lane keeps.
+    pub(super) most_kept: usize,
+    /// `[lane][pitch]`.
+    pub(super) weights: CudaSlice<f32>,
+    /// `[lane][pitch]`; nothing where all train by SGD.
+    velocity: Option<CudaSlice<f32>>,
+    rules: CudaSlice<DeviceRule>,
+    pub(super) seeds: CudaSlice<u64>,
+    /// `[lane][most_kept]`, or nothing where all lanes are dense.
+    kept: Option<CudaSlice<i32>>,
+    kept_count: CudaSlice<i32>,
+    /// `[lane]` losses, as bits, then `[lane]` steps at which a lane stopped, or −1.
+    pub(super) report: CudaSlice<i32>,
+    /// `[lane]`: its own number.
+    pub(super) identity: CudaSlice<i32>,
+    /// A step captured, and what it was captured for.
+    pub(super) graph: Option<(Captured, CudaGraph)>,
+}
+
+/// What a captured step is good for: anything else needs another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Captured {
+    pub batch: usize,
+    /// Of the workspace.
+    pub generation: u64,
+    /// Of the sums.
+    pub sums: u64,
+}
+
+/// A lane as the host knows it.
+pub(super) struct Known {
+    seed: u64,
+    rule: Rule,
+    mask: Mask,
+    pub progress: Progress,
+}
+
+impl CudaLanes {
+    pub(super) fn new(gpu: &Gpu, starts: Vec<LaneStart>, parameters: usize) -> Result<CudaLanes> {
+        let pitch = pitch(parameters);
+        let mut known = Vec::with_capacity(starts.len());
+        let mut weights = vec![0.0; starts.len() * pitch];
+        let mut velocities = vec![0.0; starts.len() * pitch];
+        let places = weights.chunks_exact_mut(pitch).zip(velocities.chunks_exact_mut(pitch));
+        for (start, (to, velocity)) in starts.into_iter().zip(places) {
+            let LaneStart { seed, weights, mask, rule, state } = start;
+            let mut progress = Progress { loss: f32::NAN, broken: None };
+            to[..parameters].copy_from_slice(&weights);
+            mask.apply(&mut to[..parameters]);
+            if let Some(state) = state {
+                to[..parameters].copy_from_slice(&state.weights);
+                velocity[..state.velocity.len()].copy_from_slice(&state.velocity);
+                progress = Progress { loss: state.loss, broken: state.broken };
+            }
+            known.push(Known { seed, rule, mask, progress });
+        }
+        let moving = known.iter().any(|lane| lane.rule.optimizer != OptimizerName::Sgd);
+        let velocity = if moving { Some(gpu.upload(&velocities)?) } else { None };
+        CudaLanes::with(gpu, known, pitch, gpu.upload(&weights)?, velocity)
+    }
+
+    /// Lanes whose weights and velocities are on the device already.
+    fn with(gpu: &Gpu, known: Vec<Known>, pitch: usize, weights: CudaSlice<f32>, velocity: Option<CudaSlice<f32>>) -> Result<CudaLanes> {
+        let most_kept = known.iter().map(|lane| lane.mask.kept()).max().unwrap_or(0);
+        let counts: Vec<i32> = known.iter().map(|lane| lane.mask.kept() as i32).collect();
+        let mut kept = None;
+        if known.iter().any(|lane| matches!(lane.mask, Mask::Sparse { .. })) {
+            let mut indices = Vec::with_capacity(known.len() * most_kept);
+            for (place, lane) in known.iter().enumerate() {
+                match &lane.mask {
+                    Mask::Sparse { kept, .. } => indices.extend(kept.iter().map(|&index| index as i32)),
+                    Mask::Dense(parameters) => indices.extend(0..*parameters as i32),
+                }
+                indices.resize((place + 1) * most_kept, 0);
+            }
+            kept = Some(gpu.upload(&indices)?);
+        }
+        let losses = known.iter().map(|lane| lane.progress.loss.to_bits() as i32);
+        let broken = known.iter().map(|lane| lane.progress.broken.map_or(-1, |step| step as i32));
+        Ok(CudaLanes {
+            rules: gpu.upload(&known.iter().map(|lane| DeviceRule::new(&lane.rule)).collect::<Vec<_>>())?,
+            seeds: gpu.upload(&known.iter().map(|lane| lane.seed).collect::<Vec<_>>())?,
+            kept_count: gpu.upload(&counts)?,
+            report: gpu.upload(&losses.chain(broken).collect::<Vec<_>>())?,
+            identity: gpu.upload(&(0..known.len() as i32).collect::<Vec<_>>())?,
+            graph: None,
+            known,
+            pitch,
+            most_kept,
+            weights,
+            velocity,
+            kept,
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    pub(super) fn state(&self, gpu: &Gpu, lane: usize) -> Result<LaneState> {
+        let Progress { loss, broken } = self.known[lane].progress;
+        let parameters = self.known[lane].mask.parameters();
+        let velocity = match &self.velocity {
+            Some(velocity) if self.known[lane].rule.optimizer != OptimizerName::Sgd => {
+                gpu.download(velocity, lane * self.pitch, parameters)?
+            }
+            _ => Vec::new(),
+        };
+        Ok(LaneState { weights: gpu.download(&self.weights, lane * self.pitch, parameters)?, velocity, loss, broken })
+    }
+
+    pub(super) fn retain(&mut self, gpu: &Gpu, keep: &[bool]) -> Result<()> {
+        let left: Vec<i32> = (0..self.len()).filter(|&lane| keep.get(lane) != Some(&false)).map(|lane| lane as i32).collect();
+        if left.len() == self.len() {
+            return Ok(());
+        }
+        let from = gpu.upload(&left)?;
+        let gather = |old: &CudaSlice<f32>| -> Result<CudaSlice<f32>> {
+            let new = gpu.room(left.len() * self.pitch)?;
+            if !left.is_empty() {
+                let grid = [self.pitch.div_ceil(256), 1, left.len()];
+                launch!(gpu, &gpu.kernels()?.retain, grid, 256, self.pitch as i32, at(&from, 0), at(old, 0), at(&new, 0))?;
+            }
+            Ok(new)
+        };
+        let weights = gather(&self.weights)?;
+        let velocity = self.velocity.as_ref().map(gather).transpose()?;
+        let mut keep = keep.iter();
+        let mut known = std::mem::take(&mut self.known);
+        known.retain(|_| keep.next().is_none_or(|&keep| keep));
+        *self = CudaLanes::with(gpu, known, self.pitch, weights, velocity)?;
+        // What the kernels above read is freed in the order of the stream, after them.
+        Ok(())
+    }
+
+    /// Pointers that the update takes: rules, kept, their number, weights, velocity, losses, broken.
+    pub(super) fn pointers(&self) -> [u64; 7] {
+        let kept = self.kept.as_ref().map_or(0, |kept| at(kept, 0));
+        let weights = at(&self.weights, 0);
+        // SGD never looks at its velocity.
+        let velocity = self.velocity.as_ref().map_or(weights, |velocity| at(velocity, 0));
+        [at(&self.rules, 0), kept, at(&self.kept_count, 0), weights, velocity, at(&self.report, 0), at(&self.report, self.len())]
+    }
+}
+
+/// Floats of a lane's parameters and loss, rounded up so that every lane begins at a whole line of memory.
+pub(super) fn pitch(parameters: usize) -> usize {
+    (parameters + 1).next_multiple_of(32)
+}

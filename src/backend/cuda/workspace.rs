@@ -1,0 +1,128 @@
+//! Memory for the images under way: one set of buffers, used by every pass.
+
+use cudarc::driver::CudaSlice;
+
+use super::check::refuse;
+use super::gpu::Gpu;
+use crate::Result;
+use crate::config::NetworkName;
+use crate::network::{Layer, Network, Tail};
+
+/// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
+const MOST_BYTES: u64 = 8 << 30;
+
+/// Buffers for `slots` images.
+pub(super) struct Workspace {
+    /// `[slot][map]`, one a map of the network; borders are zero and stay so.
+    pub maps: Vec<CudaSlice<f32>>,
+    /// `[slot][gradient of the convolution's sum, or of its pooled map]`, one a layer.
+    pub gradients: Vec<CudaSlice<f32>>,
+    /// `[slot][what the pool chose]`, one a layer.
+    pub choices: Vec<CudaSlice<u8>>,
+    /// `[slot][channels]`: the gradient of the global mean.
+    pub mean_gradient: Option<CudaSlice<f32>>,
+    /// `[slot][classes]`.
+    pub logit_gradients: Option<CudaSlice<f32>>,
+    pub labels: Option<CudaSlice<u8>>,
+    pub slots: usize,
+    /// Changes when a buffer moves: what was captured with the old ones is void.
+    pub generation: u64,
+    /// Most slots, whatever memory there is.
+    pub limit: usize,
+    training: bool,
+    /// Whose maps these are.
+    network: Option<NetworkName>,
+}
+
+impl Default for Workspace {
+    fn default() -> Self {
+        Workspace {
+            maps: Vec::new(),
+            gradients: Vec::new(),
+            choices: Vec::new(),
+            mean_gradient: None,
+            logit_gradients: None,
+            labels: None,
+            slots: 0,
+            generation: 0,
+            limit: usize::MAX,
+            training: false,
+            network: None,
+        }
+    }
+}
+
+/// Floats of a layer's gradient, bytes of its pool's choice, floats of the mean's gradient, an image.
+fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
+    match layer {
+        Layer::Convolution(convolution) => match convolution.tail {
+            Tail::ReluMaxPool { pooled } => [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), 0],
+            _ => [convolution.output.inner_len(), 0, 0],
+        },
+        Layer::GlobalMean(mean) => [0, 0, network.maps[mean.output].len()],
+        Layer::Dense(_) => [0, 0, 0],
+    }
+}
+
+/// Bytes of one slot.
+pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
+    let maps: usize = network.maps.iter().map(|map| 4 * map.len()).sum();
+    let of = |layer: &Layer| {
+        let [gradient, choice, mean] = sizes(network, layer);
+        4 * gradient + choice + 4 * mean
+    };
+    let rest: usize = if training { network.layers.iter().map(of).sum::<usize>() + 4 * network.classes() } else { 0 };
+    (maps + rest + 1) as u64
+}
+
+impl Workspace {
+    /// Makes room for `wanted` images at once, or as many as memory allows, but for `least` at the least.
+    pub fn ensure(&mut self, gpu: &Gpu, network: &Network, wanted: usize, least: usize, training: bool) -> Result<()> {
+        let wanted = wanted.min(self.limit).max(least);
+        let same = self.network == Some(network.name);
+        if same && self.slots >= wanted && (self.training || !training) {
+            return Ok(());
+        }
+        let (had, training) = if same { (self.slots, self.training || training) } else { (0, training) };
+        // What is there goes first: it counts as free.
+        *self = Workspace { generation: self.generation + 1, limit: self.limit, ..Workspace::default() };
+        let bytes = slot_bytes(network, training);
+        let most = (gpu.free()? / 2).min(MOST_BYTES) / bytes;
+        let mut slots = wanted.max(had).min(most as usize).max(least);
+        loop {
+            match self.allocate(gpu, network, slots, training) {
+                Ok(()) => return Ok(()),
+                Err(_) if slots > least => slots = (slots / 2).max(least),
+                Err(_) => {
+                    return Err(refuse(format!(
+                        "expected {} MB of free memory for the {least} images that are summed together, found less on {}; use a smaller batch, \
+                         or a GPU that nobody else uses",
+                        (bytes * least as u64) >> 20,
+                        gpu.name
+                    )));
+                }
+            }
+        }
+    }
+
+    fn allocate(&mut self, gpu: &Gpu, network: &Network, slots: usize, training: bool) -> Result<()> {
+        let (generation, limit) = (self.generation, self.limit);
+        *self = Workspace { generation, limit, ..Workspace::default() };
+        let mut made = Workspace { generation, limit, slots, training, network: Some(network.name), ..Workspace::default() };
+        for map in &network.maps {
+            made.maps.push(gpu.zeros(map.len() * slots)?);
+        }
+        for layer in &network.layers {
+            let [gradient, choice, mean] = if training { sizes(network, layer) } else { [0; 3] };
+            made.gradients.push(gpu.room(gradient * slots)?);
+            made.choices.push(gpu.room(choice * slots)?);
+            if mean > 0 {
+                made.mean_gradient = Some(gpu.room(mean * slots)?);
+            }
+        }
+        made.logit_gradients = Some(gpu.room(if training { network.classes() * slots } else { 1 })?);
+        made.labels = Some(gpu.room(slots)?);
+        *self = made;
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! The GPU back end against the CPU's, operation by operation, on random inputs. Without a GPU (or the stand-in of tests/cuda-double) every test
+//! says that it is skipped; with DPS_NEED_CUDA=1 that is a failure.
+#![cfg(feature = "cuda")]
+
+use std::sync::Arc;
+
+use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cuda::Cuda;
+use dps::backend::{Backend, Device, Evaluation, LaneStart, LaneState, Progress, Set};
+use dps::comm::Single;
+use dps::config::{DataSplit, DatasetName, Execution, NetworkName, OptimizerName};
+use dps::data::{Dataset, Examples, ImageShape, Sampler};
+use dps::network::{Network, initial_weights};
+use dps::optimizer::{Rule, Schedule};
+use dps::pruning::Mask;
+use dps::random::{Numbers, Purpose};
+
+const NETWORKS: [NetworkName; 2] = [NetworkName::SimpleCnn, NetworkName::Resnet8];
+
+/// The GPU, if there is one.
+fn gpu() -> Option<Cuda> {
+    match Cuda::open(&Execution::default(), &Single) {
+        Ok(cuda) => Some(cuda),
+        Err(error) if std::env::var_os("DPS_NEED_CUDA").is_some() => panic!("{error}"),
+        Err(error) => {
+            println!("skipped: {error}");
+            None
+        }
+    }
+}
+
+/// A network, and 90 % of `examples` random images to train it on; the rest is for validation, and 620 for testing.
+fn problem(name: NetworkName, examples: usize) -> (Arc<Network>, Dataset) {
+    let network = Arc::new(Network::new(name));
+    let map = network.maps[0];
+    let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
+    let numbers = Numbers::new(11, Purpose::RandomMask);
+    let random = |from: usize, n: usize| Examples {
+        images: (0..(n * shape.bytes()).div_ceil(64))
+            .flat_map(|i| numbers.block((from + i) as u64).into_iter().flat_map(u32::to_le_bytes))
+            .take(n * shape.bytes())
+            .collect(),
+        labels: (0..n).map(|i| (numbers.uniform((1 << 40) + (from + i) as u64) * 10.0) as u8).collect(),
+        shape,
+    };
+    let split = DataSplit { validation_fraction: 0.1, split_seed: 0 };
+    let dataset = Dataset::new(DatasetName::Mnist, &random(0, examples), random(1 << 30, 620), &split).expect("pixels that differ");
+    (network, dataset)
+}
+
+fn constant(rate: f64) -> Schedule {
+    Schedule::Constant { rate }
+}
+
+/// A lane that keeps about `kept` of its parameters, all for 1.
+fn start(network: &Network, seed: u64, kept: f64, optimizer: OptimizerName, schedule: Schedule) -> LaneStart {
+    let parameters = network.parameters();
+    let numbers = Numbers::new(seed, Purpose::RandomMask);
+    let mask = match kept {
+        1.0 => Mask::Dense(parameters),
+        _ => Mask::Sparse { kept: (0..parameters as u32).filter(|&j| numbers.uniform(j.into()) < kept).collect(), parameters },
+    };
+    let momentum = if optimizer == OptimizerName::Sgd { 0.0 } else { 0.9 };
+    LaneStart { seed, weights: initial_weights(network, seed), mask, rule: Rule { optimizer, momentum, schedule }, state: None }
+}
+
+/// The largest difference, as a share of the largest expected value.
+fn difference(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let largest = expected.iter().fold(0.0_f32, |most, value| most.max(value.abs())).max(1e-20);
+    let off = found
+        .iter()
+        .zip(expected)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0_f32, |most, off| if off.is_nan() { f32::NAN } else { most.max(off) });
+    off / largest
+}
+
+fn states<B: Backend>(backend: &B, lanes: &B::Lanes, count: usize) -> Vec<LaneState> {
+    (0..count).map(|lane| backend.state(lanes, lane).unwrap()).collect()
+}
+
+/// Lanes, trained for some steps: how they did, and where they are.
+fn trained<B: Backend>(backend: &mut B, starts: &[LaneStart], steps: u32, batch: usize) -> (Vec<Progress>, Vec<LaneState>) {
+    let mut lanes = backend.lanes(starts.to_vec()).unwrap();
+    let progress = backend.train(&mut lanes, 0..steps, batch).unwrap();
+    let states = states(backend, &lanes, starts.len());
+    (progress, states)
+}
+
+#[test]
+fn batches_are_the_cpus_bit_for_bit() {
+    let Some(cuda) = gpu() else { return };
+    for name in NETWORKS {
+        let (network, dataset) = problem(name, 300);
+        let mut backend = cuda.backend(&network, &dataset, &Single).unwrap();
+        let (map, tables) = (network.maps[0], dataset.lookup_table());
+        let count = dataset.training.len();
+        // Within an epoch, over its end, and far beyond 2³² examples.
+        for (seed, step, batch) in [(0, 0, 13), (7, 20, 13), (u64::MAX, 3, 300), (1 << 40, u32::MAX, 37)] {
+            let (images, labels) = backend.batch(seed, step, batch).unwrap();
+            let sampler = Sampler::new(seed, count as u32);
+            for image in 0..batch {
+                let index = sampler.index(u64::from(step) * batch as u64 + image as u64) as usize;
+                assert_eq!(labels[image], dataset.training.label(index), "{name} seed {seed}, step {step}, image {image}");
+                let mut expected = vec![0.0; map.len()];
+                let row = map.width * map.channels;
+                for (at, &byte) in dataset.training.image(index).iter().enumerate() {
+                    expected[map.at_row(at / row) + at % row] = tables[at % map.channels][usize::from(byte)];
+                }
+                assert_eq!(images[image * map.len()..][..map.len()], expected, "{name} seed {seed}, step {step}, image {image}");
+            }
+        }
+    }
+}
+
+/// The sums of a few thousand products each differ by rounding: some 1e-7 of the largest value for each halving of the order, so 2e-5 is
+/// generous, and one wrong element of a hundred would be far beyond it.
+#[test]
+fn gradients_and_losses_agree() {
+    let Some(cuda) = gpu() else { return };
+    for name in NETWORKS {
+        let (network, dataset) = problem(name, 90);
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        for (seed, examples) in [(1, 1), (2, 7), (3, 41)] {
+            // Biases are not zero, so that they are tested.
+            let mut weights = initial_weights(&network, seed);
+            let numbers = Numbers::new(seed, Purpose::RandomMask);
+            weights.iter_mut().enumerate().for_each(|(j, w)| *w += 0.02 * (numbers.uniform(j as u64) as f32 - 0.5));
+            let (found, loss) = gpu.gradient(&weights, examples).unwrap();
+            let (expected, expected_loss) = cpu.gradient(&weights, examples).unwrap();
+            assert!((loss / expected_loss - 1.0).abs() < 1e-5, "{name}, {examples} examples: loss {loss}, expected {expected_loss}");
+            for tensor in &network.tensors {
+                let off = difference(&found[tensor.range()], &expected[tensor.range()]);
+                assert!(off < 2e-5, "{name}, {examples} examples, {}: {off}", tensor.name);
+            }
+        }
+    }
+}
+
+/// Weights after a step differ by the learning rate times the gradient's rounding; the velocity is the gradient.
+#[test]
+fn a_step_of_every_rule_and_schedule_agrees() {
+    let Some(cuda) = gpu() else { return };
+    let decay = Schedule::LinearDecay { rate: 0.1, end: 0.01, steps: 3.0 };
+    for name in NETWORKS {
+        let (network, dataset) = problem(name, 90);
+        let mut starts = Vec::new();
+        for (at, optimizer) in [OptimizerName::Sgd, OptimizerName::Momentum, OptimizerName::Nesterov].into_iter().enumerate() {
+            for (then, schedule) in [constant(0.05), decay].into_iter().enumerate() {
+                let kept = if then == 0 { 1.0 } else { 0.2 };
+                starts.push(start(&network, (2 * at + then) as u64, kept, optimizer, schedule));
+            }
+        }
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        for (steps, tolerance) in [(1, 2e-6), (5, 1e-4)] {
+            let (progress, found) = trained(&mut gpu, &starts, steps, 5);
+            let (expected_progress, expected) = trained(&mut cpu, &starts, steps, 5);
+            for lane in 0..starts.len() {
+                let what = format!("{name}, lane {lane} {:?}, {steps} steps", starts[lane].rule);
+                assert!((progress[lane].loss / expected_progress[lane].loss - 1.0).abs() < 1e-4, "{what}: {:?}", progress[lane]);
+                let off = difference(&found[lane].weights, &expected[lane].weights);
+                assert!(off < tolerance, "{what}: weights off by {off}");
+                assert_eq!(found[lane].velocity.len(), expected[lane].velocity.len(), "{what}");
+                if !found[lane].velocity.is_empty() {
+                    let off = difference(&found[lane].velocity, &expected[lane].velocity);
+                    assert!(off < 50.0 * tolerance, "{what}: velocity off by {off}");
+                }
+                let moved = starts[lane].weights.iter().zip(&found[lane].weights).filter(|(a, b)| a != b).count();
+                assert!(moved > 1000, "{what}: {moved} weights moved");
+            }
+        }
+    }
+}
+
+/// Equal but for an example whose two largest logits are equal up to rounding.
+#[test]
+fn evaluations_count_the_same_errors_of_the_same_examples() {
+    let Some(cuda) = gpu() else { return };
+    for name in NETWORKS {
+        let (network, dataset) = problem(name, 90);
+        let starts: Vec<LaneStart> = (0..3).map(|seed| start(&network, seed, 1.0, OptimizerName::Sgd, constant(0.1))).collect();
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let (gpu_lanes, cpu_lanes) = (gpu.lanes(starts.clone()).unwrap(), cpu.lanes(starts).unwrap());
+        for (set, which) in [(Set::Test, vec![0, 2]), (Set::Test, vec![1]), (Set::Validation, vec![0, 1, 2])] {
+            for limit in [None, Some(300), Some(5)] {
+                let found: Vec<Evaluation> = gpu.evaluate(&gpu_lanes, &which, set, limit).unwrap();
+                let expected = cpu.evaluate(&cpu_lanes, &which, set, limit).unwrap();
+                assert_eq!(found.len(), which.len());
+                for (found, expected) in found.iter().zip(&expected) {
+                    let close = found.errors.abs_diff(expected.errors) <= 1 && found.examples == expected.examples;
+                    assert!(close, "{name} {set:?} limit {limit:?}: {found:?}, expected {expected:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lanes_bits_depend_on_nothing_but_the_lane() {
+    let Some(cuda) = gpu() else { return };
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 90);
+    let optimizers = [OptimizerName::Momentum, OptimizerName::Nesterov, OptimizerName::Sgd, OptimizerName::Momentum];
+    let starts: Vec<LaneStart> = optimizers
+        .into_iter()
+        .zip(0..)
+        .map(|(optimizer, seed)| start(&network, seed, if seed == 1 { 0.3 } else { 1.0 }, optimizer, constant(0.02)))
+        .collect();
+    let (batch, steps) = (19, 4);
+    let mut backend = cuda.backend(&network, &dataset, &Single).unwrap();
+    let (progress, together) = trained(&mut backend, &starts, steps, batch);
+    for lane in 0..starts.len() {
+        let (alone, state) = trained(&mut backend, &starts[lane..=lane], steps, batch);
+        assert_eq!((alone[0], &state[0]), (progress[lane], &together[lane]), "lane {lane} alone");
+    }
+
+    // Some steps, a checkpoint on the host, other lanes, and the rest of the steps.
+    let mut lanes = backend.lanes(starts.clone()).unwrap();
+    backend.train(&mut lanes, 0..1, batch).unwrap();
+    backend.retain(&mut lanes, &[true, true, false, true]).unwrap();
+    backend.train(&mut lanes, 1..2, batch).unwrap();
+    let resumed = [3, 0, 1].map(|lane| {
+        let place = [0, 1, 9, 2][lane];
+        LaneStart { state: Some(backend.state(&lanes, place).unwrap()), ..starts[lane].clone() }
+    });
+    let mut lanes = backend.lanes(resumed.to_vec()).unwrap();
+    backend.train(&mut lanes, 2..steps, batch).unwrap();
+    for (place, lane) in [3, 0, 1].into_iter().enumerate() {
+        assert_eq!(backend.state(&lanes, place).unwrap(), together[lane], "lane {lane} after a checkpoint");
+    }
+
+    // In passes of some leaves, and of fewer lanes than there are.
+    for slots in [16, 2] {
+        let Some(small) = gpu().map(|cuda| cuda.with_slots(slots)) else { return };
+        let mut backend = small.backend(&network, &dataset, &Single).unwrap();
+        let (found, states) = trained(&mut backend, &starts, steps, batch);
+        assert_eq!((&found, &states), (&progress, &together), "{slots} slots");
+    }
+}
+
+#[test]
+fn a_lane_whose_loss_is_not_finite_stops_where_the_cpus_does() {
+    let Some(cuda) = gpu() else { return };
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 90);
+    let starts: Vec<LaneStart> =
+        [0.01, 1e6, 0.01].into_iter().zip(0..).map(|(rate, seed)| start(&network, seed, 1.0, OptimizerName::Sgd, constant(rate))).collect();
+    let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let (progress, states) = trained(&mut gpu, &starts, 12, 4);
+    let (expected, _) = trained(&mut cpu, &starts, 12, 4);
+    assert!(expected[1].broken.is_some(), "the rate must be far too high");
+    for lane in 0..3 {
+        assert_eq!(progress[lane].broken, expected[lane].broken, "lane {lane}");
+    }
+    assert!(!progress[1].loss.is_finite() && progress[0].loss.is_finite() && progress[2].loss.is_finite());
+    // What stopped stays as it was.
+    let mut lanes = gpu.lanes(starts.clone()).unwrap();
+    gpu.train(&mut lanes, 0..expected[1].broken.unwrap(), 4).unwrap();
+    assert_eq!(gpu.state(&lanes, 1).unwrap().weights, states[1].weights);
+}
