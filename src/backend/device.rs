@@ -29,7 +29,8 @@ pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen
             Ok((chosen, Some(line)))
         }
         (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) => {
-            let line = format!("device auto: CPU with {}; no GPU: {problem}", level.name());
+            let why = problem.split(';').next().unwrap_or_default();
+            let line = format!("device auto: CPU with {}, for want of a GPU: {why}", level.name());
             Ok((Chosen::Cpu(level), Some(line)))
         }
         (outcome, _) => outcome.map(|chosen| (chosen, None)),

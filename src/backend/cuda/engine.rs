@@ -9,6 +9,7 @@ use cudarc::driver::CudaSlice;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
 
 use super::check::{Doing, refuse};
+use super::exchange::{Exchange, Sum};
 use super::gpu::{Cuda, Gpu, at, launch};
 use super::lanes::{Captured, CudaLanes, pitch};
 use super::pass::{Aim, Pass};
@@ -40,6 +41,8 @@ pub struct CudaBackend<'a> {
     sums: Option<CudaSlice<f32>>,
     /// The step that is next, and the one under way.
     clock: CudaSlice<u32>,
+    /// Between the ranks of a group of several, from their first step on.
+    exchange: Option<Exchange>,
 }
 
 /// What one set of weights after another goes through.
@@ -60,7 +63,7 @@ impl<'a> CudaBackend<'a> {
         if network.classes() != 10 {
             return Err(refuse(format!("expected a network of 10 classes, found {}; use --device cpu", network.classes())));
         }
-        Ok(CudaBackend { clock: cuda.gpu.zeros(2)?, sums: None, cuda, network, resident, group })
+        Ok(CudaBackend { clock: cuda.gpu.zeros(2)?, sums: None, exchange: None, cuda, network, resident, group })
     }
 
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
@@ -126,7 +129,7 @@ impl<'a> CudaBackend<'a> {
     }
 
     /// One step of every lane, from the clock's.
-    fn step(&self, lanes: &CudaLanes, share: &Share, batch: usize) -> Result<()> {
+    fn step(&mut self, lanes: &CudaLanes, share: &Share, batch: usize) -> Result<()> {
         let gpu = self.gpu();
         launch!(gpu, &gpu.kernels()?.clock_step, [1, 1, 1], 32, at(&self.clock, 0))?;
         let work = Work { lanes: lanes.len(), which: &lanes.identity, weights: &lanes.weights };
@@ -135,6 +138,14 @@ impl<'a> CudaBackend<'a> {
         let (places, parameters) = (share.mine().len(), self.network.parameters());
         let sums = self.sums.as_ref().map_or(0, |sums| at(sums, 0));
         let [rules, kept, kept_count, weights, velocity, losses, broken] = lanes.pointers();
+        let group = self.group;
+        let (packed, loss_at, sum) = match &mut self.exchange {
+            Some(exchange) => (1_i32, lanes.most_kept, exchange.sum(gpu, group, lanes, share, sums, parameters)?),
+            None => {
+                let strides = [places * lanes.pitch, lanes.pitch].map(|stride| stride as i64);
+                (0, parameters, Sum { from: sums, parts: Parts::leaves(places), lane_stride: strides[0], part_stride: strides[1] })
+            }
+        };
         launch!(
             gpu,
             &gpu.kernels()?.update,
@@ -142,17 +153,17 @@ impl<'a> CudaBackend<'a> {
             256,
             parameters as i32,
             batch as i32,
-            0_i32,
-            Parts::leaves(places),
-            (places * lanes.pitch) as i64,
-            lanes.pitch as i64,
-            parameters as i32,
+            packed,
+            sum.parts,
+            sum.lane_stride,
+            sum.part_stride,
+            loss_at as i32,
             lanes.pitch as i32,
             rules,
             kept,
             kept_count,
             lanes.most_kept as i32,
-            sums,
+            sum.from,
             weights,
             velocity,
             losses,
@@ -162,10 +173,11 @@ impl<'a> CudaBackend<'a> {
     }
 
     /// Captures a step, unless the one that was captured last still serves.
-    fn capture(&self, lanes: &mut CudaLanes, share: &Share, batch: usize) -> Result<()> {
+    fn capture(&mut self, lanes: &mut CudaLanes, share: &Share, batch: usize, [sent, received]: [u64; 2]) -> Result<()> {
         let stream = &self.gpu().stream;
         let generation = self.cuda.workspace.borrow().generation;
-        let captured = Captured { batch, generation, sums: self.sums.as_ref().map_or(0, |sums| at(sums, 0)) };
+        let sums = self.sums.as_ref().map_or(0, |sums| at(sums, 0));
+        let captured = Captured { batch, generation, buffers: [sums, sent, received] };
         if lanes.graph.as_ref().is_some_and(|(key, _)| *key == captured) {
             return Ok(());
         }
@@ -182,8 +194,14 @@ impl<'a> CudaBackend<'a> {
 
     /// Loss and end of every lane, from the device.
     fn read_back(&self, lanes: &mut CudaLanes) -> Result<()> {
-        let report = self.gpu().download(&lanes.report, 0, 2 * lanes.len())?;
-        let (losses, broken) = report.split_at(lanes.len());
+        let gpu = self.gpu();
+        gpu.stream.memcpy_dtoh(&lanes.report, &mut lanes.pinned).doing("give the losses")?;
+        match &self.exchange {
+            Some(exchange) => exchange.wait(gpu)?,
+            None => gpu.wait()?,
+        }
+        let report = lanes.pinned.as_slice().doing("give the losses")?;
+        let (losses, broken) = report.split_at(lanes.known.len());
         for ((lane, &loss), &broken) in lanes.known.iter_mut().zip(losses).zip(broken) {
             lane.progress = Progress { loss: f32::from_bits(loss as u32), broken: u32::try_from(broken).ok() };
         }
@@ -291,10 +309,18 @@ impl Backend for CudaBackend<'_> {
             self.prepare(lanes.len(), &share)?;
             let gpu = self.gpu();
             gpu.stream.memcpy_htod(&[steps.start, steps.start], &mut self.clock).doing("take the step's number")?;
-            self.capture(lanes, &share, batch)?;
-            if let Some((_, graph)) = &lanes.graph {
-                for _ in steps {
-                    graph.launch().doing("take a step")?;
+            let (group, ranks) = (self.group, self.group.size());
+            if ranks > 1 && self.exchange.is_none() {
+                self.exchange = Some(Exchange::new(group, self.cuda.shared, self.cuda.reduction, self.cuda.deadline)?);
+            }
+            let buffers = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &share, ranks))?;
+            if self.exchange.as_ref().is_none_or(Exchange::in_stream) {
+                self.capture(lanes, &share, batch, buffers)?;
+            }
+            for _ in steps {
+                match &lanes.graph {
+                    Some((_, graph)) => graph.launch().doing("take a step")?,
+                    None => self.step(lanes, &share, batch)?,
                 }
             }
             self.read_back(lanes)?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
-use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, result};
+use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, PinnedHostSlice, result};
 
 use super::check::{Doing, refuse};
 use super::engine::CudaBackend;
@@ -183,6 +183,12 @@ impl Gpu {
             return self.upload(&[T::default()]);
         }
         self.stream.clone_htod(values).doing("take data")
+    }
+
+    /// Host memory that the device can write at any time, at least one element.
+    pub fn pinned(&self, len: usize) -> Result<PinnedHostSlice<i32>> {
+        // Not write-combined, which is slow to read; whoever asks for it reads it after a copy to it.
+        unsafe { self.context.alloc_pinned_with_flags(len.max(1), 0) }.doing("have pinned memory")
     }
 
     /// A copy of `len` elements from `from` on the host.

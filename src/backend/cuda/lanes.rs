@@ -1,6 +1,6 @@
 //! The lanes of a group on the device.
 
-use cudarc::driver::{CudaGraph, CudaSlice};
+use cudarc::driver::{CudaGraph, CudaSlice, PinnedHostSlice};
 
 use super::gpu::{Gpu, at, launch};
 use crate::Result;
@@ -57,6 +57,8 @@ pub struct CudaLanes {
     kept_count: CudaSlice<i32>,
     /// `[lane]` losses, as bits, then `[lane]` steps at which a lane stopped, or −1.
     pub(super) report: CudaSlice<i32>,
+    /// The same on the host, for the device to write.
+    pub(super) pinned: PinnedHostSlice<i32>,
     /// `[lane]`: its own number.
     pub(super) identity: CudaSlice<i32>,
     /// A step captured, and what it was captured for.
@@ -69,8 +71,8 @@ pub(super) struct Captured {
     pub batch: usize,
     /// Of the workspace.
     pub generation: u64,
-    /// Of the sums.
-    pub sums: u64,
+    /// Where the sums are, and what ranks exchange.
+    pub buffers: [u64; 3],
 }
 
 /// A lane as the host knows it.
@@ -128,6 +130,7 @@ impl CudaLanes {
             seeds: gpu.upload(&known.iter().map(|lane| lane.seed).collect::<Vec<_>>())?,
             kept_count: gpu.upload(&counts)?,
             report: gpu.upload(&losses.chain(broken).collect::<Vec<_>>())?,
+            pinned: gpu.pinned(2 * known.len())?,
             identity: gpu.upload(&(0..known.len() as i32).collect::<Vec<_>>())?,
             graph: None,
             known,

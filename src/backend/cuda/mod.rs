@@ -7,9 +7,11 @@
 
 mod check;
 mod engine;
+mod exchange;
 mod gpu;
 mod kernels;
 mod lanes;
+mod nccl;
 mod pass;
 mod resident;
 mod sums;
