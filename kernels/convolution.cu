@@ -134,6 +134,8 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b)
         }
 #pragma unroll
         for (int i = 0; i < 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
+        // Term of this thread's loads, and where it is from the first: they go on by K from slab to slab, without a division.
+        int within = thread % K, offset = 0;
         // One slab more than there are: the last turn multiplies and loads nothing.
         for (int from = -K; from < terms; from += K) {
             if (from >= 0) {
@@ -148,10 +150,14 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b)
                 __syncthreads();
             }
             const int next = from + K;
-            const int term = next + thread % K;
-            const int offset = term < terms ? offset_of(c, term) : 0;
+            const bool there = next + thread % K < terms;
+            while (within >= c.run) {
+                within -= c.run;
+                offset += c.in_row;
+            }
 #pragma unroll
-            for (int i = 0; i < A_LOADS; i++) next_a[i] = term < terms && base[i] >= 0 ? input[base[i] + offset] : 0.0f;
+            for (int i = 0; i < A_LOADS; i++) next_a[i] = there && base[i] >= 0 ? input[base[i] + offset + within] : 0.0f;
+            within += K;
 #pragma unroll
             for (int i = 0; i < B_LOADS; i++) {
                 const int at = thread + i * THREADS;
@@ -232,11 +238,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_64(FOR
 
 // ---- gradients -----------------------------------------------------------------------------------------------------------------------------------
 
-// The gradient of the sum at (image, y, x, o): what is kept of it is the pooled map's where there is a pool.
-__device__ __forceinline__ float gradient_at(const Convolution& c, const float* gradient, const u8* choice, int image, int y, int x, int o) {
-    if (!c.pooled) return gradient[((image * c.height + y) * c.width + x) * c.out + o];
-    const int at = ((image * (c.height / 2) + y / 2) * (c.width / 2) + x / 2) * c.out + o;
-    return choice[at] == (y & 1) * 2 + (x & 1) ? gradient[at] : 0.0f;
+// Where the gradients of the sum at (image, y, x) are, times four, and the position in the pool's window that they belong to: where there is a
+// pool, the pooled map's gradient is kept, and belongs to the position that the pool chose.
+__device__ __forceinline__ int gradients_at(const Convolution& c, int image, int y, int x) {
+    if (!c.pooled) return ((image * c.height + y) * c.width + x) * c.out << 2;
+    return ((image * (c.height / 2) + y / 2) * (c.width / 2) + x / 2) * c.out << 2 | (y & 1) << 1 | (x & 1);
 }
 
 // data_gradient: gradient of the layer's sum -> gradient `output` [slot][in_height][in_width][in] of the sum (or, where `rectified` is null, of the
@@ -276,7 +282,7 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b)
     for (int tile = blockIdx.x; tile < tiles * classes; tile += gridDim.x) {
         const int of_class = tile / tiles, class_y = of_class / c.stride, class_x = of_class % c.stride;
         const int start = tile % tiles * M;
-        int image[A_LOADS], place[A_LOADS];
+        int image[A_LOADS], place[A_LOADS], source[A_LOADS];
         float next_a[A_LOADS], next_b[B_LOADS], sums[8][4];
 #pragma unroll
         for (int i = 0; i < A_LOADS; i++) {
@@ -304,13 +310,22 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b)
             }
             loaded = tap < taps;
             if (loaded) {
-                const int ky = tap / c.kernel, kx = tap % c.kernel, o = from + thread % K;
+                // The rows' gradients for a tap lie side by side: where is found once a tap.
+                if (from == 0) {
+                    const int ky = tap / c.kernel, kx = tap % c.kernel;
+#pragma unroll
+                    for (int i = 0; i < A_LOADS; i++) {
+                        const int y = (place[i] >> 16) - ky, x = (place[i] & 0xffff) - kx;
+                        const bool there = image[i] >= 0 && y >= 0 && x >= 0 && y >> shift < c.height && x >> shift < c.width;
+                        source[i] = there ? gradients_at(c, image[i], y >> shift, x >> shift) : -1;
+                    }
+                }
+                const int o = from + thread % K;
 #pragma unroll
                 for (int i = 0; i < A_LOADS; i++) {
-                    const int y = (place[i] >> 16) - ky, x = (place[i] & 0xffff) - kx;
-                    const int oy = y >> shift, ox = x >> shift;
-                    const bool there = image[i] >= 0 && y >= 0 && x >= 0 && oy < c.height && ox < c.width;
-                    next_a[i] = there ? gradient_at(c, gradient, choice, image[i], oy, ox, o) : 0.0f;
+                    const int at = (source[i] >> 2) + o;
+                    const bool there = source[i] >= 0 && (!c.pooled || choice[at] == (source[i] & 3));
+                    next_a[i] = there ? gradient[at] : 0.0f;
                 }
 #pragma unroll
                 for (int i = 0; i < B_LOADS; i++) {
@@ -375,7 +390,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_64(DATA_GRAD
 template <int N, int ROWS, int K>
 __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float* b, int* bases) {
     typedef Tile<N, ROWS> T;
-    enum { M = T::M, A_LOADS = (M * K + THREADS - 1) / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS };
+    // A thread's loads are of the same term or, where a tile has more rows than a block threads, of M / THREADS terms in turn.
+    enum { M = T::M, A_LOADS = M * K / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS, OWN = M > THREADS ? M / THREADS : 1 };
     const int thread = threadIdx.x, lane = blockIdx.z, leaf = blockIdx.y;
     const int slot = lane * images;
     const int terms = c.kernel * c.run, positions = c.height * c.width;
@@ -389,6 +405,13 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
     const int column = thread % (N / 4) * 4, row = thread / (N / 4) * ROWS;
     for (int tile = blockIdx.x; tile * M <= terms; tile += gridDim.x) {
         float next_a[A_LOADS], next_b[B_LOADS], total[ROWS][4];
+        // Where a term is from a position's base; −1: it is the row of ones; −2: beyond the last.
+        int offset[OWN];
+#pragma unroll
+        for (int i = 0; i < OWN; i++) {
+            const int term = tile * M + (M > THREADS ? thread + i * THREADS : thread % M);
+            offset[i] = term < terms ? offset_of(c, term) : term == terms ? -1 : -2;
+        }
 #pragma unroll
         for (int i = 0; i < ROWS; i++) total[i][0] = total[i][1] = total[i][2] = total[i][3] = 0.0f;
         for (int from = first - K; from < last; from += K) {
@@ -397,7 +420,7 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
 #pragma unroll
                 for (int i = 0; i < A_LOADS; i++) {
                     const int at = thread + i * THREADS;
-                    if (at < M * K) a[at / M * T::A_PITCH + at % M] = next_a[i];
+                    a[at / M * T::A_PITCH + at % M] = next_a[i];
                 }
 #pragma unroll
                 for (int i = 0; i < B_LOADS; i++) {
@@ -414,9 +437,8 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
             __syncthreads();
 #pragma unroll
             for (int i = 0; i < A_LOADS; i++) {
-                const int at = thread + i * THREADS, term = tile * M + at % M, p = next + at / M;
-                const bool there = at < M * K && p < last && term <= terms;
-                next_a[i] = !there ? 0.0f : term == terms ? 1.0f : input[bases[(p - first) % THREADS] + offset_of(c, term)];
+                const int p = next + (thread + i * THREADS) / M, from_base = offset[i % OWN];
+                next_a[i] = p >= last || from_base == -2 ? 0.0f : from_base == -1 ? 1.0f : input[bases[(p - first) % THREADS] + from_base];
             }
 #pragma unroll
             for (int i = 0; i < B_LOADS; i++) {
