@@ -1,0 +1,221 @@
+// libnvrtc's stand-in: compiles kernels with g++ into a shared library, and calls its path "PTX".
+//
+// The source is preprocessed with shim/macros.h, which turns CUDA's keywords into words between @ marks; those are replaced here; then
+// g++ compiles the rest behind shim/shim.h. Compiled sources are kept in $CUDA_EMU_CACHE, by a hash of everything that matters.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+enum Result { kSuccess = 0, kOutOfMemory = 1, kInvalidInput = 3, kInvalidProgram = 4, kInvalidOption = 5, kCompilation = 6 };
+
+struct Program {
+    std::string source, name, log, image;
+    std::vector<std::pair<std::string, std::string>> headers;  // name, text
+};
+
+static std::string environment(const char* variable, const std::string& otherwise) {
+    const char* text = getenv(variable);
+    return text && *text ? text : otherwise;
+}
+
+static std::string slurp(const std::string& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+static void write(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
+
+static uint64_t hash(const std::string& text, uint64_t value) {
+    for (unsigned char byte : text) value = (value ^ byte) * 1099511628211ull;
+    return value;
+}
+
+static std::string quoted(const std::string& text) {
+    return "'" + std::regex_replace(text, std::regex("'"), "'\\''") + "'";
+}
+
+// g++'s flags for NVRTC's options; false where one is unknown.
+static bool translate(int count, const char* const* options, std::string& flags, std::string& log) {
+    // Of no effect on the host; a trailing "=" or ":" takes any value.
+    static const std::vector<std::string> ignored = {
+        "--gpu-architecture=", "-arch=", "--std=", "-std=", "--fmad=", "-fmad=", "--ftz=", "-ftz=", "--prec-div=", "-prec-div=", "--prec-sqrt=",
+        "-prec-sqrt=", "--use_fast_math", "-use_fast_math", "--extra-device-vectorization", "--generate-line-info", "-lineinfo", "--restrict",
+        "-restrict", "--device-debug", "-G", "--ptxas-options=", "--ptxas-options", "-Xptxas", "--maxrregcount=", "-maxrregcount=",
+        "-default-device", "--default-device", "-w", "--disable-warnings", "--device-as-default-execution-space", "--split-compile=",
+        "--no-source-include", "--minimal", "-dopt=", "--dopt="};
+    for (int i = 0; i < count; i++) {
+        std::string option = options[i];
+        auto begins = [&](const std::string& with) { return option.compare(0, with.size(), with) == 0; };
+        auto takes = [&](const std::string& with) {
+            if (!begins(with)) return false;
+            option = option.substr(with.size());
+            if (option.empty() && i + 1 < count) option = options[++i];
+            return true;
+        };
+        if (option == "--ptxas-options" || option == "-Xptxas") {
+            i++;
+            continue;
+        }
+        if (takes("--define-macro=") || takes("-D")) flags += " " + quoted("-D" + option);
+        else if (takes("--undefine-macro=") || takes("-U")) flags += " " + quoted("-U" + option);
+        else if (takes("--include-path=") || takes("-I")) flags += " " + quoted("-I" + option);
+        else {
+            bool known = false;
+            for (auto& one : ignored) known = known || (one.back() == '=' ? begins(one) : option == one);
+            if (!known) {
+                log = "cuda-double: NVRTC option " + option + " is not one it knows (tests/cuda-double/nvrtc.cpp)\n";
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+// The preprocessed source with CUDA's words replaced, and a table of its kernels behind it.
+static std::string rewrite(std::string text) {
+    static const std::regex kernel(R"re(extern\s+"C"\s+@kernel@\s*(?:@bounds\[([^@]*)\]@\s*)?void\s+(?:@bounds\[([^@]*)\]@\s*)?(\w+)\s*\()re");
+    static const std::regex bounds(R"(@bounds\[[^@]*\]@)"), keyword("@kernel@"), shared("@shared@");
+    static const std::regex dynamic(R"(extern\s+@shared@\s+(?:__attribute__\(\(aligned\([^)]*\)\)\)\s*)?([A-Za-z_][\w ]*?)\s+(\w+)\s*\[\s*\]\s*;)");
+    std::string table = "extern \"C\" {\n__attribute__((visibility(\"default\"))) extern const EmuKernel emu_kernels[];\nconst EmuKernel emu_kernels[] = {\n";
+    std::set<std::string> names;
+    for (std::sregex_iterator found(text.begin(), text.end(), kernel), end; found != end; ++found) {
+        std::string name = (*found)[3], most = (*found)[1].matched ? (*found)[1] : (*found)[2];
+        if (!names.insert(name).second) continue;
+        table += "    emu::Thunk<&" + name + ", decltype(&" + name + ")>::describe(\"" + name + "\"" + (most.empty() ? "" : ", " + most) + "),\n";
+    }
+    table += "    {nullptr, nullptr, 0, nullptr, nullptr, 0},\n};\n}\n";
+    text = std::regex_replace(text, dynamic, "$1* const $2 = ($1*)emu::block.shared;");
+    text = std::regex_replace(text, bounds, "");
+    text = std::regex_replace(text, keyword, "");
+    text = std::regex_replace(text, shared, "static __attribute__((section(\"emu_shared\"), aligned(16)))");
+    return "#include \"shim.h\"\nnamespace {\n" + text + "\n}\n#line 1 \"table of kernels\"\n" + table;
+}
+
+EXPORT const char* nvrtcGetErrorString(int result) {
+    switch (result) {
+        case kSuccess: return "NVRTC_SUCCESS";
+        case kInvalidInput: return "NVRTC_ERROR_INVALID_INPUT";
+        case kInvalidProgram: return "NVRTC_ERROR_INVALID_PROGRAM";
+        case kInvalidOption: return "NVRTC_ERROR_INVALID_OPTION";
+        case kCompilation: return "NVRTC_ERROR_COMPILATION";
+    }
+    return "NVRTC_ERROR unknown";
+}
+
+EXPORT int nvrtcVersion(int* major, int* minor) {
+    *major = 12;
+    *minor = 8;
+    return kSuccess;
+}
+
+static const int architectures[] = {70, 75, 80, 86, 89, 90, 100};
+EXPORT int nvrtcGetNumSupportedArchs(int* count) {
+    *count = sizeof architectures / sizeof *architectures;
+    return kSuccess;
+}
+EXPORT int nvrtcGetSupportedArchs(int* list) {
+    memcpy(list, architectures, sizeof architectures);
+    return kSuccess;
+}
+
+EXPORT int nvrtcCreateProgram(Program** program, const char* source, const char* name, int headers, const char* const* texts, const char* const* names) {
+    if (!program || !source || headers < 0) return kInvalidInput;
+    *program = new Program{source, name ? name : "default_program", "", "", {}};
+    for (int i = 0; i < headers; i++) (*program)->headers.emplace_back(names[i], texts[i]);
+    return kSuccess;
+}
+
+EXPORT int nvrtcDestroyProgram(Program** program) {
+    if (!program || !*program) return kInvalidProgram;
+    delete *program;
+    *program = nullptr;
+    return kSuccess;
+}
+
+EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
+    std::string flags;
+    if (!translate(count, options, flags, program->log)) return kInvalidOption;
+    std::string cxx = environment("CUDA_EMU_CXX", "g++"), optimise = environment("CUDA_EMU_CXXFLAGS", "-O2 -ffp-contract=off");
+    std::string folder = environment("CUDA_EMU_CACHE", "/tmp/cuda-double-" + std::to_string(getuid()));
+    mkdir(folder.c_str(), 0755);
+    std::string base = folder + "/" + std::to_string(getpid()) + "-" + std::to_string((uintptr_t)program);
+
+    for (auto& [name, text] : program->headers) {
+        mkdir((base + ".headers").c_str(), 0755);
+        write(base + ".headers/" + name, text);
+    }
+    std::string headers = program->headers.empty() ? "" : " -I" + quoted(base + ".headers");
+    write(base + ".cu", "#line 1 \"" + program->name + "\"\n" + program->source);
+    std::string preprocess = cxx + " -std=c++17 -E -x c++ -imacros " SHIM "/macros.h" + headers + flags + " " + base + ".cu -o " + base + ".i > " + base + ".log 2>&1";
+    int failed = system(preprocess.c_str());
+    program->log = slurp(base + ".log");
+    std::string text = failed ? "" : rewrite(slurp(base + ".i"));
+    for (auto& [name, unused] : program->headers) unlink((base + ".headers/" + name).c_str());
+    if (!program->headers.empty()) rmdir((base + ".headers").c_str());
+    for (const char* end : {".cu", ".i", ".log"}) unlink((base + end).c_str());
+    if (failed) return kCompilation;
+
+    uint64_t key = hash(text, hash(cxx + optimise, 1469598103934665603ull));
+    for (const char* part : {"device.h", "interface.h", "launch.h", "scheduler.h", "shim.h", "types.h"}) key = hash(slurp(std::string(SHIM "/") + part), key);
+    char digits[32];
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)key);
+    std::string library = folder + "/" + digits + ".so";
+    if (access(library.c_str(), R_OK)) {
+        write(base + ".cpp", text);
+        // Shared memory is a section of plain variables, and kernels cast pointers: no aliasing rules, no clones with other linkage.
+        std::string command = cxx + " -std=c++17 " + optimise +
+                              " -fno-strict-aliasing -fno-stack-protector -fcf-protection=none -fno-exceptions -fno-rtti -fvisibility=hidden -w -shared -fPIC -I" SHIM " " +
+                              base + ".cpp -o " + base + ".so > " + base + ".log 2>&1";
+        failed = system(command.c_str());
+        program->log += slurp(base + ".log");
+        unlink((base + ".cpp").c_str());
+        unlink((base + ".log").c_str());
+        if (failed) return kCompilation;
+        rename((base + ".so").c_str(), library.c_str());
+    }
+    program->image = "//CUDA-EMU-IMAGE " + library + "\n";
+    return kSuccess;
+}
+
+static int size_of(const std::string& text, size_t* size) {
+    *size = text.size() + 1;
+    return kSuccess;
+}
+static int copy(const std::string& text, char* to) {
+    memcpy(to, text.c_str(), text.size() + 1);
+    return kSuccess;
+}
+static int image_size(Program* program, size_t* size) { return program->image.empty() ? (int)kInvalidProgram : size_of(program->image, size); }
+static int image(Program* program, char* to) { return program->image.empty() ? (int)kInvalidProgram : copy(program->image, to); }
+EXPORT int nvrtcGetPTXSize(Program* program, size_t* size) { return image_size(program, size); }
+EXPORT int nvrtcGetPTX(Program* program, char* to) { return image(program, to); }
+EXPORT int nvrtcGetCUBINSize(Program* program, size_t* size) { return image_size(program, size); }
+EXPORT int nvrtcGetCUBIN(Program* program, char* to) { return image(program, to); }
+EXPORT int nvrtcGetProgramLogSize(Program* program, size_t* size) { return size_of(program->log, size); }
+EXPORT int nvrtcGetProgramLog(Program* program, char* to) { return copy(program->log, to); }
+
+#define REFUSED(name)                                                                       \
+    EXPORT int name() {                                                                     \
+        fprintf(stderr, "cuda-double: " #name " is not supported (tests/cuda-double)\n");   \
+        return 11; /* NVRTC_ERROR_INTERNAL_ERROR */                                         \
+    }
+REFUSED(nvrtcAddNameExpression)
+REFUSED(nvrtcGetLoweredName)
+REFUSED(nvrtcGetLTOIRSize)
+REFUSED(nvrtcGetLTOIR)
+REFUSED(nvrtcGetOptiXIRSize)
+REFUSED(nvrtcGetOptiXIR)
