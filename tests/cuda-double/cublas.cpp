@@ -28,13 +28,15 @@ struct Gemm {
 };
 
 typedef float Vector __attribute__((vector_size(64)));
-constexpr int kLanes = 16, kRows = 2 * kLanes, kColumns = 4;
+typedef float Unaligned __attribute__((vector_size(64), aligned(4)));
+constexpr int kRows = 32, kColumns = 4;
 
 // 32 rows by 4 columns of the product, in registers. `a`: k rows of 32, `b`: k rows of 4.
 __attribute__((target_clones("avx512f", "arch=haswell", "default"))) static void tile(int k, const float* a, const float* b, float* result) {
     Vector sum[kColumns][2] = {};
     for (int p = 0; p < k; p++) {
-        const Vector *rows = (const Vector*)(a + (size_t)p * kRows), low = rows[0], high = rows[1];
+        const auto* rows = (const Unaligned*)(a + (size_t)p * kRows);
+        const Vector low = rows[0], high = rows[1];
         for (int column = 0; column < kColumns; column++) {
             float factor = b[p * kColumns + column];
             sum[column][0] += low * factor;
@@ -47,12 +49,10 @@ __attribute__((target_clones("avx512f", "arch=haswell", "default"))) static void
 static void multiply(const Gemm& gemm, const float* a, const float* b, float* c) {
     int m = gemm.m, n = gemm.n, k = gemm.k;
     int row_tiles = (m + kRows - 1) / kRows;
-    static thread_local std::vector<Vector> packed;
-    packed.resize((size_t)row_tiles * k * (kRows / kLanes));
-    float* all = (float*)packed.data();
+    std::vector<float> packed((size_t)row_tiles * k * kRows);
     for (int t = 0; t < row_tiles; t++) {
         for (int p = 0; p < k; p++) {
-            float* to = all + ((size_t)t * k + p) * kRows;
+            float* to = &packed[((size_t)t * k + p) * kRows];
             for (int i = 0; i < kRows; i++) {
                 size_t row = (size_t)t * kRows + i;
                 to[i] = row < (size_t)m ? gemm.transpose_a ? a[p + row * gemm.lda] : a[row + (size_t)p * gemm.lda] : 0.0f;
@@ -69,7 +69,7 @@ static void multiply(const Gemm& gemm, const float* a, const float* b, float* c)
         }
         for (int t = 0; t < row_tiles; t++) {
             float result[kColumns][kRows];
-            tile(k, all + (size_t)t * k * kRows, columns.data(), &result[0][0]);
+            tile(k, packed.data() + (size_t)t * k * kRows, columns.data(), &result[0][0]);
             for (int i = 0; i < kColumns && j + i < n; i++) {
                 float* to = c + (size_t)(j + i) * gemm.ldc + (size_t)t * kRows;
                 for (int row = 0; row < kRows && t * kRows + row < m; row++) {

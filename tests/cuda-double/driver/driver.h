@@ -107,6 +107,8 @@ bool pinned(const void* address, size_t bytes);
 void describe_address(Address address);
 // False, with a message, where somebody wrote beside an allocation.
 bool canaries_hold();
+// Lets a fault on this thread be told as a kernel's.
+void watch_faults();
 
 // ---- modules.cpp
 extern const char* running_kernel;

@@ -80,12 +80,22 @@ static void on_fault(int number, siginfo_t* info, void* context) {
     raise(number);
 }
 
-static void watch_faults() {
+void watch_faults() {
+    // The stack of its own that a handler gets must hold all vector registers, and the thread's first one may be too small for them.
+    static thread_local void* stack = nullptr;
+    if (!stack) {
+        constexpr size_t bytes = 256 * 1024;
+        stack = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        stack_t description = {};
+        description.ss_sp = stack;
+        description.ss_size = bytes;
+        if (stack != MAP_FAILED) sigaltstack(&description, nullptr);
+    }
     static std::once_flag once;
     std::call_once(once, [] {
         struct sigaction action = {};
         action.sa_sigaction = on_fault;
-        action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+        action.sa_flags = SA_SIGINFO | SA_ONSTACK;
         sigaction(SIGSEGV, &action, &earlier_segv);
         sigaction(SIGBUS, &action, &earlier_bus);
     });
@@ -105,7 +115,6 @@ void describe_address(Address address) {
 static int allocate(Address* address, size_t bytes) {
     if (!bytes) return kInvalidValue;
     if (used + bytes > total_memory()) return kOutOfMemory;
-    watch_faults();
     size_t pages = (bytes + kPage - 1) / kPage * kPage;
     void* mapping = mmap(nullptr, pages + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping == MAP_FAILED) return kOutOfMemory;

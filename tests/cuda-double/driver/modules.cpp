@@ -180,6 +180,7 @@ EXPORT int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsign
         what.parameters = pointers.data();
         what.shared = memory.get();
         what.seed = seed++;
+        watch_faults();
         running_kernel = kernel->name;
         const char* error = launch(&what);
         running_kernel = nullptr;

@@ -35,12 +35,11 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int bits, int width = 32
 static inline unsigned __ballot_sync(unsigned mask, int predicate, EMU_LINE) {
     int lane = emu::block.current % 32;
     auto& warp = emu::warps[emu::block.current / 32];
-    auto& values = warp.value[warp.phase & 1];
-    unsigned voters = warp.live & mask, result = 0;
-    values[lane] = predicate != 0;
+    unsigned turn = warp.phase & 1, result = 0;
+    warp.value[turn][lane] = predicate != 0;
     emu::sync_warp(mask, line);
     for (int other = 0; other < 32; other++) {
-        if (voters >> other & 1) result |= (unsigned)(values[other] & 1) << other;
+        if (warp.came[turn] >> other & 1) result |= (unsigned)(warp.value[turn][other] & 1) << other;
     }
     return result;
 }

@@ -43,6 +43,7 @@ static struct {
 // reach the next operation before the last one has read this one's.
 static struct {
     uint64_t value[2][32];
+    unsigned came[2];  // the lanes that put one down
     unsigned arrived, live, phase;
     int line;
 } warps[kMaxThreads / 32];
@@ -126,6 +127,7 @@ static void release_barrier() {
 static void release_warp(int number) {
     auto& warp = warps[number];
     if (!warp.arrived || (warp.arrived & warp.live) != warp.live) return;
+    warp.came[warp.phase & 1] = warp.arrived;
     warp.arrived = 0;
     warp.phase++;
     for (int thread = 32 * number; thread < 32 * number + 32 && thread < block.threads; thread++) {
@@ -187,17 +189,15 @@ static inline T shuffle(unsigned mask, T value, int source, int line) {
     static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
     int lane = block.current % 32;
     auto& warp = warps[block.current / 32];
-    auto& values = warp.value[warp.phase & 1];
+    unsigned turn = warp.phase & 1;
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof(T));
-    values[lane] = bits;
-    // A lane that is gone, or never was, gives no value: all ones, a NaN.
-    for (int other = 0; other < 32; other++) {
-        if (!(warp.live >> other & 1)) values[other] = ~(uint64_t)0;
-    }
+    warp.value[turn][lane] = bits;
     sync_warp(mask, line);
+    // A lane that is gone, or never was, gives no value: all ones, a NaN.
+    bits = warp.came[turn] >> source & 1 ? warp.value[turn][source] : ~(uint64_t)0;
     T result;
-    memcpy(&result, &values[source], sizeof(T));
+    memcpy(&result, &bits, sizeof(T));
     return result;
 }
 
