@@ -28,15 +28,15 @@ struct Gemm {
 };
 
 typedef float Vector __attribute__((vector_size(64)));
-typedef float Unaligned __attribute__((vector_size(64), aligned(4)));
 constexpr int kRows = 32, kColumns = 4;
 
 // 32 rows by 4 columns of the product, in registers. `a`: k rows of 32, `b`: k rows of 4.
 __attribute__((target_clones("avx512f", "arch=haswell", "default"))) static void tile(int k, const float* a, const float* b, float* result) {
     Vector sum[kColumns][2] = {};
     for (int p = 0; p < k; p++) {
-        const auto* rows = (const Unaligned*)(a + (size_t)p * kRows);
-        const Vector low = rows[0], high = rows[1];
+        Vector low, high;
+        memcpy(&low, a + (size_t)p * kRows, sizeof low);
+        memcpy(&high, a + (size_t)p * kRows + kRows / 2, sizeof high);
         for (int column = 0; column < kColumns; column++) {
             float factor = b[p * kColumns + column];
             sum[column][0] += low * factor;
