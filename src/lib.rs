@@ -9,6 +9,7 @@ pub mod backend;
 pub mod comm;
 pub mod config;
 pub mod data;
+pub mod doctor;
 pub mod error;
 pub mod journal;
 pub mod network;

@@ -1,4 +1,4 @@
-//! `dps-train CONFIG [options]`, `dps-train merge`, `dps-train status` and `dps-train data fetch [NAME]`.
+//! `dps-train CONFIG [options]`, `dps-train merge`, `dps-train status`, `dps-train doctor` and `dps-train data fetch [NAME]`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -33,6 +33,13 @@ pub enum Train {
         results: Vec<PathBuf>,
         /// In which form.
         form: StatusForm,
+    },
+    /// Say what this machine has for a study.
+    Doctor {
+        /// The folder of all data sets.
+        data: PathBuf,
+        /// Whether it must have a GPU.
+        gpu: bool,
     },
     /// Fetch a data set into a folder.
     FetchData {
@@ -195,6 +202,16 @@ enum RawCommand {
         #[arg(long, conflicts_with = "json")]
         progress: bool,
     },
+    /// Say what this machine has for a study, and what to do about what it lacks.
+    ///
+    /// Exit code 0: a study can run here; 3: it has no data set; 6: with --gpu, it has no GPU that can be used.
+    Doctor {
+        #[command(flatten)]
+        data: RawData,
+        /// Ask for a GPU too.
+        #[arg(long)]
+        gpu: bool,
+    },
     /// Data sets.
     #[command(subcommand)]
     Data(RawDataCommand),
@@ -225,6 +242,7 @@ impl Train {
                 Ok(Train::FetchData { dataset, data: data.folder() })
             }
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
+            (Some(RawCommand::Doctor { data, gpu }), _) => Ok(Train::Doctor { data: data.folder(), gpu }),
             (Some(RawCommand::Merge { parts, output, force }), _) => Ok(Train::Merge { parts, output, force }),
             (Some(RawCommand::Status { results, json, progress }), _) => {
                 let form = match (json, progress) {
@@ -309,6 +327,7 @@ fn after_help() -> String {
   dps-train status results/quickstart.h5                     how far it is
   dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
   dps-train data fetch fashion-mnist
+  dps-train doctor                                           what this machine has for a study
 
 The same command continues a study that was interrupted.
 
@@ -404,6 +423,7 @@ mod tests {
         assert_eq!(read("status a.h5").unwrap(), status(StatusForm::Text));
         assert_eq!(read("status a.h5 --json").unwrap(), status(StatusForm::Json));
         assert_eq!(read("status a.h5 --progress").unwrap(), status(StatusForm::Progress));
+        assert_eq!(read("doctor --data d --gpu").unwrap(), Train::Doctor { data: "d".into(), gpu: true });
         assert!(matches!(read("a.toml --cells --sparsity 0").unwrap(), Train::Cells(study) if study.overrides.len() == 1));
     }
 

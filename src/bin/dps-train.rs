@@ -14,7 +14,7 @@ use dps::data::{self, Dataset};
 use dps::network::Network;
 use dps::storage::Disk;
 use dps::study::{Cost, Outcome, Place, Plan, Site};
-use dps::{Error, Result, analysis, config, journal, progress, results, signals, study};
+use dps::{Error, Result, analysis, config, doctor, journal, progress, results, signals, study};
 
 /// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
 const STOPPED: u8 = 75;
@@ -37,6 +37,11 @@ fn main() -> ExitCode {
         Ok(Train::Cells(arguments)) => finish(&list(&arguments)),
         Ok(Train::Merge { parts, output, force }) => finish(&merge(parts, &output, force)),
         Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
+        Ok(Train::Doctor { data, gpu }) => {
+            let examination = doctor::examine(&data);
+            say(&examination.to_string());
+            ExitCode::from(examination.exit_code(gpu))
+        }
         Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| eprintln!("{line}")).map(|place| {
             println!("{dataset} is in {}", place.display());
         })),

@@ -144,6 +144,13 @@ EXPORT int cublasGetVersion_v2(void*, int* version) {
     *version = 120800;
     return kSuccess;
 }
+// MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL
+EXPORT int cublasGetProperty(int which, int* value) {
+    static const int parts[] = {12, 8, 0};
+    if (which < 0 || which > 2) return kInvalidValue;
+    *value = parts[which];
+    return kSuccess;
+}
 EXPORT int cublasSetStream_v2(void* handle, void* stream) {
     ((Handle*)handle)->stream = stream;
     return kSuccess;

@@ -11,7 +11,9 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr
 
 use super::check::{Doing, refuse};
 use super::engine::CudaBackend;
+use super::gpus::list;
 use super::kernels::Kernels;
+use super::libraries::{Library, find};
 use super::resident::Resident;
 use super::workspace::Workspace;
 use crate::Result;
@@ -112,25 +114,8 @@ impl Device for Cuda {
 
 /// GPUs that this process sees, at least one.
 fn count() -> Result<usize> {
-    let missing = |what: &str| {
-        refuse(format!(
-            "expected {what}, found none; install it, or put its folder into LD_LIBRARY_PATH, or use --device cpu (dps-train doctor says what is there)"
-        ))
-    };
-    // cudarc panics where it needs a library that is not there. This opens them and calls nothing.
-    if !unsafe { cudarc::driver::sys::is_culib_present() } {
-        return Err(missing("NVIDIA's driver (libcuda)"));
-    }
-    if !unsafe { cudarc::nvrtc::sys::is_culib_present() } {
-        return Err(missing("NVRTC (libnvrtc, of the CUDA toolkit)"));
-    }
-    result::init().doing("be initialised")?;
-    match CudaContext::device_count().doing("be counted")? {
-        count if count > 0 => Ok(count as usize),
-        _ => Err(refuse(
-            "expected a GPU, found none that this process may see; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu",
-        )),
-    }
+    find(Library::Nvrtc)?;
+    Ok(list()?.len())
 }
 
 impl Gpu {

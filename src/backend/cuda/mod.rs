@@ -5,13 +5,16 @@
 //! Nothing here may fall back to another device, and nothing panics because a library is missing: every call that opens one comes after
 //! the question whether it is there.
 
+mod alias;
 mod check;
 mod engine;
 mod exchange;
 mod gpu;
+pub mod gpus;
 mod kernels;
 mod lanes;
-mod nccl;
+pub mod libraries;
+pub mod nccl;
 mod pass;
 mod resident;
 mod sums;

@@ -1,9 +1,245 @@
-//! placeholder
-use crate::Result;
-pub struct Nccl;
+//! A group's NCCL communicator: reductions between GPUs, in the stream of the step.
+//!
+//! Over `cudarc::nccl::sys`, because the safe owner there can neither abort nor ask for errors nor wait with a deadline, and its drop may
+//! panic (cudarc issue 584).
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::sys::{self as driver, CUresult, CUstream};
+use cudarc::nccl::sys::{self, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
+
+use super::check::Doing;
+use super::libraries::{Library, Version, find};
+use crate::comm::{Communicator, agree, together};
+use crate::{Error, Result};
+
+/// How long an abort may take: NCCL's own waits for other ranks may hang in it too.
+const ABORT: Duration = Duration::from_secs(10);
+
+/// How long a stream is asked without a pause; what a step takes at small batches.
+const SPIN: Duration = Duration::from_millis(2);
+
+/// The communicator of a group, one rank a GPU.
+pub struct Nccl {
+    /// None once it has been aborted.
+    communicator: Cell<Option<ncclComm_t>>,
+    rank: usize,
+    deadline: Duration,
+    version: Version,
+}
+
+/// What a thread that may hang is given, or gives back.
+struct Travels<T>(T);
+// A communicator and a context may be used by any one thread at a time, and whoever sends one waits until the other is done or gone.
+unsafe impl<T> Send for Travels<T> {}
+
 impl Nccl {
-    pub fn new(_: &dyn crate::comm::Communicator, _: std::time::Duration) -> Result<Nccl> { Err(super::check::refuse("no NCCL yet")) }
-    pub fn all_reduce(&self, _: u64, _: usize, _: cudarc::driver::sys::CUstream) -> Result<()> { Ok(()) }
-    pub fn all_gather(&self, _: u64, _: u64, _: usize, _: cudarc::driver::sys::CUstream) -> Result<()> { Ok(()) }
-    pub fn wait(&self, _: cudarc::driver::sys::CUstream) -> Result<()> { Ok(()) }
+    /// Joins the ranks of the group; every one of them must call it, with its GPU's context current. No wait lasts longer than `deadline`, for
+    /// ever where that is 0.
+    ///
+    /// # Errors
+    /// The same on every rank: [`Error::Device`] where NCCL is missing or too old on one of them, [`Error::Communication`] where they have
+    /// different versions or NCCL does not get them together.
+    pub fn new(group: &dyn Communicator, deadline: Duration) -> Result<Nccl> {
+        let version = together(group, find(Library::Nccl).map(|found| found.version))?;
+        agree(group, "version of NCCL", &version.to_string())?;
+        let rank = group.rank();
+        let failed = |code| Error::Communication { rank, problem: explain("make a communicator", code, None) };
+
+        let mut id = sys::ncclUniqueId { internal: [0; 128] };
+        let made = match rank {
+            // The buffer is NCCL's to fill.
+            0 => checked(unsafe { sys::ncclGetUniqueId(&mut id) }).map_err(failed),
+            _ => Ok(()),
+        };
+        together(group, made)?;
+        let bytes = group.broadcast(id.internal.iter().map(|&byte| byte as u8).collect());
+        for (to, byte) in id.internal.iter_mut().zip(bytes) {
+            *to = byte as c_char;
+        }
+
+        let mut context = std::ptr::null_mut();
+        // Writes the context, or null.
+        unsafe { driver::cuCtxGetCurrent(&mut context) }.result().doing("say its context")?;
+        let (context, size) = (Travels(context), group.size());
+        // It waits for the other ranks, for ever: so in a thread that can be left behind.
+        let joined = within(deadline, move || {
+            let context = context;
+            let mut communicator = std::ptr::null_mut();
+            // A context of this process; a buffer for the handle; the id that all ranks have.
+            let code = unsafe {
+                match driver::cuCtxSetCurrent(context.0) {
+                    CUresult::CUDA_SUCCESS => sys::ncclCommInitRank(&mut communicator, size as i32, id, rank as i32),
+                    _ => ncclResult_t::ncclUnhandledCudaError,
+                }
+            };
+            Travels((code, communicator))
+        });
+        let joined = match joined {
+            Some(Travels((code, communicator))) => checked(code).map(|()| communicator).map_err(failed),
+            None => Err(Error::Communication {
+                rank,
+                problem: format!(
+                    "expected NCCL to join {size} ranks within {} s (execution.deadline_seconds), waited in vain; run it with NCCL_DEBUG=INFO to see \
+                     what it waits for",
+                    deadline.as_secs()
+                ),
+            }),
+        };
+        let communicator = together(group, joined)?;
+        Ok(Nccl { communicator: Cell::new(Some(communicator)), rank, deadline, version })
+    }
+
+    /// NCCL's version.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Sums `count` floats over the ranks where they lie, in the stream; in which order is NCCL's choice. Returns at once.
+    ///
+    /// # Errors
+    /// [`Error::Communication`], after aborting.
+    pub fn all_reduce(&self, buffer: u64, count: usize, stream: CUstream) -> Result<()> {
+        let buffer = buffer as *mut std::ffi::c_void;
+        // The caller's memory, valid until the stream comes past it, as with a kernel.
+        self.call("add up gradients", |communicator| unsafe {
+            sys::ncclAllReduce(buffer, buffer, count, ncclDataType_t::ncclFloat32, ncclRedOp_t::ncclSum, communicator, stream.cast())
+        })
+    }
+
+    /// Puts every rank's `count` floats one after another, in rank order, in the stream: `receive` has room for all. Returns at once.
+    ///
+    /// # Errors
+    /// [`Error::Communication`], after aborting.
+    pub fn all_gather(&self, send: u64, receive: u64, count: usize, stream: CUstream) -> Result<()> {
+        let (send, receive) = (send as *const std::ffi::c_void, receive as *mut std::ffi::c_void);
+        // As above.
+        self.call("gather gradients", |communicator| unsafe {
+            sys::ncclAllGather(send, receive, count, ncclDataType_t::ncclFloat32, communicator, stream.cast())
+        })
+    }
+
+    /// Waits until the stream is done. Where NCCL reports an error meanwhile, or the deadline passes, the communicator is aborted, so that no
+    /// rank waits for ever.
+    ///
+    /// # Errors
+    /// [`Error::Communication`] for those, [`Error::Device`] where the GPU failed.
+    #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the stream goes to the driver, which knows its own")]
+    pub fn wait(&self, stream: CUstream) -> Result<()> {
+        let begun = Instant::now();
+        loop {
+            // The caller's stream, of the current context.
+            match unsafe { driver::cuStreamQuery(stream) } {
+                CUresult::CUDA_SUCCESS => return Ok(()),
+                CUresult::CUDA_ERROR_NOT_READY => {}
+                code => {
+                    self.abort();
+                    return code.result().doing("finish its work");
+                }
+            }
+            let waited = begun.elapsed();
+            if waited < SPIN {
+                std::thread::yield_now();
+                continue;
+            }
+            self.look()?;
+            if !self.deadline.is_zero() && waited > self.deadline {
+                self.abort();
+                return Err(self.lost(format!(
+                    "expected the other ranks' gradients within {} s (execution.deadline_seconds), waited in vain; one of them is lost or stuck: look \
+                     at its host, then run the same command again to continue",
+                    self.deadline.as_secs()
+                )));
+            }
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
+    /// Asks NCCL for errors of what is under way.
+    fn look(&self) -> Result<()> {
+        self.call("reach the other ranks", |communicator| {
+            let mut state = ncclResult_t::ncclSuccess;
+            // Writes the state.
+            match unsafe { sys::ncclCommGetAsyncError(communicator, &mut state) } {
+                ncclResult_t::ncclSuccess if state == ncclResult_t::ncclInProgress => ncclResult_t::ncclSuccess,
+                ncclResult_t::ncclSuccess => state,
+                code => code,
+            }
+        })
+    }
+
+    /// Calls NCCL; a failure aborts the communicator.
+    fn call(&self, doing: &str, call: impl FnOnce(ncclComm_t) -> ncclResult_t) -> Result<()> {
+        let Some(communicator) = self.communicator.get() else {
+            return Err(
+                self.lost("expected a communicator, found one that was aborted after an earlier error; run the same command again".into())
+            );
+        };
+        checked(call(communicator)).map_err(|code| {
+            let problem = explain(doing, code, Some(communicator));
+            self.abort();
+            self.lost(problem)
+        })
+    }
+
+    fn lost(&self, problem: String) -> Error {
+        Error::Communication { rank: self.rank, problem }
+    }
+
+    fn abort(&self) {
+        if let Some(communicator) = self.communicator.take() {
+            let communicator = Travels(communicator);
+            // Nobody else has the handle any more; and whether it ends or not, this rank goes on to say what happened.
+            let _ = within(ABORT, move || {
+                let communicator = communicator;
+                unsafe { sys::ncclCommAbort(communicator.0) }
+            });
+        }
+    }
+}
+
+impl Drop for Nccl {
+    fn drop(&mut self) {
+        // Destroyed where all went well; a failure has aborted it. One now has nobody to go to, and must not hold up the end of the process.
+        if let Some(communicator) = self.communicator.take() {
+            let communicator = Travels(communicator);
+            let _ = within(ABORT, move || {
+                let communicator = communicator;
+                unsafe { sys::ncclCommDestroy(communicator.0) }
+            });
+        }
+    }
+}
+
+fn checked(code: ncclResult_t) -> std::result::Result<(), ncclResult_t> {
+    match code {
+        ncclResult_t::ncclSuccess | ncclResult_t::ncclInProgress => Ok(()),
+        code => Err(code),
+    }
+}
+
+/// A sentence with NCCL's code, its text and its last error.
+fn explain(doing: &str, code: ncclResult_t, communicator: Option<ncclComm_t>) -> String {
+    // Both return text that NCCL keeps; the communicator may be null.
+    let text = |text: *const c_char| {
+        if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned() }
+    };
+    let (meaning, last) =
+        unsafe { (text(sys::ncclGetErrorString(code)), text(sys::ncclGetLastError(communicator.unwrap_or(std::ptr::null_mut())))) };
+    let last = if last.is_empty() { String::new() } else { format!(": {last}") };
+    format!(
+        "expected NCCL to {doing}, but it says {code:?} ({}), {meaning}{last}; run it with NCCL_DEBUG=INFO to see more, or with --set \
+         execution.data_parallel=1 to do without NCCL",
+        code as u32
+    )
+}
+
+/// What `work` returns, unless that takes longer than `limit` (0: for ever); then its thread is left behind.
+fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let (send, receive) = mpsc::channel();
+    std::thread::Builder::new().name("nccl".into()).spawn(move || send.send(work())).ok()?;
+    if limit.is_zero() { receive.recv().ok() } else { receive.recv_timeout(limit).ok() }
 }

@@ -1,0 +1,99 @@
+//! A second name for a shared library, given at run time.
+//!
+//! The loader resolves a bare name first among the libraries that are open, by the name they say they have (DT_SONAME). So a library without
+//! contents is made in memory that says it has the wanted name and needs the wanted file; whoever opens that name afterwards gets
+//! it, and finds in it all that the file has. A changed LD_LIBRARY_PATH would not do: the loader reads it when the process starts.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{Error, Result, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Makes `name` open the library at `path`, in this process and to its end.
+///
+/// # Errors
+/// What the system says where it has no files in memory, or no such loader.
+pub fn alias(name: &str, path: &Path) -> Result<()> {
+    let image = image(name.as_bytes(), path.as_os_str().as_bytes());
+    // A new descriptor that only this file has.
+    let descriptor = unsafe { libc::memfd_create(c"library".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(Error::last_os_error());
+    }
+    let mut file = unsafe { File::from_raw_fd(descriptor) };
+    file.write_all(&image)?;
+    let open = |name: &str| {
+        let name = CString::new(name)?;
+        // Nothing runs: the image has no code, and what it needs is a library that the caller would open anyway.
+        if unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) }.is_null() {
+            return Err(Error::other("the loader does not open it"));
+        }
+        Ok(())
+    };
+    open(&format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    open(name)
+}
+
+/// A 64-bit little-endian ELF library: a header, three program headers, a dynamic section, an empty symbol table and its hash, strings.
+fn image(name: &[u8], needed: &[u8]) -> Vec<u8> {
+    const HEADER: usize = 64;
+    const SEGMENT: usize = 56;
+    const DYNAMIC: usize = HEADER + 3 * SEGMENT;
+    const ENTRIES: usize = 8;
+    const SYMBOLS: usize = DYNAMIC + 16 * ENTRIES;
+    const HASH: usize = SYMBOLS + 24;
+    const STRINGS: usize = HASH + 16;
+    let machine: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
+    let strings = [b"\0", name, b"\0", needed, b"\0"].concat();
+    let len = STRINGS + strings.len();
+
+    let mut image = vec![0x7f, b'E', b'L', b'F', 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    // ET_DYN, its machine, version 1, no entry, program headers behind this header, no sections.
+    image.extend([3_u16, machine].iter().flat_map(|field| field.to_le_bytes()));
+    image.extend(1_u32.to_le_bytes());
+    image.extend([0, HEADER as u64, 0].iter().flat_map(|field: &u64| field.to_le_bytes()));
+    image.extend(0_u32.to_le_bytes());
+    image.extend([HEADER as u16, SEGMENT as u16, 3, 0, 0, 0].iter().flat_map(|field| field.to_le_bytes()));
+    // PT_LOAD of everything; PT_DYNAMIC; PT_GNU_STACK, without which the loader would make all stacks executable. All readable and writable: the
+    // loader notes addresses in the dynamic section.
+    for (kind, from, bytes, align) in [(1_u32, 0, len, 4096_u64), (2, DYNAMIC, 16 * ENTRIES, 8), (0x6474_e551, 0, 0, 16)] {
+        image.extend([kind, 6].iter().flat_map(|field| field.to_le_bytes()));
+        let (from, bytes) = (from as u64, bytes as u64);
+        image.extend([from, from, from, bytes, bytes, align].iter().flat_map(|field| field.to_le_bytes()));
+    }
+    // DT_SONAME, NEEDED, HASH, SYMTAB, STRTAB, STRSZ, SYMENT, NULL
+    let entries = [(14, 1), (1, 2 + name.len()), (4, HASH), (6, SYMBOLS), (5, STRINGS), (10, strings.len()), (11, 24), (0, 0)]
+        .map(|(tag, value)| [tag, value as u64]);
+    image.extend(entries.iter().flatten().flat_map(|field: &u64| field.to_le_bytes()));
+    // The symbol that every table begins with; a hash of one bucket and one symbol.
+    image.extend([0; 24]);
+    image.extend([1_u32, 1, 0, 0].iter().flat_map(|field| field.to_le_bytes()));
+    image.extend(strings);
+    image
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_opens_under_a_name_it_does_not_have() {
+        let open = |name: &std::ffi::CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) };
+        let name = c"libdps-has-no-such-name.so";
+        assert!(open(name).is_null());
+        // A library that every process can have.
+        let real = open(c"libm.so.6");
+        assert!(!real.is_null());
+        let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        let symbol = unsafe { libc::dlsym(real, c"lgamma_r".as_ptr()) };
+        assert_ne!(unsafe { libc::dladdr(symbol, &mut info) }, 0);
+        let path = unsafe { std::ffi::CStr::from_ptr(info.dli_fname) }.to_str().unwrap();
+        alias(name.to_str().unwrap(), Path::new(path)).unwrap();
+        let found = open(name);
+        assert!(!found.is_null());
+        assert_eq!(unsafe { libc::dlsym(found, c"lgamma_r".as_ptr()) }, symbol);
+        assert!(alias("libother.so", Path::new("/nobody/has/this.so")).is_err());
+    }
+}

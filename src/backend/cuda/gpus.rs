@@ -1,0 +1,69 @@
+//! The GPUs that this process sees, without opening any of them.
+
+use std::fmt;
+
+use cudarc::driver::result::{self, device};
+use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+
+use super::check::{Doing, refuse};
+use super::libraries::{Library, find};
+use crate::Result;
+
+/// The oldest compute capability that the kernels are written for.
+pub const OLDEST: (i32, i32) = (7, 0);
+
+/// One GPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Description {
+    /// Its name.
+    pub name: String,
+    /// Compute capability.
+    pub capability: (i32, i32),
+    /// Memory, in bytes.
+    pub memory: u64,
+    /// What tells it from every other GPU.
+    pub uuid: [u8; 16],
+}
+
+/// All of them, in the driver's order.
+///
+/// # Errors
+/// [`crate::Error::Device`] where the driver is missing, too old or sees none.
+pub fn list() -> Result<Vec<Description>> {
+    find(Library::Driver)?;
+    let none =
+        || refuse("expected a GPU, found none that this process may see; look at nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu");
+    match result::init() {
+        Err(cause) if cause.0 == cudarc::driver::sys::CUresult::CUDA_ERROR_NO_DEVICE => return Err(none()),
+        outcome => outcome.doing("be initialised")?,
+    }
+    let count = device::get_count().doing("be counted")?;
+    if count == 0 {
+        return Err(none());
+    }
+    (0..count).map(describe).collect()
+}
+
+fn describe(ordinal: i32) -> Result<Description> {
+    let gpu = device::get(ordinal).doing("be found")?;
+    // A device that the driver has just given.
+    let of = |attribute| unsafe { device::get_attribute(gpu, attribute) }.doing("say what it can");
+    Ok(Description {
+        name: device::get_name(gpu).doing("say its name")?,
+        capability: (
+            of(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            of(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        memory: unsafe { device::total_mem(gpu) }.doing("say how much memory it has")? as u64,
+        uuid: device::get_uuid(gpu).doing("say its UUID")?.bytes.map(|byte| byte as u8),
+    })
+}
+
+impl fmt::Display for Description {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let uuid: String = self.uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+        let uuid = format!("GPU-{}-{}-{}-{}-{}", &uuid[..8], &uuid[8..12], &uuid[12..16], &uuid[16..20], &uuid[20..]);
+        let gibibytes = self.memory as f64 / f64::from(1 << 30);
+        write!(f, "{}, compute capability {}.{}, {gibibytes:.1} GiB, {uuid}", self.name, self.capability.0, self.capability.1)
+    }
+}

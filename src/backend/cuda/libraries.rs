@@ -1,0 +1,329 @@
+//! NVIDIA's libraries: where they are on this machine, which versions, and what to do about one that is missing or does not fit.
+//!
+//! cudarc opens a library when it is first needed, by a fixed list of names, and panics where none of them works. So everything here comes
+//! first. It also looks where cudarc does not: the names of CUDA 13 and of NCCL (`libnccl.so.2`), toolkits beside the loader's path,
+//! and the folders of NVIDIA's Python packages. What it finds there is put under the name that cudarc tries first, by [`alias`].
+
+use std::ffi::{CStr, CString, OsStr, c_int, c_void};
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::alias::alias;
+use super::check::refuse;
+use crate::Result;
+
+/// A library that the GPU back end opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    /// libcuda, which belongs to the driver.
+    Driver,
+    /// The compiler of the kernels.
+    Nvrtc,
+    /// Matrix products; for measurements alone.
+    Cublas,
+    /// Reductions between GPUs.
+    Nccl,
+}
+
+/// A version of a library: major, minor, patch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(pub u32, pub u32, pub u32);
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Version(major, minor, 0) => write!(f, "{major}.{minor}"),
+            Version(major, minor, patch) => write!(f, "{major}.{minor}.{patch}"),
+        }
+    }
+}
+
+/// A library that is there and fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The file.
+    pub path: PathBuf,
+    /// Its version; the driver's is that of the newest CUDA it serves.
+    pub version: Version,
+}
+
+/// Opens a library, so that cudarc's functions of it can be called from now on. Later calls return the first one's answer.
+///
+/// # Errors
+/// [`crate::Error::Device`] where none is there, or none that fits: one sentence that names it, what was found and what to do.
+pub fn find(library: Library) -> Result<&'static Found> {
+    static ALL: [OnceLock<std::result::Result<Found, String>>; 4] = [const { OnceLock::new() }; 4];
+    ALL[library as usize].get_or_init(|| search(library)).as_ref().map_err(|problem| refuse(problem.clone()))
+}
+
+impl Library {
+    /// All of them.
+    pub const ALL: [Library; 4] = [Library::Driver, Library::Nvrtc, Library::Cublas, Library::Nccl];
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Library::Driver => "NVIDIA driver",
+            Library::Nvrtc => "NVRTC",
+            Library::Cublas => "cuBLAS",
+            Library::Nccl => "NCCL",
+        }
+    }
+
+    /// The name in `libNAME.so`.
+    fn stem(self) -> &'static str {
+        match self {
+            Library::Driver => "cuda",
+            Library::Nvrtc => "nvrtc",
+            Library::Cublas => "cublas",
+            Library::Nccl => "nccl",
+        }
+    }
+
+    /// File names that cudarc does not try, by which it also goes.
+    fn other_names(self) -> &'static [&'static str] {
+        match self {
+            Library::Driver => &[],
+            Library::Nvrtc => &["libnvrtc.so.13"],
+            Library::Cublas => &["libcublas.so.13"],
+            Library::Nccl => &["libnccl.so.2"],
+        }
+    }
+
+    /// The oldest that will do: for the driver and the toolkit the first whose CUDA graphs and C++17 serve, for NCCL the first that cudarc knows.
+    fn oldest(self) -> Version {
+        match self {
+            Library::Driver | Library::Nvrtc | Library::Cublas => Version(11, 4, 0),
+            Library::Nccl => Version(2, 18, 0),
+        }
+    }
+
+    /// What completes "expected …, found none; ".
+    fn remedy(self) -> &'static str {
+        match self {
+            Library::Driver => "install NVIDIA's driver (nvidia-smi must work), start a container with its GPUs, or use --device cpu",
+            Library::Nvrtc => {
+                "install the CUDA toolkit or, with pip, nvidia-cuda-nvrtc-cu12 (nvidia-cuda-nvrtc for CUDA 13), or put its folder into LD_LIBRARY_PATH"
+            }
+            Library::Cublas => {
+                "install the CUDA toolkit or, with pip, nvidia-cublas-cu12 (nvidia-cublas for CUDA 13), or put its folder into LD_LIBRARY_PATH"
+            }
+            Library::Nccl => "install libnccl2 or, with pip, nvidia-nccl-cu12 (-cu13 for CUDA 13), or put its folder into LD_LIBRARY_PATH",
+        }
+    }
+
+    /// Its version, as it says itself; none where it does not have the function that says it.
+    fn version(self, handle: &Handle) -> Option<Version> {
+        let split = |version: c_int, major: u32, minor: u32, patch: u32| {
+            let version = u32::try_from(version).unwrap_or(0);
+            Version(version / major, version % major / minor, version % minor / patch)
+        };
+        // Each of these functions is what NVIDIA's header of that name declares, and needs nothing to be initialised.
+        unsafe {
+            match self {
+                Library::Driver => Some(split(handle.number(c"cuDriverGetVersion")?, 1000, 10, 1)),
+                Library::Nccl => Some(split(handle.number(c"ncclGetVersion")?, 10_000, 100, 1)),
+                Library::Nvrtc => {
+                    let function: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int = handle.function(c"nvrtcVersion")?;
+                    let (mut major, mut minor) = (0, 0);
+                    (function(&mut major, &mut minor) == 0).then_some(Version(major as u32, minor as u32, 0))
+                }
+                Library::Cublas => {
+                    let function: unsafe extern "C" fn(c_int, *mut c_int) -> c_int = handle.function(c"cublasGetProperty")?;
+                    let of = |which| {
+                        let mut value = 0;
+                        (function(which, &mut value) == 0).then_some(value as u32)
+                    };
+                    Some(Version(of(0)?, of(1)?, of(2)?))
+                }
+            }
+        }
+    }
+
+    /// Why a library of this version cannot be used; none where it can.
+    fn unfit(self, version: Version, driver: Option<Version>) -> Option<String> {
+        if version < self.oldest() {
+            return Some(format!("expected {} {} or newer", self.name(), self.oldest()));
+        }
+        let driver = driver?;
+        match self {
+            // A driver reads the PTX of its own CUDA release and of older ones.
+            Library::Nvrtc if (version.0, version.1) > (driver.0, driver.1) => {
+                Some(format!("expected an NVRTC no newer than the driver's CUDA {driver}"))
+            }
+            Library::Cublas if version.0 > driver.0 => Some(format!("expected a cuBLAS for the driver's CUDA {driver}")),
+            _ => None,
+        }
+    }
+}
+
+/// A library that is open.
+struct Handle(*mut c_void);
+
+impl Handle {
+    fn open(name: &CStr) -> Option<Handle> {
+        // What a library does when it is opened is NVIDIA's, as it would be under cudarc.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
+        (!handle.is_null()).then(|| Handle(handle))
+    }
+
+    /// # Safety
+    /// F must be the type of the function `name`.
+    unsafe fn function<F: Copy>(&self, name: &CStr) -> Option<F> {
+        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        // A function pointer, as the caller promises.
+        (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
+    }
+
+    /// # Safety
+    /// The function must be `int name(int *)`.
+    unsafe fn number(&self, name: &CStr) -> Option<c_int> {
+        let function: unsafe extern "C" fn(*mut c_int) -> c_int = unsafe { self.function(name)? };
+        let mut value = 0;
+        (unsafe { function(&mut value) } == 0).then_some(value)
+    }
+
+    /// The file, from one of its functions.
+    fn path(&self, library: Library) -> Option<PathBuf> {
+        let name = match library {
+            Library::Driver => c"cuDriverGetVersion",
+            Library::Nvrtc => c"nvrtcVersion",
+            Library::Cublas => c"cublasGetProperty",
+            Library::Nccl => c"ncclGetVersion",
+        };
+        let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        if symbol.is_null() {
+            return None;
+        }
+        let mut info = libc::Dl_info {
+            dli_fname: std::ptr::null(),
+            dli_fbase: std::ptr::null_mut(),
+            dli_sname: std::ptr::null(),
+            dli_saddr: std::ptr::null_mut(),
+        };
+        // The name it returns lives as long as the library is open.
+        let found = unsafe { libc::dladdr(symbol, &mut info) } != 0 && !info.dli_fname.is_null();
+        found
+            .then(|| PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes())))
+            .map(|file| std::fs::canonicalize(&file).unwrap_or(file))
+    }
+
+    /// Keeps the library open to the end of the process.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Opened by `open`, closed once.
+        unsafe { libc::dlclose(self.0) };
+    }
+}
+
+fn search(library: Library) -> std::result::Result<Found, String> {
+    let driver = match library {
+        Library::Driver | Library::Nccl => None,
+        _ => find(Library::Driver).ok().map(|driver| driver.version),
+    };
+    let names = cudarc::get_lib_name_candidates(library.stem());
+    let elsewhere = library.other_names().iter().map(ToString::to_string).chain(places(library));
+    let (mut opened, mut refused) = (0, Vec::new());
+    for (place, name) in names.iter().cloned().chain(elsewhere).enumerate() {
+        let Some(handle) = CString::new(name.as_str()).ok().and_then(|name| Handle::open(&name)) else { continue };
+        opened += 1;
+        let (Some(version), Some(path)) = (library.version(&handle), handle.path(library)) else { continue };
+        if let Some(why) = library.unfit(version, driver) {
+            refused.push(format!("{why}, found {version} at {}", path.display()));
+            continue;
+        }
+        // cudarc takes the first of its names that opens.
+        if place >= names.len() || opened > 1 {
+            companions(&path);
+            if let Err(cause) = alias(&names[0], &path) {
+                return Err(format!(
+                    "expected {}, found {} {version} at {path}, which goes by another name and cannot be given it here ({cause}); run ln -s {path} {} in a \
+                     folder, and put that folder into LD_LIBRARY_PATH",
+                    names[0],
+                    library.name(),
+                    names[0],
+                    path = path.display(),
+                ));
+            }
+        }
+        handle.keep();
+        return Ok(Found { path, version });
+    }
+    refused.dedup();
+    match refused.first() {
+        Some(why) => Err(format!("{why}; {}", library.remedy())),
+        None => Err(format!("expected {} (lib{}.so), found none; {}", library.name(), library.stem(), library.remedy())),
+    }
+}
+
+/// Opens what NVRTC opens by name beside itself, where the loader would not look.
+fn companions(library: &Path) {
+    let Some(folder) = library.parent() else { return };
+    for file in files(folder, "libnvrtc-builtins.so") {
+        if let Some(handle) = CString::new(file.as_os_str().as_encoded_bytes()).ok().and_then(|name| Handle::open(&name)) {
+            handle.keep();
+        }
+    }
+}
+
+/// Files of the library in the folders of toolkits and of NVIDIA's Python packages, newest names first.
+fn places(library: Library) -> Vec<String> {
+    if library == Library::Driver {
+        return Vec::new();
+    }
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let mut folders = Vec::new();
+    let toolkits = ["CUDA_HOME", "CUDA_PATH"]
+        .iter()
+        .filter_map(|name| set(name))
+        .chain([PathBuf::from("/usr/local/cuda")])
+        .chain(files(Path::new("/usr/local"), "cuda-"));
+    for toolkit in toolkits {
+        folders.extend([toolkit.join("lib64"), toolkit.join("lib")]);
+    }
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|name| set(name)).chain(set("HOME").map(|home| home.join(".local")));
+    for prefix in prefixes.chain(["/usr/local", "/usr", "/opt/conda", "/opt/venv"].map(PathBuf::from)) {
+        folders.push(prefix.join("lib"));
+        for python in files(&prefix.join("lib"), "python3") {
+            for packages in ["site-packages", "dist-packages"] {
+                folders.extend(files(&python.join(packages).join("nvidia"), "").into_iter().map(|package| package.join("lib")));
+            }
+        }
+    }
+    let name = format!("lib{}.so", library.stem());
+    folders.iter().flat_map(|folder| files(folder, &name)).filter_map(|file| file.into_os_string().into_string().ok()).collect()
+}
+
+/// What a folder has whose name begins like this, last names first; nothing where there is no such folder.
+fn files(folder: &Path, begin: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<PathBuf> =
+        entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(begin.as_bytes())).map(|entry| entry.path()).collect();
+    names.sort_by(|a, b| b.cmp(a));
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_as_nvidia_writes_them_and_compared() {
+        assert_eq!(Version(12, 8, 0).to_string(), "12.8");
+        assert_eq!(Version(2, 26, 4).to_string(), "2.26.4");
+        let driver = Some(Version(12, 4, 0));
+        assert_eq!(Library::Nvrtc.unfit(Version(12, 4, 0), driver), None);
+        assert!(Library::Nvrtc.unfit(Version(12, 8, 0), driver).is_some_and(|why| why.contains("12.4")));
+        assert!(Library::Nvrtc.unfit(Version(11, 0, 0), None).is_some_and(|why| why.contains("11.4")));
+        assert_eq!(Library::Cublas.unfit(Version(12, 8, 4), driver), None);
+        assert!(Library::Cublas.unfit(Version(13, 0, 0), driver).is_some());
+        assert!(Library::Nccl.unfit(Version(2, 10, 3), driver).is_some());
+    }
+}

@@ -1,0 +1,176 @@
+//! `dps-train doctor`: what this machine has for a study, and what to do about what it lacks.
+//!
+//! Nothing here starts MPI, opens a GPU or changes anything.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::backend::cpu::Level;
+use crate::comm::{Single, threads};
+use crate::config::DatasetName;
+use crate::data::locate;
+use crate::version::VERSION_AND_COMMIT;
+
+/// What was found, in the order in which it is printed.
+#[derive(Debug)]
+pub struct Examination {
+    lines: Vec<(String, String)>,
+    /// Data sets whose files are all there.
+    datasets: Vec<DatasetName>,
+    /// GPUs that the kernels can run on.
+    gpus: usize,
+}
+
+/// Looks at this machine, and at the data sets in the folder `data`.
+pub fn examine(data: &Path) -> Examination {
+    let mut lines =
+        vec![("dps".into(), VERSION_AND_COMMIT.into()), ("CPU".into(), processor()), ("MPI".into(), mpi()), ("HDF5".into(), hdf5())];
+    let gpus = gpus(&mut lines);
+    let mut datasets = Vec::new();
+    for name in DatasetName::NAMES {
+        let Ok(name) = name.parse::<DatasetName>() else { continue };
+        let found = match locate(name, data) {
+            Ok(files) => {
+                datasets.push(name);
+                format!("in {}", files.first().and_then(|file| file.parent()).unwrap_or(data).display())
+            }
+            Err(error) => error.to_string(),
+        };
+        lines.push((name.to_string(), found));
+    }
+    Examination { lines, datasets, gpus }
+}
+
+impl Examination {
+    /// 0 where a study can run: at least one data set is there and, where `gpu` asks for one, a GPU; else the exit code of the error that a
+    /// study would end with.
+    pub fn exit_code(&self, gpu: bool) -> u8 {
+        match () {
+            () if gpu && self.gpus == 0 => 6,
+            () if self.datasets.is_empty() => 3,
+            () => 0,
+        }
+    }
+}
+
+impl fmt::Display for Examination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, text) in &self.lines {
+            writeln!(f, "{name:width$}  {text}")?;
+        }
+        let place = match self.gpus {
+            0 => "on the CPU; what a GPU lacks is said above".to_owned(),
+            1 => "on the GPU, and on the CPU with --device cpu".to_owned(),
+            gpus => format!("on {gpus} GPUs, a rank each, and on the CPU with --device cpu"),
+        };
+        match self.datasets.first() {
+            Some(_) => writeln!(f, "\nStudies can run here: {place}."),
+            None => {
+                writeln!(f, "\nNo study can run here before a data set is fetched; run: dps-train data fetch {}", DatasetName::FashionMnist)
+            }
+        }
+    }
+}
+
+/// The value of a line `key : value` of a file in /proc.
+fn field(file: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(file).ok()?;
+    text.lines().find_map(|line| Some(line.strip_prefix(key)?.trim_start().strip_prefix(':')?.trim().to_owned()))
+}
+
+fn processor() -> String {
+    let model = field("/proc/cpuinfo", "model name").map(|model| format!(" of {model}")).unwrap_or_default();
+    let gibibytes = |key| Some(field("/proc/meminfo", key)?.strip_suffix("kB")?.trim().parse::<f64>().ok()? / f64::from(1 << 20));
+    let memory = match (gibibytes("MemTotal"), gibibytes("MemAvailable")) {
+        (Some(total), Some(free)) => format!("{total:.1} GiB of memory, {free:.1} GiB available"),
+        _ => "memory unknown".into(),
+    };
+    let count = threads(&Single);
+    format!("{count} {}{model}, {}, {memory}", if count == 1 { "core" } else { "cores" }, Level::best().name())
+}
+
+#[cfg(feature = "mpi")]
+fn mpi() -> String {
+    crate::comm::mpi_library()
+}
+
+#[cfg(not(feature = "mpi"))]
+fn mpi() -> String {
+    "not in this build: one process alone; for several, build with the feature \"mpi\"".into()
+}
+
+fn hdf5() -> String {
+    let (major, minor, patch) = ::hdf5::library_version();
+    format!("{major}.{minor}.{patch}")
+}
+
+/// Adds lines about GPUs and their libraries; the number of GPUs that can be used.
+#[cfg(feature = "cuda")]
+fn gpus(lines: &mut Vec<(String, String)>) -> usize {
+    use crate::Error;
+    use crate::backend::cuda::gpus::{OLDEST, list};
+    use crate::backend::cuda::libraries::{Library, find};
+
+    let problem = |error: Error| match error {
+        Error::Device { problem, .. } => problem,
+        other => other.to_string(),
+    };
+    let mut compiler = false;
+    for library in Library::ALL {
+        let found = find(library).map(|found| match library {
+            Library::Driver => format!("for CUDA {}, at {}", found.version, found.path.display()),
+            _ => format!("{} at {}", found.version, found.path.display()),
+        });
+        compiler |= library == Library::Nvrtc && found.is_ok();
+        let without = match library {
+            Library::Cublas => " (studies do without it: it serves to measure a GPU)",
+            Library::Nccl => " (needed by ranks that share a batch on GPUs of their own)",
+            Library::Driver | Library::Nvrtc => "",
+        };
+        lines.push((library.name().into(), found.unwrap_or_else(|error| problem(error) + without)));
+    }
+    if find(Library::Driver).is_err() {
+        return 0;
+    }
+    match list() {
+        Err(error) => {
+            lines.push(("GPU".into(), problem(error)));
+            0
+        }
+        Ok(gpus) => {
+            let fits = |capability| capability >= OLDEST;
+            for (number, gpu) in gpus.iter().enumerate() {
+                let too_old = if fits(gpu.capability) { String::new() } else { format!("; too old, {}.{} is needed", OLDEST.0, OLDEST.1) };
+                lines.push((format!("GPU {number}"), format!("{gpu}{too_old}")));
+            }
+            if compiler { gpus.iter().filter(|gpu| fits(gpu.capability)).count() } else { 0 }
+        }
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpus(lines: &mut Vec<(String, String)>) -> usize {
+    lines.push(("GPU".into(), "not in this build: for NVIDIA's, build with the feature \"cuda\"".into()));
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_study_needs_data_and_a_gpu_only_where_it_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let with = |datasets: &[DatasetName], gpus| Examination { lines: Vec::new(), datasets: datasets.to_vec(), gpus };
+        assert_eq!(with(&[DatasetName::Mnist], 0).exit_code(false), 0);
+        assert_eq!(with(&[DatasetName::Mnist], 0).exit_code(true), 6);
+        assert_eq!(with(&[DatasetName::Mnist], 1).exit_code(true), 0);
+        assert_eq!(with(&[], 1).exit_code(false), 3);
+        assert!(with(&[], 0).to_string().contains("data fetch"));
+        let text = examine(folder.path()).to_string();
+        for name in ["dps", "CPU", "MPI", "HDF5", "cifar-10"] {
+            assert!(text.lines().any(|line| line.starts_with(name)), "{name}: {text}");
+        }
+    }
+}
