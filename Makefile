@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slurm soak build bench check setup clean
+.PHONY: help quickstart test test-data test-slurm soak build bench check setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -30,6 +30,10 @@ test: setup ## test everything; first that the programs build and start without 
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
 	cargo test
+
+test-data: setup ## test on real data what the others test on made-up ones
+	@cargo run --release --quiet --bin dps-train -- data fetch fashion-mnist
+	cargo test --release --test real_data -- --ignored --nocapture
 
 test-slurm: build ## run the batch scripts on a real Slurm on this machine; needs root
 	@if ! command -v slurmctld > /dev/null || ! command -v munged > /dev/null; then

@@ -47,7 +47,8 @@ fn packed(lanes: &CudaLanes) -> usize {
 impl Exchange {
     /// Every rank of the group must call it.
     pub fn new(group: &dyn Communicator, shared: bool, reduction: Reduction, deadline: Duration) -> Result<Exchange> {
-        let (way, reduction) = if shared { (Way::Mpi, Reduction::Reproducible) } else { (Way::Nccl(Nccl::new(group, deadline)?), reduction) };
+        let (way, reduction) =
+            if shared { (Way::Mpi, Reduction::Reproducible) } else { (Way::Nccl(Nccl::new(group, deadline)?), reduction) };
         Ok(Exchange { way, reduction, sent: None, received: None })
     }
 
@@ -76,7 +77,15 @@ impl Exchange {
     }
 
     /// The sum over the ranks of `sums`, `[lane][leaf][pitch]` of this rank, for the update to finish.
-    pub fn sum(&mut self, gpu: &Gpu, group: &dyn Communicator, lanes: &CudaLanes, share: &Share, sums: u64, parameters: usize) -> Result<Sum> {
+    pub fn sum(
+        &mut self,
+        gpu: &Gpu,
+        group: &dyn Communicator,
+        lanes: &CudaLanes,
+        share: &Share,
+        sums: u64,
+        parameters: usize,
+    ) -> Result<Sum> {
         let (packed, places) = (packed(lanes), share.mine().len());
         let row = lanes.len() * packed;
         let sent = self.sent.as_ref().map_or(0, |buffer| at(buffer, 0));

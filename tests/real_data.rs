@@ -1,0 +1,83 @@
+//! The race on real data: what it leaves out changes nothing of what it says. `make test-data` fetches Fashion-MNIST and runs this.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use dps::backend::cpu::{Cpu, Level};
+use dps::comm::Single;
+use dps::config::{self, Loaded, Override};
+use dps::data::Dataset;
+use dps::storage::Disk;
+use dps::study::{Cell, Outcome, Place, Status, run};
+use dps::{progress, results};
+
+const STUDY: &str = r#"[workload]
+dataset = "fashion-mnist"
+network = "simple-cnn"
+optimizer = "momentum"
+goal_error = 0.27
+max_steps = 128
+evaluate_every = 16
+[grid]
+batch_sizes = [32]
+sparsities = [0, 0.9]
+trials = 5
+[search]
+learning_rate = { min = 1e-3, max = 1.0, scale = "log" }
+momentum = { min = 0.8, max = 0.99, scale = "reverse-log" }
+[pruning]
+examples = 500
+[data]
+validation_fraction = 0.02
+"#;
+
+fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32, race: bool) -> Vec<Cell> {
+    let overrides = [("data.split_seed", seed.to_string()), ("execution.race", race.to_string())].map(|(key, value)| Override {
+        option: format!("--set {key}={value}"),
+        key: key.into(),
+        value,
+    });
+    let loaded: Loaded = config::load(config, &overrides).unwrap();
+    let data = std::env::var_os("DPS_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
+    let dataset =
+        dataset.get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset, &data, &loaded.study.data).expect("make test-data"));
+    let place = Place { world: &Single, mpi_library: "none".into(), threads: 2, storage: Arc::new(Disk) };
+    let cpu = Cpu { level: Level::best(), threads: 2 };
+    let output = folder.join(format!("{seed}-{race}.h5"));
+    let outcome = run(&loaded, dataset, &place, &cpu, &output, false, &mut *progress::silent()).unwrap();
+    assert!(matches!(outcome, Outcome::Finished(_)));
+    results::read(&output).unwrap().cells
+}
+
+#[test]
+#[ignore = "needs Fashion-MNIST: make test-data"]
+fn a_raced_cell_has_the_steps_to_result_and_the_best_trial_of_a_whole_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("race.toml");
+    std::fs::write(&config, STUDY).unwrap();
+    let (mut decided, mut censored, mut raced_steps, mut whole_steps) = (0, 0, 0, 0);
+    for seed in 0..6 {
+        // Another split is another study: other batches, other masks, another validation set.
+        let mut dataset = None;
+        let raced = cells(&config, folder.path(), &mut dataset, seed, true);
+        let whole = cells(&config, folder.path(), &mut dataset, seed, false);
+        assert_eq!((raced.len(), whole.len()), (2, 2));
+        for (raced, whole) in raced.iter().zip(&whole) {
+            assert_eq!(raced.steps_to_result(), whole.steps_to_result(), "split {seed}, {:?}", raced.key);
+            assert_eq!(raced.best().map(|best| best.index), whole.best().map(|best| best.index));
+            assert_eq!(raced.test_errors, whole.test_errors);
+            decided += usize::from(raced.steps_to_result().is_some());
+            for (raced, whole) in raced.trials.iter().zip(&whole.trials) {
+                // A censored trial is the beginning of the whole one.
+                assert_eq!(raced.curve[..], whole.curve[..raced.curve.len()], "split {seed}, trial {}", raced.index);
+                censored += usize::from(raced.status == Status::Censored);
+                assert_ne!(whole.status, Status::Censored);
+                raced_steps += raced.steps_run;
+                whole_steps += whole.steps_run;
+            }
+        }
+    }
+    println!("{decided} of 12 cells reached the goal; {censored} trials censored; {raced_steps} steps instead of {whole_steps}");
+    // That all this was not in vain.
+    assert!(decided >= 6 && censored >= 6 && raced_steps < whole_steps);
+}
