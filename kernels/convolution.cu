@@ -66,14 +66,150 @@ __device__ __forceinline__ int base_of(const Convolution& c, int p) {
 // Where term (ky, kx, in) is from there.
 __device__ __forceinline__ int offset_of(const Convolution& c, int term) { return term / c.run * c.in_row + term % c.run; }
 
+// With USE_TF32 the products of tiles of 8 rows a thread are the tensor cores', their factors rounded to TF32's 10 bits (to the nearest, ties away
+// from zero) and added up in 32 bits. Else all is 32-bit arithmetic.
+#ifdef USE_TF32
+#define PAD 8 // a fragment's loads, 4 terms x 8 rows, then meet 32 different banks
+#else
+#define PAD 4
+#endif
+
 template <int N, int ROWS>
 struct Tile {
-    enum { M = ROWS * 4 * THREADS / N, A_PITCH = M + 4, B_PITCH = N + 4 };
+    enum { M = ROWS * 4 * THREADS / N, A_PITCH = M + PAD, B_PITCH = N + PAD, SETTLED_PITCH = N + 4 };
 };
+
+#ifdef USE_TF32
+#define SHARED(N, ROWS, K) \
+    __shared__ float a[K * Tile<N, ROWS>::A_PITCH]; \
+    __shared__ float b[K * Tile<N, ROWS>::B_PITCH]; \
+    __shared__ float settled[ROWS == 8 ? (int)Tile<N, ROWS>::M * Tile<N, ROWS>::SETTLED_PITCH : 1]
+#else
+#define SHARED(N, ROWS, K) \
+    __shared__ float a[K * Tile<N, ROWS>::A_PITCH]; \
+    __shared__ float b[K * Tile<N, ROWS>::B_PITCH]; \
+    float* const settled = 0
+#endif
+
+#ifdef USE_TF32
+
+__device__ __forceinline__ float rounded(float value) {
+#ifdef CUDA_EMU
+    const int bits = __float_as_int(value);
+    return (bits & 0x7f800000) == 0x7f800000 ? value : __int_as_float((bits + 0x1000) & ~0x1fff);
+#else
+    u32 bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
+    return __int_as_float((int)bits);
+#endif
+}
+
+// sums += a b for a warp, 16 x 8 x 8: the fragments are mma.m16n8k8's of the PTX manual. A thread is (group, place) = (lane / 4, lane % 4) and has
+// a: (group, place), (group + 8, place), (group, place + 4), (group + 8, place + 4); b: (place, group), (place + 4, group);
+// sums: (group, 2 place), (group, 2 place + 1), (group + 8, 2 place), (group + 8, 2 place + 1).
+__device__ __forceinline__ void mma(float sums[4], const float a[4], const float b[2]) {
+#ifdef CUDA_EMU
+    const int group = (threadIdx.x & 31) >> 2, place = threadIdx.x & 3;
+    for (int k = 0; k < 8; k++) {
+        const float upper = __shfl_sync(FULL_WARP, a[k / 4 * 2], group * 4 + k % 4);
+        const float lower = __shfl_sync(FULL_WARP, a[k / 4 * 2 + 1], group * 4 + k % 4);
+        const float left = __shfl_sync(FULL_WARP, b[k / 4], 2 * place * 4 + k % 4);
+        const float right = __shfl_sync(FULL_WARP, b[k / 4], (2 * place + 1) * 4 + k % 4);
+        sums[0] += upper * left;
+        sums[1] += upper * right;
+        sums[2] += lower * left;
+        sums[3] += lower * right;
+    }
+#else
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+                 : "r"(__float_as_int(a[0])), "r"(__float_as_int(a[1])), "r"(__float_as_int(a[2])), "r"(__float_as_int(a[3])),
+                   "r"(__float_as_int(b[0])), "r"(__float_as_int(b[1])));
+#endif
+}
+
+// A warp's part of a tile: 32 x 32, or 64 x 16, in fragments of 16 x 8.
+template <int N>
+struct Warp {
+    enum { COLUMNS = N < 32 ? N : 32, ROWS = 1024 / COLUMNS, ACROSS = COLUMNS / 8, DOWN = ROWS / 16 };
+
+    static __device__ __forceinline__ int column() { return (threadIdx.x >> 5) % (N / COLUMNS) * COLUMNS; }
+    static __device__ __forceinline__ int row() { return (threadIdx.x >> 5) / (N / COLUMNS) * ROWS; }
+};
+
+// sums += a^T b over a slab; sums[down * ACROSS + across] is a fragment.
+template <int N, int K>
+__device__ __forceinline__ void multiply_fragments(const float* a, const float* b, float sums[8][4]) {
+    typedef Tile<N, 8> T;
+    typedef Warp<N> W;
+    const int group = (threadIdx.x & 31) >> 2, place = threadIdx.x & 3;
+    const int row = W::row() + group, column = W::column() + group;
+#pragma unroll
+    for (int k = 0; k < K; k += 8) {
+        float right[W::ACROSS][2];
+#pragma unroll
+        for (int across = 0; across < W::ACROSS; across++) {
+            right[across][0] = b[(k + place) * T::B_PITCH + column + 8 * across];
+            right[across][1] = b[(k + place + 4) * T::B_PITCH + column + 8 * across];
+        }
+#pragma unroll
+        for (int down = 0; down < W::DOWN; down++) {
+            const float* from = a + (k + place) * T::A_PITCH + row + 16 * down;
+            const float left[4] = {from[0], from[8], from[4 * T::A_PITCH], from[4 * T::A_PITCH + 8]};
+#pragma unroll
+            for (int across = 0; across < W::ACROSS; across++) mma(sums[down * W::ACROSS + across], left, right[across]);
+        }
+    }
+}
+
+// From fragments to 8 rows x 4 columns a thread, through shared memory.
+template <int N>
+__device__ __forceinline__ void settle_fragments(float* settled, float sums[8][4]) {
+    typedef Tile<N, 8> T;
+    typedef Warp<N> W;
+    const int group = (threadIdx.x & 31) >> 2, place = threadIdx.x & 3;
+    // Whoever still reads the tile before this one: the barriers of its slabs came in between.
+#pragma unroll
+    for (int down = 0; down < W::DOWN; down++) {
+#pragma unroll
+        for (int across = 0; across < W::ACROSS; across++) {
+            const float* fragment = sums[down * W::ACROSS + across];
+            float* to = settled + (W::row() + 16 * down + group) * T::SETTLED_PITCH + W::column() + 8 * across + 2 * place;
+            to[0] = fragment[0];
+            to[1] = fragment[1];
+            to[8 * T::SETTLED_PITCH] = fragment[2];
+            to[8 * T::SETTLED_PITCH + 1] = fragment[3];
+        }
+    }
+    __syncthreads();
+    const int column = threadIdx.x % (N / 4) * 4, row = threadIdx.x / (N / 4) * 8;
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+#pragma unroll
+        for (int n = 0; n < 4; n++) sums[i][n] = settled[(row + i) * T::SETTLED_PITCH + column + n];
+    }
+}
+
+#endif
+
+// What an operand is when it is stored for the products.
+template <int ROWS>
+__device__ __forceinline__ float operand(float value) {
+#ifdef USE_TF32
+    if (ROWS == 8) return rounded(value);
+#endif
+    return value;
+}
 
 // sums += a^T b over a slab: a is [K][A_PITCH], b [K][B_PITCH].
 template <int N, int ROWS, int K>
 __device__ __forceinline__ void multiply(const float* a, const float* b, float sums[ROWS][4]) {
+#ifdef USE_TF32
+    if constexpr (ROWS == 8) {
+        multiply_fragments<N, K>(a, b, sums);
+        return;
+    }
+#endif
     typedef Tile<N, ROWS> T;
     const int column = threadIdx.x % (N / 4) * 4, row = threadIdx.x / (N / 4) * ROWS;
 #pragma unroll
@@ -102,6 +238,14 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float s
     }
 }
 
+// After the last slab: every thread has its sums.
+template <int N, int ROWS>
+__device__ __forceinline__ void settle(float* settled, float sums[ROWS][4]) {
+#ifdef USE_TF32
+    if constexpr (ROWS == 8) settle_fragments<N>(settled, sums);
+#endif
+}
+
 // ---- forward -------------------------------------------------------------------------------------------------------------------------------------
 
 // What the forward kernels are given: `images` of every lane; `shared_input`: all lanes read the same images; which[lane]: the lane's place in
@@ -113,7 +257,7 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float s
 #define FORWARD_ARGUMENTS c, to, images, shared_input, which, weights, pitch, input, output, choice, stream, shortcut
 
 template <int N, int K>
-__device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b) {
+__device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b, float* settled) {
     typedef Tile<N, 8> T;
     enum { M = T::M, A_LOADS = M * K / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS, A_STEP = THREADS / K };
     const int thread = threadIdx.x, lane = blockIdx.z;
@@ -141,11 +285,11 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b)
             if (from >= 0) {
                 __syncthreads();
 #pragma unroll
-                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = next_a[i];
+                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = operand<8>(next_a[i]);
 #pragma unroll
                 for (int i = 0; i < B_LOADS; i++) {
                     const int at = thread + i * THREADS;
-                    if (at < N * K) b[at / N * T::B_PITCH + at % N] = next_b[i];
+                    if (at < N * K) b[at / N * T::B_PITCH + at % N] = operand<8>(next_b[i]);
                 }
                 __syncthreads();
             }
@@ -166,6 +310,7 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b)
             if (from >= 0) multiply<N, 8, K>(a, b, sums);
         }
         // The last slab's readers are done before the next tile's first one is stored: that store comes behind a barrier.
+        settle<N, 8>(settled, sums);
         const int first = tile * M + row;
         if (c.pooled) {
 #pragma unroll
@@ -219,21 +364,18 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_16(FORWARD) {
-    __shared__ float a[8 * Tile<16, 8>::A_PITCH];
-    __shared__ float b[8 * Tile<16, 8>::B_PITCH];
-    convolution_forward<16, 8>(FORWARD_ARGUMENTS, a, b);
+    SHARED(16, 8, 8);
+    convolution_forward<16, 8>(FORWARD_ARGUMENTS, a, b, settled);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_32(FORWARD) {
-    __shared__ float a[8 * Tile<32, 8>::A_PITCH];
-    __shared__ float b[8 * Tile<32, 8>::B_PITCH];
-    convolution_forward<32, 8>(FORWARD_ARGUMENTS, a, b);
+    SHARED(32, 8, 8);
+    convolution_forward<32, 8>(FORWARD_ARGUMENTS, a, b, settled);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_64(FORWARD) {
-    __shared__ float a[16 * Tile<64, 8>::A_PITCH];
-    __shared__ float b[16 * Tile<64, 8>::B_PITCH];
-    convolution_forward<64, 16>(FORWARD_ARGUMENTS, a, b);
+    SHARED(64, 8, 16);
+    convolution_forward<64, 16>(FORWARD_ARGUMENTS, a, b, settled);
 }
 
 // ---- gradients -----------------------------------------------------------------------------------------------------------------------------------
@@ -266,7 +408,7 @@ __device__ __forceinline__ int next_tap(const Convolution& c, int tap, int class
 }
 
 template <int N, int K>
-__device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b) {
+__device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b, float* settled) {
     typedef Tile<N, 8> T;
     enum { M = T::M, A_LOADS = M * K / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS, A_STEP = THREADS / K };
     const int thread = threadIdx.x, lane = blockIdx.z;
@@ -300,11 +442,11 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b)
             if (multiplying) {
                 __syncthreads();
 #pragma unroll
-                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = next_a[i];
+                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = operand<8>(next_a[i]);
 #pragma unroll
                 for (int i = 0; i < B_LOADS; i++) {
                     const int at = thread + i * THREADS;
-                    if (at < N * K) b[at % K * T::B_PITCH + at / K] = next_b[i];
+                    if (at < N * K) b[at % K * T::B_PITCH + at / K] = operand<8>(next_b[i]);
                 }
                 __syncthreads();
             }
@@ -340,6 +482,7 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b)
             }
             if (multiplying) multiply<N, 8, K>(a, b, sums);
         }
+        settle<N, 8>(settled, sums);
 #pragma unroll
         for (int i = 0; i < 8; i++) {
             const int p = start + row + i;
@@ -363,21 +506,18 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b)
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_16(DATA_GRADIENT) {
-    __shared__ float a[8 * Tile<16, 8>::A_PITCH];
-    __shared__ float b[8 * Tile<16, 8>::B_PITCH];
-    data_gradient<16, 8>(DATA_GRADIENT_ARGUMENTS, a, b);
+    SHARED(16, 8, 8);
+    data_gradient<16, 8>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_32(DATA_GRADIENT) {
-    __shared__ float a[8 * Tile<32, 8>::A_PITCH];
-    __shared__ float b[8 * Tile<32, 8>::B_PITCH];
-    data_gradient<32, 8>(DATA_GRADIENT_ARGUMENTS, a, b);
+    SHARED(32, 8, 8);
+    data_gradient<32, 8>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_64(DATA_GRADIENT) {
-    __shared__ float a[16 * Tile<64, 8>::A_PITCH];
-    __shared__ float b[16 * Tile<64, 8>::B_PITCH];
-    data_gradient<64, 16>(DATA_GRADIENT_ARGUMENTS, a, b);
+    SHARED(64, 8, 16);
+    data_gradient<64, 16>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
 }
 
 // filter_gradient: the gradients of weights and bias summed over each leaf of `length` images, at
@@ -388,7 +528,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_64(DATA_GRAD
 #define FILTER_GRADIENT_ARGUMENTS c, images, length, places, pitch, input, gradient, choice, sums
 
 template <int N, int ROWS, int K>
-__device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float* b, int* bases) {
+__device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float* b, float* settled, int* bases) {
     typedef Tile<N, ROWS> T;
     // A thread's loads are of the same term or, where a tile has more rows than a block threads, of M / THREADS terms in turn.
     enum { M = T::M, A_LOADS = M * K / THREADS, B_LOADS = (N * K + THREADS - 1) / THREADS, OWN = M > THREADS ? M / THREADS : 1 };
@@ -420,12 +560,12 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
 #pragma unroll
                 for (int i = 0; i < A_LOADS; i++) {
                     const int at = thread + i * THREADS;
-                    a[at / M * T::A_PITCH + at % M] = next_a[i];
+                    a[at / M * T::A_PITCH + at % M] = operand<ROWS>(next_a[i]);
                 }
 #pragma unroll
                 for (int i = 0; i < B_LOADS; i++) {
                     const int at = thread + i * THREADS;
-                    if (at < N * K) b[at / N * T::B_PITCH + at % N] = next_b[i];
+                    if (at < N * K) b[at / N * T::B_PITCH + at % N] = operand<ROWS>(next_b[i]);
                 }
             }
             const int next = from + K;
@@ -456,6 +596,7 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
             }
             if (from >= first) multiply<N, ROWS, K>(a, b, total);
         }
+        settle<N, ROWS>(settled, total);
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
             const int term = tile * M + row + i;
@@ -468,37 +609,32 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_16(FILTER_GRADIENT) {
-    __shared__ float a[8 * Tile<16, 8>::A_PITCH];
-    __shared__ float b[8 * Tile<16, 8>::B_PITCH];
+    SHARED(16, 8, 8);
     __shared__ int bases[THREADS];
-    filter_gradient<16, 8, 8>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+    filter_gradient<16, 8, 8>(FILTER_GRADIENT_ARGUMENTS, a, b, settled, bases);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_32(FILTER_GRADIENT) {
-    __shared__ float a[8 * Tile<32, 8>::A_PITCH];
-    __shared__ float b[8 * Tile<32, 8>::B_PITCH];
+    SHARED(32, 8, 8);
     __shared__ int bases[THREADS];
-    filter_gradient<32, 8, 8>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+    filter_gradient<32, 8, 8>(FILTER_GRADIENT_ARGUMENTS, a, b, settled, bases);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_64(FILTER_GRADIENT) {
-    __shared__ float a[16 * Tile<64, 8>::A_PITCH];
-    __shared__ float b[16 * Tile<64, 8>::B_PITCH];
+    SHARED(64, 8, 16);
     __shared__ int bases[THREADS];
-    filter_gradient<64, 8, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+    filter_gradient<64, 8, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, settled, bases);
 }
 
 // For a filter of at most 31 weights an output (the layer that reads the image): tiles of 32 rows.
 extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_small_16(FILTER_GRADIENT) {
-    __shared__ float a[16 * Tile<16, 1>::A_PITCH];
-    __shared__ float b[16 * Tile<16, 1>::B_PITCH];
+    SHARED(16, 1, 16);
     __shared__ int bases[THREADS];
-    filter_gradient<16, 1, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+    filter_gradient<16, 1, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, settled, bases);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_small_32(FILTER_GRADIENT) {
-    __shared__ float a[16 * Tile<32, 2>::A_PITCH];
-    __shared__ float b[16 * Tile<32, 2>::B_PITCH];
+    SHARED(32, 2, 16);
     __shared__ int bases[THREADS];
-    filter_gradient<32, 2, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, bases);
+    filter_gradient<32, 2, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, settled, bases);
 }

@@ -17,9 +17,17 @@ pub enum Chosen {
 /// The same kind of device on every rank, and one line about the choice where it was left to us. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own: never a silent fallback.
+/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for TF32 without one: never a silent fallback.
 pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
     let level = Level::best();
+    if execution.device == DeviceName::Cpu && execution.tf32 {
+        return Err(Error::Device {
+            device: "cpu".into(),
+            problem:
+                "expected a GPU for execution.tf32 = true, found device = \"cpu\", which has 32-bit products alone; change one of the two"
+                    .into(),
+        });
+    }
     if execution.device == DeviceName::Cpu {
         return Ok((Chosen::Cpu(level), None));
     }
@@ -28,7 +36,7 @@ pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen
             let line = format!("device auto: {}", chosen.name());
             Ok((chosen, Some(line)))
         }
-        (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) => {
+        (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) if !execution.tf32 => {
             let why = problem.split(';').next().unwrap_or_default();
             let line = format!("device auto: CPU with {}, for want of a GPU: {why}", level.name());
             Ok((Chosen::Cpu(level), Some(line)))

@@ -148,12 +148,13 @@ fn execution(mut section: Section) -> Option<Execution> {
             _ => None,
         })
     };
-    let share_gpu = flag("share_gpu", default.share_gpu);
+    let (tf32, share_gpu) = (flag("tf32", default.tf32), flag("share_gpu", default.share_gpu));
     let (race, full_evaluation) = (flag("race", default.race), flag("full_evaluation", default.full_evaluation));
     Some(Execution {
         device: device?,
         threads: threads?,
         data_parallel: data_parallel?,
+        tf32: tf32?,
         reduction: reduction?,
         share_gpu: share_gpu?,
         lanes: lanes?,

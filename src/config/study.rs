@@ -132,7 +132,7 @@ impl Default for DataSplit {
 }
 
 /// How the work is run. No field here changes a cell's steps-to-result; `race` and `full_evaluation` change what else is recorded (how the
-/// other trials end, how far their evaluations go), so they alone take part in the digest of a study.
+/// other trials end, how far their evaluations go), and `tf32` every number, so they alone take part in the digest of a study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Execution {
     /// The processor that trains.
@@ -142,6 +142,8 @@ pub struct Execution {
     /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number, else as many as get an example each.
     /// Groups of D ranks share the trials.
     pub data_parallel: u32,
+    /// GPUs multiply in TF32 (10 bits of mantissa, added up in 32 bits): faster, with other records.
+    pub tf32: bool,
     /// How GPUs add up their gradients.
     pub reduction: Reduction,
     /// Ranks may share a GPU; their gradients then travel over MPI.
@@ -166,6 +168,7 @@ impl Default for Execution {
             device: DeviceName::Auto,
             threads: 0,
             data_parallel: 0,
+            tf32: false,
             reduction: Reduction::Reproducible,
             share_gpu: false,
             lanes: 0,

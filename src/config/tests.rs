@@ -42,6 +42,7 @@ split_seed = 7
 device = "cpu"
 threads = 2
 data_parallel = 1
+tf32 = false
 reduction = "reproducible"
 share_gpu = false
 lanes = 0
@@ -153,7 +154,14 @@ fn the_digest_follows_what_decides_a_record() {
     let digest = |settings: &[&str]| parse("s", VALID, &settings.iter().map(|text| set(text)).collect::<Vec<_>>()).unwrap().digest;
     assert_eq!(digest(&[]).len(), 64);
     assert_eq!(digest(&[]), digest(&["execution.device=auto", "execution.threads=9", "execution.data_parallel=0"]));
-    for setting in ["execution.race=false", "grid.trials=6", "data.split_seed=8", "search.momentum=0.9", "workload.goal_error=0.41"] {
+    for setting in [
+        "execution.race=false",
+        "execution.tf32=true",
+        "grid.trials=6",
+        "data.split_seed=8",
+        "search.momentum=0.9",
+        "workload.goal_error=0.41",
+    ] {
         assert_ne!(digest(&[]), digest(&[setting]), "{setting}");
     }
 }
@@ -245,6 +253,7 @@ fn every_range_is_held() {
         ("execution.device", &["cuda", "auto"], &["gpu"]),
         ("execution.threads", &["0"], &["-1"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),
+        ("execution.tf32", &["true"], &["1"]),
         ("execution.reduction", &["nccl", "reproducible"], &["mpi"]),
         ("execution.share_gpu", &["true"], &["1"]),
         ("execution.checkpoint_seconds", &["0", "600"], &["-1", "0.5"]),

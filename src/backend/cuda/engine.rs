@@ -229,7 +229,7 @@ impl Backend for CudaBackend<'_> {
             (_, false, Reduction::Reproducible) => ", gradients summed over NCCL, reproducible",
             (_, false, Reduction::Nccl) => ", gradients summed by NCCL",
         };
-        format!("{}{sums}", self.cuda.name())
+        format!("{}{}{sums}", self.cuda.name(), if self.cuda.gpu.tf32 { ", products in TF32" } else { "" })
     }
 
     fn room(&self, world: &dyn Communicator) -> u64 {

@@ -40,6 +40,8 @@ pub(super) struct Gpu {
     pub stream: Arc<CudaStream>,
     pub name: String,
     capability: (i32, i32),
+    /// Whether products are TF32's.
+    pub tf32: bool,
     /// Compiled when a back end is made: a plan needs none.
     kernels: OnceCell<Kernels>,
 }
@@ -54,7 +56,7 @@ impl Cuda {
         let count = together(world, count())?;
         let hosts = world.all_gather_words(&[host_hash()]);
         let local = hosts[..world.rank()].iter().filter(|&&host| host == hosts[world.rank()]).count();
-        let (gpu, identity) = together(world, Gpu::open(local % count))?;
+        let (gpu, identity) = together(world, Gpu::open(local % count, execution.tf32))?;
         let all = world.all_gather_words(&[host_hash(), identity[0], identity[1]]);
         let identities: Vec<&[u64]> = all.chunks_exact(3).collect();
         let pair = (0..identities.len()).flat_map(|b| (0..b).map(move |a| (a, b))).find(|&(a, b)| identities[a] == identities[b]);
@@ -120,27 +122,30 @@ fn count() -> Result<usize> {
 
 impl Gpu {
     /// GPU `ordinal` and its UUID.
-    fn open(ordinal: usize) -> Result<(Gpu, [u64; 2])> {
+    fn open(ordinal: usize, tf32: bool) -> Result<(Gpu, [u64; 2])> {
         let context = CudaContext::new(ordinal).doing("be opened")?;
         // One stream, in order: no event ever has to be waited for, and none may be recorded while a graph is captured.
         unsafe { context.disable_event_tracking() };
         let name = context.name().doing("say its name")?;
         let capability = context.compute_capability().doing("say what it can")?;
-        if capability.0 < 7 {
+        let oldest = if tf32 { 8 } else { 7 };
+        if capability.0 < oldest {
             return Err(refuse(format!(
-                "expected compute capability 7.0 or newer, found {}.{} ({name}); use another GPU, or --device cpu",
-                capability.0, capability.1
+                "expected compute capability {oldest}.0 or newer{}, found {}.{} ({name}); use another GPU, or --device cpu",
+                if tf32 { " for execution.tf32 = true" } else { "" },
+                capability.0,
+                capability.1
             )));
         }
         let uuid = context.uuid().doing("say its UUID")?.bytes.map(|byte| byte as u8);
         let half = |from: usize| u64::from_be_bytes(std::array::from_fn(|i| uuid[from + i]));
         let stream = context.new_stream().doing("make a stream")?;
-        Ok((Gpu { context, stream, name, capability, kernels: OnceCell::new() }, [half(0), half(8)]))
+        Ok((Gpu { context, stream, name, capability, tf32, kernels: OnceCell::new() }, [half(0), half(8)]))
     }
 
     fn load(&self) -> Result<()> {
         if self.kernels.get().is_none() {
-            let kernels = Kernels::load(&self.context, &self.name, self.capability)?;
+            let kernels = Kernels::load(&self.context, &self.name, self.capability, self.tf32)?;
             let _ = self.kernels.set(kernels);
         }
         Ok(())

@@ -46,10 +46,11 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Loads them from the cache, or compiles them for compute capability `capability` of the GPU called `name`.
-    pub fn load(context: &Arc<CudaContext>, name: &str, capability: (i32, i32)) -> Result<Kernels> {
+    /// Loads them from the cache, or compiles them for compute capability `capability` of the GPU called `name`, with products in TF32 or not.
+    pub fn load(context: &Arc<CudaContext>, name: &str, capability: (i32, i32), tf32: bool) -> Result<Kernels> {
         let source = source();
-        let options = vec![format!("--gpu-architecture=compute_{}{}", capability.0, capability.1), "--std=c++17".to_owned()];
+        let mut options = vec![format!("--gpu-architecture=compute_{}{}", capability.0, capability.1), "--std=c++17".to_owned()];
+        options.extend(tf32.then(|| "-DUSE_TF32=1".to_owned()));
         let (mut major, mut minor) = (0, 0);
         // The caller has asked whether NVRTC is there.
         let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
