@@ -48,8 +48,20 @@ soak: setup ## kill a random rank 200 times, and compare what comes out
 build: setup ## build the optimised programs
 	@cargo build --release
 
-bench: setup ## print how fast this machine trains, beside the peak of its arithmetic
+bench: build ## print how fast this machine trains, beside its peak, PyTorch and JAX (which it installs: 3 GB)
 	@cargo bench --bench training
+	if ! [ -e $(TARGET)/bench-python/done ]; then
+		rm -rf $(TARGET)/bench-python
+		python3 -m venv $(TARGET)/bench-python
+		$(TARGET)/bench-python/bin/pip install --quiet torch jax numpy
+		touch $(TARGET)/bench-python/done
+	fi
+	$(TRAIN) data fetch fashion-mnist
+	programs=$$(mktemp -d)
+	trap 'rm -r "$$programs"' EXIT
+	cp $(TRAIN) "$$programs/dps-train"
+	cp "$$(cargo bench --bench training --no-run --message-format=json 2> /dev/null | sed -nE 's/.*"executable":"([^"]*training[^"]*)".*/\1/p' | tail -n 1)" "$$programs/dps-bench"
+	$(TARGET)/bench-python/bin/python tests/bench/peers.py "$$programs" $(PEERS)
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check
