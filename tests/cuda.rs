@@ -280,6 +280,35 @@ fn a_lanes_bits_depend_on_nothing_but_the_lane() {
 }
 
 #[test]
+fn a_lane_goes_on_on_another_device() {
+    let Some(cuda) = gpu() else { return };
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 90);
+    let starts = [(1.0, OptimizerName::Nesterov), (0.2, OptimizerName::Momentum), (0.2, OptimizerName::Sgd)];
+    let starts: Vec<LaneStart> =
+        starts.into_iter().zip(0..).map(|((kept, optimizer), seed)| start(&network, seed, kept, optimizer, constant(0.02))).collect();
+    let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let (_, expected) = trained(&mut cpu, &starts, 4, 3);
+    fn second_half<B: Backend>(backend: &mut B, starts: &[LaneStart], states: Vec<LaneState>) -> Vec<LaneState> {
+        let starts = starts.iter().zip(states).map(|(start, state)| LaneStart { state: Some(state), ..start.clone() }).collect();
+        let mut lanes = backend.lanes(starts).unwrap();
+        backend.train(&mut lanes, 2..4, 3).unwrap();
+        states(backend, &lanes, 3)
+    }
+    let (_, half) = trained(&mut gpu, &starts, 2, 3);
+    let there = second_half(&mut cpu, &starts, half);
+    let (_, half) = trained(&mut cpu, &starts, 2, 3);
+    let back = second_half(&mut gpu, &starts, half);
+    for lane in 0..3 {
+        for found in [&there[lane], &back[lane]] {
+            let off = difference(&found.weights, &expected[lane].weights);
+            assert!(off < 1e-4, "lane {lane}: {off}");
+            assert_eq!(found.velocity.len(), expected[lane].velocity.len());
+        }
+    }
+}
+
+#[test]
 fn a_lane_whose_loss_is_not_finite_stops_where_the_cpus_does() {
     let Some(cuda) = gpu() else { return };
     let (network, dataset) = problem(NetworkName::SimpleCnn, 90);
