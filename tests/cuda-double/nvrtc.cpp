@@ -132,9 +132,25 @@ EXPORT int nvrtcGetSupportedArchs(int* list) {
     return kSuccess;
 }
 
+// Plants a fault: $CUDA_EMU_PLANT is FROM=>TO, text of the source and what to put in its place. A test then sees whether it is noticed.
+static bool plant(std::string& source) {
+    std::string fault = environment("CUDA_EMU_PLANT", "");
+    if (fault.empty()) return true;
+    size_t arrow = fault.find("=>"), count = 0;
+    std::string from = fault.substr(0, arrow), to = arrow == std::string::npos ? "" : fault.substr(arrow + 2);
+    for (size_t at = source.find(from); !from.empty() && at != std::string::npos; at = source.find(from, at + to.size())) {
+        source.replace(at, from.size(), to);
+        count++;
+    }
+    fprintf(stderr, "cuda-double: CUDA_EMU_PLANT changed %zu places of the kernels\n", count);
+    return count > 0;
+}
+
 EXPORT int nvrtcCreateProgram(Program** program, const char* source, const char* name, int headers, const char* const* texts, const char* const* names) {
     if (!program || !source || headers < 0) return kInvalidInput;
-    *program = new Program{source, name ? name : "default_program", "", "", {}};
+    std::string text = source;
+    if (!plant(text)) return kInvalidInput;
+    *program = new Program{text, name ? name : "default_program", "", "", {}};
     for (int i = 0; i < headers; i++) (*program)->headers.emplace_back(names[i], texts[i]);
     return kSuccess;
 }

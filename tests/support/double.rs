@@ -32,7 +32,9 @@ pub fn under<'a>(command: &'a mut Command, (order, streams): (&str, &str)) -> &'
     command
         .env("LD_LIBRARY_PATH", folder())
         .env("CUDA_EMU_CACHE", folder())
-        .env("CUDA_EMU_HANG", "20")
+        .env("CUDA_EMU_HANG", "60")
+        // The program keeps what NVRTC made; what the double's NVRTC made is a path, and the double may have changed since.
+        .env("XDG_CACHE_HOME", "/dev/null")
         .env("CUDA_EMU_ORDER", order)
         .env("CUDA_EMU_STREAMS", streams)
 }
