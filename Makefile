@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-data test-slurm soak build bench check setup clean
+.PHONY: help quickstart test test-data test-double test-gpu test-slurm soak build bench check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -23,13 +23,27 @@ quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a m
 	echo "mpirun -n 2 $(TRAIN) configs/quickstart.toml"
 	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/quickstart.toml
 
-test: setup ## test everything; first that the programs build and start without MPI and CUDA
+test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"
 	cargo build --no-default-features --bins
 	$(TARGET)/debug/dps-train configs/quickstart.toml --plan
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
-	cargo test
+	DPS_NEED_NVRTC=1 cargo test
+	$(MAKE) --no-print-directory test-double
+
+test-double: setup ## run the GPU back end's tests on the host, through a stand-in for CUDA
+	@echo "== The GPU back end through a stand-in for CUDA: no GPU's result"
+	double=$(abspath $(TARGET))/cuda-double
+	tests/cuda-double/build.sh "$$double"
+	# The program keeps what NVRTC made; the stand-in's is a path, not to be kept.
+	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
+	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 cargo test --test cuda --test cuda_study
+
+test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped without one
+	@folder=$(abspath $(TARGET))/gpu-test
+	tests/gpu/build.sh "$$folder" mpi,cuda
+	"$$folder/run.sh" || { code=$$?; [ $$code = 77 ] || exit $$code; }
 
 test-data: setup ## test on real data what the others test on made-up ones
 	@cargo run --release --quiet --bin dps-train -- data fetch fashion-mnist
@@ -105,6 +119,21 @@ setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang,
 	echo "Installing $${missing[*]}"
 	"$${root[@]}" apt-get update -q
 	"$${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "$${missing[@]}"
+
+nvrtc: ## get NVIDIA's compiler of kernels from PyPI, for the tests; needs no GPU
+	@folder=$(TARGET)/nvrtc
+	if [ -e "$$folder/done" ]; then exit 0; fi
+	rm -rf "$$folder"
+	if python3 -m pip --version &> /dev/null; then
+		pip=(python3 -m pip)
+	elif python3 -m venv "$$folder/venv" &> /dev/null; then
+		pip=("$$folder/venv/bin/pip")
+	else
+		echo "Python's pip is missing, and NVRTC comes from PyPI. Run this line, then try again: sudo apt-get install -y python3-pip" >&2
+		exit 1
+	fi
+	"$${pip[@]}" install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target "$$folder" nvidia-cuda-nvrtc-cu12==12.8.93
+	touch "$$folder/done"
 
 clean: ## remove what was built; data and results stay
 	@cargo clean

@@ -119,7 +119,11 @@ fn gpus(lines: &mut Vec<(String, String)>) -> usize {
     let mut compiler = false;
     for library in Library::ALL {
         let found = find(library).map(|found| match library {
-            Library::Driver => format!("for CUDA {}, at {}", found.version, found.path.display()),
+            Library::Driver => {
+                let release =
+                    std::fs::read_to_string("/sys/module/nvidia/version").map(|text| text.trim().to_owned() + ", ").unwrap_or_default();
+                format!("{release}for CUDA {}, at {}", found.version, found.path.display())
+            }
             _ => format!("{} at {}", found.version, found.path.display()),
         });
         compiler |= library == Library::Nvrtc && found.is_ok();

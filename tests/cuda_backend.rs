@@ -1,5 +1,5 @@
-//! The unmodified program with `--device cuda` under mpirun, through the CUDA double: its records are the CPU's up to rounding, and kernels with
-//! a fault planted in them are noticed. `make test` runs tests/cuda.rs and tests/cuda_study.rs through the double, too.
+//! The unmodified program with `--device cuda` under mpirun, through the CUDA double: its records are the CPU's up to rounding, and kernels
+//! with a fault planted in them are noticed. `make test` runs tests/cuda.rs and tests/cuda_study.rs through the double, too.
 #![cfg(all(feature = "cuda", feature = "mpi"))]
 
 mod support;

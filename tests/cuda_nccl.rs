@@ -1,5 +1,5 @@
-//! Our owner of an NCCL communicator, by several processes under mpirun through the CUDA double: it sums, and no rank waits for ever for one
-//! that does something else, or nothing. The ignored tests are the programs.
+//! Our owner of an NCCL communicator, by several processes under mpirun through the CUDA double: it sums, and no rank waits for ever for
+//! one that does something else, or nothing. The ignored tests are the programs.
 #![cfg(all(feature = "cuda", feature = "mpi"))]
 
 mod support;

@@ -31,7 +31,8 @@ typedef float Vector __attribute__((vector_size(64)));
 constexpr int kRows = 32, kColumns = 4;
 
 // 32 rows by 4 columns of the product, in registers. `a`: k rows of 32, `b`: k rows of 4.
-__attribute__((target_clones("avx512f", "arch=haswell", "default"))) static void tile(int k, const float* a, const float* b, float* result) {
+__attribute__((target_clones("avx512f", "arch=haswell", "default"))) static void tile(int k, const float* a, const float* b,
+                                                                                      float* result) {
     Vector sum[kColumns][2] = {};
     for (int p = 0; p < k; p++) {
         Vector low, high;
@@ -64,7 +65,8 @@ static void multiply(const Gemm& gemm, const float* a, const float* b, float* c)
         for (int p = 0; p < k; p++) {
             for (int i = 0; i < kColumns; i++) {
                 size_t column = j + i;
-                columns[(size_t)p * kColumns + i] = column < (size_t)n ? gemm.transpose_b ? b[column + (size_t)p * gemm.ldb] : b[p + column * gemm.ldb] : 0.0f;
+                columns[(size_t)p * kColumns + i] =
+                    column < (size_t)n ? gemm.transpose_b ? b[column + (size_t)p * gemm.ldb] : b[p + column * gemm.ldb] : 0.0f;
             }
         }
         for (int t = 0; t < row_tiles; t++) {
@@ -118,8 +120,9 @@ static int enqueue(void* handle, Gemm gemm) {
         return kNotSupported;
     }
     int rows_a = gemm.transpose_a ? gemm.k : gemm.m, rows_b = gemm.transpose_b ? gemm.n : gemm.k;
-    bool valid = gemm.m >= 0 && gemm.n >= 0 && gemm.k >= 0 && gemm.batch >= 0 && gemm.lda >= most(1, rows_a) && gemm.ldb >= most(1, rows_b) &&
-                 gemm.ldc >= most(1, gemm.m) && gemm.stride_a >= 0 && gemm.stride_b >= 0 && gemm.stride_c >= 0;
+    bool valid = gemm.m >= 0 && gemm.n >= 0 && gemm.k >= 0 && gemm.batch >= 0 && gemm.lda >= most(1, rows_a) &&
+                 gemm.ldb >= most(1, rows_b) && gemm.ldc >= most(1, gemm.m) && gemm.stride_a >= 0 && gemm.stride_b >= 0 &&
+                 gemm.stride_c >= 0;
     if (!valid) return kInvalidValue;
     if (gemm.m == 0 || gemm.n == 0 || gemm.batch == 0) return kSuccess;
     // The batch's results are written in no order.
@@ -180,11 +183,16 @@ EXPORT int cublasSetWorkspace_v2(void*, void* workspace, size_t bytes) {
 }
 EXPORT const char* cublasGetStatusString(int status) {
     switch (status) {
-        case kSuccess: return "CUBLAS_STATUS_SUCCESS";
-        case kNotInitialized: return "CUBLAS_STATUS_NOT_INITIALIZED";
-        case kInvalidValue: return "CUBLAS_STATUS_INVALID_VALUE";
-        case kExecutionFailed: return "CUBLAS_STATUS_EXECUTION_FAILED";
-        case kNotSupported: return "CUBLAS_STATUS_NOT_SUPPORTED";
+        case kSuccess:
+            return "CUBLAS_STATUS_SUCCESS";
+        case kNotInitialized:
+            return "CUBLAS_STATUS_NOT_INITIALIZED";
+        case kInvalidValue:
+            return "CUBLAS_STATUS_INVALID_VALUE";
+        case kExecutionFailed:
+            return "CUBLAS_STATUS_EXECUTION_FAILED";
+        case kNotSupported:
+            return "CUBLAS_STATUS_NOT_SUPPORTED";
     }
     return "CUBLAS_STATUS unknown";
 }
@@ -193,13 +201,14 @@ EXPORT const char* cublasGetStatusName(int status) { return cublasGetStatusStrin
 // CUBLAS_OP_N, CUBLAS_OP_T, CUBLAS_OP_C
 static bool known(int operation) { return operation >= 0 && operation <= 2; }
 
-EXPORT int cublasSgemmStridedBatched(void* handle, int ta, int tb, int m, int n, int k, const float* alpha, const float* a, int lda, long long stride_a,
-                                     const float* b, int ldb, long long stride_b, const float* beta, float* c, int ldc, long long stride_c, int batch) {
+EXPORT int cublasSgemmStridedBatched(void* handle, int ta, int tb, int m, int n, int k, const float* alpha, const float* a, int lda,
+                                     long long stride_a, const float* b, int ldb, long long stride_b, const float* beta, float* c, int ldc,
+                                     long long stride_c, int batch) {
     if (!known(ta) || !known(tb)) return kInvalidValue;
     return enqueue(handle, {ta != 0, tb != 0, m, n, k, *alpha, *beta, a, b, c, lda, ldb, ldc, batch, stride_a, stride_b, stride_c});
 }
-EXPORT int cublasSgemm_v2(void* handle, int ta, int tb, int m, int n, int k, const float* alpha, const float* a, int lda, const float* b, int ldb,
-                          const float* beta, float* c, int ldc) {
+EXPORT int cublasSgemm_v2(void* handle, int ta, int tb, int m, int n, int k, const float* alpha, const float* a, int lda, const float* b,
+                          int ldb, const float* beta, float* c, int ldc) {
     return cublasSgemmStridedBatched(handle, ta, tb, m, n, k, alpha, a, lda, 0, b, ldb, 0, beta, c, ldc, 0, 1);
 }
 
@@ -209,16 +218,17 @@ static bool single(int a, int b, int c, int compute) {
     emuSay("cuBLAS: types %d %d %d computed as %d are not supported, only fp32 as fp32 or TF32", a, b, c, compute);
     return false;
 }
-EXPORT int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda,
-                                      long long stride_a, const void* b, int type_b, int ldb, long long stride_b, const void* beta, void* c, int type_c,
-                                      int ldc, long long stride_c, int batch, int compute, int) {
+EXPORT int cublasGemmStridedBatchedEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int type_a,
+                                      int lda, long long stride_a, const void* b, int type_b, int ldb, long long stride_b, const void* beta,
+                                      void* c, int type_c, int ldc, long long stride_c, int batch, int compute, int) {
     if (!single(type_a, type_b, type_c, compute)) return kNotSupported;
-    return cublasSgemmStridedBatched(handle, ta, tb, m, n, k, (const float*)alpha, (const float*)a, lda, stride_a, (const float*)b, ldb, stride_b,
-                                     (const float*)beta, (float*)c, ldc, stride_c, batch);
+    return cublasSgemmStridedBatched(handle, ta, tb, m, n, k, (const float*)alpha, (const float*)a, lda, stride_a, (const float*)b, ldb,
+                                     stride_b, (const float*)beta, (float*)c, ldc, stride_c, batch);
 }
-EXPORT int cublasGemmEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda, const void* b, int type_b,
-                        int ldb, const void* beta, void* c, int type_c, int ldc, int compute, int algorithm) {
-    return cublasGemmStridedBatchedEx(handle, ta, tb, m, n, k, alpha, a, type_a, lda, 0, b, type_b, ldb, 0, beta, c, type_c, ldc, 0, 1, compute, algorithm);
+EXPORT int cublasGemmEx(void* handle, int ta, int tb, int m, int n, int k, const void* alpha, const void* a, int type_a, int lda,
+                        const void* b, int type_b, int ldb, const void* beta, void* c, int type_c, int ldc, int compute, int algorithm) {
+    return cublasGemmStridedBatchedEx(handle, ta, tb, m, n, k, alpha, a, type_a, lda, 0, b, type_b, ldb, 0, beta, c, type_c, ldc, 0, 1,
+                                      compute, algorithm);
 }
 
 #define REFUSED(name)                                          \

@@ -1,8 +1,8 @@
 // libnccl's stand-in: collectives between processes of one host, through shared memory named by the unique id.
 //
-// Every collective is work on a stream that is polled, never a wait: a rank that does not come leaves the others pending, as on a GPU, until
-// somebody aborts the communicator. Unlike on a GPU, ranks that call different collectives, or lose a process, are told so as an asynchronous
-// error. Sums go over the ranks in order.
+// Every collective is work on a stream that is polled, never a wait: a rank that does not come leaves the others pending, as on a GPU,
+// until somebody aborts the communicator. Unlike on a GPU, ranks that call different collectives, or lose a process, are told so as an
+// asynchronous error. Sums go over the ranks in order.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -23,7 +23,15 @@
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-enum Result { kSuccess = 0, kUnhandledCuda = 1, kSystemError = 2, kInternalError = 3, kInvalidArgument = 4, kInvalidUsage = 5, kRemoteError = 6 };
+enum Result {
+    kSuccess = 0,
+    kUnhandledCuda = 1,
+    kSystemError = 2,
+    kInternalError = 3,
+    kInvalidArgument = 4,
+    kInvalidUsage = 5,
+    kRemoteError = 6
+};
 enum Operation { kAllReduce, kBroadcast, kAllGather, kReduceScatter, kReduce };
 
 constexpr size_t kChunk = 1 << 20;
@@ -34,7 +42,8 @@ struct Tag {
     int operation, type, reduction, root;
     size_t count;
     bool operator==(const Tag& other) const {
-        return operation == other.operation && type == other.type && reduction == other.reduction && root == other.root && count == other.count;
+        return operation == other.operation && type == other.type && reduction == other.reduction && root == other.root &&
+               count == other.count;
     }
 };
 
@@ -82,28 +91,51 @@ template <class T>
 static void combine(T* sum, const T* values, size_t count, int reduction) {
     for (size_t i = 0; i < count; i++) {
         switch (reduction) {
-            case 1: sum[i] *= values[i]; break;
-            case 2: sum[i] = values[i] > sum[i] ? values[i] : sum[i]; break;
-            case 3: sum[i] = values[i] < sum[i] ? values[i] : sum[i]; break;
-            default: sum[i] += values[i];
+            case 1:
+                sum[i] *= values[i];
+                break;
+            case 2:
+                sum[i] = values[i] > sum[i] ? values[i] : sum[i];
+                break;
+            case 3:
+                sum[i] = values[i] < sum[i] ? values[i] : sum[i];
+                break;
+            default:
+                sum[i] += values[i];
         }
     }
 }
 
 static void combine(void* sum, const void* values, size_t count, int type, int reduction) {
     switch (type) {
-        case 0: combine((int8_t*)sum, (const int8_t*)values, count, reduction); break;
-        case 1: combine((uint8_t*)sum, (const uint8_t*)values, count, reduction); break;
-        case 2: combine((int32_t*)sum, (const int32_t*)values, count, reduction); break;
-        case 3: combine((uint32_t*)sum, (const uint32_t*)values, count, reduction); break;
-        case 4: combine((int64_t*)sum, (const int64_t*)values, count, reduction); break;
-        case 5: combine((uint64_t*)sum, (const uint64_t*)values, count, reduction); break;
-        case 7: combine((float*)sum, (const float*)values, count, reduction); break;
-        case 8: combine((double*)sum, (const double*)values, count, reduction); break;
+        case 0:
+            combine((int8_t*)sum, (const int8_t*)values, count, reduction);
+            break;
+        case 1:
+            combine((uint8_t*)sum, (const uint8_t*)values, count, reduction);
+            break;
+        case 2:
+            combine((int32_t*)sum, (const int32_t*)values, count, reduction);
+            break;
+        case 3:
+            combine((uint32_t*)sum, (const uint32_t*)values, count, reduction);
+            break;
+        case 4:
+            combine((int64_t*)sum, (const int64_t*)values, count, reduction);
+            break;
+        case 5:
+            combine((uint64_t*)sum, (const uint64_t*)values, count, reduction);
+            break;
+        case 7:
+            combine((float*)sum, (const float*)values, count, reduction);
+            break;
+        case 8:
+            combine((double*)sum, (const double*)values, count, reduction);
+            break;
     }
 }
 
-static bool all_reached(const Communicator* comm, std::atomic<uint64_t> Rank::* counter, uint64_t value) {
+static bool all_reached(const Communicator* comm, std::atomic<uint64_t> Rank::*counter, uint64_t value) {
     for (int rank = 0; rank < comm->size; rank++) {
         if ((comm->shared->ranks[rank].*counter).load() < value) return false;
     }
@@ -128,9 +160,11 @@ static bool tags_agree(const Job& job) {
     for (int rank = 0; rank < job.comm->size; rank++) {
         const Tag& other = shared->ranks[rank].tags[job.comm->collectives % 2];
         if (other == job.tag) continue;
-        emuSay("NCCL: rank %d calls operation %d on %zu elements of type %d where rank %d calls operation %d on %zu elements of type %d; on a GPU this "
-               "hangs or gives wrong numbers",
-               job.comm->rank, job.tag.operation, job.tag.count, job.tag.type, rank, other.operation, other.count, other.type);
+        emuSay(
+            "NCCL: rank %d calls operation %d on %zu elements of type %d where rank %d calls operation %d on %zu elements of type %d; on a "
+            "GPU this "
+            "hangs or gives wrong numbers",
+            job.comm->rank, job.tag.operation, job.tag.count, job.tag.type, rank, other.operation, other.count, other.type);
         shared->error = kInvalidUsage;
         return false;
     }
@@ -151,14 +185,17 @@ static void take(const Job& job, size_t done, size_t count) {
     if (job.tag.operation == kBroadcast) {
         memcpy(job.receive + at, shared->ranks[job.tag.root].chunk, bytes);
     } else if (job.tag.operation == kAllGather) {
-        for (int rank = 0; rank < job.comm->size; rank++) memcpy(job.receive + rank * job.tag.count * size + at, shared->ranks[rank].chunk, bytes);
+        for (int rank = 0; rank < job.comm->size; rank++)
+            memcpy(job.receive + rank * job.tag.count * size + at, shared->ranks[rank].chunk, bytes);
     } else {
         std::vector<char> sum(shared->ranks[0].chunk, shared->ranks[0].chunk + bytes);
-        for (int rank = 1; rank < job.comm->size; rank++) combine(sum.data(), shared->ranks[rank].chunk, count, job.tag.type, job.tag.reduction);
+        for (int rank = 1; rank < job.comm->size; rank++)
+            combine(sum.data(), shared->ranks[rank].chunk, count, job.tag.type, job.tag.reduction);
         if (job.tag.operation == kReduceScatter) {
             for (size_t i = 0; i < count; i++) {
                 size_t element = done + i;
-                if (element / job.tag.count == (size_t)job.comm->rank) memcpy(job.receive + element % job.tag.count * size, &sum[i * size], size);
+                if (element / job.tag.count == (size_t)job.comm->rank)
+                    memcpy(job.receive + element % job.tag.count * size, &sum[i * size], size);
             }
         } else if (job.receives()) {
             memcpy(job.receive + at, sum.data(), bytes);
@@ -230,10 +267,13 @@ static int start(const Job& job) {
     if (!job.comm) return refuse(kInvalidArgument, "no communicator");
     if (job.comm->aborted) return refuse(kInvalidUsage, "the communicator is aborted");
     if (job.comm->shared->error) return refuse(job.comm->shared->error, "the communicator has failed");
-    if (!size_of(job.tag.type) || job.tag.type == 6) return refuse(kInvalidArgument, "data type " + std::to_string(job.tag.type) + " is not supported");
-    if (job.tag.reduction < 0 || job.tag.reduction > 3) return refuse(kInvalidArgument, "reduction " + std::to_string(job.tag.reduction) + " is not supported");
+    if (!size_of(job.tag.type) || job.tag.type == 6)
+        return refuse(kInvalidArgument, "data type " + std::to_string(job.tag.type) + " is not supported");
+    if (job.tag.reduction < 0 || job.tag.reduction > 3)
+        return refuse(kInvalidArgument, "reduction " + std::to_string(job.tag.reduction) + " is not supported");
     if (job.tag.root < 0 || job.tag.root >= job.comm->size) return refuse(kInvalidArgument, "no rank has the root's number");
-    if (job.sends() && !emuInside((unsigned long long)job.send, job.send_bytes())) return refuse(kInvalidArgument, "the send buffer is not all in one allocation");
+    if (job.sends() && !emuInside((unsigned long long)job.send, job.send_bytes()))
+        return refuse(kInvalidArgument, "the send buffer is not all in one allocation");
     if (job.receives() && !emuInside((unsigned long long)job.receive, job.receive_bytes())) {
         return refuse(kInvalidArgument, "the receive buffer is not all in one allocation");
     }
@@ -265,8 +305,14 @@ EXPORT int ncclGetVersion(int* version) {
 }
 EXPORT const char* ncclGetLastError(void*) { return last_error.c_str(); }
 EXPORT const char* ncclGetErrorString(int result) {
-    static const char* texts[] = {"no error", "unhandled cuda error", "unhandled system error", "internal error", "invalid argument", "invalid usage",
-                                  "remote process exited or there was a network error", "NCCL operation in progress"};
+    static const char* texts[] = {"no error",
+                                  "unhandled cuda error",
+                                  "unhandled system error",
+                                  "internal error",
+                                  "invalid argument",
+                                  "invalid usage",
+                                  "remote process exited or there was a network error",
+                                  "NCCL operation in progress"};
     return result >= 0 && result < 8 ? texts[result] : "unknown result code";
 }
 
@@ -281,9 +327,11 @@ EXPORT int ncclGetUniqueId(Id* id) {
 EXPORT int ncclCommInitRank(Communicator** result, int size, Id id, int rank) {
     if (!emuHasContext()) return refuse(kInvalidUsage, "the thread has no current context");
     if (group_depth) return refuse(kInvalidUsage, "a communicator in a group is not supported");
-    if (size < 1 || size > kMostRanks || rank < 0 || rank >= size) return refuse(kInvalidArgument, "rank " + std::to_string(rank) + " of " + std::to_string(size));
+    if (size < 1 || size > kMostRanks || rank < 0 || rank >= size)
+        return refuse(kInvalidArgument, "rank " + std::to_string(rank) + " of " + std::to_string(size));
     int file = shm_open(id.name, O_RDWR | O_CREAT, 0600);
-    if (file < 0 || ftruncate(file, sizeof(Shared))) return refuse(kSystemError, std::string("shared memory ") + id.name + ": " + strerror(errno));
+    if (file < 0 || ftruncate(file, sizeof(Shared)))
+        return refuse(kSystemError, std::string("shared memory ") + id.name + ": " + strerror(errno));
     void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (memory == MAP_FAILED) return refuse(kSystemError, std::string("shared memory ") + id.name + ": " + strerror(errno));

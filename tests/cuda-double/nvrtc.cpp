@@ -44,19 +44,47 @@ static uint64_t hash(const std::string& text, uint64_t value) {
     return value;
 }
 
-static std::string quoted(const std::string& text) {
-    return "'" + std::regex_replace(text, std::regex("'"), "'\\''") + "'";
-}
+static std::string quoted(const std::string& text) { return "'" + std::regex_replace(text, std::regex("'"), "'\\''") + "'"; }
 
 // g++'s flags for NVRTC's options; false where one is unknown.
 static bool translate(int count, const char* const* options, std::string& flags, std::string& log) {
     // Of no effect on the host; a trailing "=" or ":" takes any value.
-    static const std::vector<std::string> ignored = {
-        "--gpu-architecture=", "-arch=", "--std=", "-std=", "--fmad=", "-fmad=", "--ftz=", "-ftz=", "--prec-div=", "-prec-div=", "--prec-sqrt=",
-        "-prec-sqrt=", "--use_fast_math", "-use_fast_math", "--extra-device-vectorization", "--generate-line-info", "-lineinfo", "--restrict",
-        "-restrict", "--device-debug", "-G", "--ptxas-options=", "--ptxas-options", "-Xptxas", "--maxrregcount=", "-maxrregcount=",
-        "-default-device", "--default-device", "-w", "--disable-warnings", "--device-as-default-execution-space", "--split-compile=",
-        "--no-source-include", "--minimal", "-dopt=", "--dopt="};
+    static const std::vector<std::string> ignored = {"--gpu-architecture=",
+                                                     "-arch=",
+                                                     "--std=",
+                                                     "-std=",
+                                                     "--fmad=",
+                                                     "-fmad=",
+                                                     "--ftz=",
+                                                     "-ftz=",
+                                                     "--prec-div=",
+                                                     "-prec-div=",
+                                                     "--prec-sqrt=",
+                                                     "-prec-sqrt=",
+                                                     "--use_fast_math",
+                                                     "-use_fast_math",
+                                                     "--extra-device-vectorization",
+                                                     "--generate-line-info",
+                                                     "-lineinfo",
+                                                     "--restrict",
+                                                     "-restrict",
+                                                     "--device-debug",
+                                                     "-G",
+                                                     "--ptxas-options=",
+                                                     "--ptxas-options",
+                                                     "-Xptxas",
+                                                     "--maxrregcount=",
+                                                     "-maxrregcount=",
+                                                     "-default-device",
+                                                     "--default-device",
+                                                     "-w",
+                                                     "--disable-warnings",
+                                                     "--device-as-default-execution-space",
+                                                     "--split-compile=",
+                                                     "--no-source-include",
+                                                     "--minimal",
+                                                     "-dopt=",
+                                                     "--dopt="};
     for (int i = 0; i < count; i++) {
         std::string option = options[i];
         auto begins = [&](const std::string& with) { return option.compare(0, with.size(), with) == 0; };
@@ -70,9 +98,12 @@ static bool translate(int count, const char* const* options, std::string& flags,
             i++;
             continue;
         }
-        if (takes("--define-macro=") || takes("-D")) flags += " " + quoted("-D" + option);
-        else if (takes("--undefine-macro=") || takes("-U")) flags += " " + quoted("-U" + option);
-        else if (takes("--include-path=") || takes("-I")) flags += " " + quoted("-I" + option);
+        if (takes("--define-macro=") || takes("-D"))
+            flags += " " + quoted("-D" + option);
+        else if (takes("--undefine-macro=") || takes("-U"))
+            flags += " " + quoted("-U" + option);
+        else if (takes("--include-path=") || takes("-I"))
+            flags += " " + quoted("-I" + option);
         else {
             bool known = false;
             for (auto& one : ignored) known = known || (one.back() == '=' ? begins(one) : option == one);
@@ -87,15 +118,20 @@ static bool translate(int count, const char* const* options, std::string& flags,
 
 // The preprocessed source with CUDA's words replaced, and a table of its kernels behind it.
 static std::string rewrite(std::string text) {
-    static const std::regex kernel(R"re(extern\s+"C"\s+@kernel@\s*(?:@bounds\[([^@]*)\]@\s*)?void\s+(?:@bounds\[([^@]*)\]@\s*)?(\w+)\s*\()re");
+    static const std::regex kernel(
+        R"re(extern\s+"C"\s+@kernel@\s*(?:@bounds\[([^@]*)\]@\s*)?void\s+(?:@bounds\[([^@]*)\]@\s*)?(\w+)\s*\()re");
     static const std::regex bounds(R"(@bounds\[[^@]*\]@)"), keyword("@kernel@"), shared("@shared@");
-    static const std::regex dynamic(R"(extern\s+@shared@\s+(?:__attribute__\(\(aligned\([^)]*\)\)\)\s*)?([A-Za-z_][\w ]*?)\s+(\w+)\s*\[\s*\]\s*;)");
-    std::string table = "extern \"C\" {\n__attribute__((visibility(\"default\"))) extern const EmuKernel emu_kernels[];\nconst EmuKernel emu_kernels[] = {\n";
+    static const std::regex dynamic(
+        R"(extern\s+@shared@\s+(?:__attribute__\(\(aligned\([^)]*\)\)\)\s*)?([A-Za-z_][\w ]*?)\s+(\w+)\s*\[\s*\]\s*;)");
+    std::string table =
+        "extern \"C\" {\n__attribute__((visibility(\"default\"))) extern const EmuKernel emu_kernels[];\nconst EmuKernel emu_kernels[] = "
+        "{\n";
     std::set<std::string> names;
     for (std::sregex_iterator found(text.begin(), text.end(), kernel), end; found != end; ++found) {
         std::string name = (*found)[3], most = (*found)[1].matched ? (*found)[1] : (*found)[2];
         if (!names.insert(name).second) continue;
-        table += "    emu::Thunk<&" + name + ", decltype(&" + name + ")>::describe(\"" + name + "\"" + (most.empty() ? "" : ", " + most) + "),\n";
+        table += "    emu::Thunk<&" + name + ", decltype(&" + name + ")>::describe(\"" + name + "\"" + (most.empty() ? "" : ", " + most) +
+                 "),\n";
     }
     table += "    {nullptr, nullptr, 0, nullptr, nullptr, 0},\n};\n}\n";
     text = std::regex_replace(text, dynamic, "$1* const $2 = ($1*)emu::block.shared;");
@@ -107,11 +143,16 @@ static std::string rewrite(std::string text) {
 
 EXPORT const char* nvrtcGetErrorString(int result) {
     switch (result) {
-        case kSuccess: return "NVRTC_SUCCESS";
-        case kInvalidInput: return "NVRTC_ERROR_INVALID_INPUT";
-        case kInvalidProgram: return "NVRTC_ERROR_INVALID_PROGRAM";
-        case kInvalidOption: return "NVRTC_ERROR_INVALID_OPTION";
-        case kCompilation: return "NVRTC_ERROR_COMPILATION";
+        case kSuccess:
+            return "NVRTC_SUCCESS";
+        case kInvalidInput:
+            return "NVRTC_ERROR_INVALID_INPUT";
+        case kInvalidProgram:
+            return "NVRTC_ERROR_INVALID_PROGRAM";
+        case kInvalidOption:
+            return "NVRTC_ERROR_INVALID_OPTION";
+        case kCompilation:
+            return "NVRTC_ERROR_COMPILATION";
     }
     return "NVRTC_ERROR unknown";
 }
@@ -146,7 +187,8 @@ static bool plant(std::string& source) {
     return count > 0;
 }
 
-EXPORT int nvrtcCreateProgram(Program** program, const char* source, const char* name, int headers, const char* const* texts, const char* const* names) {
+EXPORT int nvrtcCreateProgram(Program** program, const char* source, const char* name, int headers, const char* const* texts,
+                              const char* const* names) {
     if (!program || !source || headers < 0) return kInvalidInput;
     std::string text = source;
     if (!plant(text)) return kInvalidInput;
@@ -176,7 +218,8 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
     }
     std::string headers = program->headers.empty() ? "" : " -I" + quoted(base + ".headers");
     write(base + ".cu", "#line 1 \"" + program->name + "\"\n" + program->source);
-    std::string preprocess = cxx + " -std=c++17 -E -x c++ -imacros " SHIM "/macros.h" + headers + flags + " " + base + ".cu -o " + base + ".i > " + base + ".log 2>&1";
+    std::string preprocess = cxx + " -std=c++17 -E -x c++ -imacros " SHIM "/macros.h" + headers + flags + " " + base + ".cu -o " + base +
+                             ".i > " + base + ".log 2>&1";
     int failed = system(preprocess.c_str());
     program->log = slurp(base + ".log");
     std::string text = failed ? "" : rewrite(slurp(base + ".i"));
@@ -186,7 +229,8 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
     if (failed) return kCompilation;
 
     uint64_t key = hash(text, hash(cxx + optimise, 1469598103934665603ull));
-    for (const char* part : {"device.h", "interface.h", "launch.h", "scheduler.h", "shim.h", "types.h"}) key = hash(slurp(std::string(SHIM "/") + part), key);
+    for (const char* part : {"device.h", "interface.h", "launch.h", "scheduler.h", "shim.h", "types.h"})
+        key = hash(slurp(std::string(SHIM "/") + part), key);
     char digits[32];
     snprintf(digits, sizeof digits, "%016llx", (unsigned long long)key);
     std::string library = folder + "/" + digits + ".so";
@@ -194,7 +238,8 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
         write(base + ".cpp", text);
         // Shared memory is a section of plain variables, and kernels cast pointers: no aliasing rules, no clones with other linkage.
         std::string command = cxx + " -std=c++17 " + optimise +
-                              " -fno-strict-aliasing -fno-stack-protector -fcf-protection=none -fno-exceptions -fno-rtti -fvisibility=hidden -w -shared -fPIC -I" SHIM " " +
+                              " -fno-strict-aliasing -fno-stack-protector -fcf-protection=none -fno-exceptions -fno-rtti "
+                              "-fvisibility=hidden -w -shared -fPIC -I" SHIM " " +
                               base + ".cpp -o " + base + ".so > " + base + ".log 2>&1";
         failed = system(command.c_str());
         program->log += slurp(base + ".log");
@@ -215,7 +260,9 @@ static int copy(const std::string& text, char* to) {
     memcpy(to, text.c_str(), text.size() + 1);
     return kSuccess;
 }
-static int image_size(Program* program, size_t* size) { return program->image.empty() ? (int)kInvalidProgram : size_of(program->image, size); }
+static int image_size(Program* program, size_t* size) {
+    return program->image.empty() ? (int)kInvalidProgram : size_of(program->image, size);
+}
 static int image(Program* program, char* to) { return program->image.empty() ? (int)kInvalidProgram : copy(program->image, to); }
 EXPORT int nvrtcGetPTXSize(Program* program, size_t* size) { return image_size(program, size); }
 EXPORT int nvrtcGetPTX(Program* program, char* to) { return image(program, to); }
@@ -224,10 +271,10 @@ EXPORT int nvrtcGetCUBIN(Program* program, char* to) { return image(program, to)
 EXPORT int nvrtcGetProgramLogSize(Program* program, size_t* size) { return size_of(program->log, size); }
 EXPORT int nvrtcGetProgramLog(Program* program, char* to) { return copy(program->log, to); }
 
-#define REFUSED(name)                                                                       \
-    EXPORT int name() {                                                                     \
-        fprintf(stderr, "cuda-double: " #name " is not supported (tests/cuda-double)\n");   \
-        return 11; /* NVRTC_ERROR_INTERNAL_ERROR */                                         \
+#define REFUSED(name)                                                                     \
+    EXPORT int name() {                                                                   \
+        fprintf(stderr, "cuda-double: " #name " is not supported (tests/cuda-double)\n"); \
+        return 11; /* NVRTC_ERROR_INTERNAL_ERROR */                                       \
     }
 REFUSED(nvrtcAddNameExpression)
 REFUSED(nvrtcGetLoweredName)

@@ -1,7 +1,7 @@
 //! A second name for a shared library, given at run time.
 //!
-//! The loader resolves a bare name first among the libraries that are open, by the name they say they have (DT_SONAME). So a library without
-//! contents is made in memory that says it has the wanted name and needs the wanted file; whoever opens that name afterwards gets
+//! The loader resolves a bare name first among the libraries that are open, by the name they say they have (DT_SONAME). So a library
+//! without contents is made in memory that says it has the wanted name and needs the wanted file; whoever opens that name afterwards gets
 //! it, and finds in it all that the file has. A changed LD_LIBRARY_PATH would not do: the loader reads it when the process starts.
 
 use std::ffi::CString;
@@ -56,8 +56,8 @@ fn image(name: &[u8], needed: &[u8]) -> Vec<u8> {
     image.extend([0, HEADER as u64, 0].iter().flat_map(|field: &u64| field.to_le_bytes()));
     image.extend(0_u32.to_le_bytes());
     image.extend([HEADER as u16, SEGMENT as u16, 3, 0, 0, 0].iter().flat_map(|field| field.to_le_bytes()));
-    // PT_LOAD of everything; PT_DYNAMIC; PT_GNU_STACK, without which the loader would make all stacks executable. All readable and writable: the
-    // loader notes addresses in the dynamic section.
+    // PT_LOAD of everything; PT_DYNAMIC; PT_GNU_STACK, without which the loader would make all stacks executable. All readable and
+    // writable: the loader notes addresses in the dynamic section.
     for (kind, from, bytes, align) in [(1_u32, 0, len, 4096_u64), (2, DYNAMIC, 16 * ENTRIES, 8), (0x6474_e551, 0, 0, 16)] {
         image.extend([kind, 6].iter().flat_map(|field| field.to_le_bytes()));
         let (from, bytes) = (from as u64, bytes as u64);

@@ -92,7 +92,8 @@ impl Library {
         }
     }
 
-    /// The oldest that will do: for the driver and the toolkit the first whose CUDA graphs and C++17 serve, for NCCL the first that cudarc knows.
+    /// The oldest that will do: for the driver and the toolkit the first whose CUDA graphs and C++17 serve, for NCCL the first that cudarc
+    /// knows.
     fn oldest(self) -> Version {
         match self {
             Library::Driver | Library::Nvrtc | Library::Cublas => Version(11, 4, 0),
@@ -105,10 +106,12 @@ impl Library {
         match self {
             Library::Driver => "install NVIDIA's driver (nvidia-smi must work), start a container with its GPUs, or use --device cpu",
             Library::Nvrtc => {
-                "install the CUDA toolkit or, with pip, nvidia-cuda-nvrtc-cu12 (nvidia-cuda-nvrtc for CUDA 13), or put its folder into LD_LIBRARY_PATH"
+                "install the CUDA toolkit or, with pip, nvidia-cuda-nvrtc-cu12 (nvidia-cuda-nvrtc for CUDA 13), or put its \
+                 folder into LD_LIBRARY_PATH"
             }
             Library::Cublas => {
-                "install the CUDA toolkit or, with pip, nvidia-cublas-cu12 (nvidia-cublas for CUDA 13), or put its folder into LD_LIBRARY_PATH"
+                "install the CUDA toolkit or, with pip, nvidia-cublas-cu12 (nvidia-cublas for CUDA 13), or put its folder \
+                 into LD_LIBRARY_PATH"
             }
             Library::Nccl => "install libnccl2 or, with pip, nvidia-nccl-cu12 (-cu13 for CUDA 13), or put its folder into LD_LIBRARY_PATH",
         }
@@ -244,8 +247,8 @@ fn search(library: Library) -> std::result::Result<Found, String> {
             companions(&path);
             if let Err(cause) = alias(&names[0], &path) {
                 return Err(format!(
-                    "expected {}, found {} {version} at {path}, which goes by another name and cannot be given it here ({cause}); run ln -s {path} {} in a \
-                     folder, and put that folder into LD_LIBRARY_PATH",
+                    "expected {}, found {} {version} at {path}, which goes by another name and cannot be given it here ({cause}); run \
+                     ln -s {path} {} in a folder, and put that folder into LD_LIBRARY_PATH",
                     names[0],
                     library.name(),
                     names[0],

@@ -37,8 +37,8 @@ struct Travels<T>(T);
 unsafe impl<T> Send for Travels<T> {}
 
 impl Nccl {
-    /// Joins the ranks of the group; every one of them must call it, with its GPU's context current. No wait lasts longer than `deadline`, for
-    /// ever where that is 0.
+    /// Joins the ranks of the group; every one of them must call it, with its GPU's context current. No wait lasts longer than `deadline`,
+    /// for ever where that is 0.
     ///
     /// # Errors
     /// The same on every rank: [`Error::Device`] where NCCL is missing or too old on one of them, [`Error::Communication`] where they have
@@ -83,8 +83,8 @@ impl Nccl {
             None => Err(Error::Communication {
                 rank,
                 problem: format!(
-                    "expected NCCL to join {size} ranks within {} s (execution.deadline_seconds), waited in vain; run it with NCCL_DEBUG=INFO to see \
-                     what it waits for",
+                    "expected NCCL to join {size} ranks within {} s (execution.deadline_seconds), waited in vain; run it with \
+                     NCCL_DEBUG=INFO to see what it waits for",
                     deadline.as_secs()
                 ),
             }),
@@ -122,8 +122,8 @@ impl Nccl {
         })
     }
 
-    /// Waits until the stream is done. Where NCCL reports an error meanwhile, or the deadline passes, the communicator is aborted, so that no
-    /// rank waits for ever.
+    /// Waits until the stream is done. Where NCCL reports an error meanwhile, or the deadline passes, the communicator is aborted, so that
+    /// no rank waits for ever.
     ///
     /// # Errors
     /// [`Error::Communication`] for those, [`Error::Device`] where the GPU failed.
@@ -149,8 +149,8 @@ impl Nccl {
             if !self.deadline.is_zero() && waited > self.deadline {
                 self.abort();
                 return Err(self.lost(format!(
-                    "expected the other ranks' gradients within {} s (execution.deadline_seconds), waited in vain; one of them is lost or stuck: look \
-                     at its host, then run the same command again to continue",
+                    "expected the other ranks' gradients within {} s (execution.deadline_seconds), waited in vain; one of them is lost \
+                     or stuck: look at its host, then run the same command again to continue",
                     self.deadline.as_secs()
                 )));
             }
@@ -203,7 +203,8 @@ impl Nccl {
 
 impl Drop for Nccl {
     fn drop(&mut self) {
-        // Destroyed where all went well; a failure has aborted it. One now has nobody to go to, and must not hold up the end of the process.
+        // Destroyed where all went well; a failure has aborted it. One now has nobody to go to, and must not hold up the end of the
+        // process.
         if let Some(communicator) = self.communicator.take() {
             let communicator = Travels(communicator);
             let _ = within(ABORT, move || {

@@ -148,46 +148,41 @@ EXPORT int cuDeviceGetPCIBusId(char* text, int length, int device) {
 
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int device) {
     static const std::map<int, int> values = {
-        {1, 1024},         // MAX_THREADS_PER_BLOCK
-        {2, 1024},         // MAX_BLOCK_DIM_X, Y, Z
-        {3, 1024},
-        {4, 64},
-        {5, 2147483647},   // MAX_GRID_DIM_X, Y, Z
-        {6, 65535},
-        {7, 65535},
-        {8, 49152},        // MAX_SHARED_MEMORY_PER_BLOCK
-        {9, 65536},        // TOTAL_CONSTANT_MEMORY
-        {10, 32},          // WARP_SIZE
-        {11, 2147483647},  // MAX_PITCH
-        {12, 65536},       // MAX_REGISTERS_PER_BLOCK
-        {13, 1000000},     // CLOCK_RATE
-        {14, 512},         // TEXTURE_ALIGNMENT
-        {16, 4},           // MULTIPROCESSOR_COUNT
-        {17, 0},           // KERNEL_EXEC_TIMEOUT
-        {18, 0},           // INTEGRATED
-        {19, 1},           // CAN_MAP_HOST_MEMORY
-        {20, 0},           // COMPUTE_MODE
-        {31, 1},           // CONCURRENT_KERNELS
-        {32, 0},           // ECC_ENABLED
-        {34, 0},           // PCI_DEVICE_ID
-        {36, 1000000},     // MEMORY_CLOCK_RATE
-        {37, 256},         // GLOBAL_MEMORY_BUS_WIDTH
-        {38, 4 << 20},     // L2_CACHE_SIZE
-        {39, 2048},        // MAX_THREADS_PER_MULTIPROCESSOR
-        {40, 1},           // ASYNC_ENGINE_COUNT
-        {41, 1},           // UNIFIED_ADDRESSING
-        {50, 0},           // PCI_DOMAIN_ID
-        {75, 8},           // COMPUTE_CAPABILITY_MAJOR, MINOR
-        {76, 0},
-        {78, 1},           // STREAM_PRIORITIES_SUPPORTED
-        {81, 167936},      // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-        {82, 65536},       // MAX_REGISTERS_PER_MULTIPROCESSOR
-        {83, 0},           // MANAGED_MEMORY
-        {95, 0},           // COOPERATIVE_LAUNCH
-        {97, 166912},      // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
-        {106, 32},         // MAX_BLOCKS_PER_MULTIPROCESSOR
-        {111, 1024},       // RESERVED_SHARED_MEMORY_PER_BLOCK
-        {115, 1},          // MEMORY_POOLS_SUPPORTED
+        {1, 1024},                                      // MAX_THREADS_PER_BLOCK
+        {2, 1024},                                      // MAX_BLOCK_DIM_X, Y, Z
+        {3, 1024},        {4, 64},    {5, 2147483647},  // MAX_GRID_DIM_X, Y, Z
+        {6, 65535},       {7, 65535}, {8, 49152},       // MAX_SHARED_MEMORY_PER_BLOCK
+        {9, 65536},                                     // TOTAL_CONSTANT_MEMORY
+        {10, 32},                                       // WARP_SIZE
+        {11, 2147483647},                               // MAX_PITCH
+        {12, 65536},                                    // MAX_REGISTERS_PER_BLOCK
+        {13, 1000000},                                  // CLOCK_RATE
+        {14, 512},                                      // TEXTURE_ALIGNMENT
+        {16, 4},                                        // MULTIPROCESSOR_COUNT
+        {17, 0},                                        // KERNEL_EXEC_TIMEOUT
+        {18, 0},                                        // INTEGRATED
+        {19, 1},                                        // CAN_MAP_HOST_MEMORY
+        {20, 0},                                        // COMPUTE_MODE
+        {31, 1},                                        // CONCURRENT_KERNELS
+        {32, 0},                                        // ECC_ENABLED
+        {34, 0},                                        // PCI_DEVICE_ID
+        {36, 1000000},                                  // MEMORY_CLOCK_RATE
+        {37, 256},                                      // GLOBAL_MEMORY_BUS_WIDTH
+        {38, 4 << 20},                                  // L2_CACHE_SIZE
+        {39, 2048},                                     // MAX_THREADS_PER_MULTIPROCESSOR
+        {40, 1},                                        // ASYNC_ENGINE_COUNT
+        {41, 1},                                        // UNIFIED_ADDRESSING
+        {50, 0},                                        // PCI_DOMAIN_ID
+        {75, 8},                                        // COMPUTE_CAPABILITY_MAJOR, MINOR
+        {76, 0},          {78, 1},                      // STREAM_PRIORITIES_SUPPORTED
+        {81, 167936},                                   // MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+        {82, 65536},                                    // MAX_REGISTERS_PER_MULTIPROCESSOR
+        {83, 0},                                        // MANAGED_MEMORY
+        {95, 0},                                        // COOPERATIVE_LAUNCH
+        {97, 166912},                                   // MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+        {106, 32},                                      // MAX_BLOCKS_PER_MULTIPROCESSOR
+        {111, 1024},                                    // RESERVED_SHARED_MEMORY_PER_BLOCK
+        {115, 1},                                       // MEMORY_POOLS_SUPPORTED
     };
     if (device < 0 || device >= devices()) return kInvalidDevice;
     if (attribute == 33) {  // PCI_BUS_ID
@@ -256,10 +251,10 @@ EXPORT int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
 }
 
 // Loudly refused: a back end that needs one of these cannot be tested here, and must not believe that it was.
-#define REFUSED(name)                                              \
-    EXPORT int name() {                                            \
+#define REFUSED(name)                                          \
+    EXPORT int name() {                                        \
         emuSay(#name " is not supported (tests/cuda-double)"); \
-        return kNotSupported;                                      \
+        return kNotSupported;                                  \
     }
 REFUSED(cuCtxCreate_v2)
 REFUSED(cuCtxCreate_v3)

@@ -83,9 +83,9 @@ extern thread_local bool in_host_function;
 int refuse_host_function();
 // 0, or the error of a call without cuInit or a current context, or after a kernel failed.
 int usable();
-#define ENTER()                                             \
-    if (in_host_function) return refuse_host_function();    \
-    Lock lock(driver_mutex);                                \
+#define ENTER()                                          \
+    if (in_host_function) return refuse_host_function(); \
+    Lock lock(driver_mutex);                             \
     if (int error = usable()) return error
 
 // ---- streams.cpp

@@ -68,7 +68,8 @@ static struct sigaction earlier_segv, earlier_bus;
 
 static void on_fault(int number, siginfo_t* info, void* context) {
     if (running_kernel) {
-        emuSay("kernel %s: access to address %p, which is no device memory (out of bounds, or, at 0, perhaps misaligned)", running_kernel, info->si_addr);
+        emuSay("kernel %s: access to address %p, which is no device memory (out of bounds, or, at 0, perhaps misaligned)", running_kernel,
+               info->si_addr);
         describe_address((Address)info->si_addr);
     }
     struct sigaction* earlier = number == SIGSEGV ? &earlier_segv : &earlier_bus;
@@ -105,8 +106,10 @@ void describe_address(Address address) {
     for (auto& [start, block] : blocks) {
         Address from = (Address)block.mapping, to = from + block.pages + 2 * kPage;
         if (address < from || address >= to) continue;
-        if (address < start) emuSay("it is %llu bytes before an allocation of %zu bytes", start - address, block.bytes);
-        else emuSay("it is %llu bytes behind the end of an allocation of %zu bytes", address - start - block.bytes, block.bytes);
+        if (address < start)
+            emuSay("it is %llu bytes before an allocation of %zu bytes", start - address, block.bytes);
+        else
+            emuSay("it is %llu bytes behind the end of an allocation of %zu bytes", address - start - block.bytes, block.bytes);
     }
 }
 
@@ -302,8 +305,18 @@ static int finished(int error, const char* call) {
     Stream* stream = find_stream(nullptr);
     return wait_for(stream, stream->pushed, lock);
 }
-EXPORT int cuMemcpyHtoD_v2(Address to, const void* from, size_t bytes) { return finished(cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr), "cuMemcpyHtoD"); }
-EXPORT int cuMemcpyDtoH_v2(void* to, Address from, size_t bytes) { return finished(cuMemcpyDtoHAsync_v2(to, from, bytes, nullptr), "cuMemcpyDtoH"); }
-EXPORT int cuMemcpyDtoD_v2(Address to, Address from, size_t bytes) { return finished(cuMemcpyDtoDAsync_v2(to, from, bytes, nullptr), "cuMemcpyDtoD"); }
-EXPORT int cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) { return finished(cuMemsetD8Async(to, value, bytes, nullptr), "cuMemsetD8"); }
-EXPORT int cuMemsetD32_v2(Address to, unsigned value, size_t count) { return finished(cuMemsetD32Async(to, value, count, nullptr), "cuMemsetD32"); }
+EXPORT int cuMemcpyHtoD_v2(Address to, const void* from, size_t bytes) {
+    return finished(cuMemcpyHtoDAsync_v2(to, from, bytes, nullptr), "cuMemcpyHtoD");
+}
+EXPORT int cuMemcpyDtoH_v2(void* to, Address from, size_t bytes) {
+    return finished(cuMemcpyDtoHAsync_v2(to, from, bytes, nullptr), "cuMemcpyDtoH");
+}
+EXPORT int cuMemcpyDtoD_v2(Address to, Address from, size_t bytes) {
+    return finished(cuMemcpyDtoDAsync_v2(to, from, bytes, nullptr), "cuMemcpyDtoD");
+}
+EXPORT int cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
+    return finished(cuMemsetD8Async(to, value, bytes, nullptr), "cuMemsetD8");
+}
+EXPORT int cuMemsetD32_v2(Address to, unsigned value, size_t count) {
+    return finished(cuMemsetD32Async(to, value, count, nullptr), "cuMemsetD32");
+}

@@ -91,8 +91,12 @@ EXPORT int cuFuncGetAttribute(int* value, int attribute, void* handle) {
     Function* function = find_function(handle);
     if (!function) return kInvalidHandle;
     switch (attribute) {
-        case 0: *value = function->kernel->max_threads; return kSuccess;  // MAX_THREADS_PER_BLOCK
-        case 8: *value = function->shared_at_most; return kSuccess;       // MAX_DYNAMIC_SHARED_SIZE_BYTES
+        case 0:
+            *value = function->kernel->max_threads;
+            return kSuccess;  // MAX_THREADS_PER_BLOCK
+        case 8:
+            *value = function->shared_at_most;
+            return kSuccess;  // MAX_DYNAMIC_SHARED_SIZE_BYTES
     }
     emuSay("cuFuncGetAttribute: attribute %d is not one it knows (registers and spills are a compiler's matter)", attribute);
     return kNotSupported;
@@ -148,8 +152,8 @@ static char* stacks() {
 
 static int order() { return environment_is("CUDA_EMU_ORDER", "rev") ? 1 : environment_is("CUDA_EMU_ORDER", "rand") ? 2 : 0; }
 
-EXPORT int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
-                          unsigned shared, void* stream_handle, void** parameters, void** extra) {
+EXPORT int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+                          unsigned block_z, unsigned shared, void* stream_handle, void** parameters, void** extra) {
     ENTER();
     Function* function = find_function(handle);
     Stream* stream = find_stream(stream_handle);
@@ -159,13 +163,16 @@ EXPORT int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsign
     bool fits = grid_x && grid_x <= 2147483647u && grid_y && grid_y <= 65535 && grid_z && grid_z <= 65535 && threads && block_x <= 1024 &&
                 block_y <= 1024 && block_z <= 64 && threads <= (uint64_t)kernel->max_threads && (int)shared <= function->shared_at_most;
     if (!fits || extra) {
-        emuSay("kernel %s: a launch of grid %u %u %u, block %u %u %u (at most %d threads), %u bytes of shared memory (at most %d)%s is not possible",
-               kernel->name, grid_x, grid_y, grid_z, block_x, block_y, block_z, kernel->max_threads, shared, function->shared_at_most,
-               extra ? ", with extra" : "");
+        emuSay(
+            "kernel %s: a launch of grid %u %u %u, block %u %u %u (at most %d threads), %u bytes of shared memory (at most %d)%s is not "
+            "possible",
+            kernel->name, grid_x, grid_y, grid_z, block_x, block_y, block_z, kernel->max_threads, shared, function->shared_at_most,
+            extra ? ", with extra" : "");
         return kInvalidValue;
     }
     auto arguments = std::make_shared<Arguments>();
-    for (unsigned i = 0; i < kernel->parameters; i++) arguments->emplace_back((char*)parameters[i], (char*)parameters[i] + kernel->sizes[i]);
+    for (unsigned i = 0; i < kernel->parameters; i++)
+        arguments->emplace_back((char*)parameters[i], (char*)parameters[i] + kernel->sizes[i]);
     if (!pointers_valid(kernel, *arguments)) return kInvalidValue;
     EmuLaunchFunction launch = function->module->launch;
     EmuLaunch what = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, nullptr, nullptr, shared, stacks(), order(), 0};

@@ -1,11 +1,11 @@
 // Streams, events, capture and graphs.
 //
 // A stream is a queue. Eager streams run work when it is queued; lazy ones only when somebody waits for it or polls, so that a wait that is
-// missing shows. Work that cannot end yet (a collective whose other ranks are not there) stays at the head of its queue. A GPU would go on by
-// itself, so a thread takes up what has lain for a tenth of a second.
+// missing shows. Work that cannot end yet (a collective whose other ranks are not there) stays at the head of its queue. A GPU would go on
+// by itself, so a thread takes up what has lain for a tenth of a second.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <algorithm>
 #include <map>
 #include <set>
 #include <thread>
@@ -25,8 +25,8 @@ struct Event {
     Clock::time_point when;
 };
 static std::map<Event*, std::unique_ptr<Event>> events;
-static std::map<Graph*, std::shared_ptr<Graph>> graphs;      // CUgraph
-static std::map<Graph*, std::shared_ptr<Graph>> executables; // CUgraphExec; the same contents
+static std::map<Graph*, std::shared_ptr<Graph>> graphs;       // CUgraph
+static std::map<Graph*, std::shared_ptr<Graph>> executables;  // CUgraphExec; the same contents
 
 static bool lazy() {
     static bool value = environment_is("CUDA_EMU_STREAMS", "lazy");
@@ -113,7 +113,8 @@ int push(Stream* stream, Work work) {
     if (stream->capture) {
         stream->capture->work.push_back(std::move(work));
         auto& unjoined = stream->capture->unjoined;
-        if (stream != stream->capture->origin && std::find(unjoined.begin(), unjoined.end(), stream) == unjoined.end()) unjoined.push_back(stream);
+        if (stream != stream->capture->origin && std::find(unjoined.begin(), unjoined.end(), stream) == unjoined.end())
+            unjoined.push_back(stream);
         return kSuccess;
     }
     static std::once_flag once;
@@ -267,8 +268,10 @@ EXPORT int cuStreamWaitEvent(void* stream_handle, void* event_handle, unsigned) 
         }
         // Work is replayed in the order of its capture, so nothing else is to be kept. A fork must be joined again before the end.
         auto& unjoined = capture->unjoined;
-        if (stream == capture->origin) unjoined.erase(std::remove(unjoined.begin(), unjoined.end(), event->stream), unjoined.end());
-        else if (std::find(unjoined.begin(), unjoined.end(), stream) == unjoined.end()) unjoined.push_back(stream);
+        if (stream == capture->origin)
+            unjoined.erase(std::remove(unjoined.begin(), unjoined.end(), event->stream), unjoined.end());
+        else if (std::find(unjoined.begin(), unjoined.end(), stream) == unjoined.end())
+            unjoined.push_back(stream);
         return kSuccess;
     }
     if (stream->capture) {
@@ -347,8 +350,10 @@ EXPORT int cuStreamEndCapture(void* handle, void** result) {
     if (graph->mode != 2 && graph->thread != std::this_thread::get_id()) return kCaptureWrongThread;
     for (Stream* member : graph->members) member->capture = nullptr;
     int error = graph->broken ? kCaptureInvalidated : !graph->unjoined.empty() ? kCaptureUnjoined : kSuccess;
-    if (error) graphs.erase(graph);
-    else *result = graph;
+    if (error)
+        graphs.erase(graph);
+    else
+        *result = graph;
     return error;
 }
 

@@ -63,10 +63,10 @@ static inline int __all_sync(unsigned mask, int predicate, EMU_LINE) { return __
         if (old == compare) *place = value;                   \
         return old;                                           \
     }
-#define EMU_ATOMIC_BITS(T)                         \
-    EMU_ATOMIC(atomicSub, T, old - value)          \
-    EMU_ATOMIC(atomicAnd, T, old & value)          \
-    EMU_ATOMIC(atomicOr, T, old | value)           \
+#define EMU_ATOMIC_BITS(T)                \
+    EMU_ATOMIC(atomicSub, T, old - value) \
+    EMU_ATOMIC(atomicAnd, T, old& value)  \
+    EMU_ATOMIC(atomicOr, T, old | value)  \
     EMU_ATOMIC(atomicXor, T, old ^ value)
 EMU_ATOMICS(int)
 EMU_ATOMICS(unsigned)
@@ -78,16 +78,20 @@ EMU_ATOMIC(atomicAdd, float, old + value)
 EMU_ATOMIC(atomicAdd, double, old + value)
 EMU_ATOMIC(atomicExch, float, value)
 
-#define EMU_LOAD(name) \
-    template <class T> \
-    static inline T name(const T* place) { return *place; }
+#define EMU_LOAD(name)                     \
+    template <class T>                     \
+    static inline T name(const T* place) { \
+        return *place;                     \
+    }
 EMU_LOAD(__ldg)
 EMU_LOAD(__ldca)
 EMU_LOAD(__ldcg)
 EMU_LOAD(__ldcs)
-#define EMU_STORE(name)        \
-    template <class T, class V> \
-    static inline void name(T* place, V value) { *place = value; }
+#define EMU_STORE(name)                          \
+    template <class T, class V>                  \
+    static inline void name(T* place, V value) { \
+        *place = value;                          \
+    }
 EMU_STORE(__stcg)
 EMU_STORE(__stcs)
 EMU_STORE(__stwt)
@@ -112,11 +116,11 @@ static inline float __fsqrt_rn(float x) { return sqrtf(x); }
 static inline double __dadd_rn(double x, double y) { return x + y; }
 static inline double __dmul_rn(double x, double y) { return x * y; }
 
-#define EMU_BITS(name, To, From)      \
+#define EMU_BITS(name, To, From)       \
     static inline To name(From from) { \
-        To to;                        \
+        To to;                         \
         memcpy(&to, &from, sizeof to); \
-        return to;                    \
+        return to;                     \
     }
 EMU_BITS(__int_as_float, float, int)
 EMU_BITS(__float_as_int, int, float)
@@ -132,8 +136,8 @@ static inline unsigned __float2uint_rz(float x) { return (unsigned)x; }
 static inline float __int2float_rn(int x) { return (float)x; }
 static inline float __uint2float_rn(unsigned x) { return (float)x; }
 
-#define EMU_LIMITS(T)                                             \
-    static inline T min(T x, T y) { return y < x ? y : x; }       \
+#define EMU_LIMITS(T)                                       \
+    static inline T min(T x, T y) { return y < x ? y : x; } \
     static inline T max(T x, T y) { return x < y ? y : x; }
 EMU_LIMITS(int)
 EMU_LIMITS(unsigned)
@@ -152,7 +156,9 @@ static inline int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 static inline int __clzll(long long x) { return x ? __builtin_clzll(x) : 64; }
 static inline int __ffs(int x) { return __builtin_ffs(x); }
 static inline unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((uint64_t)x * y >> 32); }
-static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) { return (unsigned long long)((unsigned __int128)x * y >> 64); }
+static inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+    return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
 static inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
     return (unsigned)((((uint64_t)high << 32 | low) << (shift & 31)) >> 32);
 }

@@ -15,10 +15,10 @@ struct EmuLaunch {
     const EmuKernel* kernel;
     unsigned grid[3], block[3];
     void** parameters;
-    char* shared;          // dynamic shared memory
+    char* shared;  // dynamic shared memory
     size_t shared_bytes;
-    char* stacks;          // EMU_STACK_BYTES
-    int order;             // emu::Order
+    char* stacks;  // EMU_STACK_BYTES
+    int order;     // emu::Order
     unsigned seed;
 };
 

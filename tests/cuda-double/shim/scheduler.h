@@ -24,16 +24,16 @@ static struct {
     Order order;
     unsigned random;
     int threads, live, waiting, gone;
-    int next;       // place in `sequence` of the next unborn thread
-    int place;      // place in `sequence` of the thread that runs
-    int current;    // the thread that runs
+    int next;     // place in `sequence` of the next unborn thread
+    int place;    // place in `sequence` of the thread that runs
+    int current;  // the thread that runs
     int sequence[kMaxThreads];
     State state[kMaxThreads];
-    int line[kMaxThreads];   // where a waiting thread waits
+    int line[kMaxThreads];  // where a waiting thread waits
     int fiber_of[kMaxThreads];
     uint3 index[kMaxThreads];
     dim3 index_dim;
-    char* shared;    // dynamic shared memory
+    char* shared;  // dynamic shared memory
     void (*kernel)(void**);
     void** parameters;
     char error[256];
@@ -49,10 +49,10 @@ static struct {
 } warps[kMaxThreads / 32];
 
 static struct {
-    void* stack[kMaxThreads];   // saved stack pointer of each fiber
+    void* stack[kMaxThreads];  // saved stack pointer of each fiber
     int idle[kMaxThreads], idles, count, current;
-    void* scheduler;            // saved stack pointer of whoever runs the block
-    char* arena;                // kMaxThreads slots, owned by libcuda
+    void* scheduler;  // saved stack pointer of whoever runs the block
+    char* arena;      // kMaxThreads slots, owned by libcuda
 } fibers;
 
 template <class... A>
@@ -117,8 +117,8 @@ static void release_barrier() {
         block.state[thread] = kReady;
         if (first < 0) first = thread;
         if (block.line[thread] != block.line[first]) {
-            fail("__syncthreads is not the same for all: thread %d waits at line %d, thread %d at line %d", first, block.line[first], thread,
-                 block.line[thread]);
+            fail("__syncthreads is not the same for all: thread %d waits at line %d, thread %d at line %d", first, block.line[first],
+                 thread, block.line[thread]);
         }
     }
     block.waiting = 0;
@@ -173,7 +173,8 @@ static void sync_threads(int line) {
 static void sync_warp(unsigned mask, int line) {
     int thread = block.current, number = thread / 32;
     auto& warp = warps[number];
-    if ((mask & warp.live) != warp.live) fail("line %d: a warp operation of mask %08x, where lanes %08x live: full masks only", line, mask, warp.live);
+    if ((mask & warp.live) != warp.live)
+        fail("line %d: a warp operation of mask %08x, where lanes %08x live: full masks only", line, mask, warp.live);
     if (warp.arrived && warp.line != line) fail("lanes of one warp wait at line %d and at line %d", warp.line, line);
     warp.line = line;
     warp.arrived |= 1u << (thread % 32);

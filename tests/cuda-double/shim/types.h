@@ -9,10 +9,10 @@ struct dim3 {
     constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
 };
 
-#define EMU_VECTORS(T, name)                                                   \
-    struct alignas(2 * sizeof(T)) name##2 { T x, y; };                         \
+#define EMU_VECTORS(T, name)                                                      \
+    struct alignas(2 * sizeof(T)) name##2 { T x, y; };                            \
     struct alignas(sizeof(T) > 4 ? 16 : 4 * sizeof(T)) name##4 { T x, y, z, w; }; \
-    static inline name##2 make_##name##2(T x, T y) { return {x, y}; }          \
+    static inline name##2 make_##name##2(T x, T y) { return {x, y}; }             \
     static inline name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 EMU_VECTORS(float, float)
 EMU_VECTORS(double, double)

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# build.sh FOLDER [FEATURES]: puts all that a machine with a GPU needs into FOLDER: the programs, tests/cuda.rs, run.sh, configurations and,
+# where it is there, MNIST. By default it needs no MPI, no HDF5 and no Rust on that machine (features cuda,static-hdf5; the latter
+# needs CMake 3.26 here).
+set -euo pipefail
+root=$(cd "$(dirname "$0")/../.." && pwd)
+features=${2:-cuda,static-hdf5}
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+cd "$root"
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+
+cargo build --release --no-default-features --features "$features" --bins
+built=$(cargo test --release --no-run --no-default-features --features "$features" --test cuda 2>&1 | tee /dev/stderr |
+    sed -nE 's/^ *Executable tests.*\((.*)\)$/\1/p')
+install -m 755 "$built" "$folder/cuda"
+install -m 755 "$target/release/dps-train" "$target/release/dps-report" tests/gpu/run.sh "$folder"
+mkdir -p "$folder/configs" "$folder/data"
+cp configs/*.toml "$folder/configs"
+data=${DPS_DATA:-data}/mnist
+if [ -d "$data" ]; then
+    cp -r "$data" "$folder/data"
+else
+    echo "no MNIST in $data: run.sh will not measure speed (dps-train data fetch mnist)" >&2
+fi
+echo "$folder is ready: copy it to a machine with a GPU and run run.sh there"

@@ -1,0 +1,107 @@
+//! Every kernel, compiled by NVIDIA's own compiler for three generations of GPUs; that needs no GPU. Prints registers, and fails where a
+//! kernel does not compile or spills them.
+//!
+//! `make nvrtc` installs the compiler, `make test` asks for it by DPS_NEED_NVRTC=1. Without it the test says that it is skipped.
+#![cfg(feature = "cuda")]
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+use cudarc::nvrtc::result;
+use dps::backend::cuda::libraries::{Library, take};
+use dps::backend::cuda::source;
+
+const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
+
+/// What the compiler says of a kernel for an architecture.
+#[derive(Debug, Clone, Copy, Default)]
+struct Use {
+    registers: u32,
+    shared: u32,
+    spilled: u32,
+}
+
+/// NVRTC's file: in the folder $DPS_NVRTC, else where `make nvrtc` puts it.
+fn nvrtc() -> Option<PathBuf> {
+    let made = || Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("nvrtc/nvidia/cuda_nvrtc/lib");
+    let folder = std::env::var_os("DPS_NVRTC").map_or_else(made, PathBuf::from);
+    let mut files: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();
+    files.sort();
+    files.into_iter().find(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so")))
+}
+
+/// The compiler's messages about `source` for `architecture`, machine code included; an error where it does not compile.
+fn compile(source: &str, architecture: &str) -> Result<String, String> {
+    let program = result::create_program(&CString::new(source).unwrap(), Some(&CString::new("kernels").unwrap())).unwrap();
+    let options = [format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--ptxas-options=-v".into()];
+    // A program that was just made and is not used afterwards.
+    unsafe {
+        let outcome = result::compile_program(program, &options);
+        let log = result::get_program_log(program).unwrap();
+        result::destroy_program(program).unwrap();
+        let log = std::ffi::CStr::from_ptr(log.as_ptr()).to_string_lossy().into_owned();
+        outcome.map(|()| log.clone()).map_err(|cause| format!("{cause:?}\n{log}"))
+    }
+}
+
+/// The number before `unit` in a message such as "ptxas info    : Used 40 registers, 8192 bytes smem".
+fn before(line: &str, unit: &str) -> u32 {
+    let Some(end) = line.find(unit) else { return 0 };
+    line[..end].trim_end().rsplit(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap_or(0)
+}
+
+/// What each kernel uses, from the messages of `ptxas -v`.
+fn uses(log: &str) -> BTreeMap<String, Use> {
+    let mut all = BTreeMap::<String, Use>::new();
+    let mut name = String::new();
+    for line in log.lines() {
+        if line.contains("Compiling entry function") {
+            name = line.split('\'').nth(1).unwrap().to_owned();
+        }
+        let kernel = all.entry(name.clone()).or_default();
+        kernel.spilled += before(line, " bytes spill stores") + before(line, " bytes spill loads");
+        if line.contains("Used ") {
+            (kernel.registers, kernel.shared) = (before(line, " registers"), before(line, " bytes smem"));
+        }
+    }
+    all.retain(|_, kernel| kernel.registers > 0);
+    all
+}
+
+#[test]
+fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
+    let Some(library) = nvrtc() else {
+        assert!(std::env::var_os("DPS_NEED_NVRTC").is_none(), "NVRTC is not installed; run: make nvrtc");
+        eprintln!("\nSKIPPED: no kernel was compiled, because NVRTC is not installed; run: make nvrtc\n");
+        return;
+    };
+    take(Library::Nvrtc, &library).unwrap();
+    let source = source();
+    for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(source.contains(&text), "a file of kernels/ is not part of the program");
+    }
+    // The compiler is one: it refuses what is wrong, down to the instructions.
+    assert!(compile(&source.replace("threadIdx.x", "threadIdx.u"), "sm_80").is_err());
+    assert!(compile("extern \"C\" __global__ void f() { asm(\"this is no instruction;\"); }", "sm_80").is_err());
+
+    let mut lines = vec![format!("{:28}{}", "kernel", ARCHITECTURES.map(|name| format!("  {name:>14}")).concat())];
+    let mut table = BTreeMap::<String, String>::new();
+    let mut spilling = Vec::new();
+    for architecture in ARCHITECTURES {
+        let log = compile(&source, architecture).unwrap_or_else(|problem| panic!("{architecture}: {problem}"));
+        let uses = uses(&log);
+        let kernels = source.matches("extern \"C\" __global__").count();
+        assert!(uses.len() >= kernels, "{architecture}: {} of {kernels} kernels in the compiler's messages:\n{log}", uses.len());
+        for (name, kernel) in uses {
+            *table.entry(name.clone()).or_default() += &format!("  {:>4} {:>6} B", kernel.registers, kernel.shared);
+            if kernel.spilled > 0 {
+                spilling.push(format!("{name} for {architecture}: {} bytes", kernel.spilled));
+            }
+        }
+    }
+    lines.extend(table.iter().map(|(name, text)| format!("{name:28}{text}")));
+    println!("registers a thread and shared memory a block, by {}\n{}", library.display(), lines.join("\n"));
+    assert!(spilling.is_empty(), "kernels that spill registers: {}", spilling.join(", "));
+}
