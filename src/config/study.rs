@@ -279,6 +279,8 @@ names! {
         Random = "random",
         /// The weights of largest magnitude at initialisation.
         Magnitude = "magnitude",
+        /// Gradient signal preservation w · (H ∂L/∂w) (Wang et al., ICLR 2020).
+        Grasp = "grasp",
     }
 }
 names! {

@@ -84,7 +84,13 @@ impl Plan {
             evaluation_flop: evaluations as f64 * site.validation_examples as f64 * cost.forward_flop,
         };
         let sparsities = &study.grid.sparsities;
-        let scored = study.pruning.criterion == Criterion::Snip && sparsities.iter().any(|sparsity| *sparsity > 0.0);
+        // Passes over the scoring examples: one gradient, and two more for how it changes.
+        let passes = match study.pruning.criterion {
+            _ if sparsities.iter().all(|sparsity| *sparsity == 0.0) => 0.0,
+            Criterion::Snip => 1.0,
+            Criterion::Grasp => 3.0,
+            Criterion::Random | Criterion::Magnitude => 0.0,
+        };
         let examples = match study.pruning.examples {
             0 => site.training_examples,
             some => u64::from(some).min(site.training_examples),
@@ -97,7 +103,7 @@ impl Plan {
                 .flat_map(|batch_size| sparsities.iter().map(move |s| (*batch_size, *s)))
                 .map(|(b, s)| cell(b, s))
                 .collect(),
-            score_flop: if scored { trials as f64 * examples as f64 * cost.training_flop } else { 0.0 },
+            score_flop: passes * trials as f64 * examples as f64 * cost.training_flop,
             bytes: cost.bytes_per_lane.saturating_mul(trials.min(u64::from(site.lanes))).saturating_add(cost.bytes_fixed),
             threshold: goal_threshold(study.workload.goal_error, site.validation_examples),
             study: study.clone(),

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Criterion, Pruning};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Mask, connection_sensitivity, keep_highest, magnitude, random};
+use crate::pruning::{Mask, Probe, connection_sensitivity, gradient_signal, keep_highest, magnitude, random};
 
 /// Scores by seed. They depend on nothing else (a cell's batch size, sparsity and metaparameters play no part), so a study scores each
 /// seed once.
@@ -30,19 +30,21 @@ impl<'a> Masks<'a> {
             return Ok(None);
         }
         let weights = initial_weights(self.network, seed);
+        let examples = match self.pruning.examples as usize {
+            0 => training_examples,
+            some => some.min(training_examples),
+        };
+        let mut gradient = |weights: &[f32]| backend.gradient(weights, examples).map(|(gradient, _)| gradient);
         let scores = match self.pruning.criterion {
-            Criterion::Snip => {
-                let examples = match self.pruning.examples as usize {
-                    0 => training_examples,
-                    some => some.min(training_examples),
-                };
-                let (gradient, _) = backend.gradient(&weights, examples)?;
-                connection_sensitivity(&weights, &gradient)
+            Criterion::Snip => connection_sensitivity(&weights, &gradient(&weights)?),
+            Criterion::Grasp => {
+                let probe = Probe::new(&weights, &gradient(&weights)?);
+                gradient_signal(&weights, &gradient(&probe.ahead)?, &gradient(&probe.behind)?)
             }
             Criterion::Random => random(self.network, seed),
             Criterion::Magnitude => magnitude(&weights),
         };
-        let passed = self.pruning.criterion == Criterion::Snip;
+        let passed = matches!(self.pruning.criterion, Criterion::Snip | Criterion::Grasp);
         let scores = self.scores.entry(seed).or_insert(scores);
         Ok(passed.then_some(scores))
     }
