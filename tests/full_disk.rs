@@ -20,6 +20,7 @@ fn study(trials: u32) -> Results {
         // Spread over all 64 bits, as hashes are.
         mask_hash: u64::from(index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         curve: vec![],
+        measurements: vec![],
         seconds: 0.5,
     };
     let key = CellKey { batch_size: 2, sparsity: 0.0 };

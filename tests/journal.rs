@@ -14,7 +14,7 @@ use dps::journal::{
 };
 use dps::search::Metaparameters;
 use dps::storage::{Disk, Failing, Fault};
-use dps::study::{Cell, CellKey, CurvePoint, Status, Trial};
+use dps::study::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::training::{CellState, LaneRecord};
 use proptest::prelude::*;
 
@@ -53,6 +53,10 @@ fn trial(index: u32) -> Trial {
             CurvePoint { step: 16, loss: f32::MIN_POSITIVE / 2.0, errors: 300, examples: 6_000 },
             CurvePoint { step: 32, loss: -0.0, errors: 200 + index, examples: 6_000 },
         ],
+        measurements: vec![
+            Measurement { step: 0, loss: 2.5, gradient_norm: 1.0 / 3.0, squared_norms: 1e300, lipschitz: Some(-0.0) },
+            Measurement { step: 32, loss: 0.1, gradient_norm: 0.5, squared_norms: 0.75 + f64::from(index), lipschitz: None },
+        ],
         seconds: 1.25,
     }
 }
@@ -89,6 +93,7 @@ fn checkpoint(step: u32) -> Checkpoint {
         trial,
         state: LaneState { weights: (0..50).map(|i| i as f32 / 7.0 + step as f32).collect(), velocity: vec![], loss: 0.25, broken: None },
         curve: vec![CurvePoint { step: 16, loss: 0.5, errors: 3, examples: 9 }],
+        measurements: vec![Measurement { step: 0, loss: 2.0, gradient_norm: 0.1, squared_norms: 0.2, lipschitz: Some(3.0) }],
         seconds: 0.5,
     };
     let Header { digest, data_digest, .. } = header();
@@ -197,21 +202,21 @@ fn an_empty_file_is_started_as_a_journal() {
     assert_eq!(open(&path).unwrap().1, expected(&script()));
 }
 
-/// The bytes of version 1, by their checksum: whoever changes them, or a recorded field, must raise the version.
+/// The bytes of version 2, by their checksum: whoever changes them, or a recorded field, must raise the version.
 #[test]
-fn the_format_of_version_1_is_fixed() {
+fn the_format_of_version_2_is_fixed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
     let lengths = journal_of(&path, &script());
     let bytes = fs::read(&path).unwrap();
-    assert!(bytes.starts_with(b"dps journal 1\n"));
+    assert!(bytes.starts_with(b"dps journal 2\n"));
     // The scores, last, are the youngest kind of record.
-    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 1_110_012_400);
+    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 9_917_932);
     assert_eq!(crc32fast::hash(&bytes[lengths[script().len() - 1]..]), 3_017_112_928);
     let path = folder.path().join("x.checkpoint");
     save(&path, &checkpoint(5), &Disk).unwrap();
     let bytes = fs::read(&path).unwrap();
-    assert!(bytes.starts_with(b"dps checkpoint 1\n"));
+    assert!(bytes.starts_with(b"dps checkpoint 2\n"));
     assert_eq!(crc32fast::hash(&bytes), 279_615_141);
 }
 
@@ -333,8 +338,11 @@ fn another_study_is_refused_in_its_own_words() {
     assert_eq!(Journal::open(&path, &later, Arc::new(Disk)).unwrap().contents, expected(&script()));
 
     fs::write(&path, [b"dps journal 23\n", &whole[14..]].concat()).unwrap();
-    assert!(problem(open(&path)).contains("format version 23, and this program knows version 1"));
-    for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 1"] {
+    assert!(problem(open(&path)).contains("format version 23, and this program knows version 2"));
+    // Trials of version 1 have no measurements.
+    fs::write(&path, [b"dps journal 1\n", &whole[14..]].concat()).unwrap();
+    assert!(problem(open(&path)).contains("format version 1, and this program knows version 2: use the program that started the study"));
+    for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 2"] {
         fs::write(&path, other).unwrap();
         assert!(!problem(open(&path)).contains('\n'));
         assert_eq!(fs::read(&path).unwrap(), other);
@@ -590,7 +598,7 @@ proptest! {
         let (path, aside) = (folder.path().join("x.journal"), folder.path().join("x.checkpoint"));
         let mut bytes = match start {
             0 => Vec::new(),
-            1 => b"dps journal 1\n".to_vec(),
+            1 => b"dps journal 2\n".to_vec(),
             _ => { journal_of(&path, &script()[..1]); fs::read(&path).unwrap() }
         };
         // Whole records with any bytes in them, which begin as a record's kind may.
@@ -640,6 +648,8 @@ proptest! {
             parameters_kept: numbers.0 ^ numbers.1,
             mask_hash: numbers.2,
             curve: curve.iter().map(|&(step, loss, errors, examples)| CurvePoint { step, loss: f32::from_bits(loss), errors, examples })
+                .collect(),
+            measurements: curve.iter().map(|&(step, ..)| Measurement { step, loss: f64::from_bits(bits.0), gradient_norm: f64::from_bits(bits.1), squared_norms: f64::from_bits(bits.2), lipschitz: options.0.map(f64::from) })
                 .collect(),
             seconds: f64::from_bits(bits.2),
         };

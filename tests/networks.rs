@@ -8,12 +8,13 @@ use std::sync::Arc;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
-use dps::config::{BiasPruning, DatasetName, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, DatasetName, NetworkName, OptimizerName, Smoothness};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
 use dps::network::Network;
 use dps::optimizer::{Rule, Schedule};
-use dps::pruning::{Mask, connection_sensitivity, keep_highest};
-use support::fixture::{self, Biases, Fixture};
+use dps::pruning::{Mask, Probe, connection_sensitivity, gradient_signal, keep_highest};
+use dps::training::Gauge;
+use support::fixture::{self, Biases, Fixture, Theory};
 use support::noise;
 use support::reference::{self, Net};
 
@@ -228,5 +229,112 @@ fn connection_sensitivity_and_its_masks_are_pytorchs() {
             kept.iter().for_each(|&index| flags[index as usize] = true);
             assert_eq!(cut.difference(&flags), None);
         }
+    }
+}
+
+/// Float32 gradients are off by about 1e-6 of their largest entries, and the step of the dense Simple-CNN moves its gradient by many times itself.
+const SMOOTHNESS_TOLERANCE: f64 = 2e-4;
+
+#[test]
+fn smoothness_and_the_gradients_variance_are_pytorchs() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let (fixture, theory) = (Fixture::read(net), Theory::read(net));
+        let network = Arc::new(Network::new(name(net)));
+        let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
+        let kept = noise::mask(fixture.parameters);
+        for expected in &theory.measurements {
+            let mask = if expected.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut weights = fixture.start();
+            mask.apply(&mut weights);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+            let (mut step, _) = backend.gradient(&weights, expected.step_examples).unwrap();
+            mask.apply(&mut step);
+            let rate = expected.rate / expected.step_examples as f64;
+            let next: Vec<f32> = weights.iter().zip(&step).map(|(&w, &g)| (f64::from(w) - rate * f64::from(g)) as f32).collect();
+            let gauge = Gauge::new(&Smoothness { every: 1, trials: 0, points: expected.points, examples: 0 }, theory.images);
+            let found = gauge.measure(&mut backend, 7, &weights, Some(&next), &mask).unwrap();
+            for (what, found, theirs) in [
+                ("loss", found.loss, expected.loss),
+                ("gradient", found.gradient_norm, expected.gradient_norm),
+                ("squares", found.squared_norms, expected.squared_norms),
+                ("Lipschitz constant", found.lipschitz.unwrap(), expected.lipschitz),
+                ("variance", found.variance(), expected.squared_norms - expected.gradient_norm.powi(2)),
+            ] {
+                let difference = (found / theirs - 1.0).abs();
+                assert!(difference < SMOOTHNESS_TOLERANCE, "{net:?} masked {}: {what} {found}, expected {theirs}", expected.masked);
+            }
+            assert_eq!(found.step, 7);
+            assert_eq!(
+                gauge.measure(&mut backend, 7, &weights, None, &mask).unwrap(),
+                dps::study::Measurement { lipschitz: None, ..found }
+            );
+        }
+    }
+}
+
+#[test]
+fn squared_norms_are_those_of_each_examples_gradient_on_any_threads_and_vector_unit() {
+    let fixture = Fixture::read(Net::SimpleCnn);
+    let network = Arc::new(Network::new(NetworkName::SimpleCnn));
+    // More than a block of them, and not a whole number of blocks.
+    let dataset = dataset(&fixture, [3].into_iter(), 150);
+    let weights = dps::network::initial_weights(&network, 4);
+    let kept = noise::mask(fixture.parameters);
+    for mask in [Mask::Dense(fixture.parameters), sparse(&kept)] {
+        let mut expected = 0.0;
+        for example in 0..150 {
+            // Alone in a data set, an example's gradient is a batch's.
+            let only = |examples: &Examples| Examples {
+                images: examples.image(example).to_vec(),
+                labels: vec![examples.label(example)],
+                shape: examples.shape,
+            };
+            let alone = Dataset { training: only(&dataset.training), ..dataset.clone() };
+            let (mut gradient, _) = CpuBackend::new(network.clone(), &alone, Level::best(), 1, &Single).gradient(&weights, 1).unwrap();
+            mask.apply(&mut gradient);
+            expected += gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>();
+        }
+        let mut bits = Vec::new();
+        for (level, threads) in Level::available().into_iter().flat_map(|level| [(level, 1), (level, 3)]) {
+            let mut backend = CpuBackend::new(network.clone(), &dataset, level, threads, &Single);
+            let found = backend.squared_norms(&weights, &mask, 150).unwrap();
+            assert!((found / expected - 1.0).abs() < 1e-12, "{found}, expected {expected}");
+            bits.push(found.to_bits());
+        }
+        bits.dedup();
+        assert_eq!(bits.len(), 1, "the bits depend on threads or vector unit");
+    }
+}
+
+#[test]
+fn the_gradient_signal_is_pytorchs() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let (fixture, theory) = (Fixture::read(net), Theory::read(net));
+        assert_eq!(theory.grasp.step, Probe::STEP);
+        let network = Arc::new(Network::new(name(net)));
+        let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
+        let weights = fixture.start();
+        let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut gradient = |weights: &[f32]| backend.gradient(weights, theory.images).unwrap().0;
+        let start = gradient(&weights);
+        let probe = Probe::new(&weights, &start);
+        let scores = gradient_signal(&weights, &gradient(&probe.ahead), &gradient(&probe.behind));
+        // The product itself is the difference over twice the step.
+        let norm = |values: &[f32]| values.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt();
+        let twice = 2.0 * Probe::STEP * norm(&weights) / norm(&start);
+        let found: Vec<f64> = scores.iter().step_by(fixture.sample_stride).map(|&score| f64::from(score) / twice).collect();
+        let length = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+        let off: Vec<f64> = found.iter().zip(&theory.grasp.difference).map(|(found, expected)| found - expected).collect();
+        // A unit of millions that float32 puts on the other side of its kink moves a few scores.
+        assert!(
+            length(&off) < 1e-2 * length(&theory.grasp.difference),
+            "{net:?}: off by {}",
+            length(&off) / length(&theory.grasp.difference)
+        );
+        assert!((norm(&scores) / twice / theory.grasp.difference_norm - 1.0).abs() < 1e-2, "{net:?}");
+        // Automatic differentiation leaves out how the kinks of 64 images' units bend the loss on average.
+        let product: f64 = found.iter().zip(&theory.grasp.product).map(|(found, exact)| found * exact).sum();
+        let cosine = product / length(&found) / length(&theory.grasp.product);
+        assert!(cosine > 0.97, "{net:?}: cosine {cosine} with automatic differentiation");
     }
 }

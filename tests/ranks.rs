@@ -24,7 +24,9 @@ fn cells(path: &Path) -> Vec<Cell> {
 fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     let folder = tempfile::tempdir().unwrap();
     write_data(folder.path(), 600, 90);
-    let config = write_config(folder.path(), &[]);
+    // Steps that are measured are not those that are evaluated, and some trials are not measured at all.
+    let smoothness = "[smoothness]\nevery = 6\ntrials = 3\npoints = 2\nexamples = 30\n\n[search]";
+    let config = write_config(folder.path(), &[("[search]", smoothness)]);
     // Each run has files of its own, or it would find that all is done.
     let mut runs = 0;
     let mut run = |ranks: usize, options: &[&str]| {
@@ -41,6 +43,11 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
         assert!(all().any(|trial| trial.status == status), "the small study must have a trial that is {}", status.name());
     }
     assert!(all().map(|trial| trial.curve.len()).sum::<usize>() > 20);
+    assert!(all().map(|trial| trial.measurements.len()).sum::<usize>() > 10);
+    // Nothing that is measured changes a step.
+    let mut bare = expected.clone();
+    bare.iter_mut().flat_map(|cell| &mut cell.trials).for_each(|trial| trial.measurements.clear());
+    assert_eq!(run(0, &["--set", "smoothness="]), bare);
     for threads in ["2", "3", "8"] {
         assert_eq!(run(0, &["--threads", threads]), expected, "{threads} threads");
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
-use dps::study::{Cell, CellKey, CurvePoint, Status, Trial};
+use dps::study::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::{Error, analysis};
 use proptest::prelude::*;
 
@@ -34,6 +34,7 @@ fn trial(index: u32, steps: Option<u32>) -> Trial {
         // Spread over all 64 bits, as hashes are.
         mask_hash: u64::from(index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
         curve: (16..=last).step_by(16).map(point).collect(),
+        measurements: Vec::new(),
         seconds: 0.5,
     }
 }
@@ -102,16 +103,24 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_measurement()(loss in prop::num::f64::ANY, values in (0.0..1e9, 0.0..1e9), lipschitz in prop::option::of(0.0..1e9)) -> Measurement {
+        Measurement { step: 0, loss, gradient_norm: values.0, squared_norms: values.1, lipschitz }
+    }
+}
+
+prop_compose! {
     fn any_trial()(
         values in (1e-6..1.0, prop::option::of(0.0..1.0), prop::option::of(0_u32..), prop::option::of(0.0..1.0)),
         status in prop::sample::select(&Status::ALL),
         steps in any::<u32>(),
         (steps_run, parameters_kept, mask_hash) in any::<(u32, u32, u64)>(),
         mut curve in prop::collection::vec(any_point(), 0..20),
+        mut measurements in prop::collection::vec(any_measurement(), 0..4),
         seconds in prop::num::f64::ANY,
     ) -> Trial {
         let (learning_rate, momentum, decay_steps, end_learning_rate_factor) = values;
         (16..).step_by(16).zip(&mut curve).for_each(|(step, point)| point.step = step);
+        (0..).step_by(100).zip(&mut measurements).for_each(|(step, measurement)| measurement.step = step);
         Trial {
             index: 0,
             metaparameters: Metaparameters { learning_rate, momentum, decay_steps, end_learning_rate_factor },
@@ -121,6 +130,7 @@ prop_compose! {
             parameters_kept,
             mask_hash,
             curve,
+            measurements,
             seconds,
         }
     }

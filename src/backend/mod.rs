@@ -49,6 +49,10 @@ pub trait Backend {
     /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: `[parameters]`, loss.
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;
 
+    /// Σ ‖mask · ∇fᵢ(weights)‖² over the first `examples` training examples, fᵢ being the loss of example i alone: what the gradient's variance
+    /// follows from. In double precision and, on the CPU, in one order whatever the ranks and threads.
+    fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64>;
+
     /// Lanes ready for their first step.
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Self::Lanes>;
 

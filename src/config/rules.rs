@@ -15,6 +15,7 @@ pub fn study(table: &Table) -> Result<Study, Vec<String>> {
         let (optimizer, schedule) = (workload.optimizer, workload.schedule);
         let search = search(root.section("search", None), optimizer, schedule);
         let data = data(root.section("data", None));
+        let smoothness = smoothness(root.section("smoothness", None));
         let execution = execution(root.section("execution", None));
         (|| {
             Some(Study {
@@ -23,6 +24,7 @@ pub fn study(table: &Table) -> Result<Study, Vec<String>> {
                 pruning: pruning?,
                 search: search?,
                 data: data?,
+                smoothness: smoothness?,
                 execution: execution?,
             })
         })()
@@ -128,6 +130,21 @@ fn data(mut section: Section) -> Option<DataSplit> {
         |value| integer(value).and_then(|seed| i64::try_from(seed).ok()).and_then(|seed| u64::try_from(seed).ok()),
     );
     Some(DataSplit { validation_fraction: validation_fraction?, split_seed: split_seed? })
+}
+
+/// Some nothing where the section is absent.
+fn smoothness(mut section: Section) -> Option<Option<Smoothness>> {
+    let absent = section.is_absent();
+    let all = Wanted { expected: "a whole number, 0 for all of them", example: "0" };
+    let every = section.required("every", Wanted { expected: COUNT, example: "100" }, count);
+    let trials = section.defaulted("trials", 0, all, whole);
+    let points = Wanted { expected: "a whole number from 1 to 1000", example: "10" };
+    let points = section.defaulted("points", 10, points, |value| count(value).filter(|points| *points <= 1000));
+    let examples = section.defaulted("examples", 0, all, whole);
+    if absent {
+        return Some(None);
+    }
+    Some(Some(Smoothness { every: every?, trials: trials?, points: points?, examples: examples? }))
 }
 
 fn execution(mut section: Section) -> Option<Execution> {

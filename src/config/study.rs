@@ -17,6 +17,9 @@ pub struct Study {
     pub search: Search,
     /// How the data set is split.
     pub data: DataSplit,
+    /// What is measured along training besides; absent where nothing is. It changes no step that is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smoothness: Option<Smoothness>,
     /// How the work is run; nothing here changes a cell's steps-to-result.
     pub execution: Execution,
 }
@@ -129,6 +132,20 @@ impl Default for DataSplit {
     fn default() -> Self {
         DataSplit { validation_fraction: 0.1, split_seed: 0 }
     }
+}
+
+/// Measurements of the loss surface along training: the gradient's local Lipschitz constant, the loss, and the norm and variance of the gradient
+/// over the training set (Lee et al., ICLR 2021, section 4.2 and appendix C; McCandlish et al., 2018).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Smoothness {
+    /// Steps between two measurements; the first is of step 0.
+    pub every: u32,
+    /// Trials of each cell that are measured: the first n; 0 means all of them.
+    pub trials: u32,
+    /// Points of a step at which the gradient is compared with that at its start: γ = 1/points, 2/points … 1.
+    pub points: u32,
+    /// Training examples measured on: the first n of the training set; 0 means all of them, as in the paper.
+    pub examples: u32,
 }
 
 /// How the work is run. No field here changes a cell's steps-to-result; `race` and `full_evaluation` change what else is recorded (how the

@@ -79,13 +79,18 @@ fn configs() -> Vec<PathBuf> {
 #[test]
 fn the_workloads_of_the_paper_are_all_there() {
     let mut workloads = Vec::new();
-    for path in configs().into_iter().filter(|path| !path.ends_with("quickstart.toml")) {
+    let others = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name == "quickstart.toml" || name == "study-small.toml" || name.starts_with("smoothness-")
+    };
+    for path in configs().into_iter().filter(|path| !others(path)) {
         let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        let Study { workload, grid, pruning, search, data, execution } = study;
+        let Study { workload, grid, pruning, search, data, smoothness, execution } = study;
         assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
         assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
         assert_eq!(pruning, Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0 }, "{name}");
         assert_eq!((data, execution), (DataSplit { validation_fraction: 0.1, split_seed: 0 }, Execution::default()), "{name}");
+        assert_eq!(smoothness, None, "{name}");
 
         let range = |min, max, scale| Metaparameter::Range(Range { min, max, scale });
         let given = |needed: bool, range| needed.then_some(range);
@@ -124,6 +129,22 @@ fn the_workloads_of_the_paper_are_all_there() {
         expected.extend(optimizers.iter().map(|optimizer| (dataset, schedule, goal.to_owned(), *optimizer)));
     }
     assert_eq!(workloads, expected);
+}
+
+#[test]
+fn smoothness_is_measured_as_in_the_paper_and_along_whole_trainings() {
+    let mut found: Vec<String> = Vec::new();
+    for path in configs().into_iter().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("smoothness-")) {
+        let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(study.smoothness, Some(Smoothness { every: 100, trials: 0, points: 10, examples: 0 }), "{name}");
+        assert_eq!(study.grid.sparsities, [0.0, 0.5, 0.7, 0.9], "{name}");
+        assert_eq!(goal_threshold(study.workload.goal_error, 6_000), 0, "{name}");
+        assert_eq!(study.workload.max_steps, if study.workload.network == NetworkName::SimpleCnn { 40_000 } else { 100_000 }, "{name}");
+        assert!(study.execution.full_evaluation && study.pruning == Pruning::default(), "{name}");
+        assert_eq!(name, format!("smoothness-{}-{}", study.workload.dataset, study.workload.network));
+        found.push(name);
+    }
+    assert_eq!(found.len(), 3, "{found:?}");
 }
 
 #[test]
@@ -250,6 +271,12 @@ fn every_range_is_held() {
         ("search.end_learning_rate_factor", &["1", "1e-300"], &["0", "1.01", ""]),
         ("data.validation_fraction", &["0.5"], &["0", "1"]),
         ("data.split_seed", &["0", "9223372036854775807"], &["-1", "9223372036854775808"]),
+        ("smoothness.every", &["1", "100"], &["0", "-1", "0.5"]),
+        (
+            "smoothness",
+            &["{ every = 7 }"],
+            &["{ every = 7, points = 0 }", "{ every = 7, points = 1001 }", "{ every = 7, trials = -1 }", "{ points = 3 }"],
+        ),
         ("execution.device", &["cuda", "auto"], &["gpu"]),
         ("execution.threads", &["0"], &["-1"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),

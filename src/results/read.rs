@@ -7,7 +7,7 @@ use std::path::Path;
 use hdf5::types::TypeDescriptor;
 use hdf5::{File, H5Type, Location};
 
-use super::schema::{CellRow, CurveRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
+use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
 use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, one_line};
 use crate::study::{Cell, CellKey, Trial};
 use crate::{Error, Result};
@@ -113,7 +113,10 @@ fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>
     let cell_rows: Vec<CellRow> = table(file, bytes)?;
     let trial_rows: Vec<TrialRow> = table(file, bytes)?;
     let curve_rows: Vec<CurveRow> = table(file, bytes)?;
-    let (mut trials_left, mut curves_left) = (trial_rows.as_slice(), curve_rows.as_slice());
+    // Only studies that measure smoothness have the fourth.
+    let measurement_rows: Vec<MeasurementRow> = if file.link_exists(MeasurementRow::PATH) { table(file, bytes)? } else { Vec::new() };
+    let (mut trials_left, mut curves_left, mut measurements_left) =
+        (trial_rows.as_slice(), curve_rows.as_slice(), measurement_rows.as_slice());
     let mut cells: Vec<Cell> = Vec::with_capacity(cell_rows.len());
     for (row, found) in (0_u32..).zip(&cell_rows) {
         let damaged = |problem: String| format!("damaged: row {row} of /cells: {problem}");
@@ -129,7 +132,10 @@ fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>
         let mut cell = Cell { key, trials: Vec::with_capacity(own.len()), test_errors, seconds: found.seconds };
         for trial_row in own {
             let start = (curve_rows.len() - curves_left.len()) as u64;
-            let trial = trial(trial_row, &cell, row, start, &mut curves_left, workload)
+            let own = |found: &&MeasurementRow| (found.cell, found.trial) == (row, trial_row.trial);
+            let (measured, others) = measurements_left.split_at(measurements_left.iter().take_while(own).count());
+            measurements_left = others;
+            let trial = trial(trial_row, &cell, row, start, &mut curves_left, measured, workload)
                 .map_err(|problem| damaged(format!("trial {}: {problem}", trial_row.trial)))?;
             cell.trials.push(trial);
         }
@@ -138,14 +144,23 @@ fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>
         }
         cells.push(cell);
     }
-    match (trials_left.len(), curves_left.len()) {
-        (0, 0) => Ok(cells),
-        (trials, curves) => Err(format!("damaged: {trials} rows of /trials and {curves} rows of /curves belong to no cell")),
+    match [trials_left.len(), curves_left.len(), measurements_left.len()] {
+        [0, 0, 0] => Ok(cells),
+        [trials, curves, 0] => Err(format!("damaged: {trials} rows of /trials and {curves} rows of /curves belong to no cell")),
+        [.., measurements] => Err(format!("damaged: {measurements} rows of /smoothness belong to no trial, or are not in order of trials")),
     }
 }
 
 /// One trial; takes its evaluations off `curves`, which begin at row `start` of /curves.
-fn trial(row: &TrialRow, cell: &Cell, cell_row: u32, start: u64, curves: &mut &[CurveRow], workload: &WorkloadSummary) -> Found<Trial> {
+fn trial(
+    row: &TrialRow,
+    cell: &Cell,
+    cell_row: u32,
+    start: u64,
+    curves: &mut &[CurveRow],
+    measurements: &[MeasurementRow],
+    workload: &WorkloadSummary,
+) -> Found<Trial> {
     let (curve, others) = curves
         .split_at_checked(row.curve_length as usize)
         .ok_or_else(|| format!("expected {} evaluations, found {} left in /curves", row.curve_length, curves.len()))?;
@@ -156,7 +171,15 @@ fn trial(row: &TrialRow, cell: &Cell, cell_row: u32, start: u64, curves: &mut &[
     if curve.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
         return Err("its evaluations are not in order of steps".to_owned());
     }
-    let trial = row.trial(curve)?;
+    if measurements.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
+        return Err("its measurements are not in order of steps".to_owned());
+    }
+    let trial = row.trial(curve, measurements)?;
+    for (found, measurement) in measurements.iter().zip(&trial.measurements) {
+        if let Some(difference) = found.difference(&MeasurementRow::new(measurement, trial.index, cell, cell_row)) {
+            return Err(format!("its measurement at step {}: {difference}", found.step));
+        }
+    }
     match row.difference(&TrialRow::new(&trial, cell, cell_row, start, workload)) {
         Some(difference) => Err(difference),
         None => Ok(trial),

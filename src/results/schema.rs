@@ -5,7 +5,7 @@ use hdf5::types::{EnumMember, EnumType, FixedUnicode, IntSize, TypeDescriptor};
 
 use super::WorkloadSummary;
 use crate::search::Metaparameters;
-use crate::study::{Cell, CurvePoint, Status, Trial};
+use crate::study::{Cell, CurvePoint, Measurement, Status, Trial};
 
 /// The attribute `schema` of every result file.
 pub(super) const SCHEMA: &str = "dps-results";
@@ -105,6 +105,20 @@ table!(CurveRow, "curves", "One row an evaluation; a trial's are consecutive and
     examples: u32 = "validation examples seen; where not all, the evaluation stopped early and errors is a lower bound",
 });
 
+table!(MeasurementRow, "smoothness", "One row a measurement of the loss surface; a trial's are consecutive and in order of steps. The table is there where any trial was measured." {
+    cell: u32 = "row of /cells, from 0",
+    batch_size: u32 = "examples in a batch, over all ranks",
+    sparsity: f64 = "fraction of parameters removed before training",
+    trial: u32 = "number in its cell, from 0",
+    step: u32 = "optimizer steps taken before it",
+    lipschitz: f64 = "local Lipschitz constant of the gradient along the next step; NaN at a trial's end, and where it is not finite",
+    loss: f64 = "mean loss over the examples measured on, in nats",
+    gradient_norm: f64 = "norm of the mean gradient of the kept parameters",
+    squared_norms: f64 = "mean over the examples of the squared norm of each one's gradient",
+    variance: f64 = "variance of the gradient of one example: squared_norms less the square of gradient_norm",
+    noise_scale: f64 = "gradient noise scale in examples: variance over the square of gradient_norm",
+});
+
 /// [`Status`] as the file has it: any byte, so that reading a damaged file is no undefined behaviour.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
@@ -200,8 +214,8 @@ impl TrialRow {
         }
     }
 
-    /// The trial this row and its evaluations describe; the second value says what cannot be.
-    pub fn trial(&self, curve: &[CurveRow]) -> Result<Trial, String> {
+    /// The trial this row, its evaluations and its measurements describe; the second value says what cannot be.
+    pub fn trial(&self, curve: &[CurveRow], measurements: &[MeasurementRow]) -> Result<Trial, String> {
         let status = self.status.status().ok_or_else(|| format!("{:?} is no status", self.status))?;
         let steps = optional_count(self.steps)?;
         if steps.is_some() != (status == Status::Complete) {
@@ -221,6 +235,7 @@ impl TrialRow {
             parameters_kept: self.parameters_kept,
             mask_hash: self.mask_hash,
             curve: curve.iter().map(CurveRow::point).collect(),
+            measurements: measurements.iter().map(MeasurementRow::measurement).collect(),
             seconds: self.seconds,
         })
     }
@@ -233,6 +248,31 @@ impl CurveRow {
 
     fn point(&self) -> CurvePoint {
         CurvePoint { step: self.step, loss: self.loss, errors: self.errors, examples: self.examples }
+    }
+}
+
+impl MeasurementRow {
+    /// The row of a measurement of trial `trial` of `cell`, which is row `cell_row` of /cells.
+    pub fn new(measurement: &Measurement, trial: u32, cell: &Cell, cell_row: u32) -> Self {
+        let Measurement { step, loss, gradient_norm, squared_norms, lipschitz } = *measurement;
+        MeasurementRow {
+            cell: cell_row,
+            batch_size: cell.key.batch_size,
+            sparsity: cell.key.sparsity,
+            trial,
+            step,
+            lipschitz: or_nan(lipschitz),
+            loss,
+            gradient_norm,
+            squared_norms,
+            variance: measurement.variance(),
+            noise_scale: measurement.noise_scale(),
+        }
+    }
+
+    fn measurement(&self) -> Measurement {
+        let &MeasurementRow { step, loss, gradient_norm, squared_norms, lipschitz, .. } = self;
+        Measurement { step, loss, gradient_norm, squared_norms, lipschitz: optional_value(lipschitz) }
     }
 }
 

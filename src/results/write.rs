@@ -8,7 +8,7 @@ use hdf5::file::LibraryVersion;
 use hdf5::types::TypeDescriptor;
 use hdf5::{File, Group, H5Type, Location};
 
-use super::schema::{CellRow, CurveRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow};
+use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow};
 use super::{Results, one_line, publish};
 use crate::Result;
 use crate::storage::{Disk, Storage};
@@ -88,16 +88,18 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     number(&at, "parameters", workload.parameters)?;
 
     let cells: Vec<CellRow> = results.cells.iter().map(|cell| CellRow::new(cell, workload)).collect();
-    let (mut trials, mut curves) = (Vec::new(), Vec::new());
+    let (mut trials, mut curves, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
     for (row, cell) in results.cells.iter().enumerate() {
         for trial in &cell.trials {
             trials.push(TrialRow::new(trial, cell, row as u32, curves.len() as u64, workload));
             curves.extend(trial.curve.iter().map(CurveRow::new));
+            measurements.extend(trial.measurements.iter().map(|found| MeasurementRow::new(found, trial.index, cell, row as u32)));
         }
     }
     table(file, &cells)?;
     table(file, &trials)?;
-    table(file, &curves)
+    table(file, &curves)?;
+    if measurements.is_empty() { Ok(()) } else { table(file, &measurements) }
 }
 
 /// Writes a table: packed rows, in chunks that are compressed where this HDF5 can, each with a checksum.

@@ -45,6 +45,8 @@ pub struct Plan {
     pub cells: Vec<PlannedCell>,
     /// FLOP of the pruning scores: once a seed for the whole study.
     pub score_flop: f64,
+    /// FLOP of the measurements of the loss surface in all cells.
+    pub smoothness_flop: f64,
     /// Bytes on each rank.
     pub bytes: u64,
     /// Most validation errors with which a trial is complete.
@@ -95,7 +97,16 @@ impl Plan {
             0 => site.training_examples,
             some => u64::from(some).min(site.training_examples),
         };
+        let measured = study.smoothness.map_or(0.0, |settings| {
+            let whole = |count: u32, all: u64| if count == 0 { all } else { all.min(count.into()) };
+            let measurements = u64::from(study.workload.max_steps.div_ceil(settings.every));
+            // A gradient at the start of a step and one at each point of it, and one of each example by itself; two at a trial's end.
+            let passes = (measurements * (u64::from(settings.points) + 2) + 2) as f64 * whole(settings.trials, trials) as f64;
+            let cells = (study.grid.batch_sizes.len() * sparsities.len()) as f64;
+            cells * passes * whole(settings.examples, site.training_examples) as f64 * cost.training_flop
+        });
         Plan {
+            smoothness_flop: measured,
             cells: study
                 .grid
                 .batch_sizes
@@ -124,7 +135,7 @@ impl Plan {
 
     /// FLOP of everything.
     pub fn flop(&self) -> f64 {
-        self.score_flop + self.cells.iter().map(|cell| cell.training_flop + cell.evaluation_flop).sum::<f64>()
+        self.score_flop + self.smoothness_flop + self.cells.iter().map(|cell| cell.training_flop + cell.evaluation_flop).sum::<f64>()
     }
 
     /// Seconds of everything; not finite where the site's speed is unknown.
@@ -150,6 +161,10 @@ impl Plan {
         }));
         let blank = String::new;
         rows.push(["scores".to_owned(), blank(), blank(), blank(), flop(self.score_flop), blank(), time(self.score_flop)]);
+        if self.study.smoothness.is_some() {
+            let (flop, time) = (flop(self.smoothness_flop), time(self.smoothness_flop));
+            rows.push(["smoothness".to_owned(), blank(), blank(), blank(), flop, blank(), time]);
+        }
         let evaluation: f64 = self.cells.iter().map(|cell| cell.evaluation_flop).sum();
         rows.push([
             "at most".to_owned(),

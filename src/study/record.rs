@@ -57,6 +57,35 @@ pub struct CurvePoint {
     pub examples: u32,
 }
 
+/// One measurement of the loss surface where a trial is: of the masked network, over the training set or the part of it that is configured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// Optimizer steps taken before it.
+    pub step: u32,
+    /// Mean loss f(w), in nats.
+    pub loss: f64,
+    /// Norm of its gradient, ‖∇f(w)‖.
+    pub gradient_norm: f64,
+    /// Mean over the examples of the squared norm of each one's gradient.
+    pub squared_norms: f64,
+    /// Local Lipschitz constant of the gradient along the next step: the largest ‖∇f(w + γd) − ∇f(w)‖ / ‖γd‖; none at a trial's end, which no
+    /// step follows, and where the step moved nothing or to what is not finite.
+    pub lipschitz: Option<f64>,
+}
+
+impl Measurement {
+    /// β: the variance of the gradient of one example, tr Σ, exact over the examples measured on.
+    pub fn variance(&self) -> f64 {
+        self.squared_norms - self.gradient_norm * self.gradient_norm
+    }
+
+    /// The gradient noise scale tr Σ / ‖∇f‖², in examples (McCandlish et al., 2018, equation 2.9): the batch size at which the noise of a
+    /// step's gradient is as large as the gradient.
+    pub fn noise_scale(&self) -> f64 {
+        self.variance() / (self.gradient_norm * self.gradient_norm)
+    }
+}
+
 /// One training run of a cell with one set of metaparameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
@@ -76,6 +105,8 @@ pub struct Trial {
     pub mask_hash: u64,
     /// Evaluations in order of steps.
     pub curve: Vec<CurvePoint>,
+    /// Measurements of the loss surface in order of steps; empty where the study has none.
+    pub measurements: Vec<Measurement>,
     /// Its share of the cell's wall-clock seconds, which are divided evenly among the trials training at the time.
     pub seconds: f64,
 }

@@ -17,7 +17,7 @@ use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::storage::Storage;
-use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, measure};
+use crate::training::{CellState, CellWork, Conductor, Decision, Gauge, Groups, Masks, Moment, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
 use crate::{Error, Result, signals};
 
@@ -117,6 +117,7 @@ pub fn run(
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,
             lanes,
+            gauge: study.smoothness.as_ref().map(|settings| Gauge::new(settings, dataset.training.len())),
         };
         score.key = key;
         let from = begin_from(key, &past.partial, past.left.as_ref());

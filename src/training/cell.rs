@@ -3,14 +3,16 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use super::gauge::Gauge;
 use super::state::{CellState, LaneRecord};
 use super::{Groups, Masks};
 use crate::Result;
 use crate::backend::{Backend, LaneStart, LaneState, Progress, Set};
 use crate::config::Workload;
 use crate::optimizer::Rule;
+use crate::pruning::Mask;
 use crate::search::Metaparameters;
-use crate::study::{Cell, CellKey, CurvePoint, Status, Trial};
+use crate::study::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 
 /// What a cell is to measure.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +31,9 @@ pub struct CellWork<'a> {
     pub full_evaluation: bool,
     /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.
     pub lanes: usize,
+    /// What is measured of the loss surface, where anything is. Trials that complete or spend their steps are measured at their end too, censored
+    /// ones are not.
+    pub gauge: Option<Gauge>,
 }
 
 /// Where a cell is; the same on every rank, but for the times.
@@ -133,7 +138,8 @@ fn run_wave<B: Backend>(
     let (mut seconds, mut stretch) = (0.0, 1);
     while race.step < last && race.alive.contains(&true) {
         let due = (race.step / every + 1) * every;
-        let steps = race.step..due.min(race.step.saturating_add(stretch));
+        let end = due.min(race.step.saturating_add(stretch));
+        let steps = race.step..work.gauge.map_or(end, |gauge| gauge.pause(race.step, end));
         let taken = steps.len() as f64;
         let evaluated = steps.end == due;
         let began = clock.elapsed().as_secs_f64();
@@ -163,6 +169,9 @@ fn run_wave<B: Backend>(
         }
     }
     let decided = work.race && race.best.is_some();
+    if !decided {
+        race.measure(&race.alive.clone(), None)?;
+    }
     for trial in 0..race.trials.len() {
         if std::mem::take(&mut race.alive[trial]) {
             race.trials[trial].status = if decided { Status::Censored } else { Status::Incomplete };
@@ -187,6 +196,7 @@ fn finish(work: &CellWork, state: CellState) -> Cell {
             trial.steps = None;
             trial.status = Status::Censored;
             trial.curve.retain(|point| point.step <= best);
+            trial.measurements.retain(|measurement| measurement.step < best);
         }
     }
     Cell { key: work.key, trials, test_errors, seconds }
@@ -207,6 +217,8 @@ struct Race<'a, 'g, B: Backend> {
     /// This group's living lanes, and which trial each is.
     lanes: B::Lanes,
     mine: Vec<usize>,
+    /// Masks of this group's measured trials, by trial.
+    masks: Vec<Option<Mask>>,
     step: u32,
     test_errors: Option<u32>,
     best_errors: Option<u32>,
@@ -230,16 +242,18 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         from.ended.iter().for_each(|trial| ended[trial.index as usize] = true);
         let best = from.ended.iter().filter_map(|trial| trial.steps).min();
         let mut states: Vec<Option<LaneState>> = vec![None; work.trials.len()];
-        let mut records: Vec<(Vec<CurvePoint>, f64)> = vec![Default::default(); work.trials.len()];
-        for LaneRecord { trial, state, curve, seconds } in from.lanes {
+        let mut records: Vec<Past> = vec![Default::default(); work.trials.len()];
+        for LaneRecord { trial, state, curve, measurements, seconds } in from.lanes {
             states[trial as usize] = Some(state);
-            records[trial as usize] = (curve, seconds);
+            records[trial as usize] = (curve, measurements, seconds);
         }
+        let mut kept: Vec<Option<Mask>> = vec![None; work.trials.len()];
         let mine: Vec<usize> = (0..alive.len()).filter(|&trial| alive[trial] && groups.trains(trial)).collect();
         let (mut starts, mut words) = (Vec::new(), Vec::new());
         for &trial in &mine {
             let (weights, mask) = masks.start(trial as u64, work.key.sparsity);
             words.push([mask.kept() as u64, mask.hash()]);
+            kept[trial] = work.gauge.filter(|gauge| gauge.measures(trial)).map(|_| mask.clone());
             let rule = Rule::new(work.workload, &work.trials[trial]);
             starts.push(LaneStart { seed: trial as u64, weights, mask, rule, state: states[trial].take() });
         }
@@ -262,6 +276,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             ended,
             best,
             mine,
+            masks: kept,
             step: from.step,
             test_errors: from.test_errors,
             best_errors: None,
@@ -271,10 +286,55 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     }
 
     fn train(&mut self, steps: Range<u32>) -> Result<()> {
-        self.step = steps.end;
+        let due = self.work.gauge.is_some_and(|gauge| gauge.is_due(steps.start));
+        let before = if due { Some(self.weights()?) } else { None };
         self.examples +=
             steps.len() as u64 * u64::from(self.work.key.batch_size) * self.alive.iter().filter(|&&alive| alive).count() as u64;
-        self.progress = self.backend.train(&mut self.lanes, steps, self.work.key.batch_size as usize)?;
+        self.progress = self.backend.train(&mut self.lanes, steps.clone(), self.work.key.batch_size as usize)?;
+        if let Some(before) = before {
+            self.measure(&self.alive.clone(), Some(before))?;
+        }
+        self.step = steps.end;
+        Ok(())
+    }
+
+    /// The weights of this group's measured lanes; none of a lane that is not measured, or is broken.
+    fn weights(&self) -> Result<Vec<Option<Vec<f32>>>> {
+        let weights = |(lane, &trial): (usize, &usize)| match self.masks[trial] {
+            Some(_) => self.backend.state(&self.lanes, lane).map(|state| state.broken.is_none().then_some(state.weights)),
+            None => Ok(None),
+        };
+        self.mine.iter().enumerate().map(weights).collect()
+    }
+
+    /// Measures the living trials flagged: where they are, or, with their weights `before` the step just taken, where they were. Every rank must
+    /// call it.
+    fn measure(&mut self, flagged: &[bool], before: Option<Vec<Option<Vec<f32>>>>) -> Result<()> {
+        let Some(gauge) = self.work.gauge.filter(|gauge| flagged.iter().enumerate().any(|(trial, &flag)| flag && gauge.measures(trial)))
+        else {
+            return Ok(());
+        };
+        let now = self.weights()?;
+        let followed = before.is_some();
+        let mut before = before.unwrap_or_default().into_iter();
+        let mut words = Vec::new();
+        for (&trial, now) in self.mine.iter().zip(now) {
+            let before = before.next().flatten();
+            if !flagged[trial] {
+                continue;
+            }
+            let (here, next) = if followed { (before, now) } else { (now, None) };
+            let measured = match (&self.masks[trial], &here) {
+                (Some(mask), Some(here)) if next.is_some() == followed => {
+                    Some(gauge.measure(self.backend, self.step, here, next.as_deref(), mask)?)
+                }
+                _ => None,
+            };
+            words.push(measured.map_or([0; 5], |measurement| measurement.words()));
+        }
+        for (trial, words) in share(self.groups, flagged, &words)? {
+            self.trials[trial].measurements.extend(Measurement::from_words(words));
+        }
         Ok(())
     }
 
@@ -319,6 +379,9 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             self.best = Some(self.step);
             self.test_errors = Some(self.test(winner)?);
         }
+        let mut complete = vec![false; self.trials.len()];
+        ended.iter().for_each(|&trial| complete[trial] = self.trials[trial].status == Status::Complete);
+        self.measure(&complete, None)?;
         for &trial in &ended {
             (self.alive[trial], self.ended[trial]) = (false, true);
             if let Some(conductor) = &mut conductor {
@@ -359,7 +422,8 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             for (lane, &trial) in self.mine.iter().enumerate().filter(|(_, trial)| self.alive[**trial]) {
                 let record = &self.trials[trial];
                 let state = self.backend.state(&self.lanes, lane)?;
-                lanes.push(LaneRecord { trial: trial as u32, state, curve: record.curve.clone(), seconds: record.seconds });
+                let (curve, measurements) = (record.curve.clone(), record.measurements.clone());
+                lanes.push(LaneRecord { trial: trial as u32, state, curve, measurements, seconds: record.seconds });
             }
         }
         let ended = self.trials.iter().zip(&self.ended).filter(|(_, ended)| **ended).map(|(record, _)| record.clone()).collect();
@@ -367,8 +431,11 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     }
 }
 
+/// What a trial under way has recorded: its curve, its measurements and its seconds.
+type Past = (Vec<CurvePoint>, Vec<Measurement>, f64);
+
 /// The record of a trial that trains.
-fn begun((index, (&metaparameters, (curve, seconds))): (usize, (&Metaparameters, (Vec<CurvePoint>, f64)))) -> Trial {
+fn begun((index, (&metaparameters, (curve, measurements, seconds))): (usize, (&Metaparameters, Past))) -> Trial {
     Trial {
         index: index as u32,
         metaparameters,
@@ -378,6 +445,7 @@ fn begun((index, (&metaparameters, (curve, seconds))): (usize, (&Metaparameters,
         parameters_kept: 0,
         mask_hash: 0,
         curve,
+        measurements,
         seconds,
     }
 }

@@ -4,11 +4,13 @@
 //! and gets its trials back, the same on every rank.
 
 mod cell;
+mod gauge;
 mod groups;
 mod masks;
 mod state;
 
 pub use cell::{CellWork, Conductor, Decision, Moment, measure};
+pub use gauge::Gauge;
 pub use groups::Groups;
 pub use masks::Masks;
 pub use state::{CellState, LaneRecord};

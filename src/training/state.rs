@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::backend::LaneState;
-use crate::study::{CurvePoint, Trial};
+use crate::study::{CurvePoint, Measurement, Trial};
 
 /// Where a cell is. It says nothing of ranks, threads or devices, so any number of ranks can go on from it. The default is a cell that has
 /// not begun.
@@ -30,6 +30,8 @@ pub struct LaneRecord {
     pub state: LaneState,
     /// Evaluations so far.
     pub curve: Vec<CurvePoint>,
+    /// Measurements of the loss surface so far.
+    pub measurements: Vec<Measurement>,
     /// Its share of the seconds so far.
     pub seconds: f64,
 }

@@ -146,15 +146,57 @@ pub struct Ambiguous {
     pub kept: bool,
 }
 
+/// Smoothness, gradient variance and the Hessian–gradient product.
+#[derive(Debug, Deserialize)]
+pub struct Theory {
+    pub image_seed: u32,
+    pub images: usize,
+    pub measurements: Vec<Measured>,
+    pub grasp: Grasp,
+}
+
+/// At w, and along the step from w to w − rate·(mean gradient of the first `step_examples` examples).
+#[derive(Debug, Deserialize)]
+pub struct Measured {
+    pub masked: bool,
+    pub rate: f64,
+    pub step_examples: usize,
+    pub points: u32,
+    pub loss: f64,
+    pub gradient_norm: f64,
+    pub squared_norms: f64,
+    pub lipschitz: f64,
+}
+
+/// w·(H g) by automatic differentiation and by a central difference.
+#[derive(Debug, Deserialize)]
+pub struct Grasp {
+    pub step: f64,
+    pub product: Vec<f64>,
+    pub product_norm: f64,
+    pub difference: Vec<f64>,
+    pub difference_norm: f64,
+}
+
+fn read<T: serde::de::DeserializeOwned>(prefix: &str, network: Net) -> T {
+    let name = match network {
+        Net::SimpleCnn => "simple-cnn",
+        Net::ResNet8 => "resnet-8",
+    };
+    let path = format!("{}/tests/fixtures/{prefix}{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+    serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+impl Theory {
+    pub fn read(network: Net) -> Theory {
+        read("theory-", network)
+    }
+}
+
 impl Fixture {
     pub fn read(network: Net) -> Fixture {
-        let name = match network {
-            Net::SimpleCnn => "simple-cnn",
-            Net::ResNet8 => "resnet-8",
-        };
-        let path = format!("{}/tests/fixtures/{name}.json", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
-        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
+        read("", network)
     }
 
     pub fn layout(&self) -> Vec<Tensor> {

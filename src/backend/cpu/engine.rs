@@ -1,5 +1,7 @@
 //! The threads of a rank, and the work they share: gradients of lanes, optimizer steps, evaluations.
 
+mod squares;
+
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -266,6 +268,10 @@ impl Backend for CpuBackend<'_> {
         let places = self.gradients(&[job], Leaves::new(examples));
         let sum = &self.sums[places[0]..][..=weights.len()];
         Ok((sum[..weights.len()].to_vec(), sum[weights.len()]))
+    }
+
+    fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
+        Ok(self.sum_of_squares(weights, mask, examples))
     }
 
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {

@@ -1,0 +1,115 @@
+//! Smoothness along a trial's training: what is measured where a lane is.
+
+use crate::Result;
+use crate::backend::Backend;
+use crate::config::Smoothness;
+use crate::pruning::Mask;
+use crate::study::Measurement;
+
+/// Which trials are measured, when and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Gauge {
+    every: u32,
+    trials: usize,
+    points: u32,
+    examples: usize,
+}
+
+impl Gauge {
+    /// The gauge of these settings for a training set of `training_examples`.
+    pub fn new(settings: &Smoothness, training_examples: usize) -> Gauge {
+        let all = |count: u32, all: usize| if count == 0 { all } else { (count as usize).min(all) };
+        let Smoothness { every, trials, points, examples } = *settings;
+        Gauge { every, trials: all(trials, usize::MAX), points, examples: all(examples, training_examples) }
+    }
+
+    /// Whether a trial is measured at all.
+    pub fn measures(&self, trial: usize) -> bool {
+        trial < self.trials
+    }
+
+    /// Whether the step that follows `step` steps is measured.
+    pub fn is_due(&self, step: u32) -> bool {
+        step.is_multiple_of(self.every)
+    }
+
+    /// Where steps taken in one go from `step` to `end` must pause: a measured step is taken alone.
+    pub fn pause(&self, step: u32, end: u32) -> u32 {
+        if self.is_due(step) { step + 1 } else { (step / self.every).saturating_add(1).saturating_mul(self.every).min(end) }
+    }
+
+    /// Measures at `weights`, whose masked ones are zero, after `step` steps; `next` are the weights one step later, where a step follows.
+    ///
+    /// The gradient's Lipschitz constant along the step d is the largest ‖∇f(w + γd) − ∇f(w)‖ / ‖γd‖ over γ = 1/points … 1 (Lee et al., ICLR
+    /// 2021, appendix C; Zhang et al., ICLR 2020). Weights are single precision, so w + γd is rounded, and the distance taken is the one to the rounded point.
+    pub fn measure(
+        &self,
+        backend: &mut impl Backend,
+        step: u32,
+        weights: &[f32],
+        next: Option<&[f32]>,
+        mask: &Mask,
+    ) -> Result<Measurement> {
+        let count = self.examples.max(1) as f64;
+        let (here, loss) = backend.gradient(weights, self.examples)?;
+        let mut greatest = f64::NEG_INFINITY;
+        for point in (1..=self.points).filter(|_| next.is_some()) {
+            let share = f64::from(point) / f64::from(self.points);
+            let moved = |(&w, &to): (&f32, &f32)| (f64::from(w) + share * (f64::from(to) - f64::from(w))) as f32;
+            let there: Vec<f32> = weights.iter().zip(next.unwrap_or(weights)).map(moved).collect();
+            let (gradient, _) = backend.gradient(&there, self.examples)?;
+            let ratio = distance(&gradient, &here, mask) / count / distance(&there, weights, mask);
+            // A NaN is kept.
+            greatest = if greatest.is_nan() || ratio <= greatest { greatest } else { ratio };
+        }
+        let squares = backend.squared_norms(weights, mask, self.examples)?;
+        Ok(Measurement {
+            step,
+            loss: f64::from(loss) / count,
+            gradient_norm: norm(&here, mask) / count,
+            squared_norms: squares / count,
+            lipschitz: Some(greatest).filter(|greatest| greatest.is_finite()),
+        })
+    }
+}
+
+/// ‖mask · a‖.
+fn norm(a: &[f32], mask: &Mask) -> f64 {
+    over(mask, |index| f64::from(a[index]))
+}
+
+/// ‖mask · (a − b)‖.
+fn distance(a: &[f32], b: &[f32], mask: &Mask) -> f64 {
+    over(mask, |index| f64::from(a[index]) - f64::from(b[index]))
+}
+
+/// The norm of what is kept, in the order of indices.
+fn over(mask: &Mask, value: impl Fn(usize) -> f64) -> f64 {
+    let square = |index: usize| value(index) * value(index);
+    let squares: f64 = match mask {
+        Mask::Dense(parameters) => (0..*parameters).map(square).sum(),
+        Mask::Sparse { kept, .. } => kept.iter().map(|&index| square(index as usize)).sum(),
+    };
+    squares.sqrt()
+}
+
+impl Measurement {
+    /// The measurement as ranks exchange it; the first word tells it from none.
+    pub(super) fn words(&self) -> [u64; 5] {
+        let [loss, gradient, squares, lipschitz] =
+            [self.loss, self.gradient_norm, self.squared_norms, self.lipschitz.unwrap_or(f64::NAN)].map(f64::to_bits);
+        [1 + u64::from(self.step), loss, gradient, squares, lipschitz]
+    }
+
+    /// The inverse of [`Measurement::words`].
+    pub(super) fn from_words([step, loss, gradient, squares, lipschitz]: [u64; 5]) -> Option<Measurement> {
+        let value = f64::from_bits;
+        Some(Measurement {
+            step: step.checked_sub(1)? as u32,
+            loss: value(loss),
+            gradient_norm: value(gradient),
+            squared_norms: value(squares),
+            lipschitz: Some(value(lipschitz)).filter(|value| value.is_finite()),
+        })
+    }
+}
