@@ -4,7 +4,7 @@ mod report_support;
 
 use dps::analysis::{self, Study, figures, fits, gather};
 use dps::results::Results;
-use dps::study::Status;
+use dps::study::{Measurement, Status};
 use report_support::Made;
 
 fn study(results: Results) -> Study {
@@ -113,11 +113,83 @@ fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
         // A solid line a cell, and one a sparsity in the legend, which is a little wider.
         assert_eq!(svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"3\"")).count(), 8, "{name}");
     }
-    // In a race all evaluations but the deciding one stop early: no curve, and the page says why.
+    // In a race all evaluations but the deciding one stop early: their bounds are hollow, and the caption says so.
     let raced = study(Made { race: true, ..Made::small() }.results());
-    assert!(figure(&raced, "error").is_none());
-    let loss = figures(&raced, &[]).into_iter().find(|figure| figure.name == "loss").unwrap();
-    assert!(loss.caption.contains("Validation error has no figure"));
+    let svg = figure(&raced, "error").unwrap();
+    marks(&svg, &["lower bound", "goal 0.14"]);
+    let dense = raced.results.cells.iter().filter(|cell| cell.key.sparsity == 0.0);
+    let bounds = dense.map(|cell| cell.best().unwrap().curve.len() - 1).map(|bounds| bounds.div_ceil(bounds.div_ceil(60).max(1)));
+    let hollow = svg.lines().filter(|line| line.starts_with("<circle") && line.contains("fill=\"none\"")).count();
+    assert_eq!(hollow, bounds.sum::<usize>() + 1, "a ring a bound of the dense network, and one in the legend");
+    let caption = figures(&raced, &[]).into_iter().find(|figure| figure.name == "error").unwrap().caption;
+    assert!(caption.contains("Hollow markers are lower bounds"), "{caption}");
+}
+
+/// Gives the first trial of every cell five measurements: of a sparse network L is 3 times the dense one's, β half of it, and Δ the same.
+fn measure(results: &mut Results) {
+    for cell in &mut results.cells {
+        let sparse = cell.key.sparsity > 0.0;
+        let (lipschitz, variance) = if sparse { (1.5, 100.0) } else { (0.5, 200.0) };
+        let measurement = |number: u32| Measurement {
+            step: 100 * number,
+            loss: 2.5 - 0.5 * f64::from(number),
+            gradient_norm: 2.0,
+            squared_norms: 4.0 + variance,
+            lipschitz: (number < 4).then_some(lipschitz * (0.7 + 0.2 * f64::from(number))),
+        };
+        cell.trials[0].measurements = (0..5).map(measurement).collect();
+    }
+}
+
+#[test]
+fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
+    let mut results = Made::small().results();
+    assert!(figure(&study(results.clone()), "lipschitz").is_none());
+    measure(&mut results);
+    let study = study(results.clone());
+    for (name, words) in [
+        ("lipschitz", ["Lipschitz constant of ∇f", "sparsity 0.9", "batch size 2", "batch size 128"]),
+        ("noise-scale", ["Gradient noise scale (examples)", "sparsity 0.9", "batch size 2", "batch size 128"]),
+    ] {
+        let svg = figure(&study, name).unwrap();
+        marks(&svg, &words);
+        assert_eq!(svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"3\"")).count(), 8, "{name}");
+    }
+    let fits = fits(&study);
+    let smooth = analysis::smoothness(&study, &fits.iter().collect::<Vec<_>>());
+    assert_eq!(smooth.len(), 8);
+    for smooth in &smooth {
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
+        near(smooth.decrease(), 4.0);
+        near(smooth.lipschitz, if smooth.key.sparsity > 0.0 { 1.5 } else { 0.5 });
+        near(smooth.noise_scale[1], smooth.variance / 4.0);
+        assert_eq!((smooth.trials, smooth.measurements), (1, 5));
+        assert!(smooth.measured.unwrap().critical.is_some());
+        let Some(over) = smooth.over_dense else { continue };
+        assert!(smooth.key.sparsity > 0.0);
+        near(over.lipschitz, 3.0);
+        near(over.c1(), 1.5);
+    }
+    assert_eq!(smooth.iter().filter(|smooth| smooth.over_dense.is_some()).count(), 4);
+
+    // The smoothness of one file stands beside the steps-to-result of another of the same workload, whatever its goal.
+    let mut alone = results;
+    alone.configuration = alone.configuration.replace("goal_error = 0.14", "goal_error = 1e-6") + "\n[smoothness]\nevery = 100\n";
+    alone.workload.goal_threshold = 0;
+    alone.cells.iter_mut().flat_map(|cell| &mut cell.trials).filter(|trial| trial.status == Status::Complete).for_each(|trial| {
+        (trial.status, trial.steps) = (Status::Incomplete, None);
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let files = vec![("whole.h5".to_owned(), alone), ("steps.h5".to_owned(), Made::small().results())];
+    let report = analysis::report(files, folder.path()).unwrap();
+    assert!(report.warnings.is_empty(), "{:?}", report.warnings);
+    let page = std::fs::read_to_string(&report.page).unwrap();
+    assert_eq!(page.matches("<h3>Smoothness</h3>").count(), 1);
+    // Batch size, sparsity, Δ, β, L, their product; the law of the made study is about 1.9.
+    assert!(page.contains("<td>128</td><td>0.9</td><td>1.000</td><td>0.5000</td><td>3.000</td><td>1.500</td><td>1.914"), "{page}");
+    let table = std::fs::read_to_string(folder.path().join("smoothness.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + 8 * 5);
+    assert!(folder.path().join("smoothness.md").is_file());
 }
 
 #[test]

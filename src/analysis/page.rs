@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use super::figures::Figure;
 use super::fit::{Estimate, Fit};
-use super::fits::Fitted;
+use super::fits::{Fitted, Shift};
+use super::smoothness::Smooth;
 use super::studies::Study;
 use super::terminal::{significant, thousands};
 
@@ -14,6 +15,8 @@ pub struct Section<'a> {
     pub study: &'a Study,
     /// Its fits.
     pub fits: &'a [Fitted],
+    /// What was measured along its training.
+    pub smoothness: Vec<Smooth>,
     /// Its figures, with their SVG documents.
     pub figures: Vec<(Figure, String)>,
     /// Its warnings.
@@ -75,7 +78,7 @@ pub fn page(sections: &[Section], compared: &[(Figure, String)], files: &[String
 }
 
 fn section(section: &Section) -> String {
-    let Section { study, fits, figures, warnings } = section;
+    let Section { study, fits, smoothness, figures, warnings } = section;
     let mut text = format!("<h2 id=\"{}\">{}</h2>\n", study.slug, escape(&study.name()));
     match warnings.len() {
         0 => text += "<p>No warnings.</p>\n",
@@ -97,6 +100,7 @@ fn section(section: &Section) -> String {
     }
     text += "<h3>Fits</h3>\n";
     text += &fitted(study, fits);
+    text += &smooth(smoothness);
     let _ = writeln!(text, "<h3 id=\"{}-warnings\">Warnings</h3>", study.slug);
     if warnings.is_empty() {
         text += "<p>None: every configured cell has a result, no best point lies within 5 % of its search range's ends, and no cell was decided by fewer \
@@ -195,9 +199,7 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
     let heading = ["sparsity", "points", "c1", "c2", "critical batch size", "deviation", "c1 / dense c1", "measured shift"];
     let row = |fitted: &Fitted| -> Option<Vec<String>> {
         let fit = fitted.fit.as_ref().ok()?;
-        let shift = fitted.shift.map_or("–".to_owned(), |shift| {
-            format!("{} (n = {})\n[{} … {}]", significant(shift.mean), shift.points, significant(shift.low), significant(shift.high))
-        });
+        let shift = fitted.shift.map_or("–".to_owned(), shift);
         Some(vec![
             fitted.sparsity.to_string(),
             fit.points.to_string(),
@@ -231,6 +233,55 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
         }
     }
     text + "<ul>\n" + &notes + "</ul>\n"
+}
+
+/// The table of appendix C and the noise scale, where anything was measured.
+fn smooth(smoothness: &[Smooth]) -> String {
+    if smoothness.is_empty() {
+        return String::new();
+    }
+    let mut text = "<h3>Smoothness</h3>\n<p>Means over each cell's measured trials and their training: <b>L</b>, the local Lipschitz constant of the gradient; \
+                    <b>Δ</b>, twice the loss at the first measurement less that at the last; <b>β</b>, the variance of one example's gradient. Below, sparse over \
+                    dense: by the theory c1 is proportional to Δβ L, so the product of the three is its prediction of how far the whole curve of K* shifts.</p>\n"
+        .to_owned();
+    let name = |smooth: &Smooth| [thousands(smooth.key.batch_size), smooth.key.sparsity.to_string()];
+    let heading = ["batch size", "sparsity", "trials", "measurements", "L", "loss, first", "loss, last", "Δ", "β"];
+    let row = |smooth: &Smooth| {
+        let counts = [smooth.trials.to_string(), smooth.measurements.to_string()];
+        let values = [smooth.lipschitz, smooth.loss[0], smooth.loss[1], smooth.decrease(), smooth.variance];
+        name(smooth).into_iter().chain(counts).chain(values.map(significant)).collect()
+    };
+    text += &rows(heading.map(str::to_owned).to_vec(), smoothness.iter().map(row).collect());
+    let heading =
+        ["batch size", "sparsity", "Δ / dense", "β / dense", "L / dense", "predicted c1 / dense", "fitted c1 / dense", "measured shift"];
+    let absent = || "–".to_owned();
+    let row = |smooth: &Smooth| -> Option<Vec<String>> {
+        let over = smooth.over_dense?;
+        let measured = smooth.measured;
+        let fitted = [
+            measured.and_then(|measured| measured.c1_ratio).map_or_else(absent, interval),
+            measured.and_then(|measured| measured.shift).map_or_else(absent, shift),
+        ];
+        let values = [over.decrease, over.variance, over.lipschitz, over.c1()].map(significant);
+        Some(name(smooth).into_iter().chain(values).chain(fitted).collect())
+    };
+    let ratios: Vec<Vec<String>> = smoothness.iter().filter_map(row).collect();
+    if !ratios.is_empty() {
+        text += &rows(heading.map(str::to_owned).to_vec(), ratios);
+        text += "<p class=\"faint\">Lee et al. measured, for Simple-CNN at sparsity 0.9, Δ 1.00, β 0.54 and L 3.09 times the dense network's: 1.67. The last two \
+                 columns are of steps-to-result of the same workload, in this report; – there are none.</p>\n";
+    }
+    text += "<p><b>Gradient noise scale</b>, tr Σ / ‖∇f‖² in examples: McCandlish et al. (2018) predict the critical batch size to be near it.</p>\n";
+    let heading = ["batch size", "sparsity", "first", "median", "last", "fitted critical batch size"];
+    let row = |smooth: &Smooth| {
+        let critical = smooth.measured.and_then(|measured| measured.critical).map_or_else(absent, interval);
+        name(smooth).into_iter().chain(smooth.noise_scale.map(significant)).chain([critical]).collect()
+    };
+    text + &rows(heading.map(str::to_owned).to_vec(), smoothness.iter().map(row).collect())
+}
+
+fn shift(shift: Shift) -> String {
+    format!("{} (n = {})\n[{} … {}]", significant(shift.mean), shift.points, significant(shift.low), significant(shift.high))
 }
 
 /// The measured batch sizes of each regime, and whether the critical one was measured.

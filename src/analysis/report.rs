@@ -6,6 +6,7 @@ use super::figures::{self, Figure};
 use super::fits::{Fitted, fits};
 use super::page::{Section, page};
 use super::png::png;
+use super::smoothness::{comparable, smoothness};
 use super::studies::{Study, gather};
 use super::tables::tables;
 use super::warnings::warnings;
@@ -41,7 +42,11 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
     let mut sections = Vec::new();
     for (study, fits) in &studies {
         let figures = written.figures(&study.slug, figures::figures(study, fits))?;
-        sections.push(Section { study, fits, figures, warnings: warnings(study) });
+        // Its own fits first.
+        let others = studies.iter().filter(|(other, _)| !std::ptr::eq(other, study) && comparable(study, other));
+        let fits_beside: Vec<&Fitted> = fits.iter().chain(others.flat_map(|(_, fits)| fits)).collect();
+        let smoothness = smoothness(study, &fits_beside);
+        sections.push(Section { study, fits, smoothness, figures, warnings: warnings(study) });
     }
     for table in tables(&studies) {
         let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;

@@ -71,6 +71,8 @@ pub enum Layer {
     Line(Stroke, RGBColor, Vec<(f64, f64)>),
     /// A marker at each point.
     Points(Marker, RGBColor, Vec<(f64, f64)>),
+    /// The outline of a marker at each point: of what is known by a bound alone.
+    Hollow(Marker, RGBColor, Vec<(f64, f64)>),
     /// The area between a lower and an upper value at each x: (x, lower, upper).
     Band(RGBColor, Vec<(f64, f64, f64)>),
     /// A few words in grey, their right end at a point.
@@ -206,7 +208,7 @@ impl Sheet {
                 None => {}
             }
             if let Some(marker) = entry.marker {
-                marker.draw(area, (55, y), 10, entry.colour)?;
+                marker.draw(area, (55, y), 10, entry.colour, true)?;
             }
             area.draw(&text(&entry.name, (108, y), 30, HPos::Left))?;
         }
@@ -259,9 +261,10 @@ impl Panel {
                         }
                     }
                 }
-                Layer::Points(marker, colour, points) => {
+                Layer::Points(marker, colour, points) | Layer::Hollow(marker, colour, points) => {
+                    let solid = matches!(layer, Layer::Points(..));
                     for &(x, y) in points.iter().filter(|point| inside(point)) {
-                        marker.draw(root, chart.plotting_area().map_coordinate(&(x, y)), sizes.marker, *colour)?;
+                        marker.draw(root, chart.plotting_area().map_coordinate(&(x, y)), sizes.marker, *colour, solid)?;
                     }
                 }
                 Layer::Band(colour, edges) => {
@@ -286,11 +289,15 @@ impl Panel {
 }
 
 impl Marker {
-    /// Draws the shape about a point, in the area's pixels.
-    fn draw(self, area: &Drawing, (x, y): (i32, i32), r: i32, colour: RGBColor) -> Drawn {
+    /// Draws the shape about a point, in the area's pixels; its outline where it is not solid.
+    fn draw(self, area: &Drawing, (x, y): (i32, i32), r: i32, colour: RGBColor, solid: bool) -> Drawn {
         let at = |corners: &[(i32, i32)]| corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect::<Vec<_>>();
-        let filled = |corners: &[(i32, i32)]| area.draw(&Polygon::new(at(corners), colour));
+        let filled = |corners: &[(i32, i32)]| match solid {
+            true => area.draw(&Polygon::new(at(corners), colour)),
+            false => area.draw(&PathElement::new(at(&[corners, &corners[..1]].concat()), colour.stroke_width(2))),
+        };
         match self {
+            Marker::Disc if !solid => Marker::Ring.draw(area, (x, y), r, colour, true),
             Marker::Disc => area.draw(&Circle::new((x, y), r, colour.filled())),
             Marker::Ring => area.draw(&Circle::new((x, y), r, colour.stroke_width(2))),
             Marker::Square => filled(&[(1 - r, 1 - r), (r - 1, 1 - r), (r - 1, r - 1), (1 - r, r - 1)]),

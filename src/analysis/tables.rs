@@ -4,7 +4,7 @@ use super::fit::Estimate;
 use super::fits::Fitted;
 use super::studies::Study;
 use crate::search::Metaparameters;
-use crate::study::Status;
+use crate::study::{Measurement, Status};
 
 /// Rows of text under a heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Table {
 /// What a trial was trained with, in each table the same.
 const METAPARAMETERS: [&str; 4] = ["learning_rate", "momentum", "decay_steps", "end_learning_rate_factor"];
 
-/// The tables of cells, fits and trials of all studies.
-pub fn tables(studies: &[(Study, Vec<Fitted>)]) -> [Table; 3] {
+/// The tables of cells, fits and trials of all studies, and of their measurements along training, where there are any.
+pub fn tables(studies: &[(Study, Vec<Fitted>)]) -> Vec<Table> {
     let cells = ["study", "batch_size", "sparsity", "steps_to_result", "regime", "trials"];
     let cells =
         cells.into_iter().chain(Status::ALL.map(Status::name)).chain(["best_trial"]).chain(METAPARAMETERS).chain(["test_error", "seconds"]);
@@ -52,11 +52,26 @@ pub fn tables(studies: &[(Study, Vec<Fitted>)]) -> [Table; 3] {
     let trials = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run"];
     let trials = trials.into_iter().chain(METAPARAMETERS).chain(["parameters_kept", "seconds"]);
     let rows = |of: fn(&Study, &[Fitted]) -> Vec<Vec<String>>| studies.iter().flat_map(|(study, fits)| of(study, fits)).collect();
-    [
+    let smoothness = [
+        "study",
+        "batch_size",
+        "sparsity",
+        "trial",
+        "step",
+        "lipschitz",
+        "loss",
+        "gradient_norm",
+        "squared_norms",
+        "variance",
+        "noise_scale",
+    ];
+    let tables = vec![
         Table { name: "cells", heading: cells.collect(), rows: rows(self::cells) },
         Table { name: "fits", heading: fits.to_vec(), rows: rows(self::fits) },
         Table { name: "trials", heading: trials.collect(), rows: rows(self::trials) },
-    ]
+        Table { name: "smoothness", heading: smoothness.to_vec(), rows: rows(self::measurements) },
+    ];
+    tables.into_iter().filter(|table| table.name != "smoothness" || !table.rows.is_empty()).collect()
 }
 
 fn cells(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
@@ -111,6 +126,19 @@ fn trials(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
         row
     };
     study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
+}
+
+fn measurements(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
+    let row = |(key, trial, found): (crate::study::CellKey, u32, &Measurement)| {
+        let mut row =
+            vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.to_string(), found.step.to_string()];
+        row.push(optional(found.lipschitz));
+        let values = [found.loss, found.gradient_norm, found.squared_norms, found.variance(), found.noise_scale()];
+        row.extend(values.map(|value| optional(Some(value).filter(|value| value.is_finite()))));
+        row
+    };
+    let trials = study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial)));
+    trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (key, trial.index, found))).map(row).collect()
 }
 
 fn metaparameters(values: &Metaparameters) -> Vec<String> {

@@ -2,70 +2,103 @@
 
 use super::super::axes::{Axis, Scale};
 use super::super::grid::Curve;
-use super::super::sheet::{Entry, GREY, Layer, Panel, Sheet, Stroke, colour, marker};
+use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour, marker};
 use super::super::studies::Study;
 use super::{Figure, series_entry};
-use crate::study::{Cell, CurvePoint};
+use crate::study::{Cell, CurvePoint, Trial};
 
 /// Points of a curve at most; of more, means of neighbours are drawn.
 const MOST_POINTS: usize = 60;
 
+/// What is drawn of a cell.
+pub(super) struct Shown {
+    /// A line.
+    pub line: Curve,
+    /// What is known by a lower bound alone, drawn hollow.
+    pub bounds: Curve,
+}
+
+/// Words and axis of a figure of curves.
+pub(super) struct Look<'a> {
+    /// Title of the vertical axis.
+    pub y: &'a str,
+    /// What the sheet is of.
+    pub title: &'a str,
+    /// Scale of the steps.
+    pub x: Scale,
+}
+
+/// The trial a cell's curves are of: the best, or, where none reached the goal, the first that was measured along its training.
+fn shown(cell: &Cell) -> Option<&Trial> {
+    cell.best().or_else(|| cell.trials.iter().find(|trial| !trial.measurements.is_empty()))
+}
+
 /// Training loss over steps of each cell's best trial; none where no cell has one.
 pub fn loss(study: &Study) -> Option<Figure> {
     let points = |cell: &Cell| {
-        let best = cell.best()?;
-        let points: Curve = best.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
-        Some(thinned(points))
+        let trial = shown(cell)?;
+        let points: Curve = trial.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
+        Some(Shown { line: thinned(points), bounds: Vec::new() })
     };
-    let sheet = sheet(study, "Training loss", points, None)?;
+    let sheet = sheet(study, &Look { y: "Training loss", title: "training loss of the best trials", x: Scale::Log2 }, points, None)?;
     let caption = format!(
         "Mean training loss of the batch just trained on, at each evaluation of each cell's best trial; of more than {MOST_POINTS} \
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
-        if error(study).is_none() && bounds(study) > 0 {
-            " Validation error has no figure: all evaluations but the last stopped as soon as they could no longer reach the goal (full_evaluation = true \
-             under [execution] runs them to their end)."
-        } else {
-            ""
-        }
+        instead(study)
     );
     Some(Figure { name: "loss", heading: "Training loss of the best trials", caption, sheet })
 }
 
-/// Validation error over steps of each cell's best trial; none where no cell has two whole evaluations, as then there is no curve.
+/// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve.
 pub fn error(study: &Study) -> Option<Figure> {
     let all = study.results.workload.validation_examples;
-    let whole = |point: &&CurvePoint| point.examples == all;
     let points = |cell: &Cell| {
-        let full = cell.best()?.curve.iter().filter(whole);
-        Some(thinned(full.map(|point| (f64::from(point.step), f64::from(point.errors) / f64::from(all.max(1)))).collect()))
+        let point = |point: &CurvePoint| (f64::from(point.step), f64::from(point.errors) / f64::from(all.max(1)));
+        let (whole, bounds): (Vec<&CurvePoint>, Vec<&CurvePoint>) = shown(cell)?.curve.iter().partition(|point| point.examples == all);
+        let every = bounds.len().div_ceil(MOST_POINTS).max(1);
+        let bounds = bounds.into_iter().step_by(every).map(point).collect();
+        Some(Shown { line: thinned(whole.into_iter().map(point).collect()), bounds })
     };
-    let bounds = bounds(study);
-    if !study.results.cells.iter().filter_map(points).any(|points| points.len() > 1) {
+    if !study.results.cells.iter().filter_map(points).any(|shown| shown.line.len() + shown.bounds.len() > 1) {
         return None;
     }
-    let sheet = sheet(study, "Validation error", points, Some(study.results.workload.goal_error))?;
-    let left_out = if bounds == 0 {
+    let goal = study.results.workload.goal_error;
+    let look = Look { y: "Validation error", title: "validation error of the best trials", x: Scale::Log2 };
+    let sheet = sheet(study, &look, points, Some(goal))?;
+    let bounds = bounds(study);
+    let hollow = if bounds == 0 {
         String::new()
     } else {
         format!(
-            " {bounds} evaluations that stopped as soon as they could no longer reach the goal are left out: their errors are only lower \
-             bounds just above it."
+            " Hollow markers are lower bounds: {bounds} evaluations stopped as soon as they could no longer reach the goal, and the error was at least \
+             the errors they had seen; of more than {MOST_POINTS} a curve, some are left out (full_evaluation = true under [execution] runs them all to \
+             their end)."
         )
     };
-    let caption = format!("Error on the whole validation set over steps of each cell's best trial; the goal is dashed.{left_out}");
+    let caption =
+        format!("Error on the whole validation set over steps of each cell's best trial; the goal is dashed.{hollow}{}", instead(study));
     Some(Figure { name: "error", heading: "Validation error of the best trials", caption, sheet })
 }
 
-/// Evaluations of the best trials that stopped early: their errors are lower bounds.
+/// Evaluations of the trials shown that stopped early: their errors are lower bounds.
 fn bounds(study: &Study) -> usize {
     let all = study.results.workload.validation_examples;
-    study.results.cells.iter().filter_map(Cell::best).flat_map(|best| &best.curve).filter(|point| point.examples < all).count()
+    study.results.cells.iter().filter_map(shown).flat_map(|trial| &trial.curve).filter(|point| point.examples < all).count()
+}
+
+/// What to say of cells that have no best trial and yet a curve.
+fn instead(study: &Study) -> &'static str {
+    let unreached = |cell: &Cell| cell.best().is_none() && shown(cell).is_some();
+    match study.results.cells.iter().any(unreached) {
+        true => " Where no trial reached the goal, the first is shown whose smoothness was measured.",
+        false => "",
+    }
 }
 
 /// A panel a batch size, a curve a sparsity.
-fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Curve>, goal: Option<f64>) -> Option<Sheet> {
+pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option<Shown>, goal: Option<f64>) -> Option<Sheet> {
     let grid = study.grid();
-    let curves: Vec<(u32, usize, Curve)> = grid
+    let curves: Vec<(u32, usize, Shown)> = grid
         .batch_sizes
         .iter()
         .flat_map(|&size| grid.sparsities.iter().enumerate().map(move |(number, &sparsity)| (size, number, sparsity)))
@@ -76,20 +109,21 @@ fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Curve>, go
     if sizes.is_empty() {
         return None;
     }
-    let shown = || curves.iter().flat_map(|curve| &curve.2);
-    let x = Axis::around(Scale::Log2, "Steps", shown().map(|point| point.0), (16.0, 1024.0));
+    let all = || curves.iter().flat_map(|(.., shown)| shown.line.iter().chain(&shown.bounds));
+    let x = Axis::around(look.x, "Steps", all().map(|point| point.0), (16.0, 1024.0));
     // The loss of a batch of two may be next to nothing; three decades are enough to see.
-    let highest = shown().map(|point| point.1).fold(0.0, f64::max);
-    let y = Axis::around(Scale::Log10, title, shown().map(|point| point.1.max(highest / 1e3)).chain(goal), (0.01, 1.0));
+    let highest = all().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max);
+    let y = Axis::around(Scale::Log10, look.y, all().map(|point| point.1.max(highest / 1e3)).chain(goal), (0.01, 1.0));
     let panel = |&size: &u32| {
         let (left, right) = x.limits();
         let mut layers: Vec<Layer> =
             goal.iter().map(|&goal| Layer::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
-        for (_, number, points) in curves.iter().filter(|curve| curve.0 == size) {
-            layers.push(Layer::Line(Stroke::Solid, colour(*number), points.clone()));
+        for (_, number, Shown { line, bounds }) in curves.iter().filter(|curve| curve.0 == size) {
+            layers.push(Layer::Line(Stroke::Solid, colour(*number), line.clone()));
+            layers.push(Layer::Hollow(marker(*number), colour(*number), bounds.clone()));
             // A single point is no line.
-            if points.len() == 1 {
-                layers.push(Layer::Points(marker(*number), colour(*number), points.clone()));
+            if line.len() == 1 {
+                layers.push(Layer::Points(marker(*number), colour(*number), line.clone()));
             }
         }
         Panel { title: format!("batch size {size}"), x: x.clone(), y: y.clone(), layers, note: None }
@@ -97,10 +131,14 @@ fn sheet(study: &Study, title: &str, points: impl Fn(&Cell) -> Option<Curve>, go
     let mut legend: Vec<Entry> =
         grid.sparsities.iter().enumerate().map(|(number, sparsity)| series_entry(number, format!("sparsity {sparsity}"))).collect();
     legend.extend(goal.map(|goal| Entry { name: format!("goal {goal}"), colour: GREY, stroke: Some(Stroke::Dashed), marker: None }));
+    if curves.iter().any(|(.., shown)| !shown.bounds.is_empty()) {
+        legend.push(Entry { name: "lower bound".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
+    }
     Some(Sheet {
-        title: format!("{}: {} of the best trials", study.name(), title.to_lowercase()),
+        title: format!("{}: {}", study.name(), look.title),
         columns: sizes.len().clamp(1, 3),
-        crowded: false,
+        // Of hollow markers there are many.
+        crowded: true,
         panels: sizes.iter().map(panel).collect(),
         legend,
     })

@@ -6,6 +6,7 @@ mod panels;
 mod parameters;
 mod ratio;
 mod scatter;
+mod smoothness;
 mod together;
 
 pub use optimizers::optimizers;
@@ -42,6 +43,8 @@ pub fn figures(study: &Study, fits: &[Fitted]) -> Vec<Figure> {
     figures.extend(scatter::scatter(study));
     figures.extend(curves::loss(study));
     figures.extend(curves::error(study));
+    figures.extend(smoothness::lipschitz(study));
+    figures.extend(smoothness::noise_scale(study));
     figures
 }
 
