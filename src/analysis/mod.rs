@@ -1,4 +1,4 @@
-//! What results say: tables, fits, figures and the page that holds them all.
+//! What results say: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
 //!
 //! What lives here reads [`Results`](crate::results::Results) and nothing else; it neither trains nor opens HDF5 files. A figure is
 //! data (a `sheet`) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
@@ -11,6 +11,7 @@ mod grid;
 mod page;
 mod png;
 mod report;
+mod shallue;
 mod sheet;
 mod smoothness;
 mod studies;
@@ -23,6 +24,7 @@ pub use fits::{Fitted, Shift, fits};
 pub use grid::Grid;
 pub use png::png;
 pub use report::{Report, report};
+pub use shallue::shallue;
 pub use sheet::Sheet;
 pub use smoothness::{Measured, OverDense, Smooth, smoothness};
 pub use studies::{Study, gather};

@@ -18,6 +18,9 @@ pub struct Report {
     /// Folder the report is written to.
     #[arg(short, long, value_name = "FOLDER", default_value = "report")]
     pub output: PathBuf,
+    /// Also write the results into FOLDER in the layout of Shallue et al.'s public data: study.json, metadata.json, measurements.csv.
+    #[arg(long, value_name = "FOLDER")]
+    pub shallue: Option<PathBuf>,
     /// Exit with code 8 where any cell has a warning: no result, a best point at the edge of the search space, too few trials.
     #[arg(long)]
     pub strict: bool,
@@ -54,7 +57,8 @@ mod tests {
     #[test]
     fn results_and_a_folder() {
         let report = read("a.h5 b.h5 -o figures").unwrap();
-        assert_eq!(report, Report { results: vec!["a.h5".into(), "b.h5".into()], output: "figures".into(), strict: false });
+        assert_eq!(report, Report { results: vec!["a.h5".into(), "b.h5".into()], output: "figures".into(), shallue: None, strict: false });
+        assert_eq!(read("a.h5 --shallue data").unwrap().shallue, Some("data".into()));
         assert_eq!(read("a.h5").unwrap().output, PathBuf::from("report"));
         assert_eq!(read("").unwrap_err().exit_code(), 2);
         let help = read("--help").unwrap_err();

@@ -41,6 +41,10 @@ fn report(arguments: &Report) -> dps::Result<usize> {
     for warning in &report.warnings {
         eprintln!("Warning: {warning}");
     }
+    if let Some(folder) = &arguments.shallue {
+        let cells = analysis::shallue(&report.studies, folder)?;
+        println!("Export: {} ({cells} cell{})", folder.display(), if cells == 1 { "" } else { "s" });
+    }
     println!("Report: {}", report.page.display());
     Ok(report.warnings.len())
 }

@@ -1,0 +1,171 @@
+//! Results in the layout of Shallue et al.'s published data (JMLR 20, 2019; the folder `batch_science` of google-research), so that what reads theirs reads
+//! ours: `dataset/model/optimizer/batch_size/study.json` and below it `trial_id/metadata.json` and `trial_id/measurements.csv`.
+//!
+//! Their layout knows no sparsity, so it is part of the model's name; and no goal, so every trial is there as far as it went. What has no place of its own
+//! is in an object `dps`.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::studies::Study;
+use crate::config::{self, Metaparameter, Scale};
+use crate::results::WorkloadSummary;
+use crate::study::{Cell, Status, Trial};
+use crate::{Error, Result};
+
+/// The columns of `measurements.csv`. A validation error is there for whole evaluations alone; `val/errors` of `val/examples` seen is what was counted.
+const COLUMNS: [&str; 6] =
+    ["step", "train/cross_entropy_error", "val/classification_error", "test/classification_error", "val/errors", "val/examples"];
+
+/// Writes every cell of the studies below `folder`, and returns how many there are.
+///
+/// # Errors
+/// [`Error::Results`]: a cell's folder is there already, as where two studies differ in what the layout cannot say; a configuration cannot be read; or a
+/// file cannot be written.
+pub fn shallue(studies: &[Study], folder: &Path) -> Result<usize> {
+    let mut cells = 0;
+    for study in studies {
+        let configuration = study.configuration.as_ref().map_err(|problem| {
+            let problem = format!(
+                "the configuration of {} cannot be read ({problem}), and the layout needs its search space",
+                study.sources.join(", ")
+            );
+            Error::Results { path: folder.to_owned(), problem }
+        })?;
+        for cell in &study.results.cells {
+            write_cell(cell, &study.results.workload, configuration, folder)?;
+            cells += 1;
+        }
+    }
+    Ok(cells)
+}
+
+fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::Study, folder: &Path) -> Result<()> {
+    let words = |name: &str| name.replace('-', "_");
+    let model = match cell.key.sparsity {
+        0.0 => words(&workload.network),
+        sparsity => format!("{}_sparsity_{sparsity}", words(&workload.network)),
+    };
+    // Their names for the same things.
+    let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum" } else { &workload.optimizer };
+    let dataset = words(&workload.dataset);
+    let place = folder.join(&dataset).join(&model).join(optimizer).join(cell.key.batch_size.to_string());
+    let failed = |error: io::Error| {
+        let problem = match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                "expected no such folder, found one; export into a new folder, and studies that differ in their goal or schedule \
+                                             into one each"
+                    .to_owned()
+            }
+            _ => format!("the export could not be written ({error}); choose a folder you may write to, with free space"),
+        };
+        Error::Results { path: place.clone(), problem }
+    };
+    let write = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(failed);
+    let pretty = |value: &Value| format!("{value:#}\n").into_bytes();
+    place.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::create_dir(&place)).map_err(failed)?;
+    let study = json!({
+        "batch_size": cell.key.batch_size,
+        "dataset": dataset,
+        "model": model,
+        "optimizer": optimizer,
+        "early_stopping": configuration.execution.race,
+        "train_steps": workload.max_steps,
+        "parameter_configs": parameter_configs(configuration),
+        "dps": {
+            "sparsity": cell.key.sparsity,
+            "pruning": configuration.pruning.criterion.name(),
+            "schedule": workload.schedule,
+            "goal_error": workload.goal_error,
+            // Their steps-to-result are of errors strictly below a goal; ours of no more errors than the goal allows.
+            "strict_goal_error": (f64::from(workload.goal_threshold) + 0.5) / f64::from(workload.validation_examples),
+            "validation_examples": workload.validation_examples,
+            "steps_to_result": cell.steps_to_result(),
+        },
+    });
+    write(&place.join("study.json"), &pretty(&study))?;
+    let best = cell.best().map(|trial| trial.index);
+    for trial in &cell.trials {
+        let place = place.join(trial.index.to_string());
+        fs::create_dir(&place).map_err(failed)?;
+        write(&place.join("metadata.json"), &pretty(&metadata(trial)))?;
+        let test_errors = cell.test_errors.filter(|_| best == Some(trial.index));
+        let measurements = measurements(trial, test_errors, workload).map_err(|problem| failed(io::Error::other(problem)))?;
+        write(&place.join("measurements.csv"), &measurements)?;
+    }
+    Ok(())
+}
+
+/// The search space by their names; a metaparameter that is not searched has one feasible point.
+fn parameter_configs(configuration: &config::Study) -> Value {
+    let search = &configuration.search;
+    let given = [
+        ("learning_rate", Some(search.learning_rate)),
+        ("momentum", search.momentum),
+        ("learning_rate_decay_steps", search.decay_steps),
+        ("end_learning_rate_factor", search.end_learning_rate_factor),
+    ];
+    let config = |(name, parameter): (&str, Option<Metaparameter>)| {
+        let value = match parameter? {
+            Metaparameter::Fixed(value) => json!({ "type": "DISCRETE", "feasible_points": [value] }),
+            Metaparameter::Range(range) => {
+                let (kind, scale) = match range.scale {
+                    Scale::Integer => ("INTEGER", ""),
+                    Scale::Linear => ("DOUBLE", "LINEAR_SCALE"),
+                    Scale::Log => ("DOUBLE", "LOG_SCALE"),
+                    Scale::ReverseLog => ("DOUBLE", "REVERSE_LOG_SCALE"),
+                };
+                json!({ "type": kind, "scale": scale, "min_value": range.min, "max_value": range.max })
+            }
+        };
+        Some((name.to_owned(), value))
+    };
+    Value::Object(given.into_iter().filter_map(config).collect::<Map<_, _>>())
+}
+
+/// A trial's `metadata.json`. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one that a race cut off has not.
+fn metadata(trial: &Trial) -> Value {
+    let status = match trial.status {
+        Status::Complete | Status::Incomplete => "COMPLETE",
+        Status::Censored => "INCOMPLETE",
+        Status::Infeasible => "INFEASIBLE",
+    };
+    let values = &trial.metaparameters;
+    let mut parameters = Map::new();
+    parameters.insert("learning_rate".into(), json!(values.learning_rate));
+    parameters.extend(values.momentum.map(|momentum| ("momentum".into(), json!(momentum))));
+    parameters.extend(values.decay_steps.map(|steps| ("learning_rate_decay_steps".into(), json!(steps))));
+    parameters.extend(values.end_learning_rate_factor.map(|factor| ("end_learning_rate_factor".into(), json!(factor))));
+    json!({
+        "trial_id": trial.index,
+        "status": status,
+        "steps": trial.steps_run,
+        "parameters": parameters,
+        "dps": { "status": trial.status.name(), "steps_to_result": trial.steps, "parameters_kept": trial.parameters_kept },
+    })
+}
+
+/// A trial's `measurements.csv`, a row an evaluation; the best trial's last has its test error.
+fn measurements(trial: &Trial, test_errors: Option<u32>, workload: &WorkloadSummary) -> std::result::Result<Vec<u8>, String> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(COLUMNS).map_err(|error| error.to_string())?;
+    let ratio = |errors: u32, examples: u32| (f64::from(errors) / f64::from(examples)).to_string();
+    for point in &trial.curve {
+        let whole = point.examples == workload.validation_examples;
+        let test = test_errors.filter(|_| trial.steps == Some(point.step));
+        writer
+            .write_record([
+                point.step.to_string(),
+                point.loss.to_string(),
+                if whole { ratio(point.errors, point.examples) } else { String::new() },
+                test.map_or(String::new(), |errors| ratio(errors, workload.test_examples)),
+                point.errors.to_string(),
+                point.examples.to_string(),
+            ])
+            .map_err(|error| error.to_string())?;
+    }
+    writer.into_inner().map_err(|error| error.to_string())
+}
