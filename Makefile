@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-data test-double test-gpu test-slurm soak build bench check nvrtc setup clean
+.PHONY: help quickstart study-small test test-data test-double test-gpu test-slurm soak build bench check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -22,6 +22,15 @@ quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a m
 	if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
 	echo "mpirun -n 2 $(TRAIN) configs/quickstart.toml"
 	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/quickstart.toml
+
+study-small: build ## measure the README's sample study of Fashion-MNIST on two ranks, in an hour of two cores, and report it
+	@$(TRAIN) data fetch fashion-mnist
+	options=()
+	if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+	if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
+	echo "mpirun -n 2 $(TRAIN) configs/study-small.toml"
+	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/study-small.toml
+	$(TARGET)/release/dps-report results/study-small.h5 --output results/study-small
 
 test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"

@@ -20,9 +20,9 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// How far the weights move each way, as a part of their norm. The loss is piecewise smooth: a shorter step sees too few of the kinks of
-    /// ReLU and of the maximum to average over them, a longer one bends. Of 1e-1, 3e-2 … 1e-5 this one was nearest to the product by
-    /// automatic differentiation (tests/fixtures/README.md).
+    /// How far the weights move each way, as a part of their norm. The loss is piecewise smooth: a shorter step meets too few of the kinks of ReLU
+    /// and of the maximum to average over them, a longer one bends. Of 1e-1, 3e-2 … 1e-5 this one came nearest to the product by
+    /// automatic differentiation in both networks (tests/fixtures/README.md).
     pub const STEP: f64 = 3e-3;
 
     /// The two points. A gradient that is zero or not finite moves nothing, or to points whose gradients are not finite.
