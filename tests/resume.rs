@@ -23,10 +23,15 @@ impl Study {
     fn new() -> Study {
         let folder = tempfile::tempdir().unwrap();
         write_data(folder.path(), 600, 90);
-        // One second between checkpoints, and a goal that takes a while.
+        // One second between checkpoints, a goal that takes a while, and measurements that an interruption must not lose or repeat.
         let config = write_config(
             folder.path(),
-            &[("goal_error = 0.3", "goal_error = 0.05"), ("max_steps = 40", "max_steps = 160"), ("= 4\n\n", "= 8\n\n")],
+            &[
+                ("goal_error = 0.3", "goal_error = 0.05"),
+                ("max_steps = 40", "max_steps = 160"),
+                ("= 4\n\n", "= 8\n\n"),
+                ("[search]", "[smoothness]\nevery = 20\ntrials = 2\npoints = 1\nexamples = 20\n\n[search]"),
+            ],
         );
         let output = folder.path().join("x.h5");
         Study { folder, config, output }
@@ -53,7 +58,9 @@ impl Study {
 fn expected() -> Vec<Cell> {
     let study = Study::new();
     succeed(&mut study.command(train()));
-    study.cells()
+    let cells = study.cells();
+    assert!(cells.iter().flat_map(|cell| &cell.trials).any(|trial| trial.measurements.len() > 3));
+    cells
 }
 
 fn signal(process: u32, signal: &str) {
