@@ -244,8 +244,7 @@ fn search(library: Library) -> std::result::Result<Found, String> {
         }
         // cudarc takes the first of its names that opens.
         if place >= names.len() || opened > 1 {
-            companions(&path);
-            if let Err(cause) = alias(&names[0], &path) {
+            if let Err(cause) = take(library, &path) {
                 return Err(format!(
                     "expected {}, found {} {version} at {path}, which goes by another name and cannot be given it here ({cause}); run \
                      ln -s {path} {} in a folder, and put that folder into LD_LIBRARY_PATH",
@@ -266,10 +265,18 @@ fn search(library: Library) -> std::result::Result<Found, String> {
     }
 }
 
+/// Lets cudarc open the file `path` as this library, if it has not opened another one already.
+///
+/// # Errors
+/// What the system says where it does not open it, or cannot give it another name.
+pub fn take(library: Library, path: &Path) -> std::io::Result<()> {
+    companions(path);
+    alias(&format!("lib{}.so", library.stem()), path)
+}
+
 /// Opens what NVRTC opens by name beside itself, where the loader would not look.
 fn companions(library: &Path) {
-    let Some(folder) = library.parent() else { return };
-    for file in files(folder, "libnvrtc-builtins.so") {
+    for file in library.parent().map(|folder| files(folder, "libnvrtc-builtins.so")).unwrap_or_default() {
         if let Some(handle) = CString::new(file.as_os_str().as_encoded_bytes()).ok().and_then(|name| Handle::open(&name)) {
             handle.keep();
         }
