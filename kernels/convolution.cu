@@ -390,18 +390,29 @@ __device__ __forceinline__ int gradients_at(const Convolution& c, int image, int
 // data_gradient: gradient of the layer's sum -> gradient `output` [slot][in_height][in_width][in] of the sum (or, where `rectified` is null, of the
 // pooled map) that its input comes from: through that layer's ReLU, by the rectified map this layer reads, and with what `bypass`, the gradient
 // of the residual block's last sum, sends through the shortcut: `bypass_channels` as `in` for an identity, more for the 2 x 2 average.
-// Rows are taken by the class of their position modulo the stride: all rows of a tile then have the same taps, and no tap that meets
-// nothing is multiplied. in is 16, 32 or 64; out a multiple of 16; stride 1 or 2.
+// Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or
+// nearly (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. in is 16, 32 or 64; out a multiple of 16; stride 1 or 2;
+// maps have at most 64 rows and columns, border included, and a lane fewer than 2^19 images.
 #define DATA_GRADIENT \
     Convolution c, int images, const int* which, const float* weights, int pitch, const float* gradient, const u8* choice, const float* rectified, \
         const float* bypass, int bypass_channels, float* output
 #define DATA_GRADIENT_ARGUMENTS c, images, which, weights, pitch, gradient, choice, rectified, bypass, bypass_channels, output
 
-// The first tap from `tap` on, in rows, that reaches positions of this class; kernel * kernel if there is none.
-__device__ __forceinline__ int next_tap(const Convolution& c, int tap, int class_y, int class_x) {
-    const int odd = c.stride - 1;
-    while (tap < c.kernel * c.kernel &&
-           (((class_y + c.in_before - tap / c.kernel) & odd) != 0 || ((class_x + c.in_before - tap % c.kernel) & odd) != 0)) {
+// Positions of the bordered map that a tile covers: from, to and between, in steps of the stride.
+struct Covered {
+    int top, bottom, left, right;
+};
+
+// Whether tap k of one direction reaches some of the positions low ... high from `size` sums.
+__device__ __forceinline__ bool reaches(int stride, int low, int high, int k, int size) {
+    const int shift = stride - 1;
+    return ((low - k) & shift) == 0 && high >= k && (low - k) >> shift < size;
+}
+
+// The first tap from `tap` on, in rows, that reaches what the tile covers; kernel * kernel if there is none.
+__device__ __forceinline__ int next_tap(const Convolution& c, int tap, const Covered& tile) {
+    while (tap < c.kernel * c.kernel && !(reaches(c.stride, tile.top, tile.bottom, tap / c.kernel, c.height) &&
+                                          reaches(c.stride, tile.left, tile.right, tap % c.kernel, c.width))) {
         tap++;
     }
     return tap;
@@ -414,8 +425,8 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
     const int thread = threadIdx.x, lane = blockIdx.z;
     const int slot = lane * images;
     const int shift = c.stride - 1, classes = c.stride * c.stride;
-    const int height = c.in_height / c.stride, width = c.in_width / c.stride;
-    const int rows = images * height * width, tiles = (rows + M - 1) / M, taps = c.kernel * c.kernel;
+    const int width = c.in_width / c.stride;
+    const int rows = images * (c.in_height / c.stride) * width, tiles = (rows + M - 1) / M, taps = c.kernel * c.kernel;
     const float* w = weights + (i64)which[lane] * pitch + c.weights;
     const i64 size = c.pooled ? (c.height / 2) * (c.width / 2) * c.out : c.height * c.width * c.out;
     gradient += slot * size;
@@ -424,18 +435,27 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
     for (int tile = blockIdx.x; tile < tiles * classes; tile += gridDim.x) {
         const int of_class = tile / tiles, class_y = of_class / c.stride, class_x = of_class % c.stride;
         const int start = tile % tiles * M;
-        int image[A_LOADS], place[A_LOADS], source[A_LOADS];
+        int place[A_LOADS], source[A_LOADS];
         float next_a[A_LOADS], next_b[B_LOADS], sums[8][4];
 #pragma unroll
         for (int i = 0; i < A_LOADS; i++) {
             const int p = start + thread / K + i * A_STEP;
-            image[i] = p < rows ? p / (height * width) : -1;
-            // Row and column in the bordered map.
-            place[i] = (p / width % height * c.stride + class_y + c.in_before) << 16 | (p % width * c.stride + class_x + c.in_before);
+            // Image, and row and column in the bordered map, in 6 bits each.
+            const int y = p / images / width * c.stride + class_y + c.in_before, x = p / images % width * c.stride + class_x + c.in_before;
+            place[i] = p < rows ? p % images << 12 | y << 6 | x : -1;
         }
 #pragma unroll
         for (int i = 0; i < 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
-        int tap = next_tap(c, 0, class_y, class_x), from = 0;
+        Covered covered;
+        {
+            const int one = start / images, other = ((start + M < rows ? start + M : rows) - 1) / images;
+            const bool line = one / width == other / width;
+            covered.top = one / width * c.stride + class_y + c.in_before;
+            covered.bottom = other / width * c.stride + class_y + c.in_before;
+            covered.left = (line ? one % width : 0) * c.stride + class_x + c.in_before;
+            covered.right = (line ? other % width : width - 1) * c.stride + class_x + c.in_before;
+        }
+        int tap = next_tap(c, 0, covered), from = 0;
         bool loaded = false;
         while (loaded || tap < taps) {
             const bool multiplying = loaded;
@@ -457,9 +477,9 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
                     const int ky = tap / c.kernel, kx = tap % c.kernel;
 #pragma unroll
                     for (int i = 0; i < A_LOADS; i++) {
-                        const int y = (place[i] >> 16) - ky, x = (place[i] & 0xffff) - kx;
-                        const bool there = image[i] >= 0 && y >= 0 && x >= 0 && y >> shift < c.height && x >> shift < c.width;
-                        source[i] = there ? gradients_at(c, image[i], y >> shift, x >> shift) : -1;
+                        const int y = (place[i] >> 6 & 63) - ky, x = (place[i] & 63) - kx;
+                        const bool there = place[i] >= 0 && y >= 0 && x >= 0 && y >> shift < c.height && x >> shift < c.width;
+                        source[i] = there ? gradients_at(c, place[i] >> 12, y >> shift, x >> shift) : -1;
                     }
                 }
                 const int o = from + thread % K;
@@ -477,7 +497,7 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
                 from += K;
                 if (from >= c.out) {
                     from = 0;
-                    tap = next_tap(c, tap + 1, class_y, class_x);
+                    tap = next_tap(c, tap + 1, covered);
                 }
             }
             if (multiplying) multiply<N, 8, K>(a, b, sums);
@@ -487,8 +507,8 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
         for (int i = 0; i < 8; i++) {
             const int p = start + row + i;
             if (p >= rows) continue;
-            const i64 at = slot + p / (height * width);
-            const int y = p / width % height * c.stride + class_y, x = p % width * c.stride + class_x;
+            const i64 at = slot + p % images;
+            const int y = p / images / width * c.stride + class_y, x = p / images % width * c.stride + class_x;
             const float* seen = rectified ? rectified + at * c.in_len + (c.in_before + y) * c.in_row + (c.in_before + x) * N + column : 0;
             const i64 into = ((at * c.in_height + y) * c.in_width + x) * N + column;
 #pragma unroll
@@ -505,19 +525,19 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_16(DATA_GRADIENT) {
+extern "C" __global__ void __launch_bounds__(THREADS, 3) data_gradient_16(DATA_GRADIENT) {
     SHARED(16, 8, 8);
     data_gradient<16, 8>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_32(DATA_GRADIENT) {
-    SHARED(32, 8, 8);
-    data_gradient<32, 8>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
+extern "C" __global__ void __launch_bounds__(THREADS, 3) data_gradient_32(DATA_GRADIENT) {
+    SHARED(32, 8, 16);
+    data_gradient<32, 16>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) data_gradient_64(DATA_GRADIENT) {
-    SHARED(64, 8, 16);
-    data_gradient<64, 16>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
+extern "C" __global__ void __launch_bounds__(THREADS, 3) data_gradient_64(DATA_GRADIENT) {
+    SHARED(64, 8, 8);
+    data_gradient<64, 8>(DATA_GRADIENT_ARGUMENTS, a, b, settled);
 }
 
 // filter_gradient: the gradients of weights and bias summed over each leaf of `length` images, at
@@ -570,7 +590,7 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
             }
             const int next = from + K;
             // Where the positions of the next slabs begin: a thread finds one each, for THREADS / K slabs.
-            if ((next - first) % THREADS == 0) {
+            if (((next - first) & (THREADS - 1)) == 0) {
                 __syncthreads();
                 bases[thread] = next + thread < last ? base_of(c, next + thread) : 0;
             }
@@ -578,7 +598,7 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
 #pragma unroll
             for (int i = 0; i < A_LOADS; i++) {
                 const int p = next + (thread + i * THREADS) / M, from_base = offset[i % OWN];
-                next_a[i] = p >= last || from_base == -2 ? 0.0f : from_base == -1 ? 1.0f : input[bases[(p - first) % THREADS] + from_base];
+                next_a[i] = p >= last || from_base == -2 ? 0.0f : from_base == -1 ? 1.0f : input[bases[(p - first) & (THREADS - 1)] + from_base];
             }
 #pragma unroll
             for (int i = 0; i < B_LOADS; i++) {
@@ -620,7 +640,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_32(FILTER_
     filter_gradient<32, 8, 8>(FILTER_GRADIENT_ARGUMENTS, a, b, settled, bases);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) filter_gradient_64(FILTER_GRADIENT) {
+extern "C" __global__ void __launch_bounds__(THREADS, 3) filter_gradient_64(FILTER_GRADIENT) {
     SHARED(64, 8, 16);
     __shared__ int bases[THREADS];
     filter_gradient<64, 8, 16>(FILTER_GRADIENT_ARGUMENTS, a, b, settled, bases);

@@ -289,8 +289,8 @@ fn a_lane_goes_on_on_another_device() {
     let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
     let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
     let (_, expected) = trained(&mut cpu, &starts, 4, 3);
-    fn second_half<B: Backend>(backend: &mut B, starts: &[LaneStart], states: Vec<LaneState>) -> Vec<LaneState> {
-        let starts = starts.iter().zip(states).map(|(start, state)| LaneStart { state: Some(state), ..start.clone() }).collect();
+    fn second_half<B: Backend>(backend: &mut B, starts: &[LaneStart], half: Vec<LaneState>) -> Vec<LaneState> {
+        let starts = starts.iter().zip(half).map(|(start, state)| LaneStart { state: Some(state), ..start.clone() }).collect();
         let mut lanes = backend.lanes(starts).unwrap();
         backend.train(&mut lanes, 2..4, 3).unwrap();
         states(backend, &lanes, 3)

@@ -43,6 +43,8 @@ pub struct CudaBackend<'a> {
     clock: CudaSlice<u32>,
     /// Between the ranks of a group of several, from their first step on.
     exchange: Option<Exchange>,
+    /// Whether a step was taken: kernels are loaded and NCCL's connections made by then, which must not happen while a step is recorded.
+    warm: bool,
 }
 
 /// What one set of weights after another goes through.
@@ -63,7 +65,7 @@ impl<'a> CudaBackend<'a> {
         if network.classes() != 10 {
             return Err(refuse(format!("expected a network of 10 classes, found {}; use --device cpu", network.classes())));
         }
-        Ok(CudaBackend { clock: cuda.gpu.zeros(2)?, sums: None, exchange: None, cuda, network, resident, group })
+        Ok(CudaBackend { clock: cuda.gpu.zeros(2)?, sums: None, exchange: None, warm: false, cuda, network, resident, group })
     }
 
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
@@ -311,16 +313,18 @@ impl Backend for CudaBackend<'_> {
             gpu.stream.memcpy_htod(&[steps.start, steps.start], &mut self.clock).doing("take the step's number")?;
             let (group, ranks) = (self.group, self.group.size());
             if ranks > 1 && self.exchange.is_none() {
-                self.exchange = Some(Exchange::new(group, self.cuda.shared, self.cuda.reduction, self.cuda.deadline)?);
+                self.exchange = Some(Exchange::new(group, self.cuda.shared, self.cuda.reduction, self.gpu().deadline)?);
             }
             let buffers = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &share, ranks))?;
-            if self.exchange.as_ref().is_none_or(Exchange::in_stream) {
-                self.capture(lanes, &share, batch, buffers)?;
-            }
             for _ in steps {
-                match &lanes.graph {
-                    Some((_, graph)) => graph.launch().doing("take a step")?,
-                    None => self.step(lanes, &share, batch)?,
+                if !self.warm || self.exchange.as_ref().is_some_and(|exchange| !exchange.in_stream()) {
+                    self.step(lanes, &share, batch)?;
+                    self.warm = true;
+                    continue;
+                }
+                self.capture(lanes, &share, batch, buffers)?;
+                if let Some((_, graph)) = &lanes.graph {
+                    graph.launch().doing("take a step")?;
                 }
             }
             self.read_back(lanes)?;

@@ -4,9 +4,9 @@ use std::cell::{OnceCell, RefCell};
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+use cudarc::driver::sys::{CUdevice_attribute_enum as Attribute, CUresult, cuStreamQuery};
 use cudarc::driver::{CudaContext, CudaFunction, CudaSlice, CudaStream, DevicePtr, DeviceRepr, PinnedHostSlice, result};
 
 use super::check::{Doing, refuse};
@@ -27,7 +27,6 @@ use crate::network::Network;
 pub struct Cuda {
     pub(super) gpu: Gpu,
     pub(super) reduction: Reduction,
-    pub(super) deadline: Duration,
     /// Whether ranks of this study share a GPU, so that NCCL cannot serve them.
     pub(super) shared: bool,
     pub(super) workspace: RefCell<Workspace>,
@@ -42,6 +41,8 @@ pub(super) struct Gpu {
     capability: (i32, i32),
     /// Whether products are TF32's.
     pub tf32: bool,
+    /// How long a wait for the GPU may last; 0: for ever.
+    pub deadline: Duration,
     /// Compiled when a back end is made: a plan needs none.
     kernels: OnceCell<Kernels>,
 }
@@ -56,7 +57,7 @@ impl Cuda {
         let count = together(world, count())?;
         let hosts = world.all_gather_words(&[host_hash()]);
         let local = hosts[..world.rank()].iter().filter(|&&host| host == hosts[world.rank()]).count();
-        let (gpu, identity) = together(world, Gpu::open(local % count, execution.tf32))?;
+        let (gpu, identity) = together(world, Gpu::open(local % count, execution))?;
         let all = world.all_gather_words(&[host_hash(), identity[0], identity[1]]);
         let identities: Vec<&[u64]> = all.chunks_exact(3).collect();
         let pair = (0..identities.len()).flat_map(|b| (0..b).map(move |a| (a, b))).find(|&(a, b)| identities[a] == identities[b]);
@@ -70,7 +71,6 @@ impl Cuda {
         Ok(Cuda {
             gpu,
             reduction: execution.reduction,
-            deadline: Duration::from_secs(execution.deadline_seconds.into()),
             shared: pair.is_some(),
             workspace: RefCell::new(Workspace::default()),
             resident: RefCell::new(None),
@@ -122,12 +122,13 @@ fn count() -> Result<usize> {
 
 impl Gpu {
     /// GPU `ordinal` and its UUID.
-    fn open(ordinal: usize, tf32: bool) -> Result<(Gpu, [u64; 2])> {
+    fn open(ordinal: usize, execution: &Execution) -> Result<(Gpu, [u64; 2])> {
         let context = CudaContext::new(ordinal).doing("be opened")?;
         // One stream, in order: no event ever has to be waited for, and none may be recorded while a graph is captured.
         unsafe { context.disable_event_tracking() };
         let name = context.name().doing("say its name")?;
         let capability = context.compute_capability().doing("say what it can")?;
+        let tf32 = execution.tf32;
         let oldest = if tf32 { 8 } else { 7 };
         if capability.0 < oldest {
             return Err(refuse(format!(
@@ -140,7 +141,8 @@ impl Gpu {
         let uuid = context.uuid().doing("say its UUID")?.bytes.map(|byte| byte as u8);
         let half = |from: usize| u64::from_be_bytes(std::array::from_fn(|i| uuid[from + i]));
         let stream = context.new_stream().doing("make a stream")?;
-        Ok((Gpu { context, stream, name, capability, tf32, kernels: OnceCell::new() }, [half(0), half(8)]))
+        let deadline = Duration::from_secs(execution.deadline_seconds.into());
+        Ok((Gpu { context, stream, name, capability, tf32, deadline, kernels: OnceCell::new() }, [half(0), half(8)]))
     }
 
     fn load(&self) -> Result<()> {
@@ -184,6 +186,8 @@ impl Gpu {
     /// A copy of `len` elements from `from` on the host.
     pub fn download<T: DeviceRepr + Default + Clone>(&self, slice: &CudaSlice<T>, from: usize, len: usize) -> Result<Vec<T>> {
         let mut values = vec![T::default(); len];
+        // A copy to memory that is not pinned waits for the stream, however long.
+        self.wait()?;
         if len > 0 {
             self.stream.memcpy_dtoh(&slice.slice(from..from + len), &mut values).doing("give data")?;
         }
@@ -191,9 +195,26 @@ impl Gpu {
         Ok(values)
     }
 
-    /// Waits until everything asked of the GPU is done.
+    /// Waits until everything asked of the GPU is done, up to the deadline.
     pub fn wait(&self) -> Result<()> {
-        self.stream.synchronize().doing("finish its work")
+        let begun = Instant::now();
+        loop {
+            // This thread's context has the stream.
+            match unsafe { cuStreamQuery(self.stream.cu_stream()) } {
+                CUresult::CUDA_ERROR_NOT_READY => {}
+                outcome => return outcome.result().doing("finish its work"),
+            }
+            let waited = begun.elapsed();
+            if !self.deadline.is_zero() && waited > self.deadline {
+                return Err(refuse(format!(
+                    "expected the GPU to finish its work within {} s (execution.deadline_seconds), waited in vain; look at nvidia-smi, then run the \
+                     same command again to continue",
+                    self.deadline.as_secs()
+                )));
+            }
+            // A step at small batches takes less than this; longer waits leave the processor to others.
+            if waited < Duration::from_millis(2) { std::thread::yield_now() } else { std::thread::sleep(Duration::from_micros(50)) }
+        }
     }
 
     /// Free memory, in bytes.
