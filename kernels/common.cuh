@@ -33,6 +33,19 @@ __device__ __forceinline__ float sum_of_warps(float value, float* scratch) {
     return sum;
 }
 
+// The sum of one value a thread over a block whose size is a power of two, halves added to halves, on the first thread. `scratch` has a place for
+// each thread.
+__device__ __forceinline__ double sum_of_threads(double value, double* scratch) {
+    __syncthreads();
+    scratch[threadIdx.x] = value;
+    for (int half = blockDim.x / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < half) scratch[threadIdx.x] += scratch[threadIdx.x + half];
+    }
+    __syncthreads();
+    return scratch[0];
+}
+
 // ---- the tree of gradient sums -----------------------------------------------------------------------------------------------------------------
 
 #define MOST_PARTS 64

@@ -85,6 +85,21 @@ extern "C" __global__ void __launch_bounds__(256) pack(
     }
 }
 
+// squares: the sum of the squares of each place's kept gradients, in 64 bits: sums [place][pitch] -> to [place]. kept as for one lane, `count` of them.
+// Bound by bytes: 4 a parameter.
+extern "C" __global__ void __launch_bounds__(256) squares(int places, int pitch, const int* kept, int count, const float* sums, double* to) {
+    __shared__ double scratch[256];
+    for (int place = blockIdx.x; place < places; place += gridDim.x) {
+        double sum = 0.0;
+        for (int k = threadIdx.x; k < count; k += blockDim.x) {
+            const double g = sums[(i64)place * pitch + (kept ? kept[k] : k)];
+            sum += g * g;
+        }
+        sum = sum_of_threads(sum, scratch);
+        if (threadIdx.x == 0) to[place] = sum;
+    }
+}
+
 // retain: state of the lanes in `from` to the first places: [lane][pitch] of weights or velocities. Bound by bytes: 8 a parameter kept.
 extern "C" __global__ void __launch_bounds__(256) retain(int pitch, const int* from, const float* old, float* kept) {
     const int lane = blockIdx.z;

@@ -149,6 +149,25 @@ fn gradients_and_losses_agree() {
     }
 }
 
+/// Squares of gradients that agree as those above do.
+#[test]
+fn squared_norms_of_single_examples_agree() {
+    let Some(cuda) = gpu() else { return };
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 400);
+    let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let weights = initial_weights(&network, 4);
+    let dense = Mask::Dense(network.parameters());
+    let sparse = Mask::Sparse { kept: (0..network.parameters() as u32).step_by(7).collect(), parameters: network.parameters() };
+    for (mask, examples) in [(dense, 9), (sparse, 260)] {
+        let mut weights = weights.clone();
+        mask.apply(&mut weights);
+        let (found, expected) =
+            (gpu.squared_norms(&weights, &mask, examples).unwrap(), cpu.squared_norms(&weights, &mask, examples).unwrap());
+        assert!((found / expected - 1.0).abs() < 1e-5, "{examples} examples: {found}, expected {expected}");
+    }
+}
+
 /// TF32 rounds the factors of products to 11 significant bits, off by up to 2^−12 of themselves. Such errors partly cancel in a sum, but may
 /// also open or close a ReLU near zero: 3 % of a tensor's norm is generous, while a fragment in the wrong place would be off by all of it.
 #[test]

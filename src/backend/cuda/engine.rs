@@ -21,6 +21,7 @@ use crate::backend::{Backend, Evaluation, LaneStart, LaneState, Progress, Set};
 use crate::comm::{Communicator, additions};
 use crate::config::Reduction;
 use crate::network::Network;
+use crate::pruning::Mask;
 
 /// Examples that an evaluation looks at before it asks whether it is decided: as many as on the CPU, for the same records.
 const EVALUATION_BLOCK: usize = 250;
@@ -30,6 +31,9 @@ const FULL: usize = 1 << 14;
 
 /// Examples whose gradients are one sum while connections are scored: more are summed in order, so that memory never has to hold them all.
 const SEGMENT: usize = 8192;
+
+/// Examples whose gradients are kept apart at a time: 64 MB of them.
+const APART: usize = 256;
 
 /// Lanes on a GPU.
 pub struct CudaBackend<'a> {
@@ -293,6 +297,27 @@ impl Backend for CudaBackend<'_> {
         Ok((total, loss))
     }
 
+    /// The same bits on any number of ranks: each takes whole blocks of examples, and the blocks' sums are added up in order.
+    fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
+        let (rank, ranks) = (self.group.rank(), self.group.size());
+        let blocks = examples.div_ceil(APART);
+        let gpu = self.gpu();
+        let (weights, which) = (gpu.upload(weights)?, gpu.upload(&[0_i32])?);
+        let kept = match mask {
+            Mask::Dense(_) => None,
+            Mask::Sparse { kept, .. } => Some(gpu.upload(&kept.iter().map(|&index| index as i32).collect::<Vec<_>>())?),
+        };
+        let mut words = Vec::new();
+        for block in (rank..blocks).step_by(ranks) {
+            let range = block * APART..((block + 1) * APART).min(examples);
+            let squares = self.squares(&weights, &which, kept.as_ref(), mask.kept(), range)?;
+            words.push(squares.iter().sum::<f64>().to_bits());
+        }
+        words.resize(blocks.div_ceil(ranks), 0);
+        let all = self.group.all_gather_words(&words);
+        Ok((0..blocks).map(|block| f64::from_bits(all[block % ranks * words.len() + block / ranks])).sum())
+    }
+
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<CudaLanes> {
         CudaLanes::new(self.gpu(), starts, self.network.parameters())
     }
@@ -378,6 +403,48 @@ impl Backend for CudaBackend<'_> {
 }
 
 impl CudaBackend<'_> {
+    /// ‖mask · ∇fᵢ‖² of each of some training examples, at one set of weights.
+    fn squares(
+        &mut self,
+        weights: &CudaSlice<f32>,
+        which: &CudaSlice<i32>,
+        kept: Option<&CudaSlice<i32>>,
+        count: usize,
+        examples: Range<usize>,
+    ) -> Result<Vec<f64>> {
+        let (gpu, pitch, images) = (self.gpu(), pitch(self.network.parameters()), examples.len());
+        let sums = gpu.room::<f32>(images * pitch)?;
+        let squares = gpu.room::<f64>(images)?;
+        let mut space = self.cuda.workspace.borrow_mut();
+        space.ensure(gpu, &self.network, images, 1, true)?;
+        for (_, part) in passes(1, images, 1, space.slots) {
+            let labels = space.labels.as_ref().map_or(0, |labels| at(labels, 0));
+            let draw = Draw::InOrder(examples.start + part.start);
+            let map = self.network.maps[0];
+            self.resident.gather(gpu, &self.resident.training, draw, map, 1, part.len(), at(&space.maps[0], 0), labels)?;
+            Pass {
+                gpu,
+                space: &space,
+                network: &self.network,
+                lanes: 1,
+                images: part.len(),
+                shared: false,
+                which: at(which, 0),
+                weights: at(weights, 0),
+                pitch,
+                length: 1,
+                places: images,
+                aim: Aim::Gradients(at(&sums, part.start * pitch)),
+                failed: Ok(()),
+            }
+            .run()?;
+        }
+        let kept = kept.map_or(0, |kept| at(kept, 0));
+        let (places, pitch, count) = (images as i32, pitch as i32, count as i32);
+        launch!(gpu, &gpu.kernels()?.squares, [images, 1, 1], 256, places, pitch, kept, count, at(&sums, 0), at(&squares, 0))?;
+        gpu.download(&squares, 0, images)
+    }
+
     /// Errors of some lanes on some blocks of a set: `[lane][block]`.
     fn count_errors(&self, lanes: &CudaLanes, places: &[i32], set: &super::resident::Set, blocks: Range<usize>) -> Result<Vec<u32>> {
         if blocks.is_empty() {

@@ -42,6 +42,7 @@ pub(super) struct Kernels {
     pub clock_step: CudaFunction,
     pub update: CudaFunction,
     pub pack: CudaFunction,
+    pub squares: CudaFunction,
     pub retain: CudaFunction,
 }
 
@@ -102,6 +103,7 @@ impl Kernels {
             clock_step: of("clock_step")?,
             update: of("update")?,
             pack: of("pack")?,
+            squares: of("squares")?,
             retain: of("retain")?,
         })
     }
