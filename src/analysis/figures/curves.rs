@@ -62,9 +62,10 @@ pub fn error(study: &Study) -> Option<Figure> {
     if !study.results.cells.iter().filter_map(points).any(|shown| shown.line.len() + shown.bounds.len() > 1) {
         return None;
     }
-    let goal = study.results.workload.goal_error;
+    // A goal of no error at all is never reached, nor meant to be.
+    let goal = Some(study.results.workload.goal_error).filter(|_| study.results.workload.goal_threshold > 0);
     let look = Look { y: "Validation error", title: "validation error of the best trials", x: Scale::Log2 };
-    let sheet = sheet(study, &look, points, Some(goal))?;
+    let sheet = sheet(study, &look, points, goal)?;
     let bounds = bounds(study);
     let hollow = if bounds == 0 {
         String::new()
@@ -75,8 +76,8 @@ pub fn error(study: &Study) -> Option<Figure> {
              their end)."
         )
     };
-    let caption =
-        format!("Error on the whole validation set over steps of each cell's best trial; the goal is dashed.{hollow}{}", instead(study));
+    let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };
+    let caption = format!("Error on the whole validation set over steps of each cell's best trial{dashed}.{hollow}{}", instead(study));
     Some(Figure { name: "error", heading: "Validation error of the best trials", caption, sheet })
 }
 
