@@ -243,17 +243,16 @@ fn search(library: Library) -> std::result::Result<Found, String> {
             continue;
         }
         // cudarc takes the first of its names that opens.
-        if place >= names.len() || opened > 1 {
-            if let Err(cause) = take(library, &path) {
-                return Err(format!(
-                    "expected {}, found {} {version} at {path}, which goes by another name and cannot be given it here ({cause}); run \
-                     ln -s {path} {} in a folder, and put that folder into LD_LIBRARY_PATH",
-                    names[0],
-                    library.name(),
-                    names[0],
-                    path = path.display(),
-                ));
-            }
+        if (place >= names.len() || opened > 1)
+            && let Err(cause) = take(library, &path)
+        {
+            return Err(format!(
+                "expected {wanted}, found {} {version} at {path}, which goes by another name and cannot be given it here ({cause}); run \
+                 ln -s {path} {wanted} in a folder, and put that folder into LD_LIBRARY_PATH",
+                library.name(),
+                wanted = names[0],
+                path = path.display(),
+            ));
         }
         handle.keep();
         return Ok(Found { path, version });
