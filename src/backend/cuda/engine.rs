@@ -243,7 +243,8 @@ impl Backend for CudaBackend<'_> {
         // Weights and velocities, twice while lanes are compacted; kept indices; gradients; and what ranks exchange.
         let floats = 5 + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
         let bytes = 4 * pitch(self.network.parameters()) as u64 * floats;
-        let free = self.gpu().free().unwrap_or(0) * 3 / 4;
+        // Ranks that share a GPU see the same free memory.
+        let free = self.gpu().free().unwrap_or(0) * 3 / 4 / if self.cuda.shared { ranks } else { 1 };
         // Images of a pass take what is left.
         free.saturating_sub(slot_bytes(&self.network, true) * 512) / bytes
     }

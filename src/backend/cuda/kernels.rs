@@ -60,7 +60,9 @@ impl Kernels {
         let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         let file = cache_folder().map(|folder| folder.join(format!("{key}.ptx")));
         let cached = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
-        if let Some(kernels) = cached.and_then(|text| Kernels::find(context, Ptx::from_src(text)).ok()) {
+        // A damaged file is compiled anew; text with a zero byte is none.
+        if let Some(kernels) = cached.filter(|text| !text.contains('\0')).and_then(|text| Kernels::find(context, Ptx::from_src(text)).ok())
+        {
             return Ok(kernels);
         }
         let compile = CompileOptions { options, name: Some("kernels".into()), ..CompileOptions::default() };
