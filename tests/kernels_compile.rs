@@ -12,7 +12,8 @@ use cudarc::nvrtc::result;
 use dps::backend::cuda::libraries::{Library, take};
 use dps::backend::cuda::source;
 
-const ARCHITECTURES: [&str; 3] = ["sm_70", "sm_80", "sm_90"];
+/// Architectures, and whether products are TF32, which the first cannot.
+const VARIANTS: [(&str, bool); 5] = [("sm_70", false), ("sm_80", false), ("sm_90", false), ("sm_80", true), ("sm_90", true)];
 
 /// What the compiler says of a kernel for an architecture.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,9 +33,10 @@ fn nvrtc() -> Option<PathBuf> {
 }
 
 /// The compiler's messages about `source` for `architecture`, machine code included; an error where it does not compile.
-fn compile(source: &str, architecture: &str) -> Result<String, String> {
+fn compile(source: &str, (architecture, tf32): (&str, bool)) -> Result<String, String> {
     let program = result::create_program(&CString::new(source).unwrap(), Some(&CString::new("kernels").unwrap())).unwrap();
-    let options = [format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--ptxas-options=-v".into()];
+    let mut options = vec![format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--ptxas-options=-v".into()];
+    options.extend(tf32.then(|| "-DUSE_TF32=1".to_owned()));
     // A program that was just made and is not used afterwards.
     unsafe {
         let outcome = result::compile_program(program, &options);
@@ -43,6 +45,10 @@ fn compile(source: &str, architecture: &str) -> Result<String, String> {
         let log = std::ffi::CStr::from_ptr(log.as_ptr()).to_string_lossy().into_owned();
         outcome.map(|()| log.clone()).map_err(|cause| format!("{cause:?}\n{log}"))
     }
+}
+
+fn name((architecture, tf32): (&str, bool)) -> String {
+    format!("{architecture}{}", if tf32 { " TF32" } else { "" })
 }
 
 /// The number before `unit` in a message such as "ptxas info    : Used 40 registers, 8192 bytes smem".
@@ -83,14 +89,15 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
         assert!(source.contains(&text), "a file of kernels/ is not part of the program");
     }
     // The compiler is one: it refuses what is wrong, down to the instructions.
-    assert!(compile(&source.replace("threadIdx.x", "threadIdx.u"), "sm_80").is_err());
-    assert!(compile("extern \"C\" __global__ void f() { asm(\"this is no instruction;\"); }", "sm_80").is_err());
+    assert!(compile(&source.replace("threadIdx.x", "threadIdx.u"), ("sm_80", false)).is_err());
+    assert!(compile("extern \"C\" __global__ void f() { asm(\"this is no instruction;\"); }", ("sm_80", false)).is_err());
 
-    let mut lines = vec![format!("{:28}{}", "kernel", ARCHITECTURES.map(|name| format!("  {name:>14}")).concat())];
+    let mut lines = vec![format!("{:28}{}", "kernel", VARIANTS.map(|variant| format!("  {:>14}", name(variant))).concat())];
     let mut table = BTreeMap::<String, String>::new();
     let mut spilling = Vec::new();
-    for architecture in ARCHITECTURES {
-        let log = compile(&source, architecture).unwrap_or_else(|problem| panic!("{architecture}: {problem}"));
+    for variant in VARIANTS {
+        let architecture = name(variant);
+        let log = compile(&source, variant).unwrap_or_else(|problem| panic!("{architecture}: {problem}"));
         let uses = uses(&log);
         let kernels = source.matches("extern \"C\" __global__").count();
         assert!(uses.len() >= kernels, "{architecture}: {} of {kernels} kernels in the compiler's messages:\n{log}", uses.len());
