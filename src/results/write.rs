@@ -27,7 +27,7 @@ pub fn write(path: &Path, results: &Results) -> Result<()> {
 /// The same on the storage given.
 ///
 /// # Errors
-/// As for [`write`].
+/// As for [`write()`].
 pub fn write_through(storage: &dyn Storage, path: &Path, results: &Results) -> Result<()> {
     publish::replace(storage, path, &mut |temporary| {
         let file = File::with_options()

@@ -2,7 +2,7 @@
 //!
 //! cudarc opens a library when it is first needed, by a fixed list of names, and panics where none of them works. So everything here comes
 //! first. It also looks where cudarc does not: the names of CUDA 13 and of NCCL (`libnccl.so.2`), toolkits beside the loader's path,
-//! and the folders of NVIDIA's Python packages. What it finds there is put under the name that cudarc tries first, by [`alias`].
+//! and the folders of NVIDIA's Python packages. What it finds there is put under the name that cudarc tries first, by `alias`.
 
 use std::ffi::{CStr, CString, OsStr, c_int, c_void};
 use std::fmt;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::comm::{Leaves, Node};
 
-/// Most leaves of a batch: each is a gradient of its own in memory, [lanes][leaves][parameters].
+/// Most leaves of a batch: each is a gradient of its own in memory, `[lanes][leaves][parameters]`.
 pub(super) const MOST_LEAVES: usize = 32;
 
 /// Longest leaf of a batch that has fewer: below that, a longer leaf costs blocks that a GPU could fill.
