@@ -5,13 +5,13 @@
 
 use super::simd::Simd;
 use super::tile::{Positions, Runs, outer, product};
-use crate::network::Convolution;
+use crate::network::{Convolution, Map};
 
 /// Floats of sums or gradients that a group of rows may have: 16 KB.
 const GROUP: usize = 4096;
 
 /// Weights, in floats, that may stay in the first-level cache while a group of rows is computed.
-const RESIDENT_WEIGHTS: usize = 6144;
+pub(super) const RESIDENT_WEIGHTS: usize = 6144;
 
 /// Output rows in a group: even, so that pooling's pairs stay together, and a function of the layer's shape alone, because the order in
 /// which a data gradient is summed follows from it.
@@ -21,7 +21,26 @@ pub(super) fn group_rows(layer: &Convolution) -> usize {
     rows.min(layer.output.height)
 }
 
-/// `sums[y][x][out]` += Σ input · weights for `rows` output rows from row `first`; weights are `[kernel][kernel][in][out]`.
+/// Output channels that a forward pass computes together.
+#[inline(always)]
+pub(super) fn block<S: Simd>(channels: usize) -> usize {
+    if channels.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH }
+}
+
+/// `packed[block][row][channel]` = `from[row][block][channel]`: the weights as a forward pass wants them. Read in place, rows of other
+/// blocks would lie between those of one, and crowd them out of a cache whose sets go by address.
+#[inline(always)]
+pub(super) fn pack<S: Simd>(from: &[f32], channels: usize, packed: &mut [f32]) {
+    let block = block::<S>(channels);
+    for (index, packed) in packed.chunks_exact_mut(from.len() / channels * block).enumerate() {
+        for (packed, from) in packed.chunks_exact_mut(block).zip(from.chunks_exact(channels)) {
+            packed.copy_from_slice(&from[index * block..][..block]);
+        }
+    }
+}
+
+/// `sums[y][x][out]` += Σ input · weights for `rows` output rows from row `first`; weights are `[kernel][kernel][in][out]`, as [`pack`] leaves
+/// them.
 ///
 /// # Safety
 /// `input` is one image's bordered map, `sums` has rows × width × channels floats, and the processor has S.
@@ -38,7 +57,7 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     let row = layer.input_map.row();
     let run = layer.run();
     debug_assert!(sums.len() >= rows * width * channels && weights.len() == layer.weight_count());
-    let block = if channels.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
+    let block = block::<S>(channels);
     let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
     unsafe {
         for from in (0..channels).step_by(block) {
@@ -46,13 +65,13 @@ pub(super) unsafe fn forward_rows<S: Simd>(
                 let runs = Runs { rows: kernel_rows, row_stride: row, run };
                 for y in 0..rows {
                     let a = input.as_ptr().add(((first + y) * layer.stride + ky) * row);
-                    let b = weights.as_ptr().add(ky * run * channels + from);
+                    let b = weights.as_ptr().add(from * layer.kernel * run + ky * run * block);
                     let c = sums.as_mut_ptr().add(y * width * channels + from);
                     let a_stride = layer.stride * layer.input_map.channels;
                     if block == S::WIDTH {
-                        row_product::<S, 1>(width, a, a_stride, runs, b, channels, c, channels);
+                        row_product::<S, 1>(width, a, a_stride, runs, b, block, c, channels);
                     } else {
-                        row_product::<S, 2>(width, a, a_stride, runs, b, channels, c, channels);
+                        row_product::<S, 2>(width, a, a_stride, runs, b, block, c, channels);
                     }
                 }
             }
@@ -207,17 +226,53 @@ pub(super) unsafe fn data_gradient_rows<S: Simd>(
     }
 }
 
-/// `to[tap][out][in]` = `from[tap][in][out]`, in blocks that stay in registers or the first-level cache.
+/// The convolution whose forward pass over the gradients of this one's sums, bordered with zeros, is this one's data gradient: that with the
+/// weights turned around. None for a stride above 1.
+///
+/// Read that way every input's gradient is one sum in registers; [`data_gradient_rows`] adds to memory once for each place in the kernel.
+pub(super) fn adjoint(layer: &Convolution) -> Option<Convolution> {
+    let (map, side) = (layer.input_map, layer.kernel - 1);
+    (layer.stride == 1 && map.before <= side && map.after <= side).then(|| Convolution {
+        output: Map::plain(map.height, map.width, map.channels),
+        input_map: Map { before: side - map.before, after: side - map.after, ..layer.output },
+        producer: None,
+        bypass: None,
+        ..layer.clone()
+    })
+}
+
+/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an [`adjoint`], with the kernel turned around and packed. `room` has
+/// place for them once more.
+///
+/// # Safety
+/// Both numbers of channels are multiples of the vector, which the processor must have.
 #[inline(always)]
-pub(super) fn transpose(layer: &Convolution, from: &[f32], to: &mut [f32]) {
-    const BLOCK: usize = 16;
+pub(super) unsafe fn transpose<S: Simd>(layer: &Convolution, turn: bool, from: &[f32], room: &mut [f32], to: &mut [f32]) {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
-    for (from, to) in from.chunks_exact(inputs * outputs).zip(to.chunks_exact_mut(inputs * outputs)) {
-        for i in (0..inputs).step_by(BLOCK) {
-            for o in 0..outputs {
-                for (k, value) in to[o * inputs + i..][..BLOCK.min(inputs - i)].iter_mut().enumerate() {
-                    *value = from[(i + k) * outputs + o];
-                }
+    let taps = layer.kernel * layer.kernel;
+    let transposed = if turn { &mut room[..from.len()] } else { &mut *to };
+    for (tap, from) in from.chunks_exact(inputs * outputs).enumerate() {
+        let place = if turn { taps - 1 - tap } else { tap };
+        unsafe { transpose_matrix::<S>(from, inputs, outputs, &mut transposed[place * from.len()..][..from.len()]) };
+    }
+    if turn {
+        pack::<S>(&room[..from.len()], inputs, to);
+    }
+}
+
+/// `to[column][row]` = `from[row][column]`.
+///
+/// # Safety
+/// Both counts are multiples of the vector, which the processor must have.
+#[inline(always)]
+pub(super) unsafe fn transpose_matrix<S: Simd>(from: &[f32], rows: usize, columns: usize, to: &mut [f32]) {
+    debug_assert!(rows.is_multiple_of(S::WIDTH) && columns.is_multiple_of(S::WIDTH));
+    debug_assert!(from.len() == rows * columns && to.len() == from.len());
+    for column in (0..columns).step_by(S::WIDTH) {
+        for row in (0..rows).step_by(S::WIDTH) {
+            unsafe {
+                let corner = from.as_ptr().add(row * columns + column);
+                S::transpose(|i| corner.add(i * columns), to.as_mut_ptr().add(column * rows + row), rows);
             }
         }
     }

@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
+use super::floats::Floats;
 use super::lane::Lane;
 use super::level::{Kernel, Level};
+use super::plan::Plan;
 use super::simd::Simd;
 use super::worker::Worker;
 use crate::Result;
@@ -30,10 +32,12 @@ pub struct CpuBackend<'a> {
     /// One a thread.
     seats: Vec<Mutex<Seat>>,
     communicator: &'a dyn Communicator,
+    /// Whether lanes leave out what their masks remove.
+    pruned_kernels: bool,
     /// Tells sets of weights apart, for [`Worker::prepare`].
     version: u64,
-    /// `[job][node]` gradients with their loss.
-    sums: Vec<f32>,
+    /// `[job][node]` gradients with their loss, [`Share::length`] floats each.
+    sums: Floats,
     /// What ranks exchange.
     sent: Vec<f32>,
     received: Vec<f32>,
@@ -59,6 +63,8 @@ impl Device for Cpu {
 /// What every thread reads.
 struct Share<'a> {
     network: Arc<Network>,
+    /// For weights without a mask.
+    plan: Arc<Plan>,
     dataset: &'a Dataset,
     tables: Vec<[f32; 256]>,
     level: Level,
@@ -68,13 +74,14 @@ struct Share<'a> {
 struct Seat {
     worker: Worker,
     /// Partial sums of the levels of the tree above the one being filled.
-    stack: Vec<Vec<f32>>,
+    stack: Vec<Floats>,
     indices: Vec<u32>,
 }
 
 /// Whose gradient to compute, on which examples.
 struct Job<'a> {
     weights: &'a [f32],
+    plan: &'a Plan,
     mask: &'a Mask,
     draw: Draw<'a>,
 }
@@ -113,27 +120,43 @@ impl<'a> CpuBackend<'a> {
             pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()).flatten(),
             seats: (0..threads).map(|_| Mutex::new(seat())).collect(),
             communicator,
+            pruned_kernels: true,
             version: 0,
-            sums: Vec::new(),
+            sums: Floats::default(),
             sent: Vec::new(),
             received: Vec::new(),
-            share: Share { network, dataset, tables: dataset.lookup_table(), level },
+            share: Share {
+                plan: Arc::new(Plan::new(&network, &Mask::Dense(network.parameters()))),
+                network,
+                dataset,
+                tables: dataset.lookup_table(),
+                level,
+            },
         }
     }
 
-    /// Bytes a lane takes while it trains: weights, velocity, mask and gradient, and, where ranks share a batch, every rank's gradient of it.
+    /// The same back end, but for masks, which its lanes apply to weights and nothing else: products with removed weights are computed too.
+    /// What pruned kernels are compared with.
+    pub fn computing_removed_weights(mut self) -> Self {
+        self.pruned_kernels = false;
+        self
+    }
+
+    /// Bytes a lane takes while it trains, at most: weights, velocity, mask and gradient, what its mask leaves to be computed, and, where ranks
+    /// share a batch, every rank's gradient of it.
     fn bytes_per_lane(&self) -> u64 {
         let ranks = self.communicator.size() as u64;
-        4 * self.share.network.parameters() as u64 * (4 + if ranks > 1 { 2 + 2 * ranks } else { 0 })
+        let floats = self.share.network.parameters() as u64 * (4 + if ranks > 1 { 2 + 2 * ranks } else { 0 });
+        4 * floats + Plan::most_bytes(&self.share.network)
     }
 
     /// Every lane takes all its steps on one thread: nothing waits for anything, and a lane's state stays in that core's cache.
     fn train_apart(&mut self, lanes: &mut [Lane], steps: Range<u32>, leaves: Leaves, batch: usize) {
-        let (level, length) = (self.share.level, self.share.network.parameters() + 1);
+        let (level, length) = (self.share.level, self.share.length());
         let version = self.versions(lanes.len() * steps.len());
         let root = leaves.nodes(0..leaves.count())[0];
         let mut sums = std::mem::take(&mut self.sums);
-        sums.resize(sums.len().max(lanes.len() * length), 0.0);
+        sums.grow(lanes.len() * length);
         let (count, from) = (steps.len() as u64, steps.start);
         self.each(lanes.iter_mut().zip(sums.chunks_exact_mut(length)).enumerate().collect(), |share, seat, (index, (lane, sum))| {
             for step in steps.clone() {
@@ -141,7 +164,7 @@ impl<'a> CpuBackend<'a> {
                     break;
                 }
                 let draw = Draw::Shuffled(&lane.sampler, u64::from(step) * batch as u64);
-                let job = Job { weights: &lane.weights, mask: &lane.mask, draw };
+                let job = Job { weights: &lane.weights, plan: &lane.plan, mask: &lane.mask, draw };
                 share.node_sum(seat, &job, version + index as u64 * count + u64::from(step - from), leaves, root, sum);
                 lane.step(level, step, batch, sum);
             }
@@ -155,7 +178,7 @@ impl<'a> CpuBackend<'a> {
         let position = u64::from(step) * batch as u64;
         let jobs: Vec<Job> = lanes
             .iter()
-            .map(|lane| Job { weights: &lane.weights, mask: &lane.mask, draw: Draw::Shuffled(&lane.sampler, position) })
+            .map(|lane| Job { weights: &lane.weights, plan: &lane.plan, mask: &lane.mask, draw: Draw::Shuffled(&lane.sampler, position) })
             .collect();
         let places = self.gradients(&jobs, leaves);
         drop(jobs);
@@ -171,14 +194,14 @@ impl<'a> CpuBackend<'a> {
     /// undefined.
     fn gradients(&mut self, jobs: &[Job], leaves: Leaves) -> Vec<usize> {
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
-        let length = self.share.network.parameters() + 1;
+        let length = self.share.length();
         let nodes = |rank: usize| leaves.nodes(leaves.slice(rank, ranks));
         let wholes = nodes(rank);
         let parts = split(leaves, &wholes, self.seats.len().div_ceil(jobs.len().max(1)));
         // At least one place a job, for what other ranks send.
         let row = parts.len().max(1) * length;
         let mut sums = std::mem::take(&mut self.sums);
-        sums.resize(sums.len().max(jobs.len() * row), 0.0);
+        sums.grow(jobs.len() * row);
 
         let version = self.versions(jobs.len());
         let mut tasks = Vec::with_capacity(jobs.len() * parts.len());
@@ -202,14 +225,14 @@ impl<'a> CpuBackend<'a> {
     /// Sums over ranks: every rank sends its nodes' kept gradients, and all add them up the same way. The totals end at each job's first place.
     fn exchange(&mut self, jobs: &[Job], leaves: Leaves, sums: &mut [f32], row: usize, places: &[usize]) {
         let ranks = self.communicator.size();
-        let length = self.share.network.parameters() + 1;
+        let length = self.share.length();
         let packed: usize = jobs.iter().map(|job| job.mask.kept() + 1).sum();
         let nodes: Vec<Vec<Node>> = (0..ranks).map(|rank| leaves.nodes(leaves.slice(rank, ranks))).collect();
         let counts: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * packed).collect();
         self.sent.clear();
         for &place in places {
             for (job, sums) in jobs.iter().zip(sums.chunks(row)) {
-                pack(job.mask, &sums[place * length..][..length], &mut self.sent);
+                pack(job.mask, &sums[place * length..][..=job.mask.parameters()], &mut self.sent);
             }
         }
         self.communicator.all_gather(&self.sent, &counts, &mut self.received);
@@ -219,7 +242,7 @@ impl<'a> CpuBackend<'a> {
         let mut total = &self.received[root[0] * packed..][..packed];
         for (job, sums) in jobs.iter().zip(sums.chunks_mut(row)) {
             let (mine, rest) = total.split_at(job.mask.kept() + 1);
-            unpack(job.mask, mine, &mut sums[..length]);
+            unpack(job.mask, mine, &mut sums[..=job.mask.parameters()]);
             total = rest;
         }
     }
@@ -264,7 +287,8 @@ impl Backend for CpuBackend<'_> {
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
         let mask = Mask::Dense(weights.len());
-        let job = Job { weights, mask: &mask, draw: Draw::InOrder };
+        let plan = self.share.plan.clone();
+        let job = Job { weights, plan: &plan, mask: &mask, draw: Draw::InOrder };
         let places = self.gradients(&[job], Leaves::new(examples));
         let sum = &self.sums[places[0]..][..=weights.len()];
         Ok((sum[..weights.len()].to_vec(), sum[weights.len()]))
@@ -276,7 +300,11 @@ impl Backend for CpuBackend<'_> {
 
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
         let examples = self.share.dataset.training.len() as u32;
-        Ok(starts.into_iter().map(|start| Lane::new(start, examples)).collect())
+        let plan = |mask: &Mask| match mask {
+            Mask::Sparse { .. } if self.pruned_kernels => Arc::new(Plan::new(&self.share.network, mask)),
+            _ => self.share.plan.clone(),
+        };
+        Ok(starts.into_iter().map(|start| Lane::new(plan(&start.mask), start, examples)).collect())
     }
 
     fn state(&self, lanes: &Vec<Lane>, lane: usize) -> Result<LaneState> {
@@ -323,7 +351,7 @@ impl Backend for CpuBackend<'_> {
                 tasks.iter().skip(rank).step_by(ranks).map(|&(lane, block)| (lane, block, 0)).collect();
             self.each(mine.iter_mut().collect(), |share, seat, (lane, block, errors)| {
                 let range = *block * EVALUATION_BLOCK..((*block + 1) * EVALUATION_BLOCK).min(examples.len());
-                *errors = share.errors(seat, lanes[which[*lane]].weights(), version + *lane as u64, examples, range);
+                *errors = share.errors(seat, &lanes[which[*lane]], version + *lane as u64, examples, range);
             });
             let mut words: Vec<u64> = mine.iter().map(|task| task.2).collect();
             words.resize(tasks.len().div_ceil(ranks), 0);
@@ -344,11 +372,16 @@ impl Backend for CpuBackend<'_> {
 }
 
 impl Share<'_> {
+    /// Floats of a gradient with its loss, in whole cache lines.
+    fn length(&self) -> usize {
+        (self.network.parameters() + 1).next_multiple_of(16)
+    }
+
     /// The gradient and loss summed over the leaves under a node, in the order of the tree.
     fn node_sum(&self, seat: &mut Seat, job: &Job, version: u64, leaves: Leaves, node: Node, sum: &mut [f32]) {
         let Seat { worker, stack, indices } = seat;
         let parameters = self.network.parameters();
-        worker.prepare(job.weights, version, true);
+        worker.prepare(job.plan, job.weights, version, true);
         // The tree's left edge is summed in place; `stack[i]` holds what waits for its right-hand neighbour above it.
         let mut waiting = 0;
         for (done, leaf) in leaves.under(node).enumerate() {
@@ -358,14 +391,14 @@ impl Share<'_> {
             worker.gather(&self.dataset.training, &self.tables, indices);
             if done > 0 {
                 if stack.len() < waiting + 1 {
-                    stack.push(vec![0.0; parameters + 1]);
+                    stack.push(Floats::zeros(self.length()));
                 }
                 waiting += 1;
             }
             let target = if done == 0 { &mut *sum } else { &mut stack[waiting - 1][..] };
             target.fill(0.0);
             let (gradient, loss) = target.split_at_mut(parameters);
-            loss[0] = worker.gradient(job.weights, gradient, examples.len());
+            loss[0] = worker.gradient(job.plan, job.weights, gradient, examples.len());
             for _ in 0..(done + 1).trailing_zeros() {
                 merge(self.level, sum, stack, &mut waiting);
             }
@@ -373,24 +406,25 @@ impl Share<'_> {
         while waiting > 0 {
             merge(self.level, sum, stack, &mut waiting);
         }
+        worker.reorder(job.plan, &mut sum[..parameters]);
     }
 
-    fn errors(&self, seat: &mut Seat, weights: &[f32], version: u64, examples: &Examples, range: Range<usize>) -> u64 {
+    fn errors(&self, seat: &mut Seat, lane: &Lane, version: u64, examples: &Examples, range: Range<usize>) -> u64 {
         let Seat { worker, indices, .. } = seat;
-        worker.prepare(weights, version, false);
+        worker.prepare(&lane.plan, &lane.weights, version, false);
         let mut errors = 0;
         for start in range.clone().step_by(worker.capacity()) {
             indices.clear();
             indices.extend(start as u32..(start + worker.capacity()).min(range.end) as u32);
             worker.gather(examples, &self.tables, indices);
-            errors += u64::from(worker.errors(weights, indices.len()));
+            errors += u64::from(worker.errors(&lane.plan, &lane.weights, indices.len()));
         }
         errors
     }
 }
 
 /// Adds the top of the stack to its left-hand neighbour: the one below it, or the tree's left edge.
-fn merge(level: Level, sum: &mut [f32], stack: &mut [Vec<f32>], waiting: &mut usize) {
+fn merge(level: Level, sum: &mut [f32], stack: &mut [Floats], waiting: &mut usize) {
     *waiting -= 1;
     let (below, top) = stack.split_at_mut(*waiting);
     level.run(Add { to: below.last_mut().map_or(sum, |below| &mut below[..]), from: &top[0] });

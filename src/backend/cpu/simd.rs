@@ -16,7 +16,21 @@ pub(super) trait Simd: Copy {
     unsafe fn store(to: *mut f32, value: Self::Vector);
     /// a · b + c, rounded once.
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
+    /// Per float, the largest of four and zero, and which it was, as an integer: 0 … 3, or [`DEAD`] where none is above zero. Ties go to
+    /// the first; a NaN wins over everything after it, and so is seen in the loss.
+    unsafe fn largest(candidates: [Self::Vector; 4]) -> (Self::Vector, Self::Vector);
+    /// Writes a vector of small integers as `WIDTH` bytes.
+    unsafe fn store_bytes(to: *mut u8, integers: Self::Vector);
+    /// Reads `WIDTH` bytes as a vector of integers.
+    unsafe fn load_bytes(from: *const u8) -> Self::Vector;
+    /// Per float, the one of `table`'s four floats that the integer's two low bits name.
+    unsafe fn select(table: *const f32, integers: Self::Vector) -> Self::Vector;
+    /// `to[j · to_stride + i]` = `from(i)[j]`, `WIDTH` × `WIDTH` floats.
+    unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize);
 }
+
+/// What [`Simd::largest`] says where nothing is above zero.
+pub(super) const DEAD: u8 = 4;
 
 /// AVX-512.
 #[cfg(target_arch = "x86_64")]
@@ -34,7 +48,7 @@ pub(super) struct Portable;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Avx2, Avx512, Simd};
+    use super::{Avx2, Avx512, DEAD, Simd};
     use std::arch::x86_64::*;
 
     impl Simd for Avx512 {
@@ -55,6 +69,60 @@ mod x86 {
         #[inline(always)]
         unsafe fn multiply_add(a: __m512, b: __m512, c: __m512) -> __m512 {
             unsafe { _mm512_fmadd_ps(a, b, c) }
+        }
+        #[inline(always)]
+        unsafe fn largest(candidates: [__m512; 4]) -> (__m512, __m512) {
+            unsafe {
+                let (mut best, mut which) = (_mm512_setzero_ps(), _mm512_set1_epi32(i32::from(DEAD)));
+                for (index, value) in candidates.into_iter().enumerate() {
+                    let ordered = _mm512_cmp_ps_mask::<_CMP_ORD_Q>(best, best);
+                    let better = _mm512_mask_cmp_ps_mask::<_CMP_NLE_UQ>(ordered, value, best);
+                    best = _mm512_mask_mov_ps(best, better, value);
+                    which = _mm512_mask_mov_epi32(which, better, _mm512_set1_epi32(index as i32));
+                }
+                (best, _mm512_castsi512_ps(which))
+            }
+        }
+        #[inline(always)]
+        unsafe fn store_bytes(to: *mut u8, integers: __m512) {
+            unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(_mm512_castps_si512(integers))) }
+        }
+        #[inline(always)]
+        unsafe fn load_bytes(from: *const u8) -> __m512 {
+            unsafe { _mm512_castsi512_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
+        }
+        #[inline(always)]
+        unsafe fn select(table: *const f32, integers: __m512) -> __m512 {
+            unsafe { _mm512_permutevar_ps(_mm512_broadcast_f32x4(_mm_loadu_ps(table)), _mm512_castps_si512(integers)) }
+        }
+        #[inline(always)]
+        unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
+            unsafe {
+                let zero = _mm512_setzero_ps();
+                let (mut pairs, mut quads) = ([zero; 16], [zero; 16]);
+                for i in (0..16).step_by(2) {
+                    let (a, b) = (_mm512_loadu_ps(from(i)), _mm512_loadu_ps(from(i + 1)));
+                    (pairs[i], pairs[i + 1]) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+                }
+                // Lane l of quads[4k + j] has column 4l + j of rows 4k … 4k + 3.
+                for k in (0..16).step_by(4) {
+                    for j in 0..2 {
+                        let (a, b) = (_mm512_castps_pd(pairs[k + j]), _mm512_castps_pd(pairs[k + 2 + j]));
+                        quads[k + 2 * j] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+                        quads[k + 2 * j + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+                    }
+                }
+                for j in 0..4 {
+                    let even = _mm512_shuffle_f32x4::<0x88>(quads[j], quads[4 + j]);
+                    let odd = _mm512_shuffle_f32x4::<0xdd>(quads[j], quads[4 + j]);
+                    let more_even = _mm512_shuffle_f32x4::<0x88>(quads[8 + j], quads[12 + j]);
+                    let more_odd = _mm512_shuffle_f32x4::<0xdd>(quads[8 + j], quads[12 + j]);
+                    _mm512_storeu_ps(to.add(j * to_stride), _mm512_shuffle_f32x4::<0x88>(even, more_even));
+                    _mm512_storeu_ps(to.add((4 + j) * to_stride), _mm512_shuffle_f32x4::<0x88>(odd, more_odd));
+                    _mm512_storeu_ps(to.add((8 + j) * to_stride), _mm512_shuffle_f32x4::<0xdd>(even, more_even));
+                    _mm512_storeu_ps(to.add((12 + j) * to_stride), _mm512_shuffle_f32x4::<0xdd>(odd, more_odd));
+                }
+            }
         }
     }
 
@@ -77,6 +145,58 @@ mod x86 {
         unsafe fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
             unsafe { _mm256_fmadd_ps(a, b, c) }
         }
+        #[inline(always)]
+        unsafe fn largest(candidates: [__m256; 4]) -> (__m256, __m256) {
+            unsafe {
+                let integer = |value: i32| _mm256_castsi256_ps(_mm256_set1_epi32(value));
+                let (mut best, mut which) = (_mm256_setzero_ps(), integer(DEAD.into()));
+                for (index, value) in candidates.into_iter().enumerate() {
+                    let ordered = _mm256_cmp_ps::<_CMP_ORD_Q>(best, best);
+                    let better = _mm256_and_ps(ordered, _mm256_cmp_ps::<_CMP_NLE_UQ>(value, best));
+                    best = _mm256_blendv_ps(best, value, better);
+                    which = _mm256_blendv_ps(which, integer(index as i32), better);
+                }
+                (best, which)
+            }
+        }
+        #[inline(always)]
+        unsafe fn store_bytes(to: *mut u8, integers: __m256) {
+            unsafe {
+                let integers = _mm256_castps_si256(integers);
+                let words = _mm_packus_epi32(_mm256_castsi256_si128(integers), _mm256_extracti128_si256::<1>(integers));
+                _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
+            }
+        }
+        #[inline(always)]
+        unsafe fn load_bytes(from: *const u8) -> __m256 {
+            unsafe { _mm256_castsi256_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
+        }
+        #[inline(always)]
+        unsafe fn select(table: *const f32, integers: __m256) -> __m256 {
+            unsafe { _mm256_permutevar_ps(_mm256_broadcast_ps(&*table.cast()), _mm256_castps_si256(integers)) }
+        }
+        #[inline(always)]
+        unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
+            unsafe {
+                let zero = _mm256_setzero_ps();
+                let (mut pairs, mut quads) = ([zero; 8], [zero; 8]);
+                for i in (0..8).step_by(2) {
+                    let (a, b) = (_mm256_loadu_ps(from(i)), _mm256_loadu_ps(from(i + 1)));
+                    (pairs[i], pairs[i + 1]) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+                }
+                for k in (0..8).step_by(4) {
+                    for j in 0..2 {
+                        let (a, b) = (_mm256_castps_pd(pairs[k + j]), _mm256_castps_pd(pairs[k + 2 + j]));
+                        quads[k + 2 * j] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, b));
+                        quads[k + 2 * j + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, b));
+                    }
+                }
+                for j in 0..4 {
+                    _mm256_storeu_ps(to.add(j * to_stride), _mm256_permute2f128_ps::<0x20>(quads[j], quads[4 + j]));
+                    _mm256_storeu_ps(to.add((4 + j) * to_stride), _mm256_permute2f128_ps::<0x31>(quads[j], quads[4 + j]));
+                }
+            }
+        }
     }
 }
 
@@ -98,5 +218,41 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn multiply_add(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
+    }
+    #[inline(always)]
+    unsafe fn largest(candidates: [[f32; 8]; 4]) -> ([f32; 8], [f32; 8]) {
+        let (mut best, mut which) = ([0.0_f32; 8], [f32::from_bits(DEAD.into()); 8]);
+        for (index, value) in candidates.iter().enumerate() {
+            for i in 0..8 {
+                #[allow(clippy::neg_cmp_op_on_partial_ord)]
+                let better = !(value[i] <= best[i]) & !best[i].is_nan();
+                best[i] = if better { value[i] } else { best[i] };
+                which[i] = if better { f32::from_bits(index as u32) } else { which[i] };
+            }
+        }
+        (best, which)
+    }
+    #[inline(always)]
+    unsafe fn store_bytes(to: *mut u8, integers: [f32; 8]) {
+        unsafe { to.cast::<[u8; 8]>().write_unaligned(integers.map(|integer| integer.to_bits() as u8)) }
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(from: *const u8) -> [f32; 8] {
+        unsafe { from.cast::<[u8; 8]>().read_unaligned().map(|byte| f32::from_bits(byte.into())) }
+    }
+    #[inline(always)]
+    unsafe fn select(table: *const f32, integers: [f32; 8]) -> [f32; 8] {
+        unsafe { integers.map(|integer| *table.add((integer.to_bits() & 3) as usize)) }
+    }
+    #[inline(always)]
+    unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
+        unsafe {
+            for i in 0..8 {
+                let row = from(i);
+                for j in 0..8 {
+                    *to.add(j * to_stride + i) = *row.add(j);
+                }
+            }
+        }
     }
 }

@@ -2,10 +2,16 @@
 
 use std::sync::Arc;
 
-use super::convolution::{data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, transpose};
+use super::convolution::{
+    RESIDENT_WEIGHTS, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, pack, transpose, transpose_matrix,
+};
+use super::floats::Floats;
 use super::level::{Kernel, Level};
+use super::plan::{LayerPlan, Plan};
+use super::pooled::{self, Event, Events};
 use super::simd::Simd;
 use super::tail;
+use super::taps;
 use super::tile::{Positions, Runs, outer, product};
 use crate::data::Examples;
 use crate::network::{Convolution, Dense, GlobalMean, Layer, Map, Network, Operations, Tail};
@@ -19,27 +25,42 @@ pub(super) struct Worker {
     network: Arc<Network>,
     capacity: usize,
     /// One feature map each: `[image][map]`.
-    maps: Vec<Vec<f32>>,
+    maps: Vec<Floats>,
     /// One a layer: [image][gradient of the convolution's sum, or of its pooled map]; empty for other layers.
-    gradients: Vec<Vec<f32>>,
+    gradients: Vec<Floats>,
     /// One a layer: [image][what the pool chose]; empty without a pool.
     choices: Vec<Vec<u8>>,
     /// Gradient of the mean's output: `[image][channels]`.
-    mean_gradient: Vec<f32>,
+    mean_gradient: Floats,
     /// [image][LOGITS].
-    logits: Vec<f32>,
-    logit_gradients: Vec<f32>,
+    logits: Floats,
+    logit_gradients: Floats,
     labels: Vec<u8>,
     /// A group of rows of sums, or of their gradients.
-    rows: Vec<f32>,
+    rows: Floats,
     /// One image's bordered input gradient.
-    input_gradient: Vec<f32>,
-    /// One a layer: convolution weights as `[kernel][kernel][out][in]`.
-    transposed: Vec<Vec<f32>>,
+    input_gradient: Floats,
+    /// What the windows of a pooled layer's image read, and the events of its gradient.
+    patches: Floats,
+    events: Events,
+    /// What a pruned layer's forward pass reads and makes.
+    phases: Floats,
+    planar: Floats,
+    /// One a layer: convolution weights for the forward pass.
+    packed: Vec<Floats>,
+    /// One a layer: the convolution that is its data gradient, and one image's gradients of its sums with the border that this one needs.
+    adjoints: Vec<Option<Convolution>>,
+    bordered: Vec<Floats>,
+    /// One a layer: convolution weights for the data gradient, as [`transpose`] makes them; with a pool as `[kernel][out][kernel][in]`.
+    transposed: Vec<Floats>,
+    /// One a layer: the plan's taps with their weights.
+    taps: Vec<Vec<Event>>,
+    /// A layer's gradient on its way into the parameters' order.
+    reordered: Floats,
     /// Dense weights as `[in][LOGITS]` and as `[out][in]`, and their gradient as `[in][LOGITS]`.
-    dense_rows: Vec<f32>,
-    dense_transposed: Vec<f32>,
-    dense_gradient: Vec<f32>,
+    dense_rows: Floats,
+    dense_transposed: Floats,
+    dense_gradient: Floats,
     /// The lane and step whose weights were prepared last.
     prepared: Option<(u64, bool)>,
 }
@@ -49,47 +70,68 @@ impl Worker {
         let mut worker = Worker {
             level,
             capacity,
-            maps: network.maps.iter().map(|map| vec![0.0; map.len() * capacity]).collect(),
+            maps: network.maps.iter().map(|map| Floats::zeros(map.len() * capacity)).collect(),
             gradients: Vec::new(),
             choices: Vec::new(),
-            mean_gradient: Vec::new(),
-            logits: vec![0.0; capacity * LOGITS],
-            logit_gradients: vec![0.0; capacity * LOGITS],
+            mean_gradient: Floats::default(),
+            logits: Floats::zeros(capacity * LOGITS),
+            logit_gradients: Floats::zeros(capacity * LOGITS),
             labels: vec![0; capacity],
-            rows: Vec::new(),
-            input_gradient: Vec::new(),
+            rows: Floats::default(),
+            input_gradient: Floats::default(),
+            patches: Floats::default(),
+            events: Events::default(),
+            phases: Floats::default(),
+            planar: Floats::default(),
+            packed: Vec::new(),
+            adjoints: Vec::new(),
+            bordered: Vec::new(),
             transposed: Vec::new(),
-            dense_rows: Vec::new(),
-            dense_transposed: Vec::new(),
-            dense_gradient: Vec::new(),
+            taps: network.layers.iter().map(|_| Vec::new()).collect(),
+            reordered: Floats::default(),
+            dense_rows: Floats::default(),
+            dense_transposed: Floats::default(),
+            dense_gradient: Floats::default(),
             prepared: None,
             network: network.clone(),
         };
         for layer in &network.layers {
-            let (mut gradient, mut choice, mut transposed) = (0, 0, 0);
+            let (mut gradient, mut choice, mut packed, mut transposed, mut adjoint) = (0, 0, 0, 0, None);
             match layer {
                 Layer::Convolution(c) => {
                     gradient = c.output.inner_len();
+                    packed = c.weight_count();
                     if let Tail::ReluMaxPool { pooled } = c.tail {
                         gradient = network.maps[pooled].inner_len();
                         choice = gradient;
+                        if pooled::deep(c) {
+                            worker.events.grow(c);
+                            worker.reordered.grow(c.weight_count());
+                        } else {
+                            worker.patches.grow(pooled::patches_len(c.input_map));
+                        }
                     }
                     if c.producer.is_some() {
                         transposed = c.weight_count();
-                        grow(&mut worker.input_gradient, c.input_map.len());
+                        worker.reordered.grow(transposed);
+                        adjoint = super::convolution::adjoint(c).filter(|_| choice == 0);
+                        worker.input_gradient.grow(c.input_map.len());
                     }
-                    grow(&mut worker.rows, group_rows(c) * c.output.width * c.output.channels);
+                    worker.rows.grow(group_rows(c) * c.output.width * c.output.channels);
                 }
-                Layer::GlobalMean(mean) => grow(&mut worker.mean_gradient, network.maps[mean.output].len() * capacity),
+                Layer::GlobalMean(mean) => worker.mean_gradient.grow(network.maps[mean.output].len() * capacity),
                 Layer::Dense(dense) => {
-                    grow(&mut worker.dense_rows, dense.inputs * LOGITS);
-                    grow(&mut worker.dense_gradient, dense.inputs * LOGITS);
-                    grow(&mut worker.dense_transposed, dense.inputs * dense.outputs);
+                    worker.dense_rows.grow(dense.inputs * LOGITS);
+                    worker.dense_gradient.grow(dense.inputs * LOGITS);
+                    worker.dense_transposed.grow(dense.inputs * dense.outputs);
                 }
             }
-            worker.gradients.push(vec![0.0; gradient * capacity]);
+            worker.gradients.push(Floats::zeros(gradient * capacity));
             worker.choices.push(vec![0; choice * capacity]);
-            worker.transposed.push(vec![0.0; transposed]);
+            worker.packed.push(Floats::zeros(packed));
+            worker.bordered.push(Floats::zeros(adjoint.as_ref().map_or(0, |adjoint| adjoint.input_map.len())));
+            worker.adjoints.push(adjoint);
+            worker.transposed.push(Floats::zeros(transposed));
         }
         worker
     }
@@ -101,12 +143,12 @@ impl Worker {
 
     /// Lays the weights out for the kernels. `version` tells one set of weights from another, so that passes over the same ones share the
     /// work; `backward` says whether gradients will be asked for.
-    pub(super) fn prepare(&mut self, weights: &[f32], version: u64, backward: bool) {
+    pub(super) fn prepare(&mut self, plan: &Plan, weights: &[f32], version: u64, backward: bool) {
         if self.prepared == Some((version, true)) || self.prepared == Some((version, backward)) {
             return;
         }
         self.prepared = Some((version, backward));
-        self.level.run(Prepare { worker: self, weights, backward });
+        self.level.run(Prepare { worker: self, plan, weights, backward });
     }
 
     /// Puts normalised images into the network's first map.
@@ -134,21 +176,27 @@ impl Worker {
         }
     }
 
-    /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient` and returns the summed loss.
-    /// [`Worker::prepare`] must have seen the same weights.
-    pub(super) fn gradient(&mut self, weights: &[f32], gradient: &mut [f32], count: usize) -> f32 {
+    /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient`, in the order of the kernels, and
+    /// returns the summed loss. [`Worker::prepare`] must have seen the same plan and weights.
+    pub(super) fn gradient(&mut self, plan: &Plan, weights: &[f32], gradient: &mut [f32], count: usize) -> f32 {
         let network = self.network.clone();
-        let mut pass = Pass { worker: self, weights, gradient, count, loss: 0.0 };
+        let mut pass = Pass { worker: self, plan, weights, gradient, count, loss: 0.0 };
         network.forward(&mut pass);
         pass.softmax_cross_entropy();
         network.backward(&mut pass);
         pass.loss
     }
 
+    /// Brings a gradient, or a sum of some, from the order of the kernels into that of the parameters. Those that the plan leaves out are
+    /// undefined.
+    pub(super) fn reorder(&mut self, plan: &Plan, gradient: &mut [f32]) {
+        self.level.run(Reorder { worker: self, plan, gradient });
+    }
+
     /// Forward over the first `count` gathered images: how many of them are classified wrongly. A NaN is an error.
-    pub(super) fn errors(&mut self, weights: &[f32], count: usize) -> u32 {
+    pub(super) fn errors(&mut self, plan: &Plan, weights: &[f32], count: usize) -> u32 {
         let network = self.network.clone();
-        network.forward(&mut Pass { worker: self, weights, gradient: &mut [], count, loss: 0.0 });
+        network.forward(&mut Pass { worker: self, plan, weights, gradient: &mut [], count, loss: 0.0 });
         let classes = network.classes();
         let wrong = |image: usize| {
             let logits = &self.logits[image * LOGITS..][..classes];
@@ -160,16 +208,12 @@ impl Worker {
     }
 }
 
-fn grow(buffer: &mut Vec<f32>, len: usize) {
-    if buffer.len() < len {
-        buffer.resize(len, 0.0);
-    }
-}
-
 /// One pass over the gathered images.
 struct Pass<'a> {
     worker: &'a mut Worker,
+    plan: &'a Plan,
     weights: &'a [f32],
+    /// Empty where only the outcome is wanted.
     gradient: &'a mut [f32],
     count: usize,
     loss: f32,
@@ -252,19 +296,85 @@ impl Operations for Pass<'_> {
 
 struct Prepare<'a> {
     worker: &'a mut Worker,
+    plan: &'a Plan,
     weights: &'a [f32],
     backward: bool,
+}
+
+/// A pooled layer's weights for the backward pass, and a pruned one's for the forward pass.
+#[inline(always)]
+unsafe fn prepare_pooled<S: Simd>(
+    layer: &Convolution,
+    plan: &LayerPlan,
+    weights: &[f32],
+    backward: bool,
+    transposed: &mut [f32],
+    taps: &mut Vec<Event>,
+) {
+    if let Some(plan) = &plan.taps {
+        taps.clear();
+        taps.extend(plan.taps.iter().map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
+    }
+    if backward && layer.producer.is_some() {
+        let (run, outputs) = (layer.run(), layer.output.channels);
+        for (from, to) in weights.chunks_exact(run * outputs).zip(transposed.chunks_exact_mut(run * outputs)) {
+            unsafe { transpose_matrix::<S>(from, run, outputs, to) };
+        }
+    }
+}
+
+struct Reorder<'a> {
+    worker: &'a mut Worker,
+    plan: &'a Plan,
+    gradient: &'a mut [f32],
+}
+
+impl Kernel for Reorder<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Reorder { worker, plan, gradient } = self;
+        for (layer, plan) in worker.network.layers.iter().zip(&plan.layers) {
+            let Layer::Convolution(layer) = layer else { continue };
+            if plan.blocks.offsets.is_empty() && !plan.blocks.is_partial {
+                continue;
+            }
+            let gradient = &mut gradient[layer.weights..][..layer.weight_count()];
+            let blocks = &mut worker.reordered[..plan.blocks.offsets.len() * pooled::BLOCK];
+            blocks.copy_from_slice(&gradient[..blocks.len()]);
+            if plan.blocks.is_partial {
+                plan.blocks.places.iter().for_each(|&(place, weight)| gradient[weight as usize] = blocks[place as usize]);
+            } else {
+                let outputs = layer.output.channels;
+                unsafe { transpose_matrix::<S>(blocks, outputs, layer.weight_count() / outputs, gradient) };
+            }
+        }
+    }
 }
 
 impl Kernel for Prepare<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Prepare { worker, weights, backward } = self;
+        let Prepare { worker, plan, weights, backward } = self;
         for (index, layer) in worker.network.layers.iter().enumerate() {
+            if let (Layer::Convolution(layer), None) = (layer, &plan.layers[index].taps) {
+                pack::<S>(&weights[layer.weights..][..layer.weight_count()], layer.output.channels, &mut worker.packed[index]);
+            }
             match layer {
+                Layer::Convolution(layer) if matches!(layer.tail, Tail::ReluMaxPool { .. }) => {
+                    let weights = &weights[layer.weights..][..layer.weight_count()];
+                    let (transposed, taps) = (&mut worker.transposed[index], &mut worker.taps[index]);
+                    unsafe { prepare_pooled::<S>(layer, &plan.layers[index], weights, backward, transposed, taps) };
+                    if plan.layers[index].taps.is_some() {
+                        worker.phases.grow(taps::phases_len(layer));
+                        worker.planar.grow(taps::planar_len(layer));
+                    }
+                }
                 Layer::Convolution(layer) if backward && layer.producer.is_some() => {
-                    transpose(layer, &weights[layer.weights..][..layer.weight_count()], &mut worker.transposed[index]);
+                    let weights = &weights[layer.weights..][..layer.weight_count()];
+                    let turn = worker.adjoints[index].is_some();
+                    unsafe { transpose::<S>(layer, turn, weights, &mut worker.reordered, &mut worker.transposed[index]) };
                 }
                 Layer::Dense(layer) => {
                     let weights = &weights[layer.weights..][..layer.inputs * layer.outputs];
@@ -297,30 +407,46 @@ impl Kernel for ConvolutionForward<'_, '_> {
     unsafe fn run<S: Simd>(self) {
         let ConvolutionForward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
-        let weights = &pass.weights[layer.weights..][..layer.weight_count()];
         let bias = &pass.weights[layer.bias..][..layer.output.channels];
         let written = layer.tail.written();
         let map = worker.network.maps[written];
         let mut output = std::mem::take(&mut worker.maps[written]);
         let mut kept_stream = match layer.tail {
             Tail::Stream { stream, .. } => std::mem::take(&mut worker.maps[stream]),
-            _ => Vec::new(),
+            _ => Floats::default(),
         };
         let group = group_rows(layer);
+        let pool = matches!(layer.tail, Tail::ReluMaxPool { .. });
+        let resident = layer.kernel * layer.run() * S::WIDTH.min(layer.output.channels) * 2 <= RESIDENT_WEIGHTS;
         for image in 0..pass.count {
             let input = image_of(&worker.maps[layer.input], layer.input_map, image);
             let output = &mut output[image * map.len()..][..map.len()];
+            let choice = match worker.choices[index].get_mut(image * map.inner_len()..(image + 1) * map.inner_len()) {
+                Some(choice) if !pass.gradient.is_empty() => choice,
+                _ => &mut [],
+            };
+            if let Some(plan) = &pass.plan.layers[index].taps {
+                let (phases, planar, values) = (&mut worker.phases, &mut worker.planar, &worker.taps[index]);
+                unsafe {
+                    taps::phases::<S>(layer, input, phases);
+                    taps::forward_taps::<S>(layer, plan, values, phases, bias, planar, output, choice);
+                }
+                continue;
+            }
+            if pool && resident {
+                unsafe { pooled::forward_resident::<S>(layer, input, &worker.packed[index], bias, map, output, choice) };
+                continue;
+            }
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
                 let sums = &mut worker.rows[..rows * layer.output.width * layer.output.channels];
                 for position in sums.chunks_exact_mut(layer.output.channels) {
                     position.copy_from_slice(bias);
                 }
-                unsafe { forward_rows::<S>(layer, input, weights, first, rows, sums) };
+                unsafe { forward_rows::<S>(layer, input, &worker.packed[index], first, rows, sums) };
                 match layer.tail {
                     Tail::ReluMaxPool { .. } => {
-                        let choice = &mut worker.choices[index][image * map.inner_len()..][..map.inner_len()];
-                        tail::relu_max_pool(layer, sums, first, rows, map, output, choice);
+                        unsafe { pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice) };
                     }
                     Tail::Relu { .. } => tail::relu(layer, sums, first, rows, map, output),
                     Tail::Stream { shortcut, .. } => {
@@ -365,28 +491,51 @@ impl Kernel for ConvolutionBackward<'_, '_> {
         for image in 0..pass.count {
             let input = image_of(&worker.maps[layer.input], layer.input_map, image);
             let received = &worker.gradients[index][image * own..][..own];
-            let input_gradient = &mut worker.input_gradient[..if producer.is_some() { layer.input_map.len() } else { 0 }];
+            let gradient_map = worker.adjoints[index].as_ref().map_or(layer.input_map, |adjoint| adjoint.output);
+            let input_gradient = &mut worker.input_gradient[..if producer.is_some() { gradient_map.len() } else { 0 }];
             input_gradient.fill(0.0);
-            for first in (0..layer.output.height).step_by(group) {
-                let rows = group.min(layer.output.height - first);
-                let d = match layer.tail {
-                    Tail::ReluMaxPool { .. } => {
-                        let choice = &worker.choices[index][image * own..][..own];
-                        let d = &mut worker.rows[..rows * row];
-                        tail::relu_max_pool_backward(layer, first, rows, received, choice, d);
-                        &*d
-                    }
-                    _ => &received[first * row..][..rows * row],
-                };
-                for position in d.chunks_exact(channels) {
-                    for (sum, &value) in bias_gradient.iter_mut().zip(position) {
-                        *sum += value;
+            if let Tail::ReluMaxPool { .. } = layer.tail {
+                let choice = &worker.choices[index][image * own..][..own];
+                pooled::bias_gradient(received, bias_gradient);
+                let blocks = &pass.plan.layers[index].blocks;
+                unsafe {
+                    if pooled::deep(layer) {
+                        worker.events.list(layer, blocks, received, choice);
+                        pooled::filter_gradient_events::<S>(layer, input, &worker.events, blocks, weight_gradient);
+                        if producer.is_some() {
+                            pooled::data_gradient_events::<S>(layer, &worker.transposed[index], &worker.events, input_gradient);
+                        }
+                    } else {
+                        pooled::patches(layer.input_map, input, &mut worker.patches);
+                        pooled::filter_gradient_selected::<S>(layer, &worker.patches, received, choice, weight_gradient);
                     }
                 }
-                unsafe {
-                    filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient);
-                    if producer.is_some() {
-                        data_gradient_rows::<S>(layer, &worker.transposed[index], d, first, rows, input_gradient);
+            } else {
+                for first in (0..layer.output.height).step_by(group) {
+                    let rows = group.min(layer.output.height - first);
+                    let d = &received[first * row..][..rows * row];
+                    for position in d.chunks_exact(channels) {
+                        for (sum, &value) in bias_gradient.iter_mut().zip(position) {
+                            *sum += value;
+                        }
+                    }
+                    unsafe {
+                        filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient);
+                        if producer.is_some() && worker.adjoints[index].is_none() {
+                            data_gradient_rows::<S>(layer, &worker.transposed[index], d, first, rows, input_gradient);
+                        }
+                    }
+                }
+                if let Some(adjoint) = &worker.adjoints[index] {
+                    let bordered = &mut worker.bordered[index];
+                    for (y, from) in received.chunks_exact(row).enumerate() {
+                        bordered[adjoint.input_map.at_row(y)..][..row].copy_from_slice(from);
+                    }
+                    let row = adjoint.output.row();
+                    let group = group_rows(adjoint);
+                    for (index_of_group, sums) in input_gradient.chunks_mut(group * row).enumerate() {
+                        let first = index_of_group * group;
+                        unsafe { forward_rows::<S>(adjoint, bordered, &worker.transposed[index], first, sums.len() / row, sums) };
                     }
                 }
             }
@@ -394,11 +543,14 @@ impl Kernel for ConvolutionBackward<'_, '_> {
             let inner = layer.input_map.inner_len();
             let to = &mut gradients[image * inner..][..inner];
             match producer.tail {
-                // The map has no border, and the pool's choice already knows what the ReLU let through.
-                Tail::ReluMaxPool { .. } => to.copy_from_slice(input_gradient),
-                Tail::Relu { .. } => tail::relu_backward(layer.input_map, input, input_gradient, to),
+                // The map has no border.
+                Tail::ReluMaxPool { .. } => {
+                    to.copy_from_slice(input_gradient);
+                    pooled::cut_dead(to, &worker.choices[layer.producer.unwrap_or(0)][image * inner..][..inner]);
+                }
+                Tail::Relu { .. } => tail::relu_backward(layer.input_map, input, gradient_map, input_gradient, to),
                 Tail::Stream { .. } => {
-                    tail::relu_backward(layer.input_map, input, input_gradient, to);
+                    tail::relu_backward(layer.input_map, input, gradient_map, input_gradient, to);
                     if let Some(bypass) = layer.bypass {
                         let block = network.convolution(bypass);
                         let size = block.output.inner_len();
@@ -512,6 +664,9 @@ impl Kernel for DenseBackward<'_, '_> {
                     product::<S, 1, 2>(d.add(image * LOGITS), LOGITS, runs, b, inputs, c, inputs);
                 }
             }
+        }
+        if let Some(producer) = layer.producer {
+            pooled::cut_dead(&mut to[..pass.count * inputs], &worker.choices[producer]);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{CpuBackend, Seat, Share};
+use super::{CpuBackend, Floats, Seat, Share};
 use crate::pruning::Mask;
 
 /// Examples that one thread sums over by itself; sums of blocks are added in order. It is no function of ranks or threads.
@@ -34,9 +34,9 @@ impl CpuBackend<'_> {
 impl Share<'_> {
     fn block_of_squares(&self, seat: &mut Seat, weights: &[f32], mask: &Mask, version: u64, examples: Range<usize>) -> f64 {
         let Seat { worker, stack, indices } = seat;
-        worker.prepare(weights, version, true);
+        worker.prepare(&self.plan, weights, version, true);
         if stack.is_empty() {
-            stack.push(vec![0.0; self.network.parameters() + 1]);
+            stack.push(Floats::zeros(self.length()));
         }
         let gradient = &mut stack[0][..self.network.parameters()];
         let mut sum = 0.0;
@@ -45,7 +45,8 @@ impl Share<'_> {
             indices.push(example as u32);
             worker.gather(&self.dataset.training, &self.tables, indices);
             gradient.fill(0.0);
-            worker.gradient(weights, gradient, 1);
+            worker.gradient(&self.plan, weights, gradient, 1);
+            worker.reorder(&self.plan, gradient);
             sum += match mask {
                 Mask::Dense(_) => {
                     squares(gradient.chunks(PARTS).map(|chunk| std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0.0))))
