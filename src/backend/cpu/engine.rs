@@ -5,8 +5,6 @@ mod squares;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rayon::prelude::*;
-
 use super::floats::Floats;
 use super::lane::Lane;
 use super::level::{Kernel, Level};
@@ -27,7 +25,7 @@ const EVALUATION_BLOCK: usize = 250;
 /// Lanes on the processor's cores.
 pub struct CpuBackend<'a> {
     share: Share<'a>,
-    /// None for one thread: then the calling thread does the work.
+    /// The threads besides the calling one; none for one thread.
     pool: Option<rayon::ThreadPool>,
     /// One a thread.
     seats: Vec<Mutex<Seat>>,
@@ -117,7 +115,7 @@ impl<'a> CpuBackend<'a> {
         let seat = || Seat { worker: Worker::new(network.clone(), level, Leaves::LONGEST), stack: Vec::new(), indices: Vec::new() };
         CpuBackend {
             // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
-            pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok()).flatten(),
+            pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads - 1).build().ok()).flatten(),
             seats: (0..threads).map(|_| Mutex::new(seat())).collect(),
             communicator,
             pruned_kernels: true,
@@ -253,22 +251,26 @@ impl<'a> CpuBackend<'a> {
         self.version - count as u64
     }
 
-    /// Gives every item to some thread.
+    /// Gives every item to some thread. The calling one takes items from the start, the others as soon as they are awake: so little work is
+    /// not slower on many threads than on one.
     fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(&Share, &mut Seat, T) + Sync) {
-        let share = &self.share;
-        let seats = &self.seats;
-        let seat = |index: usize| seats[index].lock().unwrap_or_else(PoisonError::into_inner);
-        match &self.pool {
-            Some(pool) if items.len() > 1 => pool.install(|| {
-                items.into_par_iter().with_max_len(1).for_each(|item| {
-                    let index = rayon::current_thread_index().unwrap_or(0);
-                    work(share, &mut seat(index), item);
-                });
-            }),
-            _ => {
-                let mut seat = seat(0);
-                items.into_iter().for_each(|item| work(share, &mut seat, item));
+        let (share, seats) = (&self.share, &self.seats);
+        let others = seats.len().min(items.len()).saturating_sub(1);
+        let queue = Mutex::new(items.into_iter());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let take = |index: usize| {
+            let seat: &mut Seat = &mut seats[index].lock().unwrap_or_else(PoisonError::into_inner);
+            while let Some(item) = next() {
+                work(share, seat, item);
             }
+        };
+        match &self.pool {
+            Some(pool) if others > 0 => pool.in_place_scope(|scope| {
+                let take = &take;
+                (1..=others).for_each(|index| scope.spawn(move |_| take(index)));
+                take(0);
+            }),
+            _ => take(0),
         }
     }
 }
