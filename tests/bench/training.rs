@@ -1,67 +1,200 @@
-//! `make bench`: how fast this machine trains and evaluates, beside what its arithmetic allows.
+//! `make bench`: how fast this machine trains and evaluates, beside what its arithmetic allows, and what a mask saves.
+//!
+//! All cases of a table take turns, a slice of time each, so that whatever else the machine does hits all alike: rates are medians over the
+//! rounds, ratios medians over the rounds' ratios, with the range of the middle half of the rounds.
 
+use std::io::Write;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use dps::backend::cpu::{CpuBackend, Level, peak_flop};
+use clap::Parser;
+use dps::backend::cpu::{CpuBackend, Lane, Level, peak_flop};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
-use dps::config::{DataSplit, DatasetName, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, DataSplit, DatasetName, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
-use dps::pruning::Mask;
+use dps::pruning::{connection_sensitivity, keep_highest};
+
+/// How fast this machine trains and evaluates.
+#[derive(Parser)]
+struct Arguments {
+    /// simple-cnn, resnet-8 or both.
+    #[arg(long, value_delimiter = ',', default_values = ["simple-cnn", "resnet-8"])]
+    network: Vec<NetworkName>,
+    /// Examples a step.
+    #[arg(long, value_delimiter = ',', default_values_t = [2, 16, 64, 128, 1024])]
+    batch: Vec<usize>,
+    /// Threads.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
+    threads: Vec<usize>,
+    /// Fractions of the parameters removed by connection sensitivity.
+    #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.5, 0.7, 0.9, 0.95, 0.98])]
+    sparsity: Vec<f64>,
+    /// Rounds in which every case has its turn.
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Milliseconds of a turn.
+    #[arg(long, default_value_t = 60)]
+    turn: u64,
+    /// One JSON object a line: network, task, batch, threads, sparsity, kernels, images_per_second, low, high, best.
+    #[arg(long)]
+    json: bool,
+    /// What cargo says.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+/// What a case does.
+#[derive(Clone, Copy, PartialEq)]
+enum Task {
+    /// Steps on batches of that many.
+    Train(usize),
+    /// Whole evaluations.
+    Evaluate,
+}
+
+/// One line of a table.
+struct Case<'a> {
+    task: Task,
+    sparsity: f64,
+    /// Whether removed weights are left out, or multiplied like any other.
+    pruned: bool,
+    backend: CpuBackend<'a>,
+    lanes: Vec<Lane>,
+    step: u32,
+    /// Images a second, by round.
+    rates: Vec<f64>,
+}
+
+impl Case<'_> {
+    /// Images a second over at least `turn`.
+    fn run(&mut self, turn: Duration) {
+        let (clock, mut images) = (Instant::now(), 0);
+        while images == 0 || clock.elapsed() < turn {
+            images += match self.task {
+                Task::Train(batch) => {
+                    let steps = (64 / batch).max(1) as u32;
+                    self.backend.train(&mut self.lanes, self.step..self.step + steps, batch).expect("steps");
+                    self.step += steps;
+                    steps as usize * batch
+                }
+                Task::Evaluate => {
+                    self.backend.evaluate(&self.lanes, &[0], Set::Validation, None).expect("an evaluation")[0].examples as usize
+                }
+            };
+        }
+        self.rates.push(images as f64 / clock.elapsed().as_secs_f64());
+    }
+}
+
+/// First quartile, median, third quartile.
+fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [1, 2, 3].map(|quarter| values[(values.len() - 1) * quarter / 4])
+}
 
 fn main() {
+    let arguments = Arguments::parse();
     let peak = peak_flop(Level::best());
-    println!("{} peak of one core: {:.0} GFLOP/s", Level::best().name(), peak / 1e9);
-    for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+    if !arguments.json {
+        println!("{} peak of one core: {:.0} GFLOP/s", Level::best().name(), peak / 1e9);
+    }
+    for &name in &arguments.network {
         let network = Arc::new(Network::new(name));
-        let map = network.maps[0];
-        let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
-        let examples = |n: usize| Examples {
-            images: (0..n * shape.bytes()).map(|i| (i * 7 % 251) as u8).collect(),
-            labels: (0..n).map(|i| (i % 10) as u8).collect(),
-            shape,
-        };
-        let split = DataSplit { validation_fraction: 0.25, split_seed: 0 };
-        let dataset = Dataset::new(DatasetName::Mnist, &examples(8000), examples(10), &split).expect("pixels that differ");
-        for threads in [1, 2] {
-            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), threads, &Single);
-            for batch in [2, 16, 128, 1024] {
-                let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 1e-4 } };
-                let start = LaneStart {
-                    seed: 1,
-                    weights: initial_weights(&network, 1),
-                    mask: Mask::Dense(network.parameters()),
-                    rule,
-                    state: None,
+        let dataset = dataset(&network);
+        let weights = initial_weights(&network, 1);
+        let scored = if arguments.sparsity.iter().any(|&sparsity| sparsity > 0.0) { 2000 } else { 1 };
+        let (gradient, _) =
+            CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).gradient(&weights, scored).expect("a gradient");
+        let scores = connection_sensitivity(&weights, &gradient);
+        for &threads in &arguments.threads {
+            let mut tasks: Vec<Task> = arguments.batch.iter().map(|&batch| Task::Train(batch)).collect();
+            tasks.push(Task::Evaluate);
+            for task in tasks {
+                let case = |sparsity: f64, pruned: bool| {
+                    let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), threads, &Single);
+                    if !pruned {
+                        backend = backend.computing_removed_weights();
+                    }
+                    let mask = keep_highest(&network, &scores, sparsity, BiasPruning::Prunable);
+                    let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 1e-4 } };
+                    let start = LaneStart { seed: 1, weights: weights.clone(), mask, rule, state: None };
+                    let lanes = backend.lanes(vec![start]).expect("a lane");
+                    Case { task, sparsity, pruned, backend, lanes, step: 0, rates: Vec::new() }
                 };
-                let mut lanes = backend.lanes(vec![start]).expect("a lane");
-                let steps = (2048 / batch).max(1) as u32;
-                let mut best = f64::INFINITY;
-                let mut step = 0;
-                for _ in 0..6 {
-                    let clock = Instant::now();
-                    backend.train(&mut lanes, step..step + steps, batch).expect("steps");
-                    step += steps;
-                    best = best.min(clock.elapsed().as_secs_f64());
-                }
-                let rate = f64::from(steps) * batch as f64 / best;
-                println!(
-                    "{name:<12} {threads} threads  batch {batch:>5}: {rate:>8.0} images/s, {:>3.0} % of peak",
-                    100.0 * rate * network.training_flop() / peak / threads as f64
-                );
-                if batch == 1024 {
-                    let clock = Instant::now();
-                    backend.evaluate(&lanes, &[0], Set::Validation, None).expect("an evaluation");
-                    let rate = 2000.0 / clock.elapsed().as_secs_f64();
-                    println!(
-                        "{name:<12} {threads} threads  evaluation : {rate:>8.0} images/s, {:>3.0} % of peak",
-                        100.0 * rate * network.forward_flop() / peak / threads as f64
-                    );
+                let mut cases: Vec<Case> = arguments.sparsity.iter().map(|&sparsity| case(sparsity, true)).collect();
+                cases.extend(arguments.sparsity.iter().filter(|&&sparsity| sparsity > 0.0).map(|&sparsity| case(sparsity, false)));
+                measure(&mut cases, arguments.rounds, Duration::from_millis(arguments.turn));
+                for index in 0..cases.len() {
+                    report(&arguments, &network, threads, peak, &cases, index);
                 }
             }
         }
     }
+}
+
+fn measure(cases: &mut [Case], rounds: usize, turn: Duration) {
+    // Buffers grow and caches fill in a round that does not count.
+    cases.iter_mut().for_each(|case| case.run(Duration::ZERO));
+    cases.iter_mut().for_each(|case| case.rates.clear());
+    for _ in 0..rounds {
+        cases.iter_mut().for_each(|case| case.run(turn));
+    }
+}
+
+fn report(arguments: &Arguments, network: &Network, threads: usize, peak: f64, cases: &[Case], index: usize) {
+    let case = &cases[index];
+    let [low, rate, high] = quartiles(case.rates.clone());
+    let kernels = if case.pruned { "chosen" } else { "dense" };
+    let (task, batch, flop) = match case.task {
+        Task::Train(batch) => ("train", batch, network.training_flop()),
+        Task::Evaluate => ("evaluate", 0, network.forward_flop()),
+    };
+    let name = network.name;
+    if arguments.json {
+        println!(
+            "{}",
+            serde_json::json!({"network": name.to_string(), "task": task, "batch": batch, "threads": threads, "sparsity": case.sparsity,
+                "kernels": kernels, "images_per_second": rate, "low": low, "high": high, "best": case.rates.iter().copied().fold(0.0, f64::max)})
+        );
+    } else {
+        let what = if batch == 0 { "evaluation ".to_string() } else { format!("batch {batch:>5}") };
+        print!("{name:<10} {threads} threads  {what}  sparsity {:<4}  {kernels:<6} kernels  {rate:>8.0} images/s", case.sparsity);
+        print!(" ({low:.0}–{high:.0}), {:>3.0} % of peak", 100.0 * rate * flop / peak / threads as f64);
+        if let Some(reference) = cases.first().filter(|reference| index > 0 && reference.sparsity == 0.0) {
+            let ratios = case.rates.iter().zip(&reference.rates).map(|(rate, reference)| rate / reference);
+            let [low, ratio, high] = quartiles(ratios.collect());
+            print!(", {ratio:.2}× sparsity 0 ({low:.2}–{high:.2})");
+        }
+        println!();
+    }
+    std::io::stdout().flush().expect("standard output");
+}
+
+/// Images of blurred shapes on black, so that masks look like those of photographs: a class has its place, size and slant.
+fn dataset(network: &Network) -> Dataset {
+    let map = network.maps[0];
+    let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
+    let pixel = |i: usize| {
+        let (image, pixel) = (i / shape.bytes(), i % shape.bytes() / shape.channels);
+        let (y, x) = ((pixel / shape.width) as f64, (pixel % shape.width) as f64);
+        let class = (image % 10) as f64;
+        let noise = (image * 2_654_435_761 % 97) as f64 / 97.0;
+        let (down, right) = (y - 9.0 - class * 0.8 - 4.0 * noise, x - 18.0 + class * 0.7 - 3.0 * noise);
+        let (along, across) = (down + right * (class / 5.0 - 1.0), right - down * (class / 5.0 - 1.0));
+        let value = 250.0 * (-(along / (5.0 + class)).powi(4) - (across / (3.0 + 9.0 * noise)).powi(2)).exp();
+        let texture = 1.0 - 0.4 * ((x * (1.0 + class / 4.0)).sin() * (y * (1.5 - noise)).cos()).abs();
+        (value * texture) as u8
+    };
+    // A few hundred different ones are enough, and quickly made.
+    let images: Vec<u8> = (0..400 * shape.bytes()).map(pixel).collect();
+    let examples = |n: usize| Examples {
+        images: images.iter().copied().cycle().take(n * shape.bytes()).collect(),
+        labels: (0..n).map(|i| (i % 10) as u8).collect(),
+        shape,
+    };
+    let split = DataSplit { validation_fraction: 0.25, split_seed: 0 };
+    Dataset::new(DatasetName::Mnist, &examples(8000), examples(10), &split).expect("pixels that differ")
 }
