@@ -246,7 +246,8 @@ impl Backend for CudaBackend<'_> {
         // Ranks that share a GPU see the same free memory.
         let free = self.gpu().free().unwrap_or(0) * 3 / 4 / if self.cuda.shared { ranks } else { 1 };
         // Images of a pass take what is left.
-        free.saturating_sub(slot_bytes(&self.network, true) * 512) / bytes
+        // A launch takes no more lanes than its third dimension has blocks.
+        (free.saturating_sub(slot_bytes(&self.network, true) * 512) / bytes).min(65_535)
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
