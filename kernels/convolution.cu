@@ -97,15 +97,16 @@ struct Tile {
     enum { M = ROWS * 4 * THREADS / N, A_PITCH = M + PAD, B_PITCH = N + PAD, SETTLED_PITCH = N + 4 };
 };
 
+// Aligned for loads of four floats: a float array alone is not.
 #ifdef USE_TF32
 #define SHARED(N, ROWS, K) \
-    __shared__ float a[K * Tile<N, ROWS>::A_PITCH]; \
-    __shared__ float b[K * Tile<N, ROWS>::B_PITCH]; \
+    __shared__ __align__(16) float a[K * Tile<N, ROWS>::A_PITCH]; \
+    __shared__ __align__(16) float b[K * Tile<N, ROWS>::B_PITCH]; \
     __shared__ float settled[ROWS == 8 ? (int)Tile<N, ROWS>::M * Tile<N, ROWS>::SETTLED_PITCH : 1]
 #else
 #define SHARED(N, ROWS, K) \
-    __shared__ float a[K * Tile<N, ROWS>::A_PITCH]; \
-    __shared__ float b[K * Tile<N, ROWS>::B_PITCH]; \
+    __shared__ __align__(16) float a[K * Tile<N, ROWS>::A_PITCH]; \
+    __shared__ __align__(16) float b[K * Tile<N, ROWS>::B_PITCH]; \
     float* const settled = 0
 #endif
 
