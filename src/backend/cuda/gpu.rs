@@ -116,8 +116,10 @@ impl Device for Cuda {
 
 /// GPUs that this process sees, at least one.
 fn count() -> Result<usize> {
+    // Who has no driver need not hear of a compiler.
+    let count = list()?.len();
     find(Library::Nvrtc)?;
-    Ok(list()?.len())
+    Ok(count)
 }
 
 impl Gpu {
