@@ -58,6 +58,21 @@ struct Written {
     int shortcut;
 };
 
+// The largest of a window's sums where the ReLU lets one through, and which.
+__device__ __forceinline__ float pooled(const float sums[4], int& chosen) {
+    float best = 0.0f;
+    chosen = DEAD;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+        // Written so that a NaN wins and is seen in the loss, instead of turning into a zero here.
+        if (!(sums[i] <= best) && best == best) {
+            best = sums[i];
+            chosen = i;
+        }
+    }
+    return best;
+}
+
 // Where row `p` of the sums is.
 __device__ __forceinline__ void locate(const Convolution& c, int p, int& image, int& y, int& x) {
     if (c.pooled) {
@@ -341,18 +356,11 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b,
                 float* into = output + (i64)(slot + image) * to.len + (to.before + y / 2) * to.row + (to.before + x / 2) * N + column;
 #pragma unroll
                 for (int n = 0; n < 4; n++) {
-                    float best = 0.0f;
-                    int chosen = DEAD;
+                    float four[4];
+                    int chosen;
 #pragma unroll
-                    for (int i = 0; i < 4; i++) {
-                        const float value = sums[4 * window + i][n] + bias[column + n];
-                        // Written so that a NaN wins and is seen in the loss, instead of turning into a zero here.
-                        if (!(value <= best) && best == best) {
-                            best = value;
-                            chosen = i;
-                        }
-                    }
-                    into[n] = best;
+                    for (int i = 0; i < 4; i++) four[i] = sums[4 * window + i][n] + bias[column + n];
+                    into[n] = pooled(four, chosen);
                     if (choice) choice[place * N + column + n] = (u8)chosen;
                 }
             }

@@ -28,11 +28,30 @@ extern "C" __global__ void __launch_bounds__(256) global_mean_backward(
     }
 }
 
+// The loss of an image with these logits, in nats; `share` / `sum` are its softmax, and `right` says whether it is classified rightly: a NaN is an
+// error, and of equal logits the first is the prediction.
+__device__ __forceinline__ float cross_entropy(const float logits[CLASSES], int label, float share[CLASSES], float& sum, bool& right) {
+    float own = 0.0f, largest = -INFINITE;
+#pragma unroll
+    for (int o = 0; o < CLASSES; o++) {
+        own = o == label ? logits[o] : own;
+        largest = fmaxf(largest, logits[o]);
+    }
+    right = true;
+    sum = 0.0f;
+#pragma unroll
+    for (int o = 0; o < CLASSES; o++) {
+        right = right && (o < label ? logits[o] < own : logits[o] <= own);
+        share[o] = expf(logits[o] - largest);
+        sum += share[o];
+    }
+    return logf(sum) + largest - own;
+}
+
 // dense_forward: features [slot][inputs] and weights [inputs][CLASSES], bias [CLASSES] of the lane -> logits, and from these
 //   - training (gradient not null): the gradient of the loss by the logits [slot][CLASSES], and the loss summed over each group of
 //     `length` images at sums[(lane * places + group) * pitch + parameters], in nats;
-//   - evaluation (errors not null): errors[lane * places + group], the examples of the group that are classified wrongly. A NaN is an error, and
-//     of equal logits the first is the prediction.
+//   - evaluation (errors not null): errors[lane * places + group], the examples of the group that are classified wrongly.
 // A block takes a group (blockIdx.y) of a lane (blockIdx.z); a warp takes an image at a time. A group is always summed the same way.
 // Bound by the second-level cache: 40 KB of weights for 20 KFLOP an image of 1024 inputs, from the first-level cache after a group's first image.
 extern "C" __global__ void __launch_bounds__(256) dense_forward(
@@ -58,22 +77,11 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
             for (int o = 0; o < CLASSES; o++) logits[o] += value * w[i * CLASSES + o];
         }
         const int label = labels[shared_labels ? image : slot];
-        float own = 0.0f, largest = -INFINITE;
 #pragma unroll
-        for (int o = 0; o < CLASSES; o++) {
-            logits[o] = warp_sum(logits[o]) + bias[o];
-            own = o == label ? logits[o] : own;
-            largest = fmaxf(largest, logits[o]);
-        }
-        bool right = true;
-        float sum = 0.0f, share[CLASSES];
-#pragma unroll
-        for (int o = 0; o < CLASSES; o++) {
-            right = right && (o < label ? logits[o] < own : logits[o] <= own);
-            share[o] = expf(logits[o] - largest);
-            sum += share[o];
-        }
-        loss += logf(sum) + largest - own;
+        for (int o = 0; o < CLASSES; o++) logits[o] = warp_sum(logits[o]) + bias[o];
+        bool right;
+        float sum, share[CLASSES];
+        loss += cross_entropy(logits, label, share, sum, right);
         wrong += right ? 0.0f : 1.0f;
         if (gradient && thread == 0) {
 #pragma unroll
@@ -103,5 +111,41 @@ extern "C" __global__ void __launch_bounds__(256) dense_backward(
 #pragma unroll
         for (int o = 0; o < CLASSES; o++) sum += gradient[slot * CLASSES + o] * w[i * CLASSES + o];
         to[slot * inputs + i] = sum;
+    }
+}
+
+// softmax_loss: dense_forward's second half, where the products are cuBLAS's: `logits` [slot][CLASSES] without bias -> the same losses and errors,
+// and in training (sums not null) the gradient in the logits' place. A block takes a group of a lane, a thread an image at a time.
+// Bound by latency: 80 bytes and 10 exponentials an image.
+extern "C" __global__ void __launch_bounds__(256) softmax_loss(
+    int images, int length, int places, int bias_at, int shared_labels, const float* weights, int pitch, const u8* labels, float* logits,
+    float* sums, int parameters, u32* errors) {
+    __shared__ float scratch[8];
+    const int lane = blockIdx.z, group = blockIdx.y;
+    const float* bias = weights + (i64)lane * pitch + bias_at;
+    const int first = group * length;
+    const int last = first + length < images ? first + length : images;
+    float loss = 0.0f, wrong = 0.0f;
+    for (int image = first + threadIdx.x; image < last; image += blockDim.x) {
+        const i64 slot = (i64)lane * images + image;
+        float* row = logits + slot * CLASSES;
+        const int label = labels[shared_labels ? image : slot];
+        bool right;
+        float sum, share[CLASSES], own[CLASSES];
+#pragma unroll
+        for (int o = 0; o < CLASSES; o++) own[o] = row[o] + bias[o];
+        loss += cross_entropy(own, label, share, sum, right);
+        wrong += right ? 0.0f : 1.0f;
+        if (sums) {
+#pragma unroll
+            for (int o = 0; o < CLASSES; o++) row[o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
+        }
+    }
+    const float total = sum_of_warps(warp_sum(loss), scratch);
+    const float count = sum_of_warps(warp_sum(wrong), scratch);
+    if (threadIdx.x == 0) {
+        const i64 place = (i64)lane * places + group;
+        if (sums) sums[place * pitch + parameters] = total;
+        if (errors) errors[place] = (u32)count;
     }
 }

@@ -128,7 +128,7 @@ fn gpus(lines: &mut Vec<(String, String)>) -> usize {
         });
         compiler |= library == Library::Nvrtc && found.is_ok();
         let without = match library {
-            Library::Cublas => " (studies do without it: it serves to measure a GPU)",
+            Library::Cublas => " (needed with execution.products = \"cublas\" alone)",
             Library::Nccl => " (needed by ranks that share a batch on GPUs of their own)",
             Library::Driver | Library::Nvrtc => "",
         };

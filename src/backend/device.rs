@@ -2,7 +2,7 @@
 
 use super::cpu::Level;
 use crate::comm::Communicator;
-use crate::config::{DeviceName, Execution};
+use crate::config::{DeviceName, Execution, Products};
 use crate::{Error, Result};
 
 /// A device that this version can train on.
@@ -17,15 +17,20 @@ pub enum Chosen {
 /// The same kind of device on every rank, and one line about the choice where it was left to us. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for TF32 without one: never a silent fallback.
+/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for cuBLAS or TF32 without one: never a silent fallback.
 pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
     let level = Level::best();
-    if execution.device == DeviceName::Cpu && execution.tf32 {
+    let wanted = match execution {
+        Execution { products: Products::Cublas, .. } => Some("execution.products = \"cublas\""),
+        Execution { tf32: true, .. } => Some("execution.tf32 = true"),
+        _ => None,
+    };
+    if let (DeviceName::Cpu, Some(wanted)) = (execution.device, wanted) {
         return Err(Error::Device {
             device: "cpu".into(),
-            problem:
-                "expected a GPU for execution.tf32 = true, found device = \"cpu\", which has 32-bit products alone; change one of the two"
-                    .into(),
+            problem: format!(
+                "expected a GPU for {wanted}, found device = \"cpu\", which has 32-bit products of its own alone; change one of the two"
+            ),
         });
     }
     if execution.device == DeviceName::Cpu {
@@ -36,7 +41,7 @@ pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen
             let line = format!("device auto: {}", chosen.name());
             Ok((chosen, Some(line)))
         }
-        (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) if !execution.tf32 => {
+        (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) if wanted.is_none() => {
             let why = problem.split(';').next().unwrap_or_default();
             let line = format!("device auto: CPU with {}, for want of a GPU: {why}", level.name());
             Ok((Chosen::Cpu(level), Some(line)))

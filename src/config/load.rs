@@ -60,8 +60,8 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
         (Ok(_), unfit) => return Err(refuse(unfit)),
         (Err(problems), unfit) => return Err(refuse(problems.into_iter().chain(unfit).collect())),
     };
-    let Execution { race, full_evaluation, tf32, .. } = study.execution;
-    let decisive = Study { execution: Execution { race, full_evaluation, tf32, ..Execution::default() }, ..study.clone() };
+    let Execution { race, full_evaluation, products, tf32, .. } = study.execution;
+    let decisive = Study { execution: Execution { race, full_evaluation, products, tf32, ..Execution::default() }, ..study.clone() };
     let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Loaded { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, digest })

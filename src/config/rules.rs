@@ -153,6 +153,7 @@ fn execution(mut section: Section) -> Option<Execution> {
     let device = section.name("device", DeviceName::NAMES, Some(default.device));
     let threads = section.defaulted("threads", default.threads, automatic, whole);
     let data_parallel = section.defaulted("data_parallel", default.data_parallel, automatic, whole);
+    let products = section.name("products", Products::NAMES, Some(default.products));
     let reduction = section.name("reduction", Reduction::NAMES, Some(default.reduction));
     let lanes = section.defaulted("lanes", default.lanes, automatic, whole);
     let seconds = Wanted { expected: "a whole number of seconds, 0 for none but at a signal", example: "60" };
@@ -171,6 +172,7 @@ fn execution(mut section: Section) -> Option<Execution> {
         device: device?,
         threads: threads?,
         data_parallel: data_parallel?,
+        products: products?,
         tf32: tf32?,
         reduction: reduction?,
         share_gpu: share_gpu?,

@@ -20,7 +20,7 @@ pub struct Study {
     /// What is measured along training besides; absent where nothing is. It changes no step that is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
-    /// How the work is run; nothing here changes a cell's steps-to-result.
+    /// How the work is run; nothing here but who multiplies, and how, changes a cell's steps-to-result.
     pub execution: Execution,
 }
 
@@ -148,8 +148,8 @@ pub struct Smoothness {
     pub examples: u32,
 }
 
-/// How the work is run. No field here changes a cell's steps-to-result; `race` and `full_evaluation` change what else is recorded (how the
-/// other trials end, how far their evaluations go), and `tf32` every number, so they alone take part in the digest of a study.
+/// How the work is run. `race` and `full_evaluation` change what else is recorded (how the other trials end, how far their evaluations go), and
+/// `products` and `tf32` every number: these four take part in the digest of a study. No other field changes a cell's steps-to-result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Execution {
     /// The processor that trains.
@@ -159,6 +159,8 @@ pub struct Execution {
     /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number, else as many as get an example each.
     /// Groups of D ranks share the trials.
     pub data_parallel: u32,
+    /// Who multiplies matrices on a GPU.
+    pub products: Products,
     /// GPUs multiply in TF32 (10 bits of mantissa, added up in 32 bits): faster, with other records.
     pub tf32: bool,
     /// How GPUs add up their gradients.
@@ -185,6 +187,7 @@ impl Default for Execution {
             device: DeviceName::Auto,
             threads: 0,
             data_parallel: 0,
+            products: Products::Fused,
             tf32: false,
             reduction: Reduction::Reproducible,
             share_gpu: false,
@@ -337,6 +340,17 @@ names! {
         Reproducible = "reproducible",
         /// NCCL's all-reduce: fewer bytes, in whatever order it takes.
         Nccl = "nccl",
+    }
+}
+
+names! {
+    /// Who multiplies matrices on a GPU.
+    Products {
+        /// Our own kernels: a lane's bits depend on nothing but the lane.
+        Fused = "fused",
+        /// cuBLAS, which chooses its kernels by the matrices' sizes: a lane's bits depend on how many lanes are trained beside it, and so on
+        /// ranks, on memory and on where a study was interrupted.
+        Cublas = "cublas",
     }
 }
 

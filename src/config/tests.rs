@@ -42,6 +42,7 @@ split_seed = 7
 device = "cpu"
 threads = 2
 data_parallel = 1
+products = "fused"
 tf32 = false
 reduction = "reproducible"
 share_gpu = false
@@ -177,6 +178,7 @@ fn the_digest_follows_what_decides_a_record() {
     assert_eq!(digest(&[]), digest(&["execution.device=auto", "execution.threads=9", "execution.data_parallel=0"]));
     for setting in [
         "execution.race=false",
+        "execution.products=cublas",
         "execution.tf32=true",
         "grid.trials=6",
         "data.split_seed=8",
@@ -280,6 +282,7 @@ fn every_range_is_held() {
         ("execution.device", &["cuda", "auto"], &["gpu"]),
         ("execution.threads", &["0"], &["-1"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),
+        ("execution.products", &["fused", "cublas"], &["cudnn", "true"]),
         ("execution.tf32", &["true"], &["1"]),
         ("execution.reduction", &["nccl", "reproducible"], &["mpi"]),
         ("execution.share_gpu", &["true"], &["1"]),

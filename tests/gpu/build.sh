@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# build.sh FOLDER [FEATURES]: puts all that a machine with a GPU needs into FOLDER: the programs, tests/cuda.rs, run.sh, configurations and,
+# build.sh FOLDER [FEATURES]: puts all that a machine with a GPU needs into FOLDER: the programs, tests/cuda.rs and cuda_products.rs, run.sh, configurations and,
 # where it is there, MNIST. By default it needs no MPI, no HDF5 and no Rust on that machine (features cuda,static-hdf5; the latter
 # needs CMake 3.26 here).
 set -euo pipefail
@@ -11,9 +11,8 @@ cd "$root"
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 
 cargo build --release --no-default-features --features "$features" --bins
-built=$(cargo test --release --no-run --no-default-features --features "$features" --test cuda 2>&1 | tee /dev/stderr |
-    sed -nE 's/^ *Executable tests.*\((.*)\)$/\1/p')
-install -m 755 "$built" "$folder/cuda"
+cargo test --release --no-run --no-default-features --features "$features" --test cuda --test cuda_products 2>&1 | tee /dev/stderr |
+    sed -nE 's/^ *Executable tests.([a-z_]+)\.rs \((.*)\)$/\1 \2/p' | while read -r name built; do install -m 755 "$built" "$folder/$name"; done
 install -m 755 "$target/release/dps-train" "$target/release/dps-report" tests/gpu/run.sh "$folder"
 mkdir -p "$folder/configs" "$folder/data"
 cp configs/*.toml "$folder/configs"

@@ -25,34 +25,40 @@ fi
 nvidia-smi 2> /dev/null || true
 
 echo "== Every operation against the CPU's"
-if ! DPS_NEED_CUDA=1 "$folder/cuda" --test-threads 1; then end 1 "FAILED: the GPU does not do what the CPU does"; fi
+for test in cuda cuda_products; do
+    if ! DPS_NEED_CUDA=1 "$folder/$test" --test-threads 1; then end 1 "FAILED: the GPU does not do what the CPU does"; fi
+done
 
 if [ ! -d "$folder/data/mnist" ]; then end 0 "PASSED; speed was not measured, because MNIST is not in $folder/data"; fi
 echo "== Speed: Simple-CNN on MNIST, momentum, dense; between a run and one of three times as many steps, so that starting does not count"
 results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
-run() { # BATCH TRIALS STEPS: seconds
+run() { # BATCH TRIALS STEPS PRODUCTS TF32: seconds
     local begun ended
     begun=$(date +%s.%N)
-    timeout 300 "$folder/dps-train" "$folder/configs/mnist-simple-cnn-momentum.toml" --data "$folder/data" --output "$results/$1-$3.h5" \
+    timeout 300 "$folder/dps-train" "$folder/configs/mnist-simple-cnn-momentum.toml" --data "$folder/data" --output "$results/$1-$3-$4-$5.h5" \
         --device cuda --quiet --batch-size "$1" --sparsity 0 --trials "$2" --set "workload.max_steps=$3" --set "workload.evaluate_every=$3" \
         --set workload.goal_error=0.0002 --set search.learning_rate=0.001 --set search.momentum=0.9 --set execution.race=false \
-        --set execution.checkpoint_seconds=0 >&2 || return 1
+        --set execution.checkpoint_seconds=0 --set "execution.products=$4" --set "execution.tf32=$5" >&2 || return 1
     ended=$(date +%s.%N)
     awk "BEGIN { print $ended - $begun }"
 }
-printf '%10s %8s %14s %14s\n' "batch size" trials "steps/s" "images/s"
-while read -r batch trials steps; do
-    if ! short=$(run "$batch" "$trials" "$steps") || ! long=$(run "$batch" "$trials" $((3 * steps))); then
-        end 1 "FAILED: a study of batch size $batch"
+printf '%10s %8s %9s %6s %14s %14s\n' "batch size" trials products tf32 "steps/s" "images/s"
+while read -r batch trials steps products tf32; do
+    if ! short=$(run "$batch" "$trials" "$steps" "$products" "$tf32") || ! long=$(run "$batch" "$trials" $((3 * steps)) "$products" "$tf32"); then
+        end 1 "FAILED: a study of batch size $batch with products = $products"
     fi
-    awk -v b="$batch" -v t="$trials" -v s="$steps" -v short="$short" -v long="$long" \
-        'BEGIN { rate = 2 * s / (long - short); printf "%10d %8d %14.1f %14.0f\n", b, t, rate, rate * t * b }'
+    awk -v b="$batch" -v t="$trials" -v s="$steps" -v p="$products" -v f="$tf32" -v short="$short" -v long="$long" \
+        'BEGIN { rate = 2 * s / (long - short); printf "%10d %8d %9s %6s %14.1f %14.0f\n", b, t, p, f, rate, rate * t * b }'
 done << 'ROWS'
-2 1 2000
-2 100 2000
-64 100 400
-1024 20 200
-16384 4 40
+2 1 2000 fused false
+2 100 2000 fused false
+64 100 400 fused false
+1024 20 200 fused false
+1024 20 200 fused true
+1024 20 200 cublas false
+1024 20 200 cublas true
+16384 4 40 fused false
+16384 4 40 cublas true
 ROWS
 end 0 "PASSED"

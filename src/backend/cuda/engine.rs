@@ -102,8 +102,8 @@ impl<'a> CudaBackend<'a> {
         self.cuda.workspace.borrow_mut().ensure(gpu, &self.network, wanted, share.length, true)
     }
 
-    /// The sums of this rank's leaves, for which [`CudaBackend::prepare`] has made room. `draw` says which examples those from one on are, for the
-    /// lanes from one on.
+    /// The sums of this rank's leaves, for which [`CudaBackend::prepare`] has made room; each lane's place among the
+    /// weights is its own number. `draw` says which examples those from one on are, for the lanes from one on.
     fn leaf_sums(&self, work: &Work, share: &Share, draw: impl Fn(usize, usize) -> Draw) -> Result<()> {
         let (gpu, mine, pitch) = (self.gpu(), share.mine(), pitch(self.network.parameters()));
         let space: RefMut<Workspace> = self.cuda.workspace.borrow_mut();
@@ -123,6 +123,8 @@ impl<'a> CudaBackend<'a> {
                 shared: false,
                 which: at(work.which, lanes.start),
                 weights: at(work.weights, 0),
+                blas: self.cuda.blas(),
+                ordered: at(work.weights, lanes.start * pitch),
                 pitch,
                 length: share.length,
                 places: mine.len(),
@@ -134,13 +136,18 @@ impl<'a> CudaBackend<'a> {
         Ok(())
     }
 
+    /// The sums of this rank's leaves of the clock's step.
+    fn step_sums(&self, lanes: &CudaLanes, share: &Share, batch: usize) -> Result<()> {
+        let work = Work { lanes: lanes.len(), which: &lanes.identity, weights: &lanes.weights };
+        self.leaf_sums(&work, share, |first, lane| Draw::Shuffled(first, batch, at(&self.clock, 0), at(&lanes.seeds, lane)))
+    }
+
     /// One step of every lane, from the clock's.
     fn step(&mut self, lanes: &CudaLanes, share: &Share, batch: usize) -> Result<()> {
         let gpu = self.gpu();
         launch!(gpu, &gpu.kernels()?.clock_step, [1, 1, 1], 32, at(&self.clock, 0))?;
-        let work = Work { lanes: lanes.len(), which: &lanes.identity, weights: &lanes.weights };
+        self.step_sums(lanes, share, batch)?;
         let clock = at(&self.clock, 0);
-        self.leaf_sums(&work, share, |first, lane| Draw::Shuffled(first, batch, clock, at(&lanes.seeds, lane)))?;
         let (places, parameters) = (share.mine().len(), self.network.parameters());
         let sums = self.sums.as_ref().map_or(0, |sums| at(sums, 0));
         let [rules, kept, kept_count, weights, velocity, losses, broken] = lanes.pointers();
@@ -188,6 +195,10 @@ impl<'a> CudaBackend<'a> {
             return Ok(());
         }
         lanes.graph = None;
+        if self.cuda.blas().is_some() {
+            // cuBLAS chooses, and loads, a kernel when it first meets a size, which must not happen in a capture. Sums alone change nothing.
+            self.step_sums(lanes, share, batch)?;
+        }
         stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).doing("record a step")?;
         let recorded = self.step(lanes, share, batch);
         // A capture that failed has to be ended all the same.
@@ -217,7 +228,7 @@ impl<'a> CudaBackend<'a> {
 
 /// Cuts lanes × groups of `length` images into passes of at most `slots` images: whole lanes' groups where they fit, else a group of as many
 /// lanes as fit. A group is never cut.
-fn passes(lanes: usize, groups: usize, length: usize, slots: usize) -> Vec<(Range<usize>, Range<usize>)> {
+pub(super) fn passes(lanes: usize, groups: usize, length: usize, slots: usize) -> Vec<(Range<usize>, Range<usize>)> {
     let cut = |count: usize, size: usize| (0..count).step_by(size.max(1)).map(move |start| start..(start + size.max(1)).min(count));
     if lanes * length <= slots {
         return cut(groups, slots / (lanes * length).max(1)).map(|groups| (0..lanes, groups)).collect();
@@ -235,12 +246,17 @@ impl Backend for CudaBackend<'_> {
             (_, false, Reduction::Reproducible) => ", gradients summed over NCCL, reproducible",
             (_, false, Reduction::Nccl) => ", gradients summed by NCCL",
         };
-        format!("{}{}{sums}", self.cuda.name(), if self.cuda.gpu.tf32 { ", products in TF32" } else { "" })
+        let products = match self.cuda.blas() {
+            Some(blas) => format!(", {}", blas.description),
+            None if self.gpu().tf32 => ", products in TF32".into(),
+            None => String::new(),
+        };
+        format!("{}{products}{sums}", self.cuda.name())
     }
 
     fn room(&self, world: &dyn Communicator) -> u64 {
         let ranks = world.size() as u64;
-        // Weights and velocities, twice while lanes are compacted; kept indices; gradients; and what ranks exchange.
+        // Weights and velocities, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks exchange.
         let floats = 5 + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
         let bytes = 4 * pitch(self.network.parameters()) as u64 * floats;
         // Ranks that share a GPU see the same free memory.
@@ -433,6 +449,8 @@ impl CudaBackend<'_> {
                 shared: false,
                 which: at(which, 0),
                 weights: at(weights, 0),
+                blas: self.cuda.blas(),
+                ordered: at(weights, 0),
                 pitch,
                 length: 1,
                 places: images,
@@ -457,6 +475,7 @@ impl CudaBackend<'_> {
         space.ensure(gpu, &self.network, (places.len() * blocks.len() * EVALUATION_BLOCK).min(2 * FULL), EVALUATION_BLOCK, false)?;
         let which = gpu.upload(places)?;
         let errors = gpu.room::<u32>(places.len() * blocks.len())?;
+        let ordered = self.cuda.blas().map(|_| lanes.ordered(gpu, &which, places.len())).transpose()?;
         for (lanes_here, groups) in passes(places.len(), blocks.len(), EVALUATION_BLOCK, space.slots) {
             let first = (blocks.start + groups.start) * EVALUATION_BLOCK;
             let images = ((blocks.start + groups.end) * EVALUATION_BLOCK).min(set.examples) - first;
@@ -471,6 +490,8 @@ impl CudaBackend<'_> {
                 shared: true,
                 which: at(&which, lanes_here.start),
                 weights: at(&lanes.weights, 0),
+                blas: self.cuda.blas(),
+                ordered: ordered.as_ref().map_or(0, |ordered| at(ordered, lanes_here.start * lanes.pitch)),
                 pitch: lanes.pitch,
                 length: EVALUATION_BLOCK,
                 places: blocks.len(),

@@ -14,12 +14,13 @@ use super::engine::CudaBackend;
 use super::gpus::list;
 use super::kernels::Kernels;
 use super::libraries::{Library, find};
+use super::products::Blas;
 use super::resident::Resident;
 use super::workspace::Workspace;
 use crate::Result;
 use crate::backend::Device;
 use crate::comm::{Communicator, host_hash, together};
-use crate::config::{Execution, Reduction};
+use crate::config::{Execution, Products, Reduction};
 use crate::data::Dataset;
 use crate::network::Network;
 
@@ -30,6 +31,10 @@ pub struct Cuda {
     /// Whether ranks of this study share a GPU, so that NCCL cannot serve them.
     pub(super) shared: bool,
     pub(super) workspace: RefCell<Workspace>,
+    products: Products,
+    /// Bytes that patches and sums may take.
+    scratch: usize,
+    blas: OnceCell<Blas>,
     resident: RefCell<Option<Rc<Resident>>>,
 }
 
@@ -54,7 +59,7 @@ impl Cuda {
     /// The same on every rank: a library or a GPU is missing on one of them, or two of them have the same GPU, which `execution.share_gpu`
     /// would allow.
     pub fn open(execution: &Execution, world: &dyn Communicator) -> Result<Cuda> {
-        let count = together(world, count())?;
+        let count = together(world, count(execution.products))?;
         let hosts = world.all_gather_words(&[host_hash()]);
         let local = hosts[..world.rank()].iter().filter(|&&host| host == hosts[world.rank()]).count();
         let (gpu, identity) = together(world, Gpu::open(local % count, execution))?;
@@ -73,6 +78,9 @@ impl Cuda {
             reduction: execution.reduction,
             shared: pair.is_some(),
             workspace: RefCell::new(Workspace::default()),
+            products: execution.products,
+            scratch: usize::MAX,
+            blas: OnceCell::new(),
             resident: RefCell::new(None),
         })
     }
@@ -81,6 +89,17 @@ impl Cuda {
     pub fn with_slots(self, slots: usize) -> Cuda {
         self.workspace.borrow_mut().limit = slots;
         self
+    }
+
+    /// The same, with at most so many bytes for the patches that cuBLAS multiplies, but for an image's at least: the same sums in more
+    /// launches.
+    pub fn with_scratch(self, bytes: usize) -> Cuda {
+        Cuda { scratch: bytes, ..self }
+    }
+
+    /// cuBLAS, where the products are its own.
+    pub(super) fn blas(&self) -> Option<&Blas> {
+        self.blas.get()
     }
 
     /// The GPU's name, as messages and results have it.
@@ -110,15 +129,21 @@ impl Device for Cuda {
 
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CudaBackend<'a>> {
         self.gpu.load()?;
+        if self.products == Products::Cublas && self.blas.get().is_none() {
+            let _ = self.blas.set(Blas::new(&self.gpu, self.scratch)?);
+        }
         CudaBackend::new(self, network.clone(), self.resident(dataset)?, group)
     }
 }
 
 /// GPUs that this process sees, at least one.
-fn count() -> Result<usize> {
+fn count(products: Products) -> Result<usize> {
     // Who has no driver need not hear of a compiler.
     let count = list()?.len();
     find(Library::Nvrtc)?;
+    if products == Products::Cublas {
+        find(Library::Cublas)?;
+    }
     Ok(count)
 }
 
@@ -223,6 +248,11 @@ impl Gpu {
     pub fn free(&self) -> Result<u64> {
         self.wait()?;
         Ok(self.context.mem_get_info().doing("say how much memory is free")?.0 as u64)
+    }
+
+    /// All memory, in bytes.
+    pub fn memory(&self) -> Result<u64> {
+        Ok(self.context.mem_get_info().doing("say how much memory it has")?.1 as u64)
     }
 
     /// Starts a kernel; [`launch!`] is the way to call it.

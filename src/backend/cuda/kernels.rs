@@ -11,10 +11,11 @@ use sha2::{Digest, Sha256};
 use super::check::{Doing, refuse};
 use crate::Result;
 
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 6] = [
     ("common.cuh", include_str!("../../../kernels/common.cuh")),
     ("gather.cu", include_str!("../../../kernels/gather.cu")),
     ("convolution.cu", include_str!("../../../kernels/convolution.cu")),
+    ("im2col.cu", include_str!("../../../kernels/im2col.cu")),
     ("head.cu", include_str!("../../../kernels/head.cu")),
     ("update.cu", include_str!("../../../kernels/update.cu")),
 ];
@@ -35,10 +36,17 @@ pub(super) struct Kernels {
     pub filter_gradient: [CudaFunction; 3],
     /// The same, for 16 and 32 output channels and few weights each.
     pub filter_gradient_small: [CudaFunction; 2],
+    pub patches_1: CudaFunction,
+    pub patches_4: CudaFunction,
+    pub convolution_tail: CudaFunction,
+    pub unpool: CudaFunction,
+    pub patch_sums: CudaFunction,
+    pub bias_gradient: CudaFunction,
     pub global_mean: CudaFunction,
     pub global_mean_backward: CudaFunction,
     pub dense_forward: CudaFunction,
     pub dense_backward: CudaFunction,
+    pub softmax_loss: CudaFunction,
     pub clock_step: CudaFunction,
     pub update: CudaFunction,
     pub pack: CudaFunction,
@@ -98,10 +106,17 @@ impl Kernels {
             data_gradient: widths("data_gradient")?,
             filter_gradient: widths("filter_gradient")?,
             filter_gradient_small: [of("filter_gradient_small_16")?, of("filter_gradient_small_32")?],
+            patches_1: of("patches_1")?,
+            patches_4: of("patches_4")?,
+            convolution_tail: of("convolution_tail")?,
+            unpool: of("unpool")?,
+            patch_sums: of("patch_sums")?,
+            bias_gradient: of("bias_gradient")?,
             global_mean: of("global_mean")?,
             global_mean_backward: of("global_mean_backward")?,
             dense_forward: of("dense_forward")?,
             dense_backward: of("dense_backward")?,
+            softmax_loss: of("softmax_loss")?,
             clock_step: of("clock_step")?,
             update: of("update")?,
             pack: of("pack")?,

@@ -182,6 +182,14 @@ impl CudaLanes {
         Ok(())
     }
 
+    /// The weights of some lanes, in that order: `[lane][pitch]`.
+    pub(super) fn ordered(&self, gpu: &Gpu, which: &CudaSlice<i32>, count: usize) -> Result<CudaSlice<f32>> {
+        let weights = gpu.room(count * self.pitch)?;
+        let grid = [self.pitch.div_ceil(256), 1, count];
+        launch!(gpu, &gpu.kernels()?.retain, grid, 256, self.pitch as i32, at(which, 0), at(&self.weights, 0), at(&weights, 0))?;
+        Ok(weights)
+    }
+
     /// Pointers that the update takes: rules, kept, their number, weights, velocity, losses, broken.
     pub(super) fn pointers(&self) -> [u64; 7] {
         let kept = self.kept.as_ref().map_or(0, |kept| at(kept, 0));

@@ -21,7 +21,7 @@ pub enum Library {
     Driver,
     /// The compiler of the kernels.
     Nvrtc,
-    /// Matrix products; for measurements alone.
+    /// Matrix products, for studies that want them of it and for measurements.
     Cublas,
     /// Reductions between GPUs.
     Nccl,

@@ -16,6 +16,7 @@ mod lanes;
 pub mod libraries;
 pub mod nccl;
 mod pass;
+mod products;
 mod resident;
 mod sums;
 mod workspace;

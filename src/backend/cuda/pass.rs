@@ -4,6 +4,7 @@ use cudarc::driver::CudaFunction;
 
 use super::check::refuse;
 use super::gpu::{Gpu, at, launch};
+use super::products::{Blas, Onward, Tails};
 use super::workspace::Workspace;
 use crate::Result;
 use crate::network::{Convolution, Dense, GlobalMean, Map, Network, Operations, Tail};
@@ -15,10 +16,10 @@ const fn tile_rows(columns: usize) -> usize {
 
 /// Threads of a block of the convolutions, and of the other kernels.
 const THREADS: usize = 128;
-const ELEMENTWISE: usize = 256;
+pub(super) const ELEMENTWISE: usize = 256;
 
 /// Blocks of an elementwise kernel at most: each thread then takes more elements.
-const MOST_BLOCKS: usize = 1 << 14;
+pub(super) const MOST_BLOCKS: usize = 1 << 14;
 
 /// Rows of the filter gradient, the bias included, for which the small tiles serve.
 const SMALL_ROWS: usize = 32;
@@ -37,6 +38,9 @@ pub(super) struct Pass<'a> {
     pub which: u64,
     /// `[place][pitch]`.
     pub weights: u64,
+    /// cuBLAS, where the products are its own; it needs the weights in the order of the lanes: `ordered`, `[lane][pitch]`.
+    pub blas: Option<&'a Blas>,
+    pub ordered: u64,
     pub pitch: usize,
     /// Images that are summed, or counted, together.
     pub length: usize,
@@ -59,7 +63,7 @@ pub(super) enum Aim {
 /// The twin of Convolution in convolution.cu.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Shape {
+pub(super) struct Shape {
     kernel: i32,
     stride: i32,
     run: i32,
@@ -74,11 +78,11 @@ struct Shape {
     height: i32,
     width: i32,
     out: i32,
-    pooled: i32,
+    pub pooled: i32,
 }
 
 impl Shape {
-    fn new(layer: &Convolution) -> Shape {
+    pub fn new(layer: &Convolution) -> Shape {
         let map = layer.input_map;
         Shape {
             kernel: layer.kernel as i32,
@@ -125,7 +129,7 @@ impl Shape {
 /// The twin of Written in convolution.cu.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Written {
+pub(super) struct Written {
     row: i32,
     len: i32,
     before: i32,
@@ -156,7 +160,7 @@ impl Pass<'_> {
         self.lanes * self.images
     }
 
-    fn groups(&self) -> usize {
+    pub fn groups(&self) -> usize {
         self.images.div_ceil(self.length)
     }
 
@@ -167,7 +171,7 @@ impl Pass<'_> {
     }
 
     /// A buffer of the workspace that only some passes have.
-    fn optional<T>(slice: &Option<cudarc::driver::CudaSlice<T>>) -> u64 {
+    pub fn optional<T>(slice: &Option<cudarc::driver::CudaSlice<T>>) -> u64 {
         slice.as_ref().map_or(0, |slice| at(slice, 0))
     }
 
@@ -184,6 +188,9 @@ impl Pass<'_> {
             }
         }
         let written = Written { row: map.row() as i32, len: map.len() as i32, before: map.before as i32, shortcut: channels as i32 };
+        if let Some(blas) = self.blas {
+            return blas.forward(self, layer, &Tails { written, choice, stream, shortcut });
+        }
         let columns = layer.output.channels;
         let (kernel, rows) = width(&self.gpu.kernels()?.convolution_forward, columns)?;
         let positions = layer.output.height * layer.output.width;
@@ -239,8 +246,12 @@ impl Pass<'_> {
         let gradient = at(&self.space.gradients[index], 0);
         let choice = at(&self.space.choices[index], 0);
         let input = at(&self.space.maps[layer.input], 0);
-        self.filter_gradient(shape, input, gradient, choice)?;
-        let Some(producer) = layer.producer else { return Ok(()) };
+        let Some(producer) = layer.producer else {
+            return match self.blas {
+                Some(blas) => blas.backward(self, index, layer, None),
+                None => self.filter_gradient(shape, input, gradient, choice),
+            };
+        };
         let rectified = match network.convolution(producer).tail {
             // The pool's choice already knows what the ReLU let through.
             Tail::ReluMaxPool { .. } => 0,
@@ -248,6 +259,11 @@ impl Pass<'_> {
         };
         let bypass = layer.bypass.map_or(0, |bypass| at(&self.space.gradients[bypass], 0));
         let bypass_channels = layer.bypass.map_or(0, |bypass| network.convolution(bypass).output.channels);
+        let output = at(&self.space.gradients[producer], 0);
+        if let Some(blas) = self.blas {
+            return blas.backward(self, index, layer, Some(&Onward { rectified, bypass, bypass_channels: bypass_channels as i32, output }));
+        }
+        self.filter_gradient(shape, input, gradient, choice)?;
         let (kernel, rows) = width(&self.gpu.kernels()?.data_gradient, layer.input_map.channels)?;
         // Positions that differ modulo the stride have tiles of their own.
         let classes = layer.stride * layer.stride;
@@ -267,7 +283,7 @@ impl Pass<'_> {
             rectified,
             bypass,
             bypass_channels as i32,
-            at(&self.space.gradients[producer], 0)
+            output
         )
     }
 
@@ -292,8 +308,11 @@ impl Pass<'_> {
     }
 
     fn head(&self, layer: &Dense) -> Result<()> {
+        if let Some(blas) = self.blas {
+            return blas.head(self, layer);
+        }
         let (gradient, sums, errors) = match self.aim {
-            Aim::Gradients(sums) => (Pass::optional(&self.space.logit_gradients), sums, 0),
+            Aim::Gradients(sums) => (Pass::optional(&self.space.logits), sums, 0),
             Aim::Errors(errors) => (0, 0, errors),
         };
         launch!(
@@ -321,12 +340,15 @@ impl Pass<'_> {
     }
 
     fn head_backward(&self, layer: &Dense) -> Result<()> {
-        let gradient = Pass::optional(&self.space.logit_gradients);
-        self.filter_gradient(Shape::dense(layer), at(&self.space.maps[layer.input], 0), gradient, 0)?;
         let to = match layer.producer {
             Some(producer) => at(&self.space.gradients[producer], 0),
             None => Pass::optional(&self.space.mean_gradient),
         };
+        if let Some(blas) = self.blas {
+            return blas.head_backward(self, layer, to);
+        }
+        let gradient = Pass::optional(&self.space.logits);
+        self.filter_gradient(Shape::dense(layer), at(&self.space.maps[layer.input], 0), gradient, 0)?;
         launch!(
             self.gpu,
             &self.gpu.kernels()?.dense_backward,

@@ -21,8 +21,8 @@ pub(super) struct Workspace {
     pub choices: Vec<CudaSlice<u8>>,
     /// `[slot][channels]`: the gradient of the global mean.
     pub mean_gradient: Option<CudaSlice<f32>>,
-    /// `[slot][classes]`.
-    pub logit_gradients: Option<CudaSlice<f32>>,
+    /// `[slot][classes]`: gradients of the logits, and first, where the products are cuBLAS's, the logits.
+    pub logits: Option<CudaSlice<f32>>,
     pub labels: Option<CudaSlice<u8>>,
     pub slots: usize,
     /// Changes when a buffer moves: what was captured with the old ones is void.
@@ -41,7 +41,7 @@ impl Default for Workspace {
             gradients: Vec::new(),
             choices: Vec::new(),
             mean_gradient: None,
-            logit_gradients: None,
+            logits: None,
             labels: None,
             slots: 0,
             generation: 0,
@@ -71,8 +71,8 @@ pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
         let [gradient, choice, mean] = sizes(network, layer);
         4 * gradient + choice + 4 * mean
     };
-    let rest: usize = if training { network.layers.iter().map(of).sum::<usize>() + 4 * network.classes() } else { 0 };
-    (maps + rest + 1) as u64
+    let rest: usize = if training { network.layers.iter().map(of).sum::<usize>() } else { 0 };
+    (maps + rest + 4 * network.classes() + 1) as u64
 }
 
 impl Workspace {
@@ -120,7 +120,7 @@ impl Workspace {
                 made.mean_gradient = Some(gpu.room(mean * slots)?);
             }
         }
-        made.logit_gradients = Some(gpu.room(if training { network.classes() * slots } else { 1 })?);
+        made.logits = Some(gpu.room(network.classes() * slots)?);
         made.labels = Some(gpu.room(slots)?);
         *self = made;
         Ok(())

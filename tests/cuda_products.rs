@@ -1,0 +1,150 @@
+//! The GPU back end with products = "cublas" against the CPU's, as tests/cuda.rs does it for the fused kernels. Without a GPU (or the
+//! stand-in of tests/cuda-double) tests say that they are skipped; with DPS_NEED_CUDA=1 that is a failure.
+#![cfg(feature = "cuda")]
+
+mod cuda_support;
+
+use std::ops::Range;
+
+use cuda_support::*;
+use dps::Error;
+use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cuda::Cuda;
+use dps::backend::{Backend, Device, LaneStart, Set, choose};
+use dps::comm::Single;
+use dps::config::{DeviceName, Execution, NetworkName, OptimizerName, Products};
+use dps::data::Dataset;
+use dps::network::initial_weights;
+use dps::optimizer::Schedule;
+use dps::pruning::Mask;
+use dps::random::{Numbers, Purpose};
+
+fn cublas() -> Option<Cuda> {
+    open(&Execution { products: Products::Cublas, ..Execution::default() })
+}
+
+/// The tolerance is that of tests/cuda.rs: the same sums, in other orders. A ReLU whose input is zero up to rounding may still go either
+/// way, and then one position of one image has another gradient: one case of five may differ by so much, which is less than an image is
+/// worth. With 1 MiB for patches, chunks are of a few images, and leaves are cut.
+#[test]
+fn gradients_and_losses_agree() {
+    for name in NETWORKS {
+        let (network, dataset) = problem(name, 90);
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut rounded = [0; 2];
+        // Leaves of one image, or of 5 (ResNet-8: 2), the last of which is shorter.
+        for (seed, examples) in [(1, 1), (2, 7), (3, if name == NetworkName::SimpleCnn { 41 } else { 19 }), (4, 2), (5, 3)] {
+            // Biases are not zero, so that they are tested.
+            let mut weights = initial_weights(&network, seed);
+            let numbers = Numbers::new(seed, Purpose::RandomMask);
+            weights.iter_mut().enumerate().for_each(|(j, w)| *w += 0.02 * (numbers.uniform(j as u64) as f32 - 0.5));
+            let (expected, expected_loss) = cpu.gradient(&weights, examples).unwrap();
+            for (scratch, rounded) in [usize::MAX, 1 << 20].into_iter().zip(&mut rounded) {
+                let Some(cuda) = cublas().map(|cuda| cuda.with_scratch(scratch)) else { return };
+                let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+                let (found, loss) = gpu.gradient(&weights, examples).unwrap();
+                let what = format!("{name}, {examples} examples, {scratch} bytes");
+                assert!((loss / expected_loss - 1.0).abs() < 1e-5, "{what}: loss {loss}, expected {expected_loss}");
+                let off = |range: Range<usize>| difference(&found[range.clone()], &expected[range]);
+                let off: Vec<_> = network.tensors.iter().map(|tensor| (&tensor.name, off(tensor.range()))).collect();
+                assert!(off.iter().all(|(_, off)| *off < 0.03), "{what}: {off:?}");
+                *rounded += usize::from(!off.iter().all(|(_, off)| *off < 2e-5));
+                assert!(*rounded <= 1, "{what}, and another: {off:?}");
+            }
+        }
+    }
+}
+
+/// Steps are replays of a graph. Batches have leaves of one image, and of two with a last one of one.
+#[test]
+fn steps_agree_and_have_the_same_bits_in_every_run() {
+    let decay = Schedule::LinearDecay { rate: 0.1, end: 0.01, steps: 3.0 };
+    for (name, steps, batch, slots, scratch) in [
+        (NetworkName::SimpleCnn, 4, 19, usize::MAX, usize::MAX),
+        (NetworkName::SimpleCnn, 4, 19, 16, 1 << 20),
+        (NetworkName::Resnet8, 3, 3, usize::MAX, 1 << 20),
+    ] {
+        let Some(cuda) = cublas().map(|cuda| cuda.with_slots(slots).with_scratch(scratch)) else { return };
+        let (network, dataset) = problem(name, 90);
+        let starts = [
+            start(&network, 0, 1.0, OptimizerName::Sgd, constant(0.05)),
+            start(&network, 1, 0.2, OptimizerName::Momentum, decay),
+            start(&network, 2, 1.0, OptimizerName::Nesterov, constant(0.05)),
+        ];
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let (progress, found) = trained(&mut gpu, &starts, steps, batch);
+        let (expected_progress, expected) = trained(&mut cpu, &starts, steps, batch);
+        for lane in 0..starts.len() {
+            let what = format!("{name}, lane {lane} {:?}", starts[lane].rule);
+            assert!((progress[lane].loss / expected_progress[lane].loss - 1.0).abs() < 1e-4, "{what}: {:?}", progress[lane]);
+            let off = difference(&found[lane].weights, &expected[lane].weights);
+            assert!(off < 1e-4, "{what}: weights off by {off}");
+            let moved = starts[lane].weights.iter().zip(&found[lane].weights).filter(|(a, b)| a != b).count();
+            assert!(moved > 1000, "{what}: {moved} weights moved");
+        }
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        assert_eq!(trained(&mut gpu, &starts, steps, batch), (progress, found), "{name}, again");
+    }
+}
+
+/// Lanes in any order: their weights are put in that order.
+#[test]
+fn evaluations_count_the_same_errors_of_the_same_examples() {
+    let Some(cuda) = cublas() else { return };
+    for name in NETWORKS {
+        let (network, dataset) = problem(name, 90);
+        let tests = if name == NetworkName::Resnet8 { 260 } else { 620 };
+        let dataset = Dataset { test: first(&dataset.test, tests), ..dataset };
+        let starts: Vec<LaneStart> = (0..3).map(|seed| start(&network, seed, 1.0, OptimizerName::Sgd, constant(0.1))).collect();
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let (gpu_lanes, cpu_lanes) = (gpu.lanes(starts.clone()).unwrap(), cpu.lanes(starts).unwrap());
+        for (set, which, limit) in [(Set::Test, vec![2, 0], None), (Set::Test, vec![1], Some(5)), (Set::Validation, vec![0, 1, 2], None)] {
+            let found = gpu.evaluate(&gpu_lanes, &which, set, limit).unwrap();
+            let expected = cpu.evaluate(&cpu_lanes, &which, set, limit).unwrap();
+            assert_eq!(found.len(), which.len());
+            for (found, expected) in found.iter().zip(&expected) {
+                // But for an example whose two largest logits are equal up to rounding.
+                let close = found.errors.abs_diff(expected.errors) <= 1 && found.examples == expected.examples;
+                assert!(close, "{name} {set:?} {which:?} limit {limit:?}: {found:?}, expected {expected:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn squared_norms_of_single_examples_agree() {
+    let Some(cuda) = cublas() else { return };
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 30);
+    let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let (weights, mask) = (initial_weights(&network, 4), Mask::Dense(network.parameters()));
+    let [found, expected] = [gpu.squared_norms(&weights, &mask, 9), cpu.squared_norms(&weights, &mask, 9)].map(|norms| norms.unwrap());
+    assert!((found / expected - 1.0).abs() < 1e-5, "{found}, expected {expected}");
+}
+
+#[test]
+fn results_say_who_multiplied_and_how() {
+    for (products, tf32, said) in [
+        (Products::Fused, false, None),
+        (Products::Cublas, false, Some(("products by cuBLAS ", " in fp32"))),
+        (Products::Cublas, true, Some(("products by cuBLAS ", " in TF32"))),
+    ] {
+        let Some(cuda) = open(&Execution { products, tf32, ..Execution::default() }) else { return };
+        let (network, dataset) = problem(NetworkName::SimpleCnn, 30);
+        let text = cuda.backend(&network, &dataset, &Single).unwrap().describe();
+        assert_eq!(text.contains("products"), said.is_some(), "{text}");
+        assert!(said.is_none_or(|(who, how)| text.contains(who) && text.contains(how)), "{text}");
+    }
+}
+
+#[test]
+fn a_cpu_is_no_substitute_for_cublas() {
+    let execution = Execution { device: DeviceName::Cpu, products: Products::Cublas, ..Execution::default() };
+    match choose(&execution, &Single) {
+        Err(error @ Error::Device { .. }) => assert!(error.to_string().contains("execution.products = \"cublas\""), "{error}"),
+        Err(error) => panic!("{error}"),
+        Ok((chosen, _)) => panic!("{}", chosen.name()),
+    }
+}
