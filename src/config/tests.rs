@@ -154,7 +154,7 @@ fn the_quickstart_is_small() {
     let study = load(&path, &[]).unwrap_or_else(|error| panic!("{error}")).study;
     let steps =
         study.grid.batch_sizes.len() as u64 * study.grid.sparsities.len() as u64 * u64::from(study.grid.trials * study.workload.max_steps);
-    assert!(steps <= 10_000, "{steps} trial-steps");
+    assert!(steps <= 13_000, "{steps} trial-steps");
     assert_ne!(study.pruning.examples, 0);
 }
 
