@@ -88,7 +88,7 @@ bench: build ## print how fast this machine trains, beside its peak, PyTorch and
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check
-	cargo clippy --all-targets -- -D warnings
+	cargo clippy --all-targets --test cuda --test cuda_products --test cuda_study -- -D warnings
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 
