@@ -74,7 +74,9 @@ fn problem(setting: &str) -> String {
 
 fn configs() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
-    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    // The sample study's figure lies beside it.
+    let toml = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "toml");
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(toml).collect()
 }
 
 #[test]
