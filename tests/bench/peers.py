@@ -68,21 +68,34 @@ def torch_forward(network):
     return simple if network == "simple-cnn" else resnet
 
 
+def torch_images(network):
+    """Normalised images and their labels."""
+    import torch
+
+    side, channels = SIDES[network]
+    return torch.randn(IMAGES, channels, side, side).to(memory_format=torch.channels_last), torch.randint(10, (IMAGES,))
+
+
+def torch_parameters(network):
+    """Weights and biases in turns, in forward order."""
+    import torch
+
+    convolutions, inputs = shapes(network)
+    p = []
+    for kernel, before, after, _ in convolutions:
+        weight = torch.randn(after, before, kernel, kernel) / (kernel * kernel * before) ** 0.5
+        p += [weight.to(memory_format=torch.channels_last), torch.zeros(after)]
+    return p + [torch.randn(10, inputs) / inputs**0.5, torch.zeros(10)]
+
+
 def torch_contender(kind, network, batch, threads):
     import torch
     import torch.nn.functional as F
 
     torch.set_num_threads(threads)
     torch.manual_seed(0)
-    side, channels = SIDES[network]
-    images = torch.randn(IMAGES, channels, side, side).to(memory_format=torch.channels_last)
-    labels = torch.randint(10, (IMAGES,))
-    convolutions, inputs = shapes(network)
-    p = []
-    for kernel, before, after, _ in convolutions:
-        weight = torch.randn(after, before, kernel, kernel) / (kernel * kernel * before) ** 0.5
-        p += [weight.to(memory_format=torch.channels_last), torch.zeros(after)]
-    p += [torch.randn(10, inputs) / inputs**0.5, torch.zeros(10)]
+    images, labels = torch_images(network)
+    p = torch_parameters(network)
     v = [torch.zeros_like(t) for t in p]
     forward = torch_forward(network)
 
@@ -202,17 +215,11 @@ def ddp_rank(rank, ranks, network, batch, port):
     distributed.init_process_group("gloo", rank=rank, world_size=ranks)
     torch.set_num_threads(1)
     forward = torch_forward(network)
-    convolutions, inputs = shapes(network)
 
     class Module(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            p = []
-            for kernel, before, after, _ in convolutions:
-                weight = torch.randn(after, before, kernel, kernel) / (kernel * kernel * before) ** 0.5
-                p += [weight.to(memory_format=torch.channels_last), torch.zeros(after)]
-            p += [torch.randn(10, inputs) / inputs**0.5, torch.zeros(10)]
-            self.p = torch.nn.ParameterList(p)
+            self.p = torch.nn.ParameterList(torch_parameters(network))
 
         def forward(self, x):
             return forward(list(self.p), x)
@@ -221,9 +228,7 @@ def ddp_rank(rank, ranks, network, batch, port):
     module = Module()
     model = torch.nn.parallel.DistributedDataParallel(module) if ranks > 1 else module
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
-    side, channels = SIDES[network]
-    images = torch.randn(IMAGES, channels, side, side).to(memory_format=torch.channels_last)
-    labels = torch.randint(10, (IMAGES,))
+    images, labels = torch_images(network)
 
     def step():
         index = torch.randint(IMAGES, (batch // ranks,))
@@ -368,7 +373,7 @@ def study(options, ranks, extra=(), **values):
         environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
         train = options.folder / "dps-train"
-        command = [*launch, train, folder / "x.toml", "--data", options.data, "--output", folder / "x.h5", "--quiet", "--progress", "none", *extra]
+        command = [*launch, train, folder / "x.toml", "--data", options.data, "--output", folder / "x.h5", "--quiet", *extra]
         subprocess.run(list(map(str, command)), check=True, env=environment)
         told = subprocess.run([str(train), "status", "--json", str(folder / "x.h5")], check=True, capture_output=True, text=True).stdout
         return json.loads(told)["finished"][0]
