@@ -2,6 +2,7 @@
 //! with a fault planted in them are noticed. `make test` runs tests/cuda.rs and tests/cuda_study.rs through the double, too.
 #![cfg(all(feature = "cuda", feature = "mpi"))]
 
+mod records;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use std::process::Command;
 
 use dps::results::{self, Results};
 use dps::study::Cell;
+use records::timeless;
 use support::double::{DEVICE, under};
 use support::study::{mpirun, train, write_config, write_data};
 
@@ -47,13 +49,9 @@ impl Study {
 }
 
 fn records(path: &Path) -> (Vec<Cell>, String) {
-    let Results { mut cells, complete, environment, .. } = results::read(path).unwrap();
+    let Results { cells, complete, environment, .. } = results::read(path).unwrap();
     assert!(complete);
-    for cell in &mut cells {
-        cell.seconds = 0.0;
-        cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
-    }
-    (cells, environment.device)
+    (timeless(cells), environment.device)
 }
 
 /// Where records differ by more than rounding: masks, statuses and steps at all, losses by a thousandth, errors by more than 2 of 30.

@@ -2,6 +2,7 @@
 //! tests/cuda.rs is.
 #![cfg(all(feature = "cuda", feature = "mpi"))]
 
+mod records;
 mod support;
 
 use std::path::Path;
@@ -9,17 +10,14 @@ use std::process::Command;
 
 use dps::results::{self, Results};
 use dps::study::{Cell, Status};
+use records::timeless;
 use support::study::{mpirun, train, write_config, write_data};
 
 /// The finished cells without their times, and the device.
 fn records(path: &Path) -> (Vec<Cell>, String) {
-    let Results { mut cells, complete, environment, .. } = results::read(path).unwrap();
+    let Results { cells, complete, environment, .. } = results::read(path).unwrap();
     assert!(complete);
-    for cell in &mut cells {
-        cell.seconds = 0.0;
-        cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
-    }
-    (cells, environment.device)
+    (timeless(cells), environment.device)
 }
 
 /// Exit code of a device that cannot be used (README, "Exit codes").

@@ -1,6 +1,7 @@
 //! Parts of one study become one result, and nothing else does.
 #![cfg(feature = "mpi")]
 
+mod records;
 mod support;
 
 use std::fs;
@@ -58,10 +59,7 @@ fn refusal(command: &mut Command, output: &Path) -> String {
 /// Results without what depends on the run: times, and the environment.
 fn timeless(mut results: Results) -> Results {
     results.environment = results::Environment::default();
-    for cell in &mut results.cells {
-        cell.seconds = 0.0;
-        cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
-    }
+    results.cells = records::timeless(results.cells);
     results
 }
 
