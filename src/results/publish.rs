@@ -12,12 +12,16 @@ use crate::{Error, Result};
 /// # Errors
 /// [`Error::Results`]; no temporary is left, and what was there is untouched, or replaced whole where only that could not be made durable.
 pub fn publish(path: &Path, contents: &[u8]) -> Result<()> {
-    replace(&Disk, path, &mut |temporary| fs::write(temporary, contents))
+    explained(path, target(path).and_then(|target| Disk.publish(&target, contents)))
 }
 
 /// The same on the storage given, with the contents that `fill` writes to a file of the name it is told.
 pub(super) fn replace(storage: &dyn Storage, path: &Path, fill: Fill) -> Result<()> {
-    target(path).and_then(|target| storage.publish_filled(&target, fill)).map_err(|error| Error::Results {
+    explained(path, target(path).and_then(|target| storage.publish_filled(&target, fill)))
+}
+
+fn explained(path: &Path, outcome: io::Result<()>) -> Result<()> {
+    outcome.map_err(|error| Error::Results {
         path: path.to_owned(),
         problem: format!(
             "the file could not be written ({error}); no file there is damaged: {} and run the same command again",
