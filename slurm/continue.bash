@@ -13,8 +13,8 @@ signals=0
 launched=
 trap 'signal=${signal:-USR1} signals=$((signals + 1))' USR1
 # Cancelled, preempted or at its time limit: Slurm says itself what becomes of the job, so it is not requeued from here.
-trap 'signal=TERM signals=$((signals + 1)); pass_on TERM' TERM
-pass_on() { [ -z "$launched" ] || kill -"$1" "$launched" 2>/dev/null || true; }
+trap 'signal=TERM signals=$((signals + 1)); end_ranks' TERM
+end_ranks() { [ -z "$launched" ] || kill -TERM "$launched" 2>/dev/null || true; }
 # Open MPI's mpirun hangs on a signal that comes while its ranks are being started, so the warning waits until the study is being worked on.
 # Where that does not happen, mpirun hangs already (it may when a rank was lost), and would do so until the time limit.
 warn() { # OUTPUT
@@ -45,7 +45,7 @@ run_and_continue() {
     "${dps_launch[@]}" "$dps_train" "$@" --output "$output" &
     launched=$!
     # A signal that comes between the fork and the line above finds nobody to be passed on to.
-    [ "$signal" != TERM ] || pass_on TERM
+    [ "$signal" != TERM ] || end_ranks
     local seen warning=
     while true; do
       if [ "$signal" = USR1 ] && [ -z "$warning" ]; then
