@@ -148,6 +148,11 @@ pub struct Smoothness {
     pub examples: u32,
 }
 
+/// How many of `all` a count of the configuration means: the first `count`, 0 meaning all of them.
+pub fn first_of(count: u32, all: u64) -> u64 {
+    if count == 0 { all } else { all.min(count.into()) }
+}
+
 /// How the work is run. `race` and `full_evaluation` change what else is recorded (how the other trials end, how far their evaluations go), and
 /// `products` and `tf32` every number: these four take part in the digest of a study. No other field changes a cell's steps-to-result.
 #[derive(Debug, Clone, PartialEq, Serialize)]

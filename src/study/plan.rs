@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::record::CellKey;
 use super::units::{count, duration, si};
-use crate::config::{Criterion, Study, goal_threshold};
+use crate::config::{Criterion, Study, first_of, goal_threshold};
 
 /// What a network costs on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -93,17 +93,13 @@ impl Plan {
             Criterion::Grasp => 3.0,
             Criterion::Random | Criterion::Magnitude => 0.0,
         };
-        let examples = match study.pruning.examples {
-            0 => site.training_examples,
-            some => u64::from(some).min(site.training_examples),
-        };
+        let examples = first_of(study.pruning.examples, site.training_examples);
         let measured = study.smoothness.map_or(0.0, |settings| {
-            let whole = |count: u32, all: u64| if count == 0 { all } else { all.min(count.into()) };
             let measurements = u64::from(study.workload.max_steps.div_ceil(settings.every));
             // A gradient at the start of a step and one at each point of it, and one of each example by itself; two at a trial's end.
-            let passes = (measurements * (u64::from(settings.points) + 2) + 2) as f64 * whole(settings.trials, trials) as f64;
+            let passes = (measurements * (u64::from(settings.points) + 2) + 2) as f64 * first_of(settings.trials, trials) as f64;
             let cells = (study.grid.batch_sizes.len() * sparsities.len()) as f64;
-            cells * passes * whole(settings.examples, site.training_examples) as f64 * cost.training_flop
+            cells * passes * first_of(settings.examples, site.training_examples) as f64 * cost.training_flop
         });
         Plan {
             smoothness_flop: measured,

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::backend::Backend;
-use crate::config::Smoothness;
+use crate::config::{Smoothness, first_of};
 use crate::pruning::Mask;
 use crate::study::Measurement;
 
@@ -10,7 +10,7 @@ use crate::study::Measurement;
 #[derive(Debug, Clone, Copy)]
 pub struct Gauge {
     every: u32,
-    trials: usize,
+    trials: u64,
     points: u32,
     examples: usize,
 }
@@ -18,14 +18,13 @@ pub struct Gauge {
 impl Gauge {
     /// The gauge of these settings for a training set of `training_examples`.
     pub fn new(settings: &Smoothness, training_examples: usize) -> Gauge {
-        let all = |count: u32, all: usize| if count == 0 { all } else { (count as usize).min(all) };
         let Smoothness { every, trials, points, examples } = *settings;
-        Gauge { every, trials: all(trials, usize::MAX), points, examples: all(examples, training_examples) }
+        Gauge { every, trials: first_of(trials, u64::MAX), points, examples: first_of(examples, training_examples as u64) as usize }
     }
 
     /// Whether a trial is measured at all.
     pub fn measures(&self, trial: usize) -> bool {
-        trial < self.trials
+        (trial as u64) < self.trials
     }
 
     /// Whether the step that follows `step` steps is measured.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::Result;
 use crate::backend::Backend;
-use crate::config::{Criterion, Pruning};
+use crate::config::{Criterion, Pruning, first_of};
 use crate::network::{Network, initial_weights};
 use crate::pruning::{Mask, Probe, connection_sensitivity, gradient_signal, keep_highest, magnitude, random};
 
@@ -30,10 +30,7 @@ impl<'a> Masks<'a> {
             return Ok(None);
         }
         let weights = initial_weights(self.network, seed);
-        let examples = match self.pruning.examples as usize {
-            0 => training_examples,
-            some => some.min(training_examples),
-        };
+        let examples = first_of(self.pruning.examples, training_examples as u64) as usize;
         let mut gradient = |weights: &[f32]| backend.gradient(weights, examples).map(|(gradient, _)| gradient);
         let scores = match self.pruning.criterion {
             Criterion::Snip => connection_sensitivity(&weights, &gradient(&weights)?),
