@@ -14,22 +14,22 @@ TRAIN := $(TARGET)/release/dps-train
 help: ## list what can be made
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-11s %s\n' "$$name" "$$words"; done
 
+# A study of Fashion-MNIST on two ranks.
+define on_two_ranks
+@$(TRAIN) data fetch fashion-mnist
+options=()
+# Open MPI does not start as root unless told twice that this is meant, as in a container.
+if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
+echo "mpirun -n 2 $(TRAIN) $(1)"
+mpirun "$${options[@]}" -n 2 $(TRAIN) $(1)
+endef
+
 quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a minute or two
-	@$(TRAIN) data fetch fashion-mnist
-	options=()
-	# Open MPI does not start as root unless told twice that this is meant, as in a container.
-	if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-	if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
-	echo "mpirun -n 2 $(TRAIN) configs/quickstart.toml"
-	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/quickstart.toml
+	$(call on_two_ranks,configs/quickstart.toml)
 
 study-small: build ## measure the README's sample study of Fashion-MNIST on two ranks, in an hour of two cores, and report it
-	@$(TRAIN) data fetch fashion-mnist
-	options=()
-	if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-	if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
-	echo "mpirun -n 2 $(TRAIN) configs/study-small.toml"
-	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/study-small.toml
+	$(call on_two_ranks,configs/study-small.toml)
 	$(TARGET)/release/dps-report results/study-small.h5 --output results/study-small
 
 test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
