@@ -6,10 +6,10 @@ mod cuda_support;
 
 use cuda_support::*;
 use dps::backend::cpu::{CpuBackend, Level};
-use dps::backend::{Backend, Device, Evaluation, LaneStart, LaneState, Set};
+use dps::backend::{Backend, Device, LaneStart, LaneState, Set};
 use dps::comm::Single;
 use dps::config::{Execution, NetworkName, OptimizerName};
-use dps::data::{Dataset, Sampler};
+use dps::data::Sampler;
 use dps::network::initial_weights;
 use dps::optimizer::Schedule;
 use dps::pruning::Mask;
@@ -128,49 +128,16 @@ fn a_step_of_every_rule_and_schedule_agrees() {
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
         let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
         for (steps, batch, tolerance) in [(1, 3, 2e-6), (4, 2, 1e-4)] {
-            let (progress, found) = trained(&mut gpu, &starts, steps, batch);
-            let (expected_progress, expected) = trained(&mut cpu, &starts, steps, batch);
-            for lane in 0..starts.len() {
-                let what = format!("{name}, lane {lane} {:?}, {steps} steps", starts[lane].rule);
-                assert!((progress[lane].loss / expected_progress[lane].loss - 1.0).abs() < 1e-4, "{what}: {:?}", progress[lane]);
-                let off = difference(&found[lane].weights, &expected[lane].weights);
-                assert!(off < tolerance, "{what}: weights off by {off}");
-                assert_eq!(found[lane].velocity.len(), expected[lane].velocity.len(), "{what}");
-                if !found[lane].velocity.is_empty() {
-                    let off = difference(&found[lane].velocity, &expected[lane].velocity);
-                    assert!(off < 50.0 * tolerance, "{what}: velocity off by {off}");
-                }
-                let moved = starts[lane].weights.iter().zip(&found[lane].weights).filter(|(a, b)| a != b).count();
-                assert!(moved > 1000, "{what}: {moved} weights moved");
-            }
+            steps_agree(&mut gpu, &mut cpu, &starts, steps, batch, tolerance, &name.to_string());
         }
     }
 }
 
-/// Equal but for an example whose two largest logits are equal up to rounding.
 #[test]
 fn evaluations_count_the_same_errors_of_the_same_examples() {
     let Some(cuda) = gpu() else { return };
-    for name in NETWORKS {
-        let (network, dataset) = problem(name, 90);
-        let tests = if name == NetworkName::Resnet8 { 260 } else { 620 };
-        let dataset = Dataset { test: first(&dataset.test, tests), ..dataset };
-        let starts: Vec<LaneStart> = (0..3).map(|seed| start(&network, seed, 1.0, OptimizerName::Sgd, constant(0.1))).collect();
-        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
-        let (gpu_lanes, cpu_lanes) = (gpu.lanes(starts.clone()).unwrap(), cpu.lanes(starts).unwrap());
-        for (set, which) in [(Set::Test, vec![0, 2]), (Set::Test, vec![1]), (Set::Validation, vec![0, 1, 2])] {
-            for limit in [None, Some(300), Some(5)] {
-                let found: Vec<Evaluation> = gpu.evaluate(&gpu_lanes, &which, set, limit).unwrap();
-                let expected = cpu.evaluate(&cpu_lanes, &which, set, limit).unwrap();
-                assert_eq!(found.len(), which.len());
-                for (found, expected) in found.iter().zip(&expected) {
-                    let close = found.errors.abs_diff(expected.errors) <= 1 && found.examples == expected.examples;
-                    assert!(close, "{name} {set:?} limit {limit:?}: {found:?}, expected {expected:?}");
-                }
-            }
-        }
-    }
+    let lanes: [(Set, &[usize]); 3] = [(Set::Test, &[0, 2]), (Set::Test, &[1]), (Set::Validation, &[0, 1, 2])];
+    evaluations_agree(&cuda, &lanes.map(|(set, which)| [None, Some(300), Some(5)].map(|limit| (set, which, limit))).concat());
 }
 
 #[test]

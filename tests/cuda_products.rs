@@ -10,10 +10,9 @@ use cuda_support::*;
 use dps::Error;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::cuda::Cuda;
-use dps::backend::{Backend, Device, LaneStart, Set, choose};
+use dps::backend::{Backend, Device, Set, choose};
 use dps::comm::Single;
 use dps::config::{DeviceName, Execution, NetworkName, OptimizerName, Products};
-use dps::data::Dataset;
 use dps::network::initial_weights;
 use dps::optimizer::Schedule;
 use dps::pruning::Mask;
@@ -73,18 +72,9 @@ fn steps_agree_and_have_the_same_bits_in_every_run() {
         ];
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
         let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
-        let (progress, found) = trained(&mut gpu, &starts, steps, batch);
-        let (expected_progress, expected) = trained(&mut cpu, &starts, steps, batch);
-        for lane in 0..starts.len() {
-            let what = format!("{name}, lane {lane} {:?}", starts[lane].rule);
-            assert!((progress[lane].loss / expected_progress[lane].loss - 1.0).abs() < 1e-4, "{what}: {:?}", progress[lane]);
-            let off = difference(&found[lane].weights, &expected[lane].weights);
-            assert!(off < 1e-4, "{what}: weights off by {off}");
-            let moved = starts[lane].weights.iter().zip(&found[lane].weights).filter(|(a, b)| a != b).count();
-            assert!(moved > 1000, "{what}: {moved} weights moved");
-        }
+        let made = steps_agree(&mut gpu, &mut cpu, &starts, steps, batch, 1e-4, &name.to_string());
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-        assert_eq!(trained(&mut gpu, &starts, steps, batch), (progress, found), "{name}, again");
+        assert_eq!(trained(&mut gpu, &starts, steps, batch), made, "{name}, again");
     }
 }
 
@@ -92,25 +82,7 @@ fn steps_agree_and_have_the_same_bits_in_every_run() {
 #[test]
 fn evaluations_count_the_same_errors_of_the_same_examples() {
     let Some(cuda) = cublas() else { return };
-    for name in NETWORKS {
-        let (network, dataset) = problem(name, 90);
-        let tests = if name == NetworkName::Resnet8 { 260 } else { 620 };
-        let dataset = Dataset { test: first(&dataset.test, tests), ..dataset };
-        let starts: Vec<LaneStart> = (0..3).map(|seed| start(&network, seed, 1.0, OptimizerName::Sgd, constant(0.1))).collect();
-        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
-        let (gpu_lanes, cpu_lanes) = (gpu.lanes(starts.clone()).unwrap(), cpu.lanes(starts).unwrap());
-        for (set, which, limit) in [(Set::Test, vec![2, 0], None), (Set::Test, vec![1], Some(5)), (Set::Validation, vec![0, 1, 2], None)] {
-            let found = gpu.evaluate(&gpu_lanes, &which, set, limit).unwrap();
-            let expected = cpu.evaluate(&cpu_lanes, &which, set, limit).unwrap();
-            assert_eq!(found.len(), which.len());
-            for (found, expected) in found.iter().zip(&expected) {
-                // But for an example whose two largest logits are equal up to rounding.
-                let close = found.errors.abs_diff(expected.errors) <= 1 && found.examples == expected.examples;
-                assert!(close, "{name} {set:?} {which:?} limit {limit:?}: {found:?}, expected {expected:?}");
-            }
-        }
-    }
+    evaluations_agree(&cuda, &[(Set::Test, &[2, 0], None), (Set::Test, &[1], Some(5)), (Set::Validation, &[0, 1, 2], None)]);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::cuda::Cuda;
-use dps::backend::{Backend, LaneStart, LaneState, Progress};
+use dps::backend::{Backend, Device, LaneStart, LaneState, Progress, Set};
 use dps::comm::Single;
 use dps::config::{DataSplit, DatasetName, Execution, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
@@ -98,4 +99,55 @@ pub fn trained<B: Backend>(backend: &mut B, starts: &[LaneStart], steps: u32, ba
     let progress = backend.train(&mut lanes, 0..steps, batch).unwrap();
     let states = states(backend, &lanes, starts.len());
     (progress, states)
+}
+
+/// Trains lanes on both, and compares what comes out: losses, weights up to that share of the largest, velocities. Returns what the GPU made.
+pub fn steps_agree(
+    gpu: &mut impl Backend,
+    cpu: &mut impl Backend,
+    starts: &[LaneStart],
+    steps: u32,
+    batch: usize,
+    tolerance: f32,
+    what: &str,
+) -> (Vec<Progress>, Vec<LaneState>) {
+    let (progress, found) = trained(gpu, starts, steps, batch);
+    let (expected_progress, expected) = trained(cpu, starts, steps, batch);
+    for lane in 0..starts.len() {
+        let what = format!("{what}, lane {lane} {:?}, {steps} steps", starts[lane].rule);
+        assert!((progress[lane].loss / expected_progress[lane].loss - 1.0).abs() < 1e-4, "{what}: {:?}", progress[lane]);
+        let off = difference(&found[lane].weights, &expected[lane].weights);
+        assert!(off < tolerance, "{what}: weights off by {off}");
+        assert_eq!(found[lane].velocity.len(), expected[lane].velocity.len(), "{what}");
+        if !found[lane].velocity.is_empty() {
+            let off = difference(&found[lane].velocity, &expected[lane].velocity);
+            assert!(off < 50.0 * tolerance, "{what}: velocity off by {off}");
+        }
+        let moved = starts[lane].weights.iter().zip(&found[lane].weights).filter(|(a, b)| a != b).count();
+        assert!(moved > 1000, "{what}: {moved} weights moved");
+    }
+    (progress, found)
+}
+
+/// Evaluates three lanes of each network on both, those lanes of them on that set up to that many errors. Counts are equal but for an
+/// example whose two largest logits are equal up to rounding.
+pub fn evaluations_agree(cuda: &Cuda, cases: &[(Set, &[usize], Option<u32>)]) {
+    for name in NETWORKS {
+        let (network, dataset) = problem(name, 90);
+        let tests = if name == NetworkName::Resnet8 { 260 } else { 620 };
+        let dataset = Dataset { test: first(&dataset.test, tests), ..dataset };
+        let starts: Vec<LaneStart> = (0..3).map(|seed| start(&network, seed, 1.0, OptimizerName::Sgd, constant(0.1))).collect();
+        let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let (gpu_lanes, cpu_lanes) = (gpu.lanes(starts.clone()).unwrap(), cpu.lanes(starts).unwrap());
+        for &(set, which, limit) in cases {
+            let found = gpu.evaluate(&gpu_lanes, which, set, limit).unwrap();
+            let expected = cpu.evaluate(&cpu_lanes, which, set, limit).unwrap();
+            assert_eq!(found.len(), which.len());
+            for (found, expected) in found.iter().zip(&expected) {
+                let close = found.errors.abs_diff(expected.errors) <= 1 && found.examples == expected.examples;
+                assert!(close, "{name} {set:?} {which:?} limit {limit:?}: {found:?}, expected {expected:?}");
+            }
+        }
+    }
 }
