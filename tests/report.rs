@@ -3,6 +3,7 @@
 mod report_support;
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use dps::results;
 use report_support::Made;
@@ -40,6 +41,18 @@ fn files_are_reported_and_what_is_none_is_named() {
     assert!(fs::read_to_string(folder.path().join("report/index.html")).unwrap().contains("No warnings."));
     report().args(["b/study.h5", "--strict", "-o", "strict"]).assert().code(8);
     assert!(folder.path().join("strict/index.html").is_file());
+
+    // Nobody reads what it prints, as behind `| head`: the page and the export are written all the same.
+    let program = assert_cmd::cargo::cargo_bin("dps-report");
+    let mut unread = Command::new(program)
+        .current_dir(folder.path())
+        .args(["a/study.h5", "-o", "unread", "--shallue", "export"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(unread.stdout.take());
+    assert!(unread.wait().unwrap().success());
+    assert!(folder.path().join("unread/index.html").is_file() && folder.path().join("export").is_dir());
 
     fs::write(folder.path().join("notes.h5"), "no HDF5").unwrap();
     let error = report().arg("notes.h5").assert().code(4).get_output().stderr.clone();

@@ -1,5 +1,6 @@
 //! Tables, fits and figures of result files, as one page.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use dps::arguments::Report;
@@ -35,16 +36,18 @@ fn report(arguments: &Report) -> dps::Result<usize> {
         files.push((name, results::read(path)?));
     }
     let report = analysis::report(files, &arguments.output)?;
+    // A reader of standard output that has gone (`| head`) is no failure.
+    let mut output = std::io::stdout();
     for study in &report.studies {
-        println!("{}", analysis::table(&study.results));
+        let _ = writeln!(output, "{}", analysis::table(&study.results));
     }
     for warning in &report.warnings {
         eprintln!("Warning: {warning}");
     }
     if let Some(folder) = &arguments.shallue {
         let cells = analysis::shallue(&report.studies, folder)?;
-        println!("Export: {} ({cells} cell{})", folder.display(), if cells == 1 { "" } else { "s" });
+        let _ = writeln!(output, "Export: {} ({cells} cell{})", folder.display(), if cells == 1 { "" } else { "s" });
     }
-    println!("Report: {}", report.page.display());
+    let _ = writeln!(output, "Report: {}", report.page.display());
     Ok(report.warnings.len())
 }

@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         Ok(Train::ListData { data }) => {
             for name in DatasetName::NAMES {
                 let found = name.parse().ok().is_some_and(|name| data::locate(name, &data).is_ok());
-                println!("{name}{}", if found { "  (found)" } else { "" });
+                say(&format!("{name}{}\n", if found { "  (found)" } else { "" }));
             }
             ExitCode::SUCCESS
         }
@@ -109,11 +109,11 @@ fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
 /// Prints how far the study of the result file at `path` is.
 fn status(path: &Path, form: StatusForm) -> Result<()> {
     let report = study::status(path)?;
-    match form {
-        StatusForm::Text => print!("{report}"),
-        StatusForm::Json => println!("{}", report.json()),
-        StatusForm::Progress => println!("{}", report.progress()),
-    }
+    say(&match form {
+        StatusForm::Text => report.to_string(),
+        StatusForm::Json => format!("{}\n", report.json()),
+        StatusForm::Progress => format!("{}\n", report.progress()),
+    });
     Ok(())
 }
 
