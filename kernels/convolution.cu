@@ -282,13 +282,12 @@ __device__ __forceinline__ void settle(float* settled, float sums[ROWS][4]) {
 
 // ---- forward -------------------------------------------------------------------------------------------------------------------------------------
 
-// What the forward kernels are given: `images` of every lane; `shared_input`: all lanes read the same images; which[lane]: the lane's place in
-// `weights`, which are [place][pitch]. `output` is the map written; `choice` [slot][pooled positions][out], null in evaluations; `stream`
+// What the forward kernels are given: `images` of every lane; which[lane]: the lane's place in `weights`, which are [place][pitch]. `output` is the map written; `choice` [slot][pooled positions][out], null in evaluations; `stream`
 // [slot][sums], null but in residual blocks, with `shortcut` the stream at the block's input, [slot][2 height][2 width][fewer channels] or as the sum.
 #define FORWARD \
-    Convolution c, Written to, int images, int shared_input, const int* which, const float* weights, int pitch, const float* input, float* output, \
+    Convolution c, Written to, int images, const int* which, const float* weights, int pitch, const float* input, float* output, \
         u8* choice, float* stream, const float* shortcut
-#define FORWARD_ARGUMENTS c, to, images, shared_input, which, weights, pitch, input, output, choice, stream, shortcut
+#define FORWARD_ARGUMENTS c, to, images, which, weights, pitch, input, output, choice, stream, shortcut
 
 template <int N, int K>
 __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b, float* settled) {
@@ -300,7 +299,7 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b,
     const float* w = weights + (i64)which[lane] * pitch;
     const float* bias = w + c.bias;
     w += c.weights;
-    input += shared_input ? 0 : (i64)slot * c.in_len;
+    input += (i64)slot * c.in_len;
     const int column = thread % (N / 4) * 4, row = thread / (N / 4) * 8;
     for (int tile = blockIdx.x; tile * M < rows; tile += gridDim.x) {
         int base[A_LOADS];

@@ -2,7 +2,8 @@
 //
 // gather: bytes [n][height][width][channels] -> map [slot][bordered map], floats through a table of 256 a channel (the back end's only
 // normalisation: the same floats as the CPU's), and labels [slot].
-// Shuffled: image i of a lane is example sampled(seed, step * batch + first + i); else it is example first + i, for every lane.
+// Image i of a lane is example listed[lane * pitch + i], where there are lists; shuffled, it is sampled(seed, step * batch + first + i); else first + i,
+// for every lane.
 // Bound by bytes: 784 read and 3,136 written an image of 28 x 28 (3,072 and 12,288 of 32 x 32 x 3). The order costs some 500 integer operations an
 // image: eight images a block find theirs side by side.
 
@@ -15,8 +16,8 @@ struct Images {
 };
 
 extern "C" __global__ void __launch_bounds__(256) gather(
-    Images shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u8* pixels, const u8* labels,
-    const float* table, float* map, u8* slot_labels) {
+    Images shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u32* listed,
+    int pitch, const u8* pixels, const u8* labels, const float* table, float* map, u8* slot_labels) {
     __shared__ u32 example[GATHERED];
     const int lane = blockIdx.z;
     const int bytes_a_row = shape.width * shape.channels;
@@ -27,7 +28,9 @@ extern "C" __global__ void __launch_bounds__(256) gather(
         __syncthreads();
         if ((int)threadIdx.x < here) {
             const int image = first + group * GATHERED + threadIdx.x;
-            const u32 index = shuffled ? sampled(seeds[lane], (u64)clock[0] * batch + image, n) : (u32)image;
+            const u32 index = listed     ? listed[(i64)lane * pitch + image]
+                              : shuffled ? sampled(seeds[lane], (u64)clock[0] * batch + image, n)
+                                         : (u32)image;
             example[threadIdx.x] = index;
             slot_labels[slot + threadIdx.x] = labels[index];
         }

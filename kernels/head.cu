@@ -1,4 +1,4 @@
-// What ends a network: the mean over positions, the fully connected layer, softmax cross-entropy and the count of errors.
+// What ends a network: the mean over positions, the fully connected layer, softmax cross-entropy and the margin of a classification.
 
 #define CLASSES 10
 
@@ -28,35 +28,48 @@ extern "C" __global__ void __launch_bounds__(256) global_mean_backward(
     }
 }
 
-// The loss of an image with these logits, in nats; `share` / `sum` are its softmax, and `right` says whether it is classified rightly: a NaN is an
-// error, and of equal logits the first is the prediction.
-__device__ __forceinline__ float cross_entropy(const float logits[CLASSES], int label, float share[CLASSES], float& sum, bool& right) {
+// The loss of an image with these logits, in nats; `share` / `sum` are its softmax.
+__device__ __forceinline__ float cross_entropy(const float logits[CLASSES], int label, float share[CLASSES], float& sum) {
     float own = 0.0f, largest = -INFINITE;
 #pragma unroll
     for (int o = 0; o < CLASSES; o++) {
         own = o == label ? logits[o] : own;
         largest = fmaxf(largest, logits[o]);
     }
-    right = true;
     sum = 0.0f;
 #pragma unroll
     for (int o = 0; o < CLASSES; o++) {
-        right = right && (o < label ? logits[o] < own : logits[o] <= own);
         share[o] = expf(logits[o] - largest);
         sum += share[o];
     }
     return logf(sum) + largest - own;
 }
 
+// The label's logit less the largest other one, its sign bit saying whether the image is classified wrongly: of equal logits the first is the
+// prediction, a NaN is an error, and a margin that is NaN is infinite. The twin of `margin` in src/backend/margin.rs.
+__device__ __forceinline__ float margin_of(const float logits[CLASSES], int label) {
+    float own = 0.0f, other = -INFINITE;
+#pragma unroll
+    for (int o = 0; o < CLASSES; o++) {
+        own = o == label ? logits[o] : own;
+        other = o == label ? other : fmaxf(other, logits[o]);
+    }
+    bool right = true;
+#pragma unroll
+    for (int o = 0; o < CLASSES; o++) right = right && (o < label ? logits[o] < own : logits[o] <= own);
+    const float distance = fabsf(own - other);
+    return copysignf(distance == distance ? distance : INFINITE, right ? 1.0f : -1.0f);
+}
+
 // dense_forward: features [slot][inputs] and weights [inputs][CLASSES], bias [CLASSES] of the lane -> logits, and from these
 //   - training (gradient not null): the gradient of the loss by the logits [slot][CLASSES], and the loss summed over each group of
 //     `length` images at sums[(lane * places + group) * pitch + parameters], in nats;
-//   - evaluation (errors not null): errors[lane * places + group], the examples of the group that are classified wrongly.
+//   - evaluation (margins not null): margins[(lane * places + group) * length + image of the group].
 // A block takes a group (blockIdx.y) of a lane (blockIdx.z); a warp takes an image at a time. A group is always summed the same way.
 // Bound by the second-level cache: 40 KB of weights for 20 KFLOP an image of 1024 inputs, from the first-level cache after a group's first image.
 extern "C" __global__ void __launch_bounds__(256) dense_forward(
-    int images, int length, int places, int inputs, int weights_at, int bias_at, int shared_labels, const int* which, const float* weights,
-    int pitch, const float* features, const u8* labels, float* gradient, float* sums, int parameters, u32* errors) {
+    int images, int length, int places, int inputs, int weights_at, int bias_at, const int* which, const float* weights, int pitch,
+    const float* features, const u8* labels, float* gradient, float* sums, int parameters, float* margins) {
     __shared__ float scratch[8];
     const int lane = blockIdx.z, group = blockIdx.y;
     const int warp = threadIdx.x >> 5, thread = threadIdx.x & 31;
@@ -64,7 +77,8 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
     const float* bias = weights + (i64)which[lane] * pitch + bias_at;
     const int first = group * length;
     const int last = first + length < images ? first + length : images;
-    float loss = 0.0f, wrong = 0.0f;
+    const i64 place = (i64)lane * places + group;
+    float loss = 0.0f;
     for (int image = first + warp; image < last; image += 8) {
         const i64 slot = (i64)lane * images + image;
         const float* x = features + slot * inputs;
@@ -76,26 +90,24 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
 #pragma unroll
             for (int o = 0; o < CLASSES; o++) logits[o] += value * w[i * CLASSES + o];
         }
-        const int label = labels[shared_labels ? image : slot];
+        const int label = labels[slot];
 #pragma unroll
         for (int o = 0; o < CLASSES; o++) logits[o] = warp_sum(logits[o]) + bias[o];
-        bool right;
+        if (margins) {
+            if (thread == 0) margins[place * length + image - first] = margin_of(logits, label);
+            continue;
+        }
         float sum, share[CLASSES];
-        loss += cross_entropy(logits, label, share, sum, right);
-        wrong += right ? 0.0f : 1.0f;
-        if (gradient && thread == 0) {
+        loss += cross_entropy(logits, label, share, sum);
+        if (thread == 0) {
 #pragma unroll
             for (int o = 0; o < CLASSES; o++) gradient[slot * CLASSES + o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
         }
     }
-    // Every thread of a warp has its warp's sums; counts are small whole numbers, exact as floats.
+    if (margins) return;
+    // Every thread of a warp has its warp's sum.
     const float total = sum_of_warps(loss, scratch);
-    const float count = sum_of_warps(wrong, scratch);
-    if (threadIdx.x == 0) {
-        const i64 place = (i64)lane * places + group;
-        if (gradient) sums[place * pitch + parameters] = total;
-        if (errors) errors[place] = (u32)count;
-    }
+    if (threadIdx.x == 0) sums[place * pitch + parameters] = total;
 }
 
 // dense_backward: gradient of the logits [slot][CLASSES] -> gradient of the features [slot][inputs]. Bound by bytes: 4 KB written an image of 1024
@@ -114,38 +126,35 @@ extern "C" __global__ void __launch_bounds__(256) dense_backward(
     }
 }
 
-// softmax_loss: dense_forward's second half, where the products are cuBLAS's: `logits` [slot][CLASSES] without bias -> the same losses and errors,
+// softmax_loss: dense_forward's second half, where the products are cuBLAS's: `logits` [slot][CLASSES] without bias -> the same losses or margins,
 // and in training (sums not null) the gradient in the logits' place. A block takes a group of a lane, a thread an image at a time.
 // Bound by latency: 80 bytes and 10 exponentials an image.
 extern "C" __global__ void __launch_bounds__(256) softmax_loss(
-    int images, int length, int places, int bias_at, int shared_labels, const float* weights, int pitch, const u8* labels, float* logits,
-    float* sums, int parameters, u32* errors) {
+    int images, int length, int places, int bias_at, const float* weights, int pitch, const u8* labels, float* logits, float* sums,
+    int parameters, float* margins) {
     __shared__ float scratch[8];
     const int lane = blockIdx.z, group = blockIdx.y;
     const float* bias = weights + (i64)lane * pitch + bias_at;
     const int first = group * length;
     const int last = first + length < images ? first + length : images;
-    float loss = 0.0f, wrong = 0.0f;
+    const i64 place = (i64)lane * places + group;
+    float loss = 0.0f;
     for (int image = first + threadIdx.x; image < last; image += blockDim.x) {
         const i64 slot = (i64)lane * images + image;
         float* row = logits + slot * CLASSES;
-        const int label = labels[shared_labels ? image : slot];
-        bool right;
+        const int label = labels[slot];
         float sum, share[CLASSES], own[CLASSES];
 #pragma unroll
         for (int o = 0; o < CLASSES; o++) own[o] = row[o] + bias[o];
-        loss += cross_entropy(own, label, share, sum, right);
-        wrong += right ? 0.0f : 1.0f;
-        if (sums) {
-#pragma unroll
-            for (int o = 0; o < CLASSES; o++) row[o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
+        if (margins) {
+            margins[place * length + image - first] = margin_of(own, label);
+            continue;
         }
+        loss += cross_entropy(own, label, share, sum);
+#pragma unroll
+        for (int o = 0; o < CLASSES; o++) row[o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
     }
+    if (margins) return;
     const float total = sum_of_warps(warp_sum(loss), scratch);
-    const float count = sum_of_warps(warp_sum(wrong), scratch);
-    if (threadIdx.x == 0) {
-        const i64 place = (i64)lane * places + group;
-        if (sums) sums[place * pitch + parameters] = total;
-        if (errors) errors[place] = (u32)count;
-    }
+    if (threadIdx.x == 0) sums[place * pitch + parameters] = total;
 }

@@ -134,10 +134,9 @@ fn a_step_of_every_rule_and_schedule_agrees() {
 }
 
 #[test]
-fn evaluations_count_the_same_errors_of_the_same_examples() {
+fn margins_of_listed_examples_agree() {
     let Some(cuda) = gpu() else { return };
-    let lanes: [(Set, &[usize]); 3] = [(Set::Test, &[0, 2]), (Set::Test, &[1]), (Set::Validation, &[0, 1, 2])];
-    evaluations_agree(&cuda, &lanes.map(|(set, which)| [None, Some(300), Some(5)].map(|limit| (set, which, limit))).concat());
+    margins_agree(&cuda, &[(Set::Test, &[0, 2], 260), (Set::Test, &[1], 1), (Set::Validation, &[0, 1, 2], 9)]);
 }
 
 #[test]

@@ -80,9 +80,9 @@ fn steps_agree_and_have_the_same_bits_in_every_run() {
 
 /// Lanes in any order: their weights are put in that order.
 #[test]
-fn evaluations_count_the_same_errors_of_the_same_examples() {
+fn margins_of_listed_examples_agree() {
     let Some(cuda) = cublas() else { return };
-    evaluations_agree(&cuda, &[(Set::Test, &[2, 0], None), (Set::Test, &[1], Some(5)), (Set::Validation, &[0, 1, 2], None)]);
+    margins_agree(&cuda, &[(Set::Test, &[2, 0], 260), (Set::Test, &[1], 1), (Set::Validation, &[0, 1, 2], 9)]);
 }
 
 #[test]

@@ -77,7 +77,7 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
             let mask = if batch.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
             let mut weights = fixture.start();
             mask.apply(&mut weights);
-            let mut first: Option<(Vec<f32>, f32)> = None;
+            let mut first: Option<(Vec<f32>, f32, Vec<f32>)> = None;
             for level in Level::available() {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, level, 1, &Single);
                 let (gradient, loss) = backend.gradient(&weights, batch.size).unwrap();
@@ -97,12 +97,14 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
                 let start =
                     LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd), state: None };
                 let lanes = backend.lanes(vec![start]).unwrap();
-                let evaluation = backend.evaluate(&lanes, &[0], Set::Validation, None).unwrap()[0];
-                assert_eq!((evaluation.errors as usize, evaluation.examples as usize), (batch.errors, batch.size));
+                assert_eq!(backend.evaluate(&lanes, &[0], Set::Validation).unwrap()[0] as usize, batch.errors);
+                let examples: Vec<u32> = (0..batch.size as u32).collect();
+                let margins = backend.margins(&lanes, &[0], Set::Validation, &examples).unwrap();
                 match &first {
-                    None => first = Some((gradient, loss)),
-                    Some((expected, expected_loss)) => {
-                        let same = gradient.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits());
+                    None => first = Some((gradient, loss, margins)),
+                    Some((expected, expected_loss, expected_margins)) => {
+                        let same = |found: &[f32], expected: &[f32]| found.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits());
+                        let same = same(&gradient, expected) && same(&margins, expected_margins);
                         assert!(same && loss.to_bits() == expected_loss.to_bits(), "{net:?}: {} has other bits", level.name());
                     }
                 }

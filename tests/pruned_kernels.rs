@@ -32,7 +32,7 @@ fn train(backend: &mut CpuBackend, weights: &[f32], mask: &Mask, batch: usize) -
     let start = LaneStart { seed: 4, weights: weights.to_vec(), mask: mask.clone(), rule, state: None };
     let mut lanes = backend.lanes(vec![start]).unwrap();
     let progress = backend.train(&mut lanes, 0..2, batch).unwrap()[0];
-    let errors = backend.evaluate(&lanes, &[0], Set::Validation, None).unwrap()[0].errors;
+    let errors = backend.evaluate(&lanes, &[0], Set::Validation).unwrap()[0];
     (backend.state(&lanes, 0).unwrap(), progress, errors)
 }
 

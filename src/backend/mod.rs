@@ -8,9 +8,11 @@ pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod device;
+mod margin;
 mod state;
 
 pub use device::{Chosen, choose};
+pub use margin::EVALUATION_BLOCK;
 pub use state::{LaneState, floats};
 
 use std::ops::Range;
@@ -66,9 +68,25 @@ pub trait Backend {
     /// stops there.
     fn train(&mut self, lanes: &mut Self::Lanes, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>>;
 
-    /// Counts the wrongly classified examples of a set for the lanes numbered `which`. With a limit, an evaluation ends when it is decided
-    /// that its errors exceed it.
-    fn evaluate(&mut self, lanes: &Self::Lanes, which: &[usize], set: Set, limit: Option<u32>) -> Result<Vec<Evaluation>>;
+    /// Examples of a set.
+    fn examples(&self, set: Set) -> usize;
+
+    /// How many examples to ask for at a time, for that many lanes each, so that every processor of the group has work: a multiple of
+    /// [`EVALUATION_BLOCK`].
+    fn stride(&self, lanes: usize) -> usize;
+
+    /// The margins by which the lanes numbered `which` classify `examples` of a set, `[lane][example]`: every lane has its own list, all of
+    /// them as long. A margin is the logit of the example's label less the largest other one; its sign bit says whether the example is classified
+    /// wrongly, which of equal logits a lane whose label is not the first one does. One that is no number is an infinite one.
+    fn margins(&mut self, lanes: &Self::Lanes, which: &[usize], set: Set, examples: &[u32]) -> Result<Vec<f32>>;
+
+    /// Counts the wrongly classified examples of a whole set for the lanes numbered `which`.
+    fn evaluate(&mut self, lanes: &Self::Lanes, which: &[usize], set: Set) -> Result<Vec<u32>> {
+        let all: Vec<u32> = (0..self.examples(set) as u32).collect();
+        let margins = self.margins(lanes, which, set, &all.repeat(which.len()))?;
+        let wrong = |margins: &[f32]| margins.iter().filter(|margin| margin.is_sign_negative()).count() as u32;
+        Ok(margins.chunks_exact(all.len()).map(wrong).collect())
+    }
 }
 
 /// What a lane begins with.
@@ -102,13 +120,4 @@ pub enum Set {
     Validation,
     /// The test file.
     Test,
-}
-
-/// An evaluation's outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Evaluation {
-    /// Examples classified wrongly among those seen.
-    pub errors: u32,
-    /// Examples seen: all, unless the errors exceeded the limit before the end.
-    pub examples: u32,
 }

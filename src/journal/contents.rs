@@ -12,7 +12,7 @@ use crate::study::{Cell, CellKey, Trial};
 const MAGIC: &str = "dps journal ";
 
 /// Version of the format, of the fields of records too: it rises with every change of either.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 /// Which study a journal is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

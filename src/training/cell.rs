@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Instant;
 
+use super::evaluation::{Evaluation, decide};
 use super::gauge::Gauge;
 use super::state::{CellState, LaneRecord};
 use super::{Groups, Masks};
@@ -219,6 +220,8 @@ struct Race<'a, 'g, B: Backend> {
     mine: Vec<usize>,
     /// Masks of this group's measured trials, by trial.
     masks: Vec<Option<Mask>>,
+    /// Last margins of this group's trials, by trial.
+    margins: Vec<Vec<f32>>,
     step: u32,
     test_errors: Option<u32>,
     best_errors: Option<u32>,
@@ -243,8 +246,10 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         let best = from.ended.iter().filter_map(|trial| trial.steps).min();
         let mut states: Vec<Option<LaneState>> = vec![None; work.trials.len()];
         let mut records: Vec<Past> = vec![Default::default(); work.trials.len()];
-        for LaneRecord { trial, state, curve, measurements, seconds } in from.lanes {
+        let mut last: Vec<Vec<f32>> = vec![Vec::new(); work.trials.len()];
+        for LaneRecord { trial, state, curve, measurements, margins, seconds } in from.lanes {
             states[trial as usize] = Some(state);
+            last[trial as usize] = margins;
             records[trial as usize] = (curve, measurements, seconds);
         }
         let mut kept: Vec<Option<Mask>> = vec![None; work.trials.len()];
@@ -277,6 +282,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             best,
             mine,
             masks: kept,
+            margins: last,
             step: from.step,
             test_errors: from.test_errors,
             best_errors: None,
@@ -341,9 +347,8 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     /// Evaluates all lanes, ends those that have ended, and says whether the cell is decided.
     fn evaluate(&mut self, mut conductor: Option<&mut dyn Conductor>) -> Result<bool> {
         let work = self.work;
-        let limit = if work.full_evaluation { None } else { Some(work.threshold) };
         let sound: Vec<usize> = (0..self.mine.len()).filter(|&lane| self.progress[lane].broken.is_none()).collect();
-        let mut evaluations = self.backend.evaluate(&self.lanes, &sound, Set::Validation, limit)?.into_iter();
+        let mut evaluations = self.errors(&sound)?.into_iter();
         let report = |progress: &Progress| match progress.broken {
             Some(step) => [1 + u64::from(step), 0, 0, 0],
             None => evaluations.next().map_or([0; 4], |seen| [0, progress.loss.to_bits().into(), seen.errors.into(), seen.examples.into()]),
@@ -397,13 +402,26 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         Ok(false)
     }
 
+    /// Evaluates those lanes, to the end or until they are decided.
+    fn errors(&mut self, lanes: &[usize]) -> Result<Vec<Evaluation>> {
+        if self.work.full_evaluation {
+            let examples = self.backend.examples(Set::Validation) as u32;
+            let errors = self.backend.evaluate(&self.lanes, lanes, Set::Validation)?;
+            return Ok(errors.into_iter().map(|errors| Evaluation { errors, examples }).collect());
+        }
+        let mut margins: Vec<Vec<f32>> = lanes.iter().map(|&lane| std::mem::take(&mut self.margins[self.mine[lane]])).collect();
+        let outcome = decide(self.backend, &self.lanes, lanes, self.work.threshold, &mut margins);
+        lanes.iter().zip(margins).for_each(|(&lane, margins)| self.margins[self.mine[lane]] = margins);
+        outcome
+    }
+
     /// The winner's errors on the whole test set, known to all ranks.
     fn test(&mut self, winner: usize) -> Result<u32> {
         let which: Vec<usize> = (0..self.mine.len()).filter(|&lane| self.mine[lane] == winner).collect();
-        let found = self.backend.evaluate(&self.lanes, &which, Set::Test, None)?;
+        let found = self.backend.evaluate(&self.lanes, &which, Set::Test)?;
         let mut alone = vec![false; self.trials.len()];
         alone[winner] = true;
-        let words: Vec<[u64; 1]> = found.iter().map(|found| [found.errors.into()]).collect();
+        let words: Vec<[u64; 1]> = found.iter().map(|&errors| [errors.into()]).collect();
         Ok(share(self.groups, &alone, &words)?.first().map_or(0, |(_, [errors])| *errors as u32))
     }
 
@@ -423,7 +441,8 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
                 let record = &self.trials[trial];
                 let state = self.backend.state(&self.lanes, lane)?;
                 let (curve, measurements) = (record.curve.clone(), record.measurements.clone());
-                lanes.push(LaneRecord { trial: trial as u32, state, curve, measurements, seconds: record.seconds });
+                let margins = self.margins[trial].clone();
+                lanes.push(LaneRecord { trial: trial as u32, state, curve, measurements, margins, seconds: record.seconds });
             }
         }
         let ended = self.trials.iter().zip(&self.ended).filter(|(_, ended)| **ended).map(|(record, _)| record.clone()).collect();

@@ -4,12 +4,14 @@
 //! and gets its trials back, the same on every rank.
 
 mod cell;
+mod evaluation;
 mod gauge;
 mod groups;
 mod masks;
 mod state;
 
 pub use cell::{CellWork, Conductor, Decision, Moment, measure};
+pub use evaluation::{Evaluation, decide};
 pub use gauge::Gauge;
 pub use groups::Groups;
 pub use masks::Masks;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::backend::LaneState;
+use crate::backend::{LaneState, floats};
 use crate::study::{CurvePoint, Measurement, Trial};
 
 /// Where a cell is. It says nothing of ranks, threads or devices, so any number of ranks can go on from it. The default is a cell that has
@@ -32,6 +32,9 @@ pub struct LaneRecord {
     pub curve: Vec<CurvePoint>,
     /// Measurements of the loss surface so far.
     pub measurements: Vec<Measurement>,
+    /// The margin of each validation example when the trial was last evaluated on it; empty before its first bounded evaluation.
+    #[serde(with = "floats")]
+    pub margins: Vec<f32>,
     /// Its share of the seconds so far.
     pub seconds: f64,
 }

@@ -81,7 +81,8 @@ impl Case<'_> {
                     steps as usize * batch
                 }
                 Task::Evaluate => {
-                    self.backend.evaluate(&self.lanes, &[0], Set::Validation, None).expect("an evaluation")[0].examples as usize
+                    self.backend.evaluate(&self.lanes, &[0], Set::Validation).expect("an evaluation");
+                    self.backend.examples(Set::Validation)
                 }
             };
         }

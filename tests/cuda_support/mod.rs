@@ -129,9 +129,9 @@ pub fn steps_agree(
     (progress, found)
 }
 
-/// Evaluates three lanes of each network on both, those lanes of them on that set up to that many errors. Counts are equal but for an
-/// example whose two largest logits are equal up to rounding.
-pub fn evaluations_agree(cuda: &Cuda, cases: &[(Set, &[usize], Option<u32>)]) {
+/// The margins of three lanes of each network on both, those lanes of them on that set, each lane on as many examples of its own. Signs are equal
+/// but for an example whose two largest logits are equal up to rounding.
+pub fn margins_agree(cuda: &Cuda, cases: &[(Set, &[usize], usize)]) {
     for name in NETWORKS {
         let (network, dataset) = problem(name, 90);
         let tests = if name == NetworkName::Resnet8 { 260 } else { 620 };
@@ -140,14 +140,17 @@ pub fn evaluations_agree(cuda: &Cuda, cases: &[(Set, &[usize], Option<u32>)]) {
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
         let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
         let (gpu_lanes, cpu_lanes) = (gpu.lanes(starts.clone()).unwrap(), cpu.lanes(starts).unwrap());
-        for &(set, which, limit) in cases {
-            let found = gpu.evaluate(&gpu_lanes, which, set, limit).unwrap();
-            let expected = cpu.evaluate(&cpu_lanes, which, set, limit).unwrap();
-            assert_eq!(found.len(), which.len());
-            for (found, expected) in found.iter().zip(&expected) {
-                let close = found.errors.abs_diff(expected.errors) <= 1 && found.examples == expected.examples;
-                assert!(close, "{name} {set:?} {which:?} limit {limit:?}: {found:?}, expected {expected:?}");
-            }
+        for &(set, which, count) in cases {
+            let size = cpu.examples(set);
+            assert_eq!(gpu.examples(set), size);
+            let lists: Vec<u32> = which.iter().flat_map(|lane| (0..count).map(move |i| ((7 * i + lane) % size) as u32)).collect();
+            let found = gpu.margins(&gpu_lanes, which, set, &lists).unwrap();
+            let expected = cpu.margins(&cpu_lanes, which, set, &lists).unwrap();
+            let what = format!("{name} {set:?} {which:?} {count}");
+            let off = difference(&found, &expected);
+            assert!(off < 1e-4, "{what}: off by {off}");
+            let same = |(a, b): (&f32, &f32)| a.is_sign_negative() == b.is_sign_negative() || a.abs().max(b.abs()) < 1e-4;
+            assert!(found.iter().zip(&expected).all(same), "{what}");
         }
     }
 }

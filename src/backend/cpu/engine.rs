@@ -12,15 +12,12 @@ use super::plan::Plan;
 use super::simd::Simd;
 use super::worker::Worker;
 use crate::Result;
-use crate::backend::{Backend, Device, Evaluation, LaneStart, LaneState, Progress, Set};
+use crate::backend::margin::{self, WORDS};
+use crate::backend::{Backend, Device, EVALUATION_BLOCK, LaneStart, LaneState, Progress, Set};
 use crate::comm::{Communicator, Leaves, Node, additions, available_memory};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
-
-/// Examples that an evaluation looks at before it asks whether it is decided. The number of examples seen is a multiple of it (or all), on
-/// any number of ranks and threads.
-const EVALUATION_BLOCK: usize = 250;
 
 /// Lanes on the processor's cores.
 pub struct CpuBackend<'a> {
@@ -29,6 +26,8 @@ pub struct CpuBackend<'a> {
     pool: Option<rayon::ThreadPool>,
     /// One a thread.
     seats: Vec<Mutex<Seat>>,
+    /// Threads of all ranks of the group, which need not have as many each.
+    crew: usize,
     communicator: &'a dyn Communicator,
     /// Whether lanes leave out what their masks remove.
     pruned_kernels: bool,
@@ -117,6 +116,7 @@ impl<'a> CpuBackend<'a> {
             // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
             pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads - 1).build().ok()).flatten(),
             seats: (0..threads).map(|_| Mutex::new(seat())).collect(),
+            crew: communicator.all_gather_words(&[threads as u64]).iter().sum::<u64>() as usize,
             communicator,
             pruned_kernels: true,
             version: 0,
@@ -331,45 +331,38 @@ impl Backend for CpuBackend<'_> {
         Ok(lanes.iter().map(|lane| lane.progress).collect())
     }
 
-    /// A lane with a limit is done at the first block of examples after which its errors exceed it.
-    fn evaluate(&mut self, lanes: &Vec<Lane>, which: &[usize], set: Set, limit: Option<u32>) -> Result<Vec<Evaluation>> {
-        let dataset = self.share.dataset;
-        let examples: &Examples = match set {
-            Set::Validation => &dataset.validation,
-            Set::Test => &dataset.test,
-        };
-        let blocks = examples.len().div_ceil(EVALUATION_BLOCK);
+    fn examples(&self, set: Set) -> usize {
+        self.share.examples(set).len()
+    }
+
+    fn stride(&self, lanes: usize) -> usize {
+        self.crew.div_ceil(lanes) * EVALUATION_BLOCK
+    }
+
+    fn margins(&mut self, lanes: &Vec<Lane>, which: &[usize], set: Set, examples: &[u32]) -> Result<Vec<f32>> {
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         let version = self.versions(which.len());
-        let mut outcomes = vec![Evaluation { errors: 0, examples: 0 }; which.len()];
-        let mut pending: Vec<usize> = (0..which.len()).collect();
-        let mut next = 0;
-        while next < blocks && !pending.is_empty() {
-            // Enough blocks at a time to occupy every thread of every rank; blocks beyond the deciding one are not counted.
-            let wanted = (self.seats.len() * ranks).div_ceil(pending.len());
-            let until = if limit.is_some() { (next + wanted).min(blocks) } else { blocks };
-            let tasks: Vec<(usize, usize)> = pending.iter().flat_map(|&lane| (next..until).map(move |block| (lane, block))).collect();
-            let mut mine: Vec<(usize, usize, u64)> =
-                tasks.iter().skip(rank).step_by(ranks).map(|&(lane, block)| (lane, block, 0)).collect();
-            self.each(mine.iter_mut().collect(), |share, seat, (lane, block, errors)| {
-                let range = *block * EVALUATION_BLOCK..((*block + 1) * EVALUATION_BLOCK).min(examples.len());
-                *errors = share.errors(seat, &lanes[which[*lane]], version + *lane as u64, examples, range);
-            });
-            let mut words: Vec<u64> = mine.iter().map(|task| task.2).collect();
-            words.resize(tasks.len().div_ceil(ranks), 0);
+        let length = (examples.len() / which.len().max(1)).max(1);
+        let mut margins = vec![0.0; examples.len()];
+        let lists = which.iter().zip(version..).zip(examples.chunks(length)).zip(margins.chunks_mut(length));
+        let mut tasks: Vec<_> = lists
+            .flat_map(|(((&lane, version), examples), margins)| {
+                let blocks = examples.chunks(EVALUATION_BLOCK).zip(margins.chunks_mut(EVALUATION_BLOCK));
+                blocks.map(move |(examples, margins)| (&lanes[lane], version, examples, margins))
+            })
+            .collect();
+        let mine = tasks.iter_mut().skip(rank).step_by(ranks).collect();
+        self.each(mine, |share, seat, (lane, version, examples, margins)| share.margins(seat, lane, *version, set, examples, margins));
+        if ranks > 1 {
+            let mut words = Vec::with_capacity(tasks.len().div_ceil(ranks) * WORDS);
+            tasks.iter().skip(rank).step_by(ranks).for_each(|(_, _, _, margins)| margin::send(margins, &mut words));
+            words.resize(tasks.len().div_ceil(ranks) * WORDS, 0);
             let all = self.communicator.all_gather_words(&words);
-            for (index, &(lane, block)) in tasks.iter().enumerate() {
-                let outcome = &mut outcomes[lane];
-                if limit.is_some_and(|limit| outcome.errors > limit) {
-                    continue;
-                }
-                outcome.errors += all[index % ranks * words.len() + index / ranks] as u32;
-                outcome.examples = ((block + 1) * EVALUATION_BLOCK).min(examples.len()) as u32;
+            for (index, (_, _, _, margins)) in tasks.iter_mut().enumerate() {
+                margin::receive(&all[index % ranks * words.len() + index / ranks * WORDS..], margins);
             }
-            pending.retain(|&lane| limit.is_none_or(|limit| outcomes[lane].errors <= limit));
-            next = until;
         }
-        Ok(outcomes)
+        Ok(margins)
     }
 }
 
@@ -411,17 +404,21 @@ impl Share<'_> {
         worker.reorder(job.plan, &mut sum[..parameters]);
     }
 
-    fn errors(&self, seat: &mut Seat, lane: &Lane, version: u64, examples: &Examples, range: Range<usize>) -> u64 {
-        let Seat { worker, indices, .. } = seat;
-        worker.prepare(&lane.plan, &lane.weights, version, false);
-        let mut errors = 0;
-        for start in range.clone().step_by(worker.capacity()) {
-            indices.clear();
-            indices.extend(start as u32..(start + worker.capacity()).min(range.end) as u32);
-            worker.gather(examples, &self.tables, indices);
-            errors += u64::from(worker.errors(&lane.plan, &lane.weights, indices.len()));
+    fn examples(&self, set: Set) -> &Examples {
+        match set {
+            Set::Validation => &self.dataset.validation,
+            Set::Test => &self.dataset.test,
         }
-        errors
+    }
+
+    fn margins(&self, seat: &mut Seat, lane: &Lane, version: u64, set: Set, examples: &[u32], margins: &mut [f32]) {
+        let worker = &mut seat.worker;
+        worker.prepare(&lane.plan, &lane.weights, version, false);
+        let capacity = worker.capacity();
+        for (examples, margins) in examples.chunks(capacity).zip(margins.chunks_mut(capacity)) {
+            worker.gather(self.examples(set), &self.tables, examples);
+            worker.margins(&lane.plan, &lane.weights, margins);
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::simd::Simd;
 use super::tail;
 use super::taps;
 use super::tile::{Positions, Runs, outer, product};
+use crate::backend::margin::margin;
 use crate::data::Examples;
 use crate::network::{Convolution, Dense, GlobalMean, Layer, Map, Network, Operations, Tail};
 
@@ -193,18 +194,14 @@ impl Worker {
         self.level.run(Reorder { worker: self, plan, gradient });
     }
 
-    /// Forward over the first `count` gathered images: how many of them are classified wrongly. A NaN is an error.
-    pub(super) fn errors(&mut self, plan: &Plan, weights: &[f32], count: usize) -> u32 {
+    /// Forward over the gathered images: the margin of each.
+    pub(super) fn margins(&mut self, plan: &Plan, weights: &[f32], margins: &mut [f32]) {
         let network = self.network.clone();
-        network.forward(&mut Pass { worker: self, plan, weights, gradient: &mut [], count, loss: 0.0 });
+        network.forward(&mut Pass { worker: self, plan, weights, gradient: &mut [], count: margins.len(), loss: 0.0 });
         let classes = network.classes();
-        let wrong = |image: usize| {
-            let logits = &self.logits[image * LOGITS..][..classes];
-            let label = usize::from(self.labels[image]);
-            // The first of equal logits is the prediction, as in TensorFlow and PyTorch.
-            !logits.iter().enumerate().all(|(class, &value)| if class < label { value < logits[label] } else { value <= logits[label] })
-        };
-        (0..count).filter(|&image| wrong(image)).count() as u32
+        for ((to, logits), &label) in margins.iter_mut().zip(self.logits.chunks_exact(LOGITS)).zip(&self.labels) {
+            *to = margin(&logits[..classes], label.into());
+        }
     }
 }
 

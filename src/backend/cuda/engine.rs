@@ -17,14 +17,12 @@ use super::resident::{Draw, Resident};
 use super::sums::{MOST_LEAVES, Parts, Share};
 use super::workspace::{Workspace, slot_bytes};
 use crate::Result;
-use crate::backend::{Backend, Evaluation, LaneStart, LaneState, Progress, Set};
+use crate::backend::margin::{self, WORDS};
+use crate::backend::{Backend, EVALUATION_BLOCK, LaneStart, LaneState, Progress, Set};
 use crate::comm::{Communicator, additions};
 use crate::config::Reduction;
 use crate::network::Network;
 use crate::pruning::Mask;
-
-/// Examples that an evaluation looks at before it asks whether it is decided: as many as on the CPU, for the same records.
-const EVALUATION_BLOCK: usize = 250;
 
 /// Images of all lanes that fill a GPU: an evaluation looks at about so many before the host asks whether it is decided.
 const FULL: usize = 1 << 14;
@@ -120,7 +118,6 @@ impl<'a> CudaBackend<'a> {
                 network: &self.network,
                 lanes: lanes.len(),
                 images: examples.len(),
-                shared: false,
                 which: at(work.which, lanes.start),
                 weights: at(work.weights, 0),
                 blas: self.cuda.blas(),
@@ -375,48 +372,39 @@ impl Backend for CudaBackend<'_> {
         Ok(lanes.known.iter().map(|lane| lane.progress).collect())
     }
 
-    fn evaluate(&mut self, lanes: &CudaLanes, which: &[usize], set: Set, limit: Option<u32>) -> Result<Vec<Evaluation>> {
-        let resident = self.resident.clone();
-        let examples = match set {
-            Set::Validation => &resident.validation,
-            Set::Test => &resident.test,
-        };
-        let blocks = examples.examples.div_ceil(EVALUATION_BLOCK);
+    fn examples(&self, set: Set) -> usize {
+        self.resident.set(set).examples
+    }
+
+    fn stride(&self, lanes: usize) -> usize {
+        FULL.div_ceil(lanes * EVALUATION_BLOCK).max(self.group.size()) * EVALUATION_BLOCK
+    }
+
+    fn margins(&mut self, lanes: &CudaLanes, which: &[usize], set: Set, examples: &[u32]) -> Result<Vec<f32>> {
         let (rank, ranks) = (self.group.rank(), self.group.size());
-        let mut outcomes = vec![Evaluation { errors: 0, examples: 0 }; which.len()];
-        let mut pending: Vec<usize> = (0..which.len()).collect();
-        let mut next = 0;
-        while next < blocks && !pending.is_empty() {
-            // Blocks beyond the deciding one are not counted, so how many are looked at together changes no record.
-            let wanted = FULL.div_ceil(pending.len() * EVALUATION_BLOCK).max(ranks);
-            let until = if limit.is_some() { (next + wanted).min(blocks) } else { blocks };
-            let count = until - next;
-            let slice = |rank: usize| next + count * rank / ranks..next + count * (rank + 1) / ranks;
-            let places: Vec<i32> = pending.iter().map(|&lane| which[lane] as i32).collect();
-            let mine = self.count_errors(lanes, &places, examples, slice(rank))?;
-            // Every rank sends as many words.
-            let most = count.div_ceil(ranks);
-            let mut words = vec![0_u64; pending.len() * most];
-            for (at, &errors) in mine.iter().enumerate() {
-                let length = slice(rank).len();
-                words[at / length * most + at % length] = errors.into();
-            }
-            let all = self.group.all_gather_words(&words);
-            for (index, &lane) in pending.iter().enumerate() {
-                let outcome = &mut outcomes[lane];
-                for rank in 0..ranks {
-                    for (at, block) in slice(rank).enumerate() {
-                        if limit.is_none_or(|limit| outcome.errors <= limit) {
-                            outcome.errors += all[rank * words.len() + index * most + at] as u32;
-                            outcome.examples = ((block + 1) * EVALUATION_BLOCK).min(examples.examples) as u32;
-                        }
-                    }
-                }
-            }
-            pending.retain(|&lane| limit.is_none_or(|limit| outcomes[lane].errors <= limit));
-            next = until;
+        let length = examples.len() / which.len().max(1);
+        let blocks = length.div_ceil(EVALUATION_BLOCK);
+        // Each rank takes some blocks of every lane's list.
+        let slice = |rank: usize| blocks * rank / ranks..blocks * (rank + 1) / ranks;
+        let mine = self.margins_of(lanes, which, self.resident.set(set), examples, slice(rank))?;
+        let most = blocks.div_ceil(ranks) * WORDS;
+        let mut words = Vec::with_capacity(which.len() * most);
+        for margins in mine.chunks((slice(rank).len() * EVALUATION_BLOCK).max(1)) {
+            let end = words.len() + most;
+            margins.chunks(EVALUATION_BLOCK).for_each(|margins| margin::send(margins, &mut words));
+            words.resize(end, 0);
         }
-        Ok(outcomes)
+        words.resize(which.len() * most, 0);
+        let all = self.group.all_gather_words(&words);
+        let mut margins = vec![0.0; examples.len()];
+        for (lane, margins) in margins.chunks_mut(length.max(1)).enumerate() {
+            let mut blocks = margins.chunks_mut(EVALUATION_BLOCK);
+            for rank in 0..ranks {
+                let words = all[rank * words.len() + lane * most..].chunks(WORDS);
+                blocks.by_ref().take(slice(rank).len()).zip(words).for_each(|(margins, words)| margin::receive(words, margins));
+            }
+        }
+        Ok(margins)
     }
 }
 
@@ -446,7 +434,6 @@ impl CudaBackend<'_> {
                 network: &self.network,
                 lanes: 1,
                 images: part.len(),
-                shared: false,
                 which: at(which, 0),
                 weights: at(weights, 0),
                 blas: self.cuda.blas(),
@@ -465,41 +452,52 @@ impl CudaBackend<'_> {
         gpu.download(&squares, 0, images)
     }
 
-    /// Errors of some lanes on some blocks of a set: `[lane][block]`.
-    fn count_errors(&self, lanes: &CudaLanes, places: &[i32], set: &super::resident::Set, blocks: Range<usize>) -> Result<Vec<u32>> {
-        if blocks.is_empty() {
+    /// Margins of some lanes on some blocks of their lists, `[lane][block][EVALUATION_BLOCK]`; behind a list's end they are undefined.
+    fn margins_of(
+        &self,
+        lanes: &CudaLanes,
+        which: &[usize],
+        set: &super::resident::Set,
+        examples: &[u32],
+        blocks: Range<usize>,
+    ) -> Result<Vec<f32>> {
+        if blocks.is_empty() || which.is_empty() {
             return Ok(Vec::new());
         }
-        let gpu = self.gpu();
-        let mut space = self.cuda.workspace.borrow_mut();
-        space.ensure(gpu, &self.network, (places.len() * blocks.len() * EVALUATION_BLOCK).min(2 * FULL), EVALUATION_BLOCK, false)?;
-        let which = gpu.upload(places)?;
-        let errors = gpu.room::<u32>(places.len() * blocks.len())?;
+        let (gpu, count) = (self.gpu(), blocks.len());
+        let length = examples.len() / which.len();
+        let range = blocks.start * EVALUATION_BLOCK..(blocks.end * EVALUATION_BLOCK).min(length);
+        let lists: Vec<u32> = examples.chunks_exact(length).flat_map(|list| &list[range.clone()]).copied().collect();
+        let places: Vec<i32> = which.iter().map(|&lane| lane as i32).collect();
+        let (lists, which) = (gpu.upload(&lists)?, gpu.upload(&places)?);
+        let margins = gpu.room::<f32>(places.len() * count * EVALUATION_BLOCK)?;
         let ordered = self.cuda.blas().map(|_| lanes.ordered(gpu, &which, places.len())).transpose()?;
-        for (lanes_here, groups) in passes(places.len(), blocks.len(), EVALUATION_BLOCK, space.slots) {
-            let first = (blocks.start + groups.start) * EVALUATION_BLOCK;
-            let images = ((blocks.start + groups.end) * EVALUATION_BLOCK).min(set.examples) - first;
+        let mut space = self.cuda.workspace.borrow_mut();
+        space.ensure(gpu, &self.network, (places.len() * range.len()).min(2 * FULL), EVALUATION_BLOCK, false)?;
+        for (lanes_here, groups) in passes(places.len(), count, EVALUATION_BLOCK, space.slots) {
+            let first = groups.start * EVALUATION_BLOCK;
+            let images = (groups.end * EVALUATION_BLOCK).min(range.len()) - first;
             let labels = space.labels.as_ref().map_or(0, |labels| at(labels, 0));
-            self.resident.gather(gpu, set, Draw::InOrder(first), self.network.maps[0], 1, images, at(&space.maps[0], 0), labels)?;
+            let draw = Draw::Listed(at(&lists, lanes_here.start * range.len() + first), range.len());
+            self.resident.gather(gpu, set, draw, self.network.maps[0], lanes_here.len(), images, at(&space.maps[0], 0), labels)?;
             Pass {
                 gpu,
                 space: &space,
                 network: &self.network,
                 lanes: lanes_here.len(),
                 images,
-                shared: true,
                 which: at(&which, lanes_here.start),
                 weights: at(&lanes.weights, 0),
                 blas: self.cuda.blas(),
                 ordered: ordered.as_ref().map_or(0, |ordered| at(ordered, lanes_here.start * lanes.pitch)),
                 pitch: lanes.pitch,
                 length: EVALUATION_BLOCK,
-                places: blocks.len(),
-                aim: Aim::Errors(at(&errors, lanes_here.start * blocks.len() + groups.start)),
+                places: count,
+                aim: Aim::Margins(at(&margins, (lanes_here.start * count + groups.start) * EVALUATION_BLOCK)),
                 failed: Ok(()),
             }
             .run()?;
         }
-        gpu.download(&errors, 0, places.len() * blocks.len())
+        gpu.download(&margins, 0, places.len() * count * EVALUATION_BLOCK)
     }
 }

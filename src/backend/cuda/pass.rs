@@ -32,8 +32,6 @@ pub(super) struct Pass<'a> {
     pub lanes: usize,
     /// Images of each lane.
     pub images: usize,
-    /// Whether all lanes read the same images.
-    pub shared: bool,
     /// `[lane]`: the lane's place among the weights.
     pub which: u64,
     /// `[place][pitch]`.
@@ -42,9 +40,9 @@ pub(super) struct Pass<'a> {
     pub blas: Option<&'a Blas>,
     pub ordered: u64,
     pub pitch: usize,
-    /// Images that are summed, or counted, together.
+    /// Images that are summed together, or whose margins lie together.
     pub length: usize,
-    /// Groups of so many images that a lane has room for in the sums or the counts.
+    /// Groups of so many images that a lane has room for in the sums or the margins.
     pub places: usize,
     pub aim: Aim,
     /// The first launch that failed; what follows it is left out.
@@ -56,8 +54,8 @@ pub(super) struct Pass<'a> {
 pub(super) enum Aim {
     /// `[lane][place][pitch]`: gradients and losses summed over each group.
     Gradients(u64),
-    /// `[lane][place]`: errors of each group.
-    Errors(u64),
+    /// `[lane][place][length]`: margins of each group.
+    Margins(u64),
 }
 
 /// The twin of Convolution in convolution.cu.
@@ -147,7 +145,7 @@ fn width(kernels: &[CudaFunction; 3], columns: usize) -> Result<(&CudaFunction, 
 }
 
 impl Pass<'_> {
-    /// Forward, with the losses or the errors; and backward, where gradients are asked for.
+    /// Forward, with the losses or the margins; and backward, where gradients are asked for.
     pub fn run(mut self) -> Result<()> {
         self.network.forward(&mut self);
         if let Aim::Gradients(_) = self.aim {
@@ -202,7 +200,6 @@ impl Pass<'_> {
             Shape::new(layer),
             written,
             self.images as i32,
-            i32::from(self.shared && layer.producer.is_none()),
             self.which,
             self.weights,
             self.pitch as i32,
@@ -311,9 +308,9 @@ impl Pass<'_> {
         if let Some(blas) = self.blas {
             return blas.head(self, layer);
         }
-        let (gradient, sums, errors) = match self.aim {
+        let (gradient, sums, margins) = match self.aim {
             Aim::Gradients(sums) => (Pass::optional(&self.space.logits), sums, 0),
-            Aim::Errors(errors) => (0, 0, errors),
+            Aim::Margins(margins) => (0, 0, margins),
         };
         launch!(
             self.gpu,
@@ -326,7 +323,6 @@ impl Pass<'_> {
             layer.inputs as i32,
             layer.weights as i32,
             layer.bias as i32,
-            i32::from(self.shared),
             self.which,
             self.weights,
             self.pitch as i32,
@@ -335,7 +331,7 @@ impl Pass<'_> {
             gradient,
             sums,
             self.network.parameters() as i32,
-            errors
+            margins
         )
     }
 

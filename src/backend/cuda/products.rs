@@ -247,15 +247,12 @@ impl Blas {
     pub fn forward(&self, pass: &Pass, layer: &Convolution, tails: &Tails) -> Result<()> {
         let shape = Shape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
-        // All lanes read the same patches.
-        let shared = pass.shared && layer.producer.is_none();
         let output = at(&pass.space.maps[layer.tail.written()], 0);
         for chunk in self.chunks(pass.lanes, pass.images, 1, positions * (terms + out))? {
             let (lanes, count) = (chunk.lanes.len(), chunk.images.len());
             let rows = count * positions;
-            let (from, patch_lanes) = if shared { (chunk.images.start, 1) } else { (chunk.slot(pass.images), lanes) };
-            self.patches(pass, shape, layer, from, count, patch_lanes)?;
-            let patches = Matrix::new(at(&self.scratch, 0), terms, if shared { 0 } else { rows * terms }, 0);
+            self.patches(pass, shape, layer, chunk.slot(pass.images), count, lanes)?;
+            let patches = Matrix::new(at(&self.scratch, 0), terms, rows * terms, 0);
             let weights = Matrix::new(plus(pass.ordered, chunk.lanes.start * pass.pitch + layer.weights), out, pass.pitch, 0);
             let sums = Matrix::new(at(&self.scratch, lanes * rows * terms), out, rows * out, 0);
             self.multiply([rows, out, terms], [lanes, 1], patches, weights, sums, false)?;
@@ -391,15 +388,15 @@ impl Blas {
         )
     }
 
-    /// The logits, their loss and its gradient, or the errors.
+    /// The logits, their loss and its gradient, or the margins.
     pub fn head(&self, pass: &Pass, layer: &Dense) -> Result<()> {
         let logits = Pass::optional(&pass.space.logits);
         let [features, weights] = self.head_operands(pass, layer);
         let to = Matrix::new(logits, layer.outputs, pass.images * layer.outputs, 0);
         self.multiply([pass.images, layer.outputs, layer.inputs], [pass.lanes, 1], features, weights, to, false)?;
-        let (sums, errors) = match pass.aim {
+        let (sums, margins) = match pass.aim {
             Aim::Gradients(sums) => (sums, 0),
-            Aim::Errors(errors) => (0, errors),
+            Aim::Margins(margins) => (0, margins),
         };
         launch!(
             pass.gpu,
@@ -410,14 +407,13 @@ impl Blas {
             pass.length as i32,
             pass.places as i32,
             layer.bias as i32,
-            i32::from(pass.shared),
             pass.ordered,
             pass.pitch as i32,
             Pass::optional(&pass.space.labels),
             logits,
             sums,
             pass.network.parameters() as i32,
-            errors
+            margins
         )
     }
 

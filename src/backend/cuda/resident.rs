@@ -52,6 +52,8 @@ pub(super) enum Draw {
     InOrder(usize),
     /// Those of the step that the clock (third) says, from this one of its batch (first; second, its size); fourth: the lanes' seeds.
     Shuffled(usize, usize, u64, u64),
+    /// Those that the lane's own list says: where the first lane's begins, and from one lane's to the next.
+    Listed(u64, usize),
 }
 
 impl Resident {
@@ -65,6 +67,14 @@ impl Resident {
         })
     }
 
+    /// A set to evaluate on.
+    pub fn set(&self, which: crate::backend::Set) -> &Set {
+        match which {
+            crate::backend::Set::Validation => &self.validation,
+            crate::backend::Set::Test => &self.test,
+        }
+    }
+
     /// Normalised images of `lanes` lanes, `images` each, into the bordered `map` at `to`, and their labels.
     #[allow(clippy::too_many_arguments)]
     pub fn gather(&self, gpu: &Gpu, set: &Set, draw: Draw, map: Map, lanes: usize, images: usize, to: u64, labels: u64) -> Result<()> {
@@ -76,9 +86,14 @@ impl Resident {
             len: map.len() as i32,
             before: map.before as i32,
         };
+        let (mut list, mut pitch) = (0_u64, 0);
         let (shuffled, first, batch, clock, seeds) = match draw {
             Draw::InOrder(first) => (0_i32, first, 0, 0_u64, 0_u64),
             Draw::Shuffled(first, batch, clock, seeds) => (1, first, batch, clock, seeds),
+            Draw::Listed(from, apart) => {
+                (list, pitch) = (from, apart);
+                (0, 0, 0, 0, 0)
+            }
         };
         launch!(
             gpu,
@@ -93,6 +108,8 @@ impl Resident {
             set.examples as i32,
             seeds,
             clock,
+            list,
+            pitch as i32,
             at(&set.pixels, 0),
             at(&set.labels, 0),
             at(&self.table, 0),
