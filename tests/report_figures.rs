@@ -43,7 +43,7 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
     let ratio = svg("ratio");
     assert_eq!(marks(&ratio, &["K* sparse / K* dense", "sparsity 0.9", "1", "2"]), (0, 4 + 1));
     // Three panels.
-    let words = ["c1 (steps × examples)", "c2 (steps)", "critical batch size", "Sparsity", "Fitted value"];
+    let words = ["c1 (steps × examples)", "c2 (steps)", "critical batch size (examples)", "Sparsity", "Fitted value"];
     assert_eq!(marks(&svg("fits"), &words), (3 + 1, 3 + 1));
 }
 
@@ -105,8 +105,8 @@ fn without_a_searched_momentum_trials_are_strips_over_the_learning_rate() {
 fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
     let whole = study(Made::small().results());
     for (name, words) in [
-        ("loss", ["Training loss", "Steps", "batch size 2", "batch size 128"]),
-        ("error", ["Validation error", "goal 0.14", "batch size 2", "batch size 128"]),
+        ("loss", ["Training loss (nats)", "Steps", "batch size 2", "batch size 128"]),
+        ("error", ["Validation error (fraction)", "goal 0.14", "batch size 2", "batch size 128"]),
     ] {
         let svg = figure(&whole, name).unwrap();
         marks(&svg, &words);
@@ -148,7 +148,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     measure(&mut results);
     let study = study(results.clone());
     for (name, words) in [
-        ("lipschitz", ["Lipschitz constant of ∇f", "sparsity 0.9", "batch size 2", "batch size 128"]),
+        ("lipschitz", ["Local Lipschitz constant L of ∇f", "sparsity 0.9", "batch size 2", "batch size 128"]),
         ("noise-scale", ["Gradient noise scale (examples)", "sparsity 0.9", "batch size 2", "batch size 128"]),
     ] {
         let svg = figure(&study, name).unwrap();
@@ -160,15 +160,20 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     assert_eq!(smooth.len(), 8);
     for smooth in &smooth {
         let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
-        near(smooth.decrease(), 4.0);
-        near(smooth.lipschitz, if smooth.key.sparsity > 0.0 { 1.5 } else { 0.5 });
-        near(smooth.noise_scale[1], smooth.variance / 4.0);
+        for along in smooth.along {
+            near(along.decrease.value, 4.0);
+            near(along.lipschitz.value, if smooth.key.sparsity > 0.0 { 1.5 } else { 0.5 });
+            near(smooth.noise_scale[1].value, along.variance.value / 4.0);
+            assert!(along.c1.low.is_nan() && along.c1.high.is_nan(), "one trial has no interval");
+        }
         assert_eq!((smooth.trials, smooth.measurements), (1, 5));
         assert!(smooth.measured.unwrap().critical.is_some());
         let Some(over) = smooth.over_dense else { continue };
         assert!(smooth.key.sparsity > 0.0);
-        near(over.lipschitz, 3.0);
-        near(over.c1(), 1.5);
+        for over in over {
+            near(over.lipschitz.value, 3.0);
+            near(over.c1.value, 1.5);
+        }
     }
     assert_eq!(smooth.iter().filter(|smooth| smooth.over_dense.is_some()).count(), 4);
 
@@ -184,12 +189,78 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     let report = analysis::report(files, folder.path()).unwrap();
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
     let page = std::fs::read_to_string(&report.page).unwrap();
-    assert_eq!(page.matches("<h3>Smoothness</h3>").count(), 1);
+    assert_eq!(page.matches("<h3>What the theory predicts</h3>").count(), 1);
+    // It was run for its measurements: nothing is said of steps-to-result it cannot have.
+    assert_eq!(page.matches("<h3>Steps-to-result K*</h3>").count(), 1);
+    assert_eq!(page.matches("<h3>Fits</h3>").count(), 1);
+    assert!(page.contains("none: every trial runs to its last step") && page.contains("<h3>Training loss</h3>"));
     // Batch size, sparsity, Δ, β, L, their product; the law of the made study is about 1.9.
-    assert!(page.contains("<td>128</td><td>0.9</td><td>1.000</td><td>0.5000</td><td>3.000</td><td>1.500</td><td>1.914"), "{page}");
+    assert!(
+        page.contains("<td>128</td><td>0.9</td><td>mean</td><td>1.000</td><td>0.5000</td><td>3.000</td><td>1.500</td><td>1.914"),
+        "{page}"
+    );
+    let mut theory = csv::Reader::from_path(folder.path().join("theory.csv")).unwrap();
+    let heading = theory.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = theory.records().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 2 * 8);
+    let of = |row: &csv::StringRecord, column: &str| row[heading.iter().position(|name| name == column).unwrap()].to_owned();
+    let sparse = rows.iter().find(|row| of(row, "sparsity") == "0.9" && of(row, "along_training") == "median").unwrap();
+    let number = |column: &str| of(sparse, column).parse::<f64>().unwrap();
+    assert!((number("predicted_c1_ratio") - 1.5).abs() < 1e-9 && (number("fitted_c1_ratio") - 1.914).abs() < 1e-3);
+    assert!((number("first_loss"), of(sparse, "lipschitz_low").as_str()) == (2.5, ""), "{sparse:?}");
     let table = std::fs::read_to_string(folder.path().join("smoothness.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + 8 * 5);
     assert!(folder.path().join("smoothness.md").is_file());
+}
+
+#[test]
+fn several_trials_give_intervals_of_ratios_seed_by_seed() {
+    let mut results = Made { trials: 3, ..Made::small() }.results();
+    measure(&mut results);
+    // Every seed has its own L, twice the last one's, and the sparse network's is 2, 3 and 4.5 times the dense one's of the same seed.
+    for cell in &mut results.cells {
+        let measured = cell.trials[0].measurements.clone();
+        for (trial, ratio) in cell.trials.iter_mut().zip([2.0, 3.0, 4.5]) {
+            trial.measurements = measured.clone();
+            let lipschitz = f64::from(1 << trial.index) * if cell.key.sparsity > 0.0 { ratio } else { 1.0 };
+            trial.measurements.iter_mut().for_each(|found| found.lipschitz = found.lipschitz.map(|_| lipschitz));
+        }
+    }
+    let study = study(results);
+    let smooth = analysis::smoothness(&study, &[]);
+    let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-9, "{found}, expected {expected}");
+    // Logarithms of the ratios are ln 3 and ln 1.5 to either side: their deviation is ln 1.5, and Student's t of two degrees of freedom is 4.303.
+    let margin = (4.303 * 1.5_f64.ln() / 3.0_f64.sqrt()).exp();
+    for smooth in smooth.iter().filter(|smooth| smooth.key.sparsity > 0.0) {
+        assert_eq!(smooth.trials, 3);
+        for over in smooth.over_dense.unwrap() {
+            near(over.lipschitz.value, 3.0);
+            near(over.lipschitz.low, 3.0 / margin);
+            near(over.lipschitz.high, 3.0 * margin);
+            near(over.c1.value, 1.5);
+            near(over.variance.high, 0.5);
+        }
+    }
+    // The trials' range is shaded, a polygon a cell, beside markers: sparsity 0 has discs, 0.9 squares, four points each.
+    let svg = figure(&study, "lipschitz").unwrap();
+    assert_eq!(marks(&svg, &["sparsity 0.9"]), (4 * 4 + 1, 8 + 4 * 4 + 1));
+}
+
+#[test]
+fn a_part_of_the_training_set_adds_noise_to_its_gradient_that_is_taken_off() {
+    let mut results = Made::small().results();
+    measure(&mut results);
+    let scale = |settings: &str| {
+        let mut results = results.clone();
+        results.configuration += settings;
+        analysis::smoothness(&study(results), &[])[0].noise_scale[1].value
+    };
+    // β is 200 and ‖∇f‖² 4; of 54,000 examples 2,700 add β (1/2,700 − 1/54,000) to the latter; 40 add more than there is.
+    let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-9, "{found}, expected {expected}");
+    near(scale(""), 50.0);
+    near(scale("\n[smoothness]\nevery = 100\n"), 50.0);
+    near(scale("\n[smoothness]\nevery = 100\nexamples = 2700\n"), 200.0 / (4.0 - 200.0 * (1.0 / 2_700.0 - 1.0 / 54_000.0)));
+    assert_eq!(scale("\n[smoothness]\nevery = 100\nexamples = 40\n"), f64::INFINITY);
 }
 
 #[test]

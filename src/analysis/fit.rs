@@ -12,14 +12,14 @@ pub const LINEAR_SLOPE: f64 = -0.95;
 /// Local slope above which data parallelism is called maximal.
 pub const MAXIMAL_SLOPE: f64 = -0.05;
 
-/// A fitted number with its 95 % bootstrap interval. Limits may be infinite.
+/// A number with its 95 % interval. Limits may be infinite, and are no numbers where there is no interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The fit's.
+    /// The fit's, or the mean.
     pub value: f64,
-    /// 2.5th percentile of the resamples.
+    /// Lower limit: of a fit the 2.5th percentile of the bootstrap's resamples.
     pub low: f64,
-    /// 97.5th percentile of the resamples.
+    /// Upper limit: the 97.5th percentile.
     pub high: f64,
 }
 
@@ -28,6 +28,16 @@ impl Estimate {
         resampled.sort_unstable_by(f64::total_cmp);
         let percentile = |share: f64| resampled.get((share * (resampled.len() - 1) as f64).round() as usize).copied().unwrap_or(value);
         Estimate { value, low: percentile(0.025), high: percentile(0.975) }
+    }
+
+    /// Geometric mean, with the limits of Student's t over logarithms. Of one value there is no interval; of one that is not above 0 no mean.
+    pub fn geometric(values: impl Iterator<Item = f64>) -> Self {
+        let logs: Vec<f64> = values.map(f64::ln).collect();
+        let count = logs.len() as f64;
+        let mean = logs.iter().sum::<f64>() / count;
+        let variance = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / (count - 1.0);
+        let margin = student(logs.len().saturating_sub(1)) * (variance / count).sqrt();
+        Estimate { value: mean.exp(), low: (mean - margin).exp(), high: (mean + margin).exp() }
     }
 
     /// Whether the interval holds a number.

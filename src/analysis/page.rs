@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::figures::Figure;
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, Shift};
-use super::smoothness::Smooth;
+use super::smoothness::{Along, Smooth, Surface};
 use super::studies::Study;
 use super::terminal::{significant, thousands};
 
@@ -31,9 +31,10 @@ h1 { font-size: 1.8rem; line-height: 1.25; } h2 { margin-top: 3rem; border-top: 
 h3 { margin-top: 2.2rem; font-size: 1.12rem; }
 p, li, dd { max-width: 46rem; } .faint, figcaption { color: var(--faint); font-size: .92rem; } figcaption { max-width: 50rem; margin-top: .6rem; }
 .wide { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .22rem .6rem; vertical-align: top; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--rule); } tbody tr:nth-child(even) { background: var(--wash); }
+th, td { padding: .22rem .6rem; vertical-align: top; text-align: right; white-space: nowrap; } thead th { border-bottom: 2px solid var(--rule); vertical-align: bottom; white-space: normal; } tbody tr:nth-child(even) { background: var(--wash); }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; } dt { color: var(--faint); } dd { margin: 0; overflow-wrap: anywhere; }
-figure { margin: 1rem 0 2.2rem; } figure svg { display: block; width: 100%; height: auto; background: #fff; border: 1px solid var(--rule); border-radius: 6px; }
+figure { margin: 1rem 0 2.2rem; } figure .wide { background: #fff; border: 1px solid var(--rule); border-radius: 6px; } figure svg { display: block; width: 100%; height: auto; }
+@media screen and (max-width: 800px) { figure svg { min-width: 900px; } th, td { padding: .22rem .4rem; } }
 .warnings li { color: var(--alarm); } pre { background: var(--wash); padding: 1rem; overflow-x: auto; font-size: .85rem; border-radius: 6px; }
 @media print { body { max-width: none; font-size: 11pt; padding: 0; } figure, tr { break-inside: avoid; } h2, h3 { break-after: avoid; } pre { white-space: pre-wrap; } .wide { overflow: visible; } table { font-size: 7.5pt; } th, td { padding: .1rem .4rem; } }
 ";
@@ -72,7 +73,7 @@ pub fn page(sections: &[Section], compared: &[(Figure, String)], files: &[String
             escape(&section.study.results.configuration)
         );
     }
-    let names: Vec<String> = files.iter().map(|name| format!("<code>{}</code>", escape(name))).collect();
+    let names: Vec<String> = files.iter().map(|name| format!("<a href=\"{0}\"><code>{0}</code></a>", escape(name))).collect();
     page += &format!("<h2>Beside this page</h2>\n<p class=\"faint\">{}</p>\n</body>\n</html>\n", names.join(", "));
     page
 }
@@ -93,16 +94,23 @@ fn section(section: &Section) -> String {
     }
     text += "<h3>What was run</h3>\n";
     text += &ran(study);
-    text += "<h3>Steps-to-result K*</h3>\n";
-    text += &headline(study);
+    let alone = study.measures_alone();
+    if !alone {
+        text += "<h3>Steps-to-result K*</h3>\n";
+        text += &headline(study);
+    }
     for (figure, svg) in figures {
         text += &drawn(figure, svg);
     }
-    text += "<h3>Fits</h3>\n";
-    text += &fitted(study, fits);
-    text += &smooth(smoothness);
+    if !alone {
+        text += "<h3>Fits</h3>\n";
+        text += &fitted(study, fits);
+    }
+    text += &smooth(study, smoothness);
     let _ = writeln!(text, "<h3 id=\"{}-warnings\">Warnings</h3>", study.slug);
-    if warnings.is_empty() {
+    if warnings.is_empty() && alone {
+        text += "<p>None: every configured cell has a result.</p>\n";
+    } else if warnings.is_empty() {
         text += "<p>None: every configured cell has a result, no best point lies within 5 % of its search range's ends, and no cell was decided by fewer \
                  than three trials.</p>\n";
     } else {
@@ -121,6 +129,7 @@ fn ran(study: &Study) -> String {
     let list = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(", ");
     let trials: Vec<usize> = study.results.cells.iter().map(|cell| cell.trials.len()).collect();
     let trials = match (trials.iter().min(), trials.iter().max()) {
+        (Some(1), Some(1)) => "1 trial a cell".to_owned(),
         (Some(low), Some(high)) if low == high => format!("{low} trials a cell"),
         (Some(low), Some(high)) => format!("{low} to {high} trials a cell"),
         _ => "no trials yet".to_owned(),
@@ -132,12 +141,15 @@ fn ran(study: &Study) -> String {
         ("Parameters", thousands(workload.parameters)),
         (
             "Goal",
-            format!(
-                "validation error ≤ {}: at most {} of {} examples wrong",
-                workload.goal_error,
-                thousands(workload.goal_threshold),
-                thousands(workload.validation_examples)
-            ),
+            match study.measures_alone() {
+                true => "none: every trial runs to its last step, and its loss surface is measured on the way".to_owned(),
+                false => format!(
+                    "validation error ≤ {}: at most {} of {} examples wrong",
+                    workload.goal_error,
+                    thousands(workload.goal_threshold),
+                    thousands(workload.validation_examples)
+                ),
+            },
         ),
         ("Tested", format!("every {} steps, up to {}", workload.evaluate_every, thousands(workload.max_steps))),
         ("Batch sizes", list(&mut sizes.iter().map(|size| thousands(*size)))),
@@ -235,49 +247,79 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
     text + "<ul>\n" + &notes + "</ul>\n"
 }
 
-/// The table of appendix C and the noise scale, where anything was measured.
-fn smooth(smoothness: &[Smooth]) -> String {
+/// The tables of appendix C and of the noise scale, where anything was measured.
+fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
     if smoothness.is_empty() {
         return String::new();
     }
-    let mut text = "<h3>Smoothness</h3>\n<p>Means over each cell's measured trials and their training: <b>L</b>, the local Lipschitz constant of the gradient; \
-                    <b>Δ</b>, twice the loss at the first measurement less that at the last; <b>β</b>, the variance of one example's gradient. Below, sparse over \
-                    dense: by the theory c1 is proportional to Δβ L, so the product of the three is its prediction of how far the whole curve of K* shifts.</p>\n"
-        .to_owned();
+    let part = match study.measured_on() {
+        Some((some, all)) if some < all => format!(
+            " Measured on the first {} of {} training examples: an estimate of what the whole training set, the paper's choice, would give.",
+            thousands(some as u32),
+            thousands(all as u32)
+        ),
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "<h3>What the theory predicts</h3>\n<p>By the paper's theory (proposition 4.1, appendix C) c1 is proportional to Δ·β·L. <b>Δ</b> is twice the loss at the \
+         first measurement less that at the last; <b>β</b>, the variance of one example's gradient; <b>L</b>, the local Lipschitz constant of the gradient. Along \
+         the training the paper takes the mean of β and of L. In it the first, untrained steps weigh the more the shorter the training is, so the median stands \
+         beside it. Numbers are geometric means over a cell's trials, each measured so many times; in brackets 95 % intervals by Student's t over those trials, of \
+         which a single one has none.{part}</p>\n"
+    );
     let name = |smooth: &Smooth| [thousands(smooth.key.batch_size), smooth.key.sparsity.to_string()];
-    let heading = ["batch size", "sparsity", "trials", "measurements", "L", "loss, first", "loss, last", "Δ", "β"];
-    let row = |smooth: &Smooth| {
-        let counts = [smooth.trials.to_string(), smooth.measurements.to_string()];
-        let values = [smooth.lipschitz, smooth.loss[0], smooth.loss[1], smooth.decrease(), smooth.variance];
-        name(smooth).into_iter().chain(counts).chain(values.map(significant)).collect()
-    };
-    text += &rows(heading.map(str::to_owned).to_vec(), smoothness.iter().map(row).collect());
+    let strings = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let heading =
-        ["batch size", "sparsity", "Δ / dense", "β / dense", "L / dense", "predicted c1 / dense", "fitted c1 / dense", "measured shift"];
-    let absent = || "–".to_owned();
-    let row = |smooth: &Smooth| -> Option<Vec<String>> {
-        let over = smooth.over_dense?;
-        let measured = smooth.measured;
-        let fitted = [
-            measured.and_then(|measured| measured.c1_ratio).map_or_else(absent, interval),
-            measured.and_then(|measured| measured.shift).map_or_else(absent, shift),
-        ];
-        let values = [over.decrease, over.variance, over.lipschitz, over.c1()].map(significant);
-        Some(name(smooth).into_iter().chain(values).chain(fitted).collect())
+        ["batch size", "sparsity", "trials × times", "first loss (nats)", "last loss (nats)", "Δ (nats)", "along training", "β", "L"];
+    let row = |smooth: &Smooth, (along, surface): (Along, Surface<Estimate>)| -> Vec<String> {
+        let times = smooth.measurements as f64 / smooth.trials.max(1) as f64;
+        let counts = [format!("{} × {}", smooth.trials, (times * 10.0).round() / 10.0)];
+        let [first, last] = smooth.loss;
+        let losses = [first, last, surface.decrease].map(interval);
+        let values = [surface.variance, surface.lipschitz].map(interval);
+        name(smooth).into_iter().chain(counts).chain(losses).chain([along.name().to_owned()]).chain(values).collect()
     };
-    let ratios: Vec<Vec<String>> = smoothness.iter().filter_map(row).collect();
+    let both = |smooth: &Smooth| -> Vec<Vec<String>> { Along::ALL.into_iter().zip(smooth.along).map(|found| row(smooth, found)).collect() };
+    text += &rows(strings(&heading), smoothness.iter().flat_map(both).collect());
+    let heading = [
+        "batch size",
+        "sparsity",
+        "along training",
+        "Δ / dense",
+        "β / dense",
+        "L / dense",
+        "predicted c1 / dense",
+        "fitted c1 / dense",
+        "measured shift",
+    ];
+    let absent = || "–".to_owned();
+    let ratios = |smooth: &Smooth| -> Vec<Vec<String>> {
+        let fitted = [
+            smooth.measured.and_then(|measured| measured.c1_ratio).map_or_else(absent, interval),
+            smooth.measured.and_then(|measured| measured.shift).map_or_else(absent, shift),
+        ];
+        let row = |(along, over): (Along, Surface<Estimate>)| {
+            let values = [over.decrease, over.variance, over.lipschitz, over.c1].map(interval);
+            name(smooth).into_iter().chain([along.name().to_owned()]).chain(values).chain(fitted.clone()).collect()
+        };
+        smooth.over_dense.map_or_else(Vec::new, |both| Along::ALL.into_iter().zip(both).map(row).collect())
+    };
+    let ratios: Vec<Vec<String>> = smoothness.iter().flat_map(ratios).collect();
     if !ratios.is_empty() {
-        text += &rows(heading.map(str::to_owned).to_vec(), ratios);
+        text += "<p>Sparse over dense, each trial over the dense one of its seed. The product of the three ratios is the theory's prediction of c1 sparse / c1 \
+                 dense, and so of how far the whole curve of K* shifts.</p>\n";
+        text += &rows(strings(&heading), ratios);
         text += "<p class=\"faint\">Lee et al. measured, for Simple-CNN at sparsity 0.9, Δ 1.00, β 0.54 and L 3.09 times the dense network's: 1.67. The last two \
-                 columns are of steps-to-result of the same workload, in this report; – there are none.</p>\n";
+                 columns are of steps-to-result of the same workload, in this report, with their own intervals; – there are none.</p>\n";
     }
-    text += "<p><b>Gradient noise scale</b>, tr Σ / ‖∇f‖² in examples: McCandlish et al. (2018) predict the critical batch size to be near it.</p>\n";
+    text += "<p><b>Gradient noise scale</b>, tr Σ / ‖∇f‖² in examples, at the first measurement, the median along the training, and at the last. McCandlish et \
+             al. (2018) predict the critical batch size to be near it.</p>\n";
     let heading = ["batch size", "sparsity", "first", "median", "last", "fitted critical batch size"];
     let row = |smooth: &Smooth| {
         let critical = smooth.measured.and_then(|measured| measured.critical).map_or_else(absent, interval);
-        name(smooth).into_iter().chain(smooth.noise_scale.map(significant)).chain([critical]).collect()
+        name(smooth).into_iter().chain(smooth.noise_scale.map(interval)).chain([critical]).collect()
     };
-    text + &rows(heading.map(str::to_owned).to_vec(), smoothness.iter().map(row).collect())
+    text + &rows(strings(&heading), smoothness.iter().map(row).collect())
 }
 
 fn shift(shift: Shift) -> String {
@@ -312,10 +354,14 @@ fn regimes(study: &Study, sparsity: f64, fit: &Fit) -> String {
 fn interval(estimate: Estimate) -> String {
     let number = |value: f64| match value {
         infinite if infinite.is_infinite() => "∞".to_owned(),
-        whole if (1e4..1e9).contains(&whole) => thousands(whole.round() as u32),
+        whole if (1e3..1e9).contains(&whole) => thousands(whole.round() as u32),
         value => significant(value),
     };
-    format!("{}\n[{} … {}]", number(estimate.value), number(estimate.low), number(estimate.high))
+    match estimate {
+        Estimate { value, .. } if value.is_nan() => "–".to_owned(),
+        Estimate { value, low, high } if low.is_nan() || high.is_nan() => number(value),
+        Estimate { value, low, high } => format!("{}\n[{} … {}]", number(value), number(low), number(high)),
+    }
 }
 
 fn rows(heading: Vec<String>, rows: Vec<Vec<String>>) -> String {
@@ -327,7 +373,11 @@ fn rows(heading: Vec<String>, rows: Vec<Vec<String>>) -> String {
 }
 
 fn drawn(figure: &Figure, svg: &str) -> String {
-    format!("<h3>{}</h3>\n<figure>\n{svg}<figcaption>{}</figcaption>\n</figure>\n", escape(figure.heading), escape(&figure.caption))
+    format!(
+        "<h3>{}</h3>\n<figure>\n<div class=\"wide\">\n{svg}</div>\n<figcaption>{}</figcaption>\n</figure>\n",
+        escape(figure.heading),
+        escape(&figure.caption)
+    )
 }
 
 /// Text as HTML. Control characters other than white space are left out.

@@ -48,7 +48,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
         let smoothness = smoothness(study, &fits_beside);
         sections.push(Section { study, fits, smoothness, figures, warnings: warnings(study) });
     }
-    for table in tables(&studies) {
+    for table in tables(&sections) {
         let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
         written.file(format!("{}.csv", table.name), &csv)?;
         written.file(format!("{}.md", table.name), table.markdown().as_bytes())?;

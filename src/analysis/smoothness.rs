@@ -5,7 +5,42 @@ use super::fits::{Fitted, Shift};
 use super::studies::Study;
 use crate::study::{Cell, CellKey, Measurement, Trial};
 
-/// Means over the measured trials of a cell.
+/// How one number is made of a trial's many. The paper takes the mean; the first measurements, of untrained weights, weigh the more in it the shorter the
+/// training, and next to nothing in the median.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Along {
+    /// Mean over the measurements.
+    Mean,
+    /// The measurement in the middle, by size; of an even number the mean of both.
+    Median,
+}
+
+impl Along {
+    /// Both, the paper's first.
+    pub const ALL: [Along; 2] = [Along::Mean, Along::Median];
+
+    /// A word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Along::Mean => "mean",
+            Along::Median => "median",
+        }
+    }
+
+    fn of(self, values: impl Iterator<Item = f64>) -> f64 {
+        let mut values: Vec<f64> = values.collect();
+        match self {
+            Along::Mean => values.iter().sum::<f64>() / values.len() as f64,
+            Along::Median => {
+                values.sort_unstable_by(f64::total_cmp);
+                let middle = [values.len().saturating_sub(1) / 2, values.len() / 2];
+                middle.iter().map(|&place| values.get(place).copied().unwrap_or(f64::NAN)).sum::<f64>() / 2.0
+            }
+        }
+    }
+}
+
+/// What was measured of a cell: geometric means over its measured trials.
 #[derive(Debug, Clone)]
 pub struct Smooth {
     /// Which cell.
@@ -14,36 +49,30 @@ pub struct Smooth {
     pub trials: usize,
     /// Measurements of all of them.
     pub measurements: usize,
-    /// L: local Lipschitz constant of the gradient, mean over the training.
-    pub lipschitz: f64,
     /// Loss at the first and at the last measurement, in nats.
-    pub loss: [f64; 2],
-    /// β: variance of the gradient of one example, mean over the training.
-    pub variance: f64,
-    /// Gradient noise scale in examples at the first measurement, the median over the training, and at the last.
-    pub noise_scale: [f64; 3],
-    /// The same of the dense network at that batch size, for the sparse ones.
-    pub over_dense: Option<OverDense>,
+    pub loss: [Estimate; 2],
+    /// Mean and median along the training.
+    pub along: [Surface<Estimate>; 2],
+    /// Gradient noise scale in examples at the first measurement, the median along the training, and at the last.
+    pub noise_scale: [Estimate; 3],
+    /// Sparse over dense at that batch size, of means and of medians, each trial over the dense one of its seed.
+    pub over_dense: Option<[Surface<Estimate>; 2]>,
     /// What the theory predicts beside it, as fitted to steps-to-result of the same workload.
     pub measured: Option<Measured>,
 }
 
-/// Sparse over dense, factor by factor: their product is the theory's c1 sparse / c1 dense.
+/// The three quantities whose product the theory's c1 is proportional to (proposition 4.1, with equal ε and μ); or their ratios sparse over dense, whose
+/// product is its c1 sparse / c1 dense.
 #[derive(Debug, Clone, Copy)]
-pub struct OverDense {
-    /// Δ.
-    pub decrease: f64,
-    /// β.
-    pub variance: f64,
-    /// L.
-    pub lipschitz: f64,
-}
-
-impl OverDense {
-    /// c1 sparse / c1 dense = ΔβL sparse / ΔβL dense (proposition 4.1, with equal ε and μ).
-    pub fn c1(&self) -> f64 {
-        self.decrease * self.variance * self.lipschitz
-    }
+pub struct Surface<T> {
+    /// Δ = 2 (f(w₁) − f∞) in nats, the lower bound of the loss taken to be the last loss measured.
+    pub decrease: T,
+    /// β: variance of the gradient of one example.
+    pub variance: T,
+    /// L: local Lipschitz constant of the gradient.
+    pub lipschitz: T,
+    /// Δ β L.
+    pub c1: T,
 }
 
 /// What steps-to-result say.
@@ -57,30 +86,69 @@ pub struct Measured {
     pub critical: Option<Estimate>,
 }
 
-impl Smooth {
-    /// Δ = 2 (f(w₁) − f∞), the lower bound of the loss taken to be the last loss measured.
-    pub fn decrease(&self) -> f64 {
-        2.0 * (self.loss[0] - self.loss[1])
+impl Surface<f64> {
+    fn new(trial: &Trial, along: Along) -> Self {
+        let all = &trial.measurements;
+        let loss = |found: Option<&Measurement>| found.map_or(f64::NAN, |found| found.loss);
+        let decrease = 2.0 * (loss(all.first()) - loss(all.last()));
+        let variance = along.of(all.iter().map(Measurement::variance));
+        let lipschitz = along.of(all.iter().filter_map(|found| found.lipschitz));
+        Surface { decrease, variance, lipschitz, c1: decrease * variance * lipschitz }
     }
 
-    fn new(cell: &Cell) -> Option<Smooth> {
-        let trials: Vec<&Trial> = cell.trials.iter().filter(|trial| !trial.measurements.is_empty()).collect();
-        let of_each = |value: &dyn Fn(&[Measurement]) -> f64| mean(trials.iter().map(|trial| value(&trial.measurements)));
-        let (first, last) = (|all: &[Measurement]| all.first().copied(), |all: &[Measurement]| all.last().copied());
-        let or_nan = |found: Option<f64>| found.unwrap_or(f64::NAN);
+    fn over(self, dense: Self) -> Self {
+        Surface {
+            decrease: self.decrease / dense.decrease,
+            variance: self.variance / dense.variance,
+            lipschitz: self.lipschitz / dense.lipschitz,
+            c1: self.c1 / dense.c1,
+        }
+    }
+}
+
+impl Surface<Estimate> {
+    fn of(trials: &[Surface<f64>]) -> Self {
+        let estimate = |value: fn(&Surface<f64>) -> f64| Estimate::geometric(trials.iter().map(value));
+        Surface {
+            decrease: estimate(|surface| surface.decrease),
+            variance: estimate(|surface| surface.variance),
+            lipschitz: estimate(|surface| surface.lipschitz),
+            c1: estimate(|surface| surface.c1),
+        }
+    }
+}
+
+/// The trials of a cell that were measured.
+fn measured(cell: &Cell) -> impl Iterator<Item = &Trial> {
+    cell.trials.iter().filter(|trial| !trial.measurements.is_empty())
+}
+
+impl Smooth {
+    fn new(cell: &Cell, dense: Option<&Cell>, sampling: f64) -> Option<Smooth> {
+        let trials: Vec<&Trial> = measured(cell).collect();
+        let of_each = |value: &dyn Fn(&[Measurement]) -> f64| Estimate::geometric(trials.iter().map(|trial| value(&trial.measurements)));
+        let or_nan = |found: Option<&Measurement>, value: &dyn Fn(&Measurement) -> f64| found.map_or(f64::NAN, value);
+        let noise = |found: &Measurement| noise_scale(found, sampling);
+        let pairs: Vec<(&Trial, &Trial)> = dense
+            .into_iter()
+            .flat_map(|dense| trials.iter().filter_map(|trial| Some((*trial, measured(dense).find(|other| other.index == trial.index)?))))
+            .collect();
+        let over_dense = |along: Along| {
+            let ratios = pairs.iter().map(|(sparse, dense)| Surface::new(sparse, along).over(Surface::new(dense, along)));
+            Surface::of(&ratios.collect::<Vec<_>>())
+        };
         (!trials.is_empty()).then(|| Smooth {
             key: cell.key,
             trials: trials.len(),
             measurements: trials.iter().map(|trial| trial.measurements.len()).sum(),
-            lipschitz: of_each(&|all| mean(all.iter().filter_map(|found| found.lipschitz))),
-            loss: [of_each(&|all| or_nan(first(all).map(|found| found.loss))), of_each(&|all| or_nan(last(all).map(|found| found.loss)))],
-            variance: of_each(&|all| mean(all.iter().map(Measurement::variance))),
+            loss: [of_each(&|all| or_nan(all.first(), &|found| found.loss)), of_each(&|all| or_nan(all.last(), &|found| found.loss))],
+            along: Along::ALL.map(|along| Surface::of(&trials.iter().map(|trial| Surface::new(trial, along)).collect::<Vec<_>>())),
             noise_scale: [
-                of_each(&|all| or_nan(first(all).map(|found| found.noise_scale()))),
-                of_each(&|all| median(all.iter().map(Measurement::noise_scale).collect())),
-                of_each(&|all| or_nan(last(all).map(|found| found.noise_scale()))),
+                of_each(&|all| or_nan(all.first(), &noise)),
+                of_each(&|all| Along::Median.of(all.iter().map(noise))),
+                of_each(&|all| or_nan(all.last(), &noise)),
             ],
-            over_dense: None,
+            over_dense: (!pairs.is_empty()).then(|| Along::ALL.map(over_dense)),
             measured: None,
         })
     }
@@ -89,24 +157,26 @@ impl Smooth {
 /// The measured cells of a study, in its order. `fits` are those of the study itself and of others of the same workload but for its goal; of
 /// several the first that has a sparsity speaks.
 pub fn smoothness(study: &Study, fits: &[&Fitted]) -> Vec<Smooth> {
-    let all: Vec<Smooth> = study.results.cells.iter().filter_map(Smooth::new).collect();
-    let dense = |key: CellKey| all.iter().find(|other| other.key.batch_size == key.batch_size && other.key.sparsity == 0.0);
-    let with_ratios = |smooth: &Smooth| {
-        let key = smooth.key;
-        let over_dense = dense(key).filter(|_| key.sparsity > 0.0).map(|dense| OverDense {
-            decrease: smooth.decrease() / dense.decrease(),
-            variance: smooth.variance / dense.variance,
-            lipschitz: smooth.lipschitz / dense.lipschitz,
-        });
+    let cells = &study.results.cells;
+    let with_fit = |cell: &Cell| {
+        let key = cell.key;
+        let dense = cells.iter().find(|other| other.key.batch_size == key.batch_size && other.key.sparsity == 0.0 && key.sparsity > 0.0);
         let fitted = fits.iter().find(|fitted| fitted.sparsity == key.sparsity && (fitted.fit.is_ok() || fitted.shift.is_some()));
         let measured = fitted.map(|fitted| Measured {
             c1_ratio: fitted.c1_ratio,
             shift: fitted.shift,
             critical: fitted.fit.as_ref().ok().map(|fit| fit.critical),
         });
-        Smooth { over_dense, measured, ..smooth.clone() }
+        Some(Smooth { measured, ..Smooth::new(cell, dense, study.sampling())? })
     };
-    all.iter().map(with_ratios).collect()
+    cells.iter().filter_map(with_fit).collect()
+}
+
+/// The gradient noise scale of the whole training set in examples. A gradient over a part of it is longer than the whole one's by β · `sampling` of noise
+/// (its square, on average; McCandlish et al., 2018, appendix A.1), which is taken off; infinite where noise is all there is.
+pub fn noise_scale(found: &Measurement, sampling: f64) -> f64 {
+    let square = found.gradient_norm * found.gradient_norm - found.variance() * sampling;
+    if square > 0.0 { found.variance() / square } else { f64::INFINITY }
 }
 
 /// Whether one study's steps-to-result may stand beside the other's smoothness: everything but the goal and the metaparameters is the same.
@@ -117,18 +187,4 @@ pub fn comparable(study: &Study, other: &Study) -> bool {
         (workload.dataset.clone(), workload.network.clone(), workload.optimizer.clone(), workload.schedule.clone(), pruning)
     };
     of(study) == of(other)
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (mut sum, mut count) = (0.0, 0);
-    for value in values {
-        sum += value;
-        count += 1;
-    }
-    sum / f64::from(count)
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

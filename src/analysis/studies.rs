@@ -74,6 +74,28 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
 }
 
 impl Study {
+    /// Whether it was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
+    pub fn measures_alone(&self) -> bool {
+        let measured = self.results.cells.iter().flat_map(|cell| &cell.trials).any(|trial| !trial.measurements.is_empty());
+        measured && self.results.workload.goal_threshold == 0 && self.results.cells.iter().all(|cell| cell.best().is_none())
+    }
+
+    /// Training examples that smoothness was measured on, and all there are; none where the configuration does not say.
+    pub fn measured_on(&self) -> Option<(f64, f64)> {
+        let study = self.configuration.as_ref().ok()?;
+        let held_out = study.data.validation_fraction;
+        let all = (f64::from(self.results.workload.validation_examples) * (1.0 / held_out - 1.0)).round();
+        match study.smoothness.as_ref()?.examples {
+            0 => Some((all, all)),
+            some => Some((f64::from(some).min(all), all)),
+        }
+    }
+
+    /// By how much of the variance of one example's gradient the squared gradient of the examples measured on exceeds the whole training set's, on average.
+    pub fn sampling(&self) -> f64 {
+        self.measured_on().map_or(0.0, |(some, all)| 1.0 / some - 1.0 / all)
+    }
+
     /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
         let pruning = self.configuration.as_ref().map_or(String::new(), |study| match study.pruning.criterion {

@@ -2,6 +2,8 @@
 
 use super::fit::Estimate;
 use super::fits::Fitted;
+use super::page::Section;
+use super::smoothness::{Along, Smooth};
 use super::studies::Study;
 use crate::search::Metaparameters;
 use crate::study::{Measurement, Status};
@@ -12,7 +14,7 @@ pub struct Table {
     /// Its name, fit for a file's name.
     pub name: &'static str,
     /// Names of its columns.
-    pub heading: Vec<&'static str>,
+    pub heading: Vec<String>,
     /// Its rows, each as long as the heading; an empty field is a number that does not exist.
     pub rows: Vec<Vec<String>>,
 }
@@ -20,8 +22,27 @@ pub struct Table {
 /// What a trial was trained with, in each table the same.
 const METAPARAMETERS: [&str; 4] = ["learning_rate", "momentum", "decay_steps", "end_learning_rate_factor"];
 
-/// The tables of cells, fits and trials of all studies, and of their measurements along training, where there are any.
-pub fn tables(studies: &[(Study, Vec<Fitted>)]) -> Vec<Table> {
+/// What the theory's table has of each cell, each with its limits. A ratio is sparse over dense; of means or of medians is all that is taken along the training.
+const THEORY: [&str; 15] = [
+    "first_loss",
+    "last_loss",
+    "decrease",
+    "variance",
+    "lipschitz",
+    "decrease_ratio",
+    "variance_ratio",
+    "lipschitz_ratio",
+    "predicted_c1_ratio",
+    "fitted_c1_ratio",
+    "shift",
+    "first_noise_scale",
+    "median_noise_scale",
+    "last_noise_scale",
+    "critical_batch_size",
+];
+
+/// The tables of cells, fits and trials of all studies; and, where there are any, of their measurements along training and of what the theory makes of them.
+pub fn tables(sections: &[Section]) -> Vec<Table> {
     let cells = ["study", "batch_size", "sparsity", "steps_to_result", "regime", "trials"];
     let cells =
         cells.into_iter().chain(Status::ALL.map(Status::name)).chain(["best_trial"]).chain(METAPARAMETERS).chain(["test_error", "seconds"]);
@@ -51,7 +72,8 @@ pub fn tables(studies: &[(Study, Vec<Fitted>)]) -> Vec<Table> {
     ];
     let trials = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run"];
     let trials = trials.into_iter().chain(METAPARAMETERS).chain(["parameters_kept", "seconds"]);
-    let rows = |of: fn(&Study, &[Fitted]) -> Vec<Vec<String>>| studies.iter().flat_map(|(study, fits)| of(study, fits)).collect();
+    let rows =
+        |of: fn(&Study, &[Fitted]) -> Vec<Vec<String>>| sections.iter().flat_map(|section| of(section.study, section.fits)).collect();
     let smoothness = [
         "study",
         "batch_size",
@@ -65,13 +87,17 @@ pub fn tables(studies: &[(Study, Vec<Fitted>)]) -> Vec<Table> {
         "variance",
         "noise_scale",
     ];
+    let estimates = |name: &str| ["", "_low", "_high"].map(|end| format!("{name}{end}"));
+    let theory = ["study", "batch_size", "sparsity", "along_training", "trials", "measurements"].map(str::to_owned).into_iter();
+    let theory = theory.chain(THEORY.iter().flat_map(|name| estimates(name)));
     let tables = vec![
-        Table { name: "cells", heading: cells.collect(), rows: rows(self::cells) },
-        Table { name: "fits", heading: fits.to_vec(), rows: rows(self::fits) },
-        Table { name: "trials", heading: trials.collect(), rows: rows(self::trials) },
-        Table { name: "smoothness", heading: smoothness.to_vec(), rows: rows(self::measurements) },
+        Table { name: "cells", heading: cells.map(str::to_owned).collect(), rows: rows(self::cells) },
+        Table { name: "fits", heading: words(&fits), rows: rows(self::fits) },
+        Table { name: "trials", heading: trials.map(str::to_owned).collect(), rows: rows(self::trials) },
+        Table { name: "smoothness", heading: words(&smoothness), rows: rows(self::measurements) },
+        Table { name: "theory", heading: theory.collect(), rows: sections.iter().flat_map(self::theory).collect() },
     ];
-    tables.into_iter().filter(|table| table.name != "smoothness" || !table.rows.is_empty()).collect()
+    tables.into_iter().filter(|table| !["smoothness", "theory"].contains(&table.name) || !table.rows.is_empty()).collect()
 }
 
 fn cells(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
@@ -95,15 +121,11 @@ fn cells(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
 fn fits(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
     let row = |fitted: &Fitted| {
         let fit = fitted.fit.as_ref().ok();
-        let three = |estimate: Option<Estimate>| {
-            let of = |value: fn(Estimate) -> f64| optional(estimate.map(value));
-            [of(|estimate| estimate.value), of(|estimate| estimate.low), of(|estimate| estimate.high)]
-        };
         let left_out: Vec<String> = fitted.left_out.iter().map(u32::to_string).collect();
         let mut row = vec![study.slug.clone(), fitted.sparsity.to_string(), optional(fit.map(|fit| fit.points)), left_out.join(" ")];
-        row.extend([fit.map(|fit| fit.c1), fit.map(|fit| fit.c2), fit.map(|fit| fit.critical)].into_iter().flat_map(three));
+        row.extend([fit.map(|fit| fit.c1), fit.map(|fit| fit.c2), fit.map(|fit| fit.critical)].into_iter().flat_map(limits));
         row.push(optional(fit.map(|fit| fit.deviation)));
-        row.extend(three(fitted.c1_ratio));
+        row.extend(limits(fitted.c1_ratio));
         let shift = fitted.shift;
         row.extend([
             optional(shift.map(|shift| shift.mean)),
@@ -141,6 +163,42 @@ fn measurements(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
     trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (key, trial.index, found))).map(row).collect()
 }
 
+/// Two rows a cell: of means along the training, as the paper has them, and of medians.
+fn theory(section: &Section) -> Vec<Vec<String>> {
+    let row = |smooth: &Smooth, number: usize, along: Along| {
+        let surface = smooth.along.get(number);
+        let over = smooth.over_dense.as_ref().and_then(|both| both.get(number));
+        let measured = smooth.measured;
+        let shift = measured.and_then(|measured| measured.shift);
+        let shift = shift.map(|shift| Estimate { value: shift.mean, low: shift.low, high: shift.high });
+        let [first_loss, last_loss] = smooth.loss.map(Some);
+        let [first_noise, median_noise, last_noise] = smooth.noise_scale.map(Some);
+        let estimates = [
+            first_loss,
+            last_loss,
+            surface.map(|surface| surface.decrease),
+            surface.map(|surface| surface.variance),
+            surface.map(|surface| surface.lipschitz),
+            over.map(|over| over.decrease),
+            over.map(|over| over.variance),
+            over.map(|over| over.lipschitz),
+            over.map(|over| over.c1),
+            measured.and_then(|measured| measured.c1_ratio),
+            shift,
+            first_noise,
+            median_noise,
+            last_noise,
+            measured.and_then(|measured| measured.critical),
+        ];
+        let mut row = vec![section.study.slug.clone(), smooth.key.batch_size.to_string(), smooth.key.sparsity.to_string()];
+        row.extend([along.name().to_owned(), smooth.trials.to_string(), smooth.measurements.to_string()]);
+        row.extend(estimates.into_iter().flat_map(limits));
+        row
+    };
+    let both = |smooth| Along::ALL.into_iter().enumerate().map(move |(number, along)| row(smooth, number, along));
+    section.smoothness.iter().flat_map(both).collect()
+}
+
 fn metaparameters(values: &Metaparameters) -> Vec<String> {
     vec![
         values.learning_rate.to_string(),
@@ -148,6 +206,16 @@ fn metaparameters(values: &Metaparameters) -> Vec<String> {
         optional(values.decay_steps),
         optional(values.end_learning_rate_factor),
     ]
+}
+
+fn words(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// A number with its limits; empty where one does not exist.
+fn limits(estimate: Option<Estimate>) -> [String; 3] {
+    let of = |value: fn(Estimate) -> f64| optional(estimate.map(value).filter(|value| !value.is_nan()));
+    [of(|estimate| estimate.value), of(|estimate| estimate.low), of(|estimate| estimate.high)]
 }
 
 fn optional(value: Option<impl ToString>) -> String {

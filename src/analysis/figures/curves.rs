@@ -10,10 +10,16 @@ use crate::study::{Cell, CurvePoint, Trial};
 /// Points of a curve at most; of more, means of neighbours are drawn.
 const MOST_POINTS: usize = 60;
 
+/// Points of a curve up to which each has a marker.
+const MOST_MARKED: usize = 32;
+
 /// What is drawn of a cell.
+#[derive(Default)]
 pub(super) struct Shown {
     /// A line.
     pub line: Curve,
+    /// The range that it is the middle of: (x, lowest, highest).
+    pub band: Vec<(f64, f64, f64)>,
     /// What is known by a lower bound alone, drawn hollow.
     pub bounds: Curve,
 }
@@ -38,9 +44,10 @@ pub fn loss(study: &Study) -> Option<Figure> {
     let points = |cell: &Cell| {
         let trial = shown(cell)?;
         let points: Curve = trial.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
-        Some(Shown { line: thinned(points), bounds: Vec::new() })
+        Some(Shown { line: thinned(points), ..Shown::default() })
     };
-    let sheet = sheet(study, &Look { y: "Training loss", title: "training loss of the best trials", x: Scale::Log2 }, points, None)?;
+    let title = "training loss of the best trials";
+    let sheet = sheet(study, &Look { y: "Training loss (nats)", title, x: Scale::Log2 }, points, None)?;
     let caption = format!(
         "Mean training loss of the batch just trained on, at each evaluation of each cell's best trial; of more than {MOST_POINTS} \
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
@@ -57,14 +64,19 @@ pub fn error(study: &Study) -> Option<Figure> {
         let (whole, bounds): (Vec<&CurvePoint>, Vec<&CurvePoint>) = shown(cell)?.curve.iter().partition(|point| point.examples == all);
         let every = bounds.len().div_ceil(MOST_POINTS).max(1);
         let bounds = bounds.into_iter().step_by(every).map(point).collect();
-        Some(Shown { line: thinned(whole.into_iter().map(point).collect()), bounds })
+        Some(Shown { line: thinned(whole.into_iter().map(point).collect()), bounds, ..Shown::default() })
     };
     if !study.results.cells.iter().filter_map(points).any(|shown| shown.line.len() + shown.bounds.len() > 1) {
         return None;
     }
     // A goal of no error at all is never reached, nor meant to be.
     let goal = Some(study.results.workload.goal_error).filter(|_| study.results.workload.goal_threshold > 0);
-    let look = Look { y: "Validation error", title: "validation error of the best trials", x: Scale::Log2 };
+    let alone = study.measures_alone();
+    let (heading, title, whose, x) = match alone {
+        true => ("Validation error", "validation error", "first measured trial", Scale::Linear),
+        false => ("Validation error of the best trials", "validation error of the best trials", "best trial", Scale::Log2),
+    };
+    let look = Look { y: "Validation error (fraction)", title, x };
     let sheet = sheet(study, &look, points, goal)?;
     let bounds = bounds(study);
     let hollow = if bounds == 0 {
@@ -77,8 +89,8 @@ pub fn error(study: &Study) -> Option<Figure> {
         )
     };
     let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };
-    let caption = format!("Error on the whole validation set over steps of each cell's best trial{dashed}.{hollow}{}", instead(study));
-    Some(Figure { name: "error", heading: "Validation error of the best trials", caption, sheet })
+    let caption = format!("Error on the whole validation set over steps of each cell's {whose}{dashed}.{hollow}{}", instead(study));
+    Some(Figure { name: "error", heading, caption, sheet })
 }
 
 /// Evaluations of the trials shown that stopped early: their errors are lower bounds.
@@ -90,7 +102,7 @@ fn bounds(study: &Study) -> usize {
 /// What to say of cells that have no best trial and yet a curve.
 fn instead(study: &Study) -> &'static str {
     let unreached = |cell: &Cell| cell.best().is_none() && shown(cell).is_some();
-    match study.results.cells.iter().any(unreached) {
+    match !study.measures_alone() && study.results.cells.iter().any(unreached) {
         true => " Where no trial reached the goal, the first is shown whose smoothness was measured.",
         false => "",
     }
@@ -112,27 +124,36 @@ pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option
     }
     let all = || curves.iter().flat_map(|(.., shown)| shown.line.iter().chain(&shown.bounds));
     let x = Axis::around(look.x, "Steps", all().map(|point| point.0), (16.0, 1024.0));
+    let marked = curves.iter().all(|(.., shown)| shown.line.len() <= MOST_MARKED);
+    let bounded = curves.iter().any(|(.., shown)| !shown.bounds.is_empty());
+    let ranges = || curves.iter().flat_map(|(.., shown)| &shown.band).flat_map(|&(_, low, high)| [low, high]);
     // The loss of a batch of two may be next to nothing; three decades are enough to see.
     let highest = all().map(|point| point.1).filter(|value| value.is_finite()).fold(0.0, f64::max);
-    let y = Axis::around(Scale::Log10, look.y, all().map(|point| point.1.max(highest / 1e3)).chain(goal), (0.01, 1.0));
+    let y = Axis::around(Scale::Log10, look.y, all().map(|point| point.1.max(highest / 1e3)).chain(ranges()).chain(goal), (0.01, 1.0));
     let panel = |&size: &u32| {
         let (left, right) = x.limits();
         let mut layers: Vec<Layer> =
             goal.iter().map(|&goal| Layer::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
-        for (_, number, Shown { line, bounds }) in curves.iter().filter(|curve| curve.0 == size) {
+        for (_, number, Shown { line, band, bounds }) in curves.iter().filter(|curve| curve.0 == size) {
+            if !band.is_empty() {
+                layers.push(Layer::Band(colour(*number), band.clone()));
+            }
             layers.push(Layer::Line(Stroke::Solid, colour(*number), line.clone()));
             layers.push(Layer::Hollow(marker(*number), colour(*number), bounds.clone()));
             // A single point is no line.
-            if line.len() == 1 {
+            if marked || line.len() == 1 {
                 layers.push(Layer::Points(marker(*number), colour(*number), line.clone()));
             }
         }
         Panel { title: format!("batch size {size}"), x: x.clone(), y: y.clone(), layers, note: None }
     };
-    let mut legend: Vec<Entry> =
-        grid.sparsities.iter().enumerate().map(|(number, sparsity)| series_entry(number, format!("sparsity {sparsity}"))).collect();
+    let entry = |(number, sparsity): (usize, &f64)| {
+        let entry = series_entry(number, format!("sparsity {sparsity}"));
+        Entry { marker: entry.marker.filter(|_| marked || bounded), ..entry }
+    };
+    let mut legend: Vec<Entry> = grid.sparsities.iter().enumerate().map(entry).collect();
     legend.extend(goal.map(|goal| Entry { name: format!("goal {goal}"), colour: GREY, stroke: Some(Stroke::Dashed), marker: None }));
-    if curves.iter().any(|(.., shown)| !shown.bounds.is_empty()) {
+    if bounded {
         legend.push(Entry { name: "lower bound".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
     }
     Some(Sheet {

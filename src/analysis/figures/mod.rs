@@ -33,15 +33,19 @@ pub struct Figure {
     pub sheet: Sheet,
 }
 
-/// Every figure of one study, in the order in which they are read.
+/// Every figure of one study, in the order in which they are read. Of one that was run for its measurements alone there is no K* to show.
 pub fn figures(study: &Study, fits: &[Fitted]) -> Vec<Figure> {
-    let mut figures = vec![together::together(study)];
-    figures.extend(together::normalised(study));
-    figures.extend(panels::panels(study, fits));
-    figures.extend(ratio::ratio(study));
-    figures.extend(parameters::parameters(study, fits));
-    figures.extend(scatter::scatter(study));
-    figures.extend(curves::loss(study));
+    let mut figures = Vec::new();
+    let alone = study.measures_alone();
+    if !alone {
+        figures.push(together::together(study));
+        figures.extend(together::normalised(study));
+        figures.extend(panels::panels(study, fits));
+        figures.extend(ratio::ratio(study));
+        figures.extend(parameters::parameters(study, fits));
+        figures.extend(scatter::scatter(study));
+    }
+    figures.extend(if alone { smoothness::loss(study) } else { curves::loss(study) });
     figures.extend(curves::error(study));
     figures.extend(smoothness::lipschitz(study));
     figures.extend(smoothness::noise_scale(study));

@@ -16,7 +16,7 @@ pub fn parameters(study: &Study, fits: &[Fitted]) -> Option<Figure> {
     }
     type Chosen = fn(&Fit) -> Estimate;
     let shown: [(&str, Chosen); 3] =
-        [("c1 (steps × examples)", |fit| fit.c1), ("c2 (steps)", |fit| fit.c2), ("critical batch size", |fit| fit.critical)];
+        [("c1 (steps × examples)", |fit| fit.c1), ("c2 (steps)", |fit| fit.c2), ("critical batch size (examples)", |fit| fit.critical)];
     let panel = |(name, of): (&str, Chosen)| {
         let x = Axis::around(Scale::Linear, "Sparsity", fits.iter().map(|fitted| fitted.sparsity).chain([0.0, 1.0]), (0.0, 1.0));
         // A limit that is zero or infinite is cut at ten times the other values, and the bar runs out of the panel.

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::super::axes::Scale;
-use super::super::grid::Curve;
+use super::super::fit::Estimate;
+use super::super::smoothness;
 use super::super::studies::Study;
 use super::Figure;
 use super::curves::{Look, Shown, sheet};
@@ -11,14 +12,14 @@ use crate::study::{Cell, Measurement};
 
 /// Lipschitz constant over steps; none where nothing was measured.
 pub fn lipschitz(study: &Study) -> Option<Figure> {
-    let look = Look { y: "Lipschitz constant of ∇f", title: "local Lipschitz constant along training", x: Scale::Linear };
+    let look = Look { y: "Local Lipschitz constant L of ∇f", title: "local Lipschitz constant along training", x: Scale::Linear };
     let sheet = sheet(study, &look, |cell| points(cell, |found| found.lipschitz), None)?;
     Some(Figure {
         name: "lipschitz",
         heading: "Smoothness along training",
         caption: format!(
-            "Local Lipschitz constant L of the gradient over the training set: the largest change of the gradient over the distance, at points of the \
-             step just to be taken{}. The theory's c1 grows with L: a sparser network whose line lies higher has less smooth a loss, and needs more \
+            "Local Lipschitz constant L of the gradient of the training loss f: the largest change of the gradient over the distance (no unit), at points of \
+             the step just to be taken{}. The theory's c1 grows with L: a sparser network whose line lies higher has less smooth a loss, and needs more \
              steps.",
             several(study)
         ),
@@ -29,32 +30,54 @@ pub fn lipschitz(study: &Study) -> Option<Figure> {
 /// Noise scale over steps; none where nothing was measured.
 pub fn noise_scale(study: &Study) -> Option<Figure> {
     let look = Look { y: "Gradient noise scale (examples)", title: "gradient noise scale along training", x: Scale::Linear };
-    let sheet = sheet(study, &look, |cell| points(cell, |found| Some(found.noise_scale())), None)?;
+    let sampling = study.sampling();
+    let sheet = sheet(study, &look, |cell| points(cell, |found| Some(smoothness::noise_scale(found, sampling))), None)?;
+    let part = if sampling > 0.0 { "; what noise adds to a gradient over a part of the training set is taken off" } else { "" };
     Some(Figure {
         name: "noise-scale",
         heading: "The gradient's noise along training",
         caption: format!(
-            "Variance of one example's gradient over the squared norm of the mean gradient{}. In batches much smaller than this noise outweighs the \
-             gradient, and twice the batch halves the steps; in much larger ones it is gone, and returns diminish. It grows as training proceeds.",
+            "Variance of one example's gradient over the squared norm of the training set's mean gradient{}{part}. In batches much smaller than this noise \
+             outweighs the gradient, and twice the batch halves the steps; in much larger ones it is gone, and returns diminish.",
             several(study)
         ),
         sheet,
     })
 }
 
-fn several(study: &Study) -> &'static str {
+fn several(study: &Study) -> String {
     let measured = |cell: &Cell| cell.trials.iter().filter(|trial| !trial.measurements.is_empty()).count();
-    if study.results.cells.iter().any(|cell| measured(cell) > 1) { ", mean over the measured trials" } else { "" }
+    match study.results.cells.iter().map(measured).max() {
+        Some(several) if several > 1 => {
+            format!(", geometric mean over {several} trials of different seeds; shaded, from the lowest to the highest of them")
+        }
+        _ => String::new(),
+    }
 }
 
-/// The mean over a cell's measured trials at each step at which any has a value.
+/// Loss over steps of a study that was run for its measurements, over the examples measured on; none where nothing was measured.
+pub fn loss(study: &Study) -> Option<Figure> {
+    let look = Look { y: "Training loss (nats)", title: "training loss", x: Scale::Linear };
+    let sheet = sheet(study, &look, |cell| points(cell, |found| Some(found.loss)), None)?;
+    let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
+    Some(Figure { name: "loss", heading: "Training loss", caption, sheet })
+}
+
+/// The geometric mean over a cell's measured trials at each step at which any has a value, and their range where there are several.
 fn points(cell: &Cell, value: impl Fn(&Measurement) -> Option<f64>) -> Option<Shown> {
-    let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+    let mut found: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
     for measurement in cell.trials.iter().flat_map(|trial| &trial.measurements) {
-        let Some(value) = value(measurement).filter(|value| value.is_finite()) else { continue };
-        let sum = sums.entry(measurement.step).or_default();
-        *sum = (sum.0 + value, sum.1 + 1.0);
+        if let Some(value) = value(measurement).filter(|value| value.is_finite()) {
+            found.entry(measurement.step).or_default().push(value);
+        }
     }
-    let line: Curve = sums.into_iter().map(|(step, (sum, count))| (f64::from(step), sum / count)).collect();
-    (!line.is_empty()).then_some(Shown { line, bounds: Vec::new() })
+    let ends = |values: &[f64]| values.iter().fold((f64::MAX, 0.0_f64), |(low, high), &value| (low.min(value), high.max(value)));
+    let several = found.values().any(|values| values.len() > 1);
+    let band = found.iter().filter(|_| several).map(|(&step, values)| {
+        let (low, high) = ends(values);
+        (f64::from(step), low, high)
+    });
+    let band = band.collect();
+    let line: Vec<_> = found.into_iter().map(|(step, values)| (f64::from(step), Estimate::geometric(values.into_iter()).value)).collect();
+    (!line.is_empty()).then(|| Shown { line, band, ..Shown::default() })
 }
