@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small test test-data test-double test-gpu test-slurm soak build bench check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu test-slurm soak build bench check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -12,7 +12,7 @@ TARGET := $(or $(CARGO_TARGET_DIR),target)
 TRAIN := $(TARGET)/release/dps-train
 
 help: ## list what can be made
-	@sed -nE 's/^([a-z-]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-11s %s\n' "$$name" "$$words"; done
+	@sed -nE 's/^([a-z-]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-16s %s\n' "$$name" "$$words"; done
 
 # A study of Fashion-MNIST on two ranks.
 define on_two_ranks
@@ -31,6 +31,17 @@ quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a m
 study-small: build ## measure the README's sample study of Fashion-MNIST on two ranks, in an hour of two cores, and report it
 	$(call on_two_ranks,configs/study-small.toml)
 	$(TARGET)/release/dps-report results/study-small.h5 --output results/study-small
+
+smoothness-small: build ## measure the README's loss surface, sparse and dense, on two ranks, in a quarter of an hour; beside the sample study, if that is there
+	@$(TRAIN) data fetch fashion-mnist
+	options=()
+	if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+	if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
+	echo "mpirun -n 2 $(TRAIN) configs/smoothness-small.toml"
+	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/smoothness-small.toml
+	files=(results/smoothness-small.h5)
+	if [ -e results/study-small.h5 ]; then files=(results/study-small.h5 "$${files[@]}"); fi
+	$(TARGET)/release/dps-report "$${files[@]}" --output results/smoothness-small
 
 test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"

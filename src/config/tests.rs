@@ -84,7 +84,7 @@ fn the_workloads_of_the_paper_are_all_there() {
     let mut workloads = Vec::new();
     let others = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name == "quickstart.toml" || name == "study-small.toml" || name.starts_with("smoothness-")
+        name == "quickstart.toml" || name.ends_with("-small.toml") || name.starts_with("smoothness-")
     };
     for path in configs().into_iter().filter(|path| !others(path)) {
         let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
@@ -137,7 +137,11 @@ fn the_workloads_of_the_paper_are_all_there() {
 #[test]
 fn smoothness_is_measured_as_in_the_paper_and_along_whole_trainings() {
     let mut found: Vec<String> = Vec::new();
-    for path in configs().into_iter().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("smoothness-")) {
+    let whole = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("smoothness-") && !name.ends_with("-small.toml")
+    };
+    for path in configs().into_iter().filter(whole) {
         let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(study.smoothness, Some(Smoothness { every: 100, trials: 0, points: 10, examples: 0 }), "{name}");
         assert_eq!(study.grid.sparsities, [0.0, 0.5, 0.7, 0.9], "{name}");
@@ -148,6 +152,20 @@ fn smoothness_is_measured_as_in_the_paper_and_along_whole_trainings() {
         found.push(name);
     }
     assert_eq!(found.len(), 3, "{found:?}");
+}
+
+/// The report sets the one beside the other only then.
+#[test]
+fn the_small_loss_surface_is_that_of_the_sample_study() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
+    let [steps, surface] = ["study-small.toml", "smoothness-small.toml"].map(|name| load(&folder.join(name), &[]).unwrap().study);
+    let of = |study: &Study| (study.workload.dataset, study.workload.network, study.workload.optimizer, study.workload.schedule);
+    assert_eq!(of(&steps), of(&surface));
+    assert_eq!((&steps.pruning, &steps.data), (&surface.pruning, &surface.data));
+    assert!(surface.grid.batch_sizes.iter().all(|size| steps.grid.batch_sizes.contains(size)));
+    assert_eq!(goal_threshold(surface.workload.goal_error, 6_000), 0);
+    let smoothness = surface.smoothness.unwrap();
+    assert!((smoothness.every, smoothness.points) == (100, 10) && smoothness.examples > 0 && surface.execution.full_evaluation);
 }
 
 #[test]
