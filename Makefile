@@ -32,7 +32,7 @@ study-small: build ## measure the README's sample study of Fashion-MNIST on two 
 	$(call on_two_ranks,configs/study-small.toml)
 	$(TARGET)/release/dps-report results/study-small.h5 --output results/study-small
 
-smoothness-small: build ## measure the README's loss surface, sparse and dense, on two ranks, in a quarter of an hour; beside the sample study, if that is there
+smoothness-small: build ## measure the README's loss surface, sparse and dense, on two ranks, in some twenty minutes of processor time; beside the sample study, if that is there
 	@$(TRAIN) data fetch fashion-mnist
 	options=()
 	if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

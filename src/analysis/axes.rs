@@ -2,6 +2,8 @@
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
+use super::terminal::thousands;
+
 /// How an axis spaces its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -89,7 +91,8 @@ impl Axis {
                 let all = powers.flat_map(|power| [1.0, 0.5, 0.2].map(|digit| 1.0 - digit * 10f64.powi(-power)));
                 all.filter(|&value| self.contains(value)).collect()
             }
-            Scale::Log10 if high - low > 2.2 => whole().collect(),
+            // Three labels a decade need room.
+            Scale::Log10 if high - low > 2.2 && 4.0 * (high - low) > most => whole().collect(),
             Scale::Log10 => {
                 let powers = low.floor() as i32..=high.floor() as i32;
                 let digits: &[f64] = if high - low > 0.8 { &[1.0, 2.0, 5.0] } else { &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0] };
@@ -108,7 +111,7 @@ impl Axis {
     fn label(&self, value: f64) -> String {
         match self.scale {
             Scale::Log2 => power("2", value.log2()),
-            Scale::Log10 if !(0.009..1001.0).contains(&value) => {
+            Scale::Log10 if !(0.009..1.001e5).contains(&value) => {
                 let exponent = (value.log10() + 1e-9).floor();
                 let digit = value / 10f64.powf(exponent);
                 if (digit - 1.0).abs() < 1e-6 { power("10", exponent) } else { format!("{}·{}", decimal(digit), power("10", exponent)) }
@@ -170,8 +173,11 @@ pub fn power(base: &str, exponent: f64) -> String {
     base.chars().chain(exponent.chars().map(raised)).collect()
 }
 
-/// Six decimals at most, without the zeros at the end.
+/// Six decimals at most, without the zeros at the end; of thousands none.
 fn decimal(value: f64) -> String {
+    if (1e3..1e9).contains(&value) {
+        return thousands(value.round() as u64);
+    }
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -190,6 +196,8 @@ mod tests {
         assert_eq!(axis(Scale::Log2, 2.0, 64.0), ["2¹", "2²", "2³", "2⁴", "2⁵", "2⁶"]);
         assert_eq!(axis(Scale::Log2, 0.25, 1.0), ["2⁻²", "2⁻¹", "2⁰"]);
         assert_eq!(axis(Scale::Log10, 1e-4, 1.0), ["10⁻⁴", "10⁻³", "0.01", "0.1", "1"]);
+        assert_eq!(axis(Scale::Log10, 7e3, 1e5), ["10,000", "20,000", "50,000", "100,000"]);
+        assert_eq!(axis(Scale::Log10, 1.0, 1e3), ["1", "10", "100", "1,000"]);
         assert_eq!(axis(Scale::Log10, 0.02, 0.9), ["0.02", "0.05", "0.1", "0.2", "0.5", "1"]);
         assert_eq!(axis(Scale::ReverseLog, 0.9, 0.9999), ["0.9", "0.99", "0.999", "0.9999"]);
         assert_eq!(axis(Scale::ReverseLog, 0.7, 0.95), ["0.8", "0.9", "0.95"]);

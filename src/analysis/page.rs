@@ -7,7 +7,7 @@ use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, Shift};
 use super::smoothness::{Along, Smooth, Surface};
 use super::studies::Study;
-use super::terminal::{significant, thousands};
+use super::terminal::{digits, significant, thousands};
 
 /// A study with what was made of it.
 pub struct Section<'a> {
@@ -275,8 +275,8 @@ fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
         let times = smooth.measurements as f64 / smooth.trials.max(1) as f64;
         let counts = [format!("{} × {}", smooth.trials, (times * 10.0).round() / 10.0)];
         let [first, last] = smooth.loss;
-        let losses = [first, last, surface.decrease].map(interval);
-        let values = [surface.variance, surface.lipschitz].map(interval);
+        let losses = [first, last, surface.decrease].map(brief);
+        let values = [surface.variance, surface.lipschitz].map(brief);
         name(smooth).into_iter().chain(counts).chain(losses).chain([along.name().to_owned()]).chain(values).collect()
     };
     let both = |smooth: &Smooth| -> Vec<Vec<String>> { Along::ALL.into_iter().zip(smooth.along).map(|found| row(smooth, found)).collect() };
@@ -295,11 +295,14 @@ fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
     let absent = || "–".to_owned();
     let ratios = |smooth: &Smooth| -> Vec<Vec<String>> {
         let fitted = [
-            smooth.measured.and_then(|measured| measured.c1_ratio).map_or_else(absent, interval),
-            smooth.measured.and_then(|measured| measured.shift).map_or_else(absent, shift),
+            smooth.measured.and_then(|measured| measured.c1_ratio).map_or_else(absent, brief),
+            smooth
+                .measured
+                .and_then(|measured| measured.shift)
+                .map_or_else(absent, |shift| brief(Estimate { value: shift.mean, low: shift.low, high: shift.high })),
         ];
         let row = |(along, over): (Along, Surface<Estimate>)| {
-            let values = [over.decrease, over.variance, over.lipschitz, over.c1].map(interval);
+            let values = [over.decrease, over.variance, over.lipschitz, over.c1].map(brief);
             name(smooth).into_iter().chain([along.name().to_owned()]).chain(values).chain(fitted.clone()).collect()
         };
         smooth.over_dense.map_or_else(Vec::new, |both| Along::ALL.into_iter().zip(both).map(row).collect())
@@ -316,8 +319,8 @@ fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
              al. (2018) predict the critical batch size to be near it.</p>\n";
     let heading = ["batch size", "sparsity", "first", "median", "last", "fitted critical batch size"];
     let row = |smooth: &Smooth| {
-        let critical = smooth.measured.and_then(|measured| measured.critical).map_or_else(absent, interval);
-        name(smooth).into_iter().chain(smooth.noise_scale.map(interval)).chain([critical]).collect()
+        let critical = smooth.measured.and_then(|measured| measured.critical).map_or_else(absent, brief);
+        name(smooth).into_iter().chain(smooth.noise_scale.map(brief)).chain([critical]).collect()
     };
     text + &rows(strings(&heading), smoothness.iter().map(row).collect())
 }
@@ -352,10 +355,19 @@ fn regimes(study: &Study, sparsity: f64, fit: &Fit) -> String {
 }
 
 fn interval(estimate: Estimate) -> String {
+    rounded(estimate, 4)
+}
+
+/// In three digits, for the many columns of what the theory predicts; its intervals do not say more.
+fn brief(estimate: Estimate) -> String {
+    rounded(estimate, 3)
+}
+
+fn rounded(estimate: Estimate, count: usize) -> String {
     let number = |value: f64| match value {
         infinite if infinite.is_infinite() => "∞".to_owned(),
         whole if (1e3..1e9).contains(&whole) => thousands(whole.round() as u32),
-        value => significant(value),
+        value => digits(value, count),
     };
     match estimate {
         Estimate { value, .. } if value.is_nan() => "–".to_owned(),

@@ -221,15 +221,17 @@ impl Panel {
     fn draw(&self, root: &Drawing, area: &Drawing, sizes: &Sizes, (x_title, y_title): (bool, bool)) -> Drawn {
         let font = sizes.font;
         let top = if self.title.is_empty() { 10 } else { font + 10 };
+        // For seven digits and the axis's title.
+        let labels = font * 9 / 2;
         let mut chart = ChartBuilder::on(area)
             .margin_top(top)
             .margin_left(LEFT)
             .margin_right(14)
             .x_label_area_size(font * 5 / 2)
-            .y_label_area_size(font * 4)
+            .y_label_area_size(labels)
             .build_cartesian_2d(self.x.clone(), self.y.clone())?;
         if !self.title.is_empty() {
-            let middle = (LEFT + font * 4 + sizes.width) as i32 / 2;
+            let middle = (LEFT + labels + sizes.width) as i32 / 2;
             area.draw(&text(&self.title, (middle, top as i32 / 2), font, HPos::Center))?;
         }
         let mut mesh = chart.configure_mesh();
@@ -281,7 +283,7 @@ impl Panel {
             }
         }
         if let Some(note) = &self.note {
-            let (x, y) = ((LEFT + font * 4 + sizes.width) as i32 / 2, sizes.height as i32 / 2);
+            let (x, y) = ((LEFT + labels + sizes.width) as i32 / 2, sizes.height as i32 / 2);
             area.draw(&text(note, (x, y), font, HPos::Center))?;
         }
         Ok(())

@@ -152,13 +152,18 @@ pub fn thousands(number: impl Into<u64>) -> String {
 
 /// Four significant digits, the way a metaparameter is read aloud.
 pub fn significant(value: f64) -> String {
+    digits(value, 4)
+}
+
+/// So many significant digits.
+pub fn digits(value: f64, count: usize) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if (1e-3..1e4).contains(&size) => {
-            let digits = (3 - size.log10().floor() as i32).max(0) as usize;
-            format!("{value:.digits$}")
+            let decimals = (count as i32 - 1 - size.log10().floor() as i32).max(0) as usize;
+            format!("{value:.decimals$}")
         }
-        _ => format!("{value:.3e}"),
+        _ => format!("{value:.0$e}", count - 1),
     }
 }
 

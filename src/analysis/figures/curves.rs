@@ -4,6 +4,7 @@ use super::super::axes::{Axis, Scale};
 use super::super::grid::Curve;
 use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour, marker};
 use super::super::studies::Study;
+use super::super::terminal::thousands;
 use super::{Figure, series_entry};
 use crate::study::{Cell, CurvePoint, Trial};
 
@@ -134,10 +135,12 @@ pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option
         let (left, right) = x.limits();
         let mut layers: Vec<Layer> =
             goal.iter().map(|&goal| Layer::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
-        for (_, number, Shown { line, band, bounds }) in curves.iter().filter(|curve| curve.0 == size) {
-            if !band.is_empty() {
-                layers.push(Layer::Band(colour(*number), band.clone()));
-            }
+        let here = || curves.iter().filter(|curve| curve.0 == size);
+        // No range may cover a line.
+        layers.extend(
+            here().filter(|(.., shown)| !shown.band.is_empty()).map(|(_, number, shown)| Layer::Band(colour(*number), shown.band.clone())),
+        );
+        for (_, number, Shown { line, bounds, .. }) in here() {
             layers.push(Layer::Line(Stroke::Solid, colour(*number), line.clone()));
             layers.push(Layer::Hollow(marker(*number), colour(*number), bounds.clone()));
             // A single point is no line.
@@ -145,7 +148,7 @@ pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option
                 layers.push(Layer::Points(marker(*number), colour(*number), line.clone()));
             }
         }
-        Panel { title: format!("batch size {size}"), x: x.clone(), y: y.clone(), layers, note: None }
+        Panel { title: format!("batch size {}", thousands(size)), x: x.clone(), y: y.clone(), layers, note: None }
     };
     let entry = |(number, sparsity): (usize, &f64)| {
         let entry = series_entry(number, format!("sparsity {sparsity}"));
@@ -160,7 +163,7 @@ pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option
         title: format!("{}: {}", study.name(), look.title),
         columns: sizes.len().clamp(1, 3),
         // Of hollow markers there are many.
-        crowded: true,
+        crowded: bounded,
         panels: sizes.iter().map(panel).collect(),
         legend,
     })

@@ -49,11 +49,12 @@ pub fn panels(study: &Study, fits: &[Fitted]) -> Option<Figure> {
     let line = |name: &str, colour, stroke| Entry { name: name.to_owned(), colour, stroke: Some(stroke), marker: None };
     let mut legend = vec![Entry { name: "measured K*".to_owned(), colour: colour(0), stroke: None, marker: Some(marker(0)) }];
     if fits.iter().any(|fitted| fitted.fit.is_ok()) {
-        legend.extend([
-            line("fit c1/B + c2", colour(0), Stroke::Solid),
-            line("critical batch size", colour(0), Stroke::Dashed),
-            line("ends of the regimes", GREY, Stroke::Thin),
-        ]);
+        legend.extend([line("fit c1/B + c2", colour(0), Stroke::Solid), line("critical batch size", colour(0), Stroke::Dashed)]);
+    }
+    let bordered =
+        |fitted: &Fitted| fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|size| x.contains(size)));
+    if fits.iter().any(bordered) {
+        legend.push(line("ends of the regimes", GREY, Stroke::Thin));
     }
     legend.push(line("linear scaling", GREY, Stroke::Dashed));
     Some(Figure {

@@ -6,6 +6,7 @@ use super::super::axes::{Axis, Scale, power};
 use super::super::grid::{Grid, batch};
 use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour};
 use super::super::studies::Study;
+use super::super::terminal::thousands;
 use super::{Figure, batch_axis};
 use crate::config::Metaparameter;
 use crate::study::{Cell, Status, Trial};
@@ -81,7 +82,7 @@ fn limits(parameter: Option<Metaparameter>) -> impl Iterator<Item = f64> {
 /// A panel a cell; a row a batch size and a column a sparsity where those fit.
 fn squares(grid: &Grid, x: &Axis, y: &Axis) -> (Vec<Panel>, usize) {
     let panel = |(size, sparsity): (u32, f64)| {
-        let title = format!("S {sparsity}, B {size}");
+        let title = format!("S {sparsity}, B {}", thousands(size));
         let Some(cell) = grid.cell(size, sparsity) else {
             return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
         };

@@ -6,18 +6,20 @@ use super::super::axes::{Axis, Scale};
 use super::super::grid::batch;
 use super::super::sheet::{Panel, Sheet, colour};
 use super::super::studies::{Study, gather};
-use super::{Figure, batch_axis, curve, curves, entry, linear_entry, linear_scaling, note, steps_axis};
+use super::{Figure, batch_axis, curve, curves, entry, linear_entry, linear_scaling, note, smoothness, steps_axis};
 use crate::results::{self, Results};
 use crate::{Error, Result};
 
 /// Draws K* against batch size as an SVG file: both axes in powers of two, a line and a marker shape a sparsity, and, dashed, perfect
-/// linear scaling from each sparsity's first measured point. A line is broken at a cell that is unmeasured or reached no goal.
+/// linear scaling from each sparsity's first measured point. A line is broken at a cell that is unmeasured or reached no goal. Of a study run for its measurements
+/// alone, which has no K*, the Lipschitz constant along training.
 ///
 /// # Errors
 /// [`Error::Results`] where the file cannot be written; an older one is then untouched.
 pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
     for study in gather(vec![(String::new(), results.clone())]) {
-        let svg = together(&study).sheet.svg();
+        let surface = if study.measures_alone() { smoothness::lipschitz(&study) } else { None };
+        let svg = surface.unwrap_or_else(|| together(&study)).sheet.svg();
         let svg =
             svg.map_err(|error| Error::Results { path: path.to_owned(), problem: format!("the figure cannot be drawn ({error})") })?;
         results::publish(path, svg.as_bytes())?;
