@@ -32,13 +32,8 @@ study-small: build ## measure the README's sample study of Fashion-MNIST on two 
 	$(call on_two_ranks,configs/study-small.toml)
 	$(TARGET)/release/dps-report results/study-small.h5 --output results/study-small
 
-smoothness-small: build ## measure the README's loss surface, sparse and dense, on two ranks, in some twenty minutes of processor time; beside the sample study, if that is there
-	@$(TRAIN) data fetch fashion-mnist
-	options=()
-	if [ "$$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
-	if [ "$$(nproc)" -lt 2 ]; then options+=(--oversubscribe); fi
-	echo "mpirun -n 2 $(TRAIN) configs/smoothness-small.toml"
-	mpirun "$${options[@]}" -n 2 $(TRAIN) configs/smoothness-small.toml
+smoothness-small: build ## measure the README's loss surface, sparse and dense, on two ranks, in twenty minutes of processor time; report it, with the sample study if that is there
+	$(call on_two_ranks,configs/smoothness-small.toml)
 	files=(results/smoothness-small.h5)
 	if [ -e results/study-small.h5 ]; then files=(results/study-small.h5 "$${files[@]}"); fi
 	$(TARGET)/release/dps-report "$${files[@]}" --output results/smoothness-small
