@@ -254,7 +254,8 @@ fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
     }
     let part = match study.measured_on() {
         Some((some, all)) if some < all => format!(
-            " Measured on the first {} of {} training examples: an estimate of what the whole training set, the paper's choice, would give.",
+            " Measured on the first {} of {} training examples: an estimate of what the whole training set, the paper's choice, would give; \
+             of L one from above, as gradients of a part differ by noise too.",
             thousands(some as u32),
             thousands(all as u32)
         ),
