@@ -11,6 +11,7 @@ mod lane;
 mod level;
 mod peak;
 mod plan;
+mod planar;
 mod pooled;
 mod simd;
 mod tail;

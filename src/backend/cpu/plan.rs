@@ -4,6 +4,7 @@
 //! ran. A pruned layer leaves out products with removed weights and keeps the order of the others: its finite sums have the bits of the
 //! unpruned kernels', up to the sign of a zero. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
 
+use super::planar::Kept;
 use super::pooled::{BLOCK, deep};
 use crate::network::{Convolution, Layer, Network, Tail};
 use crate::pruning::Mask;
@@ -19,10 +20,12 @@ pub(super) struct Plan {
     pub layers: Vec<LayerPlan>,
 }
 
-/// A layer's share; all empty but for convolutions with a pool.
+/// A layer's share; all empty but for convolutions.
 #[derive(Default)]
 pub(super) struct LayerPlan {
-    /// For the forward pass; none: all weights.
+    /// For a convolution without a pool, forward and backward; none: all weights.
+    pub kept: Option<Kept>,
+    /// For the forward pass of a convolution with a pool; none: all weights.
     pub taps: Option<Taps>,
     /// For the filter gradient of a layer that reads whole blocks of channels.
     pub blocks: Blocks,
@@ -75,13 +78,28 @@ impl Plan {
                 let flags = kept.as_ref().map(|kept| &kept[layer.weights..][..layer.weight_count()]);
                 let read = |channel: usize| kept.as_ref().is_none_or(|kept| reads(network, index, layer, kept, channel));
                 LayerPlan {
+                    kept: None,
                     taps: flags.and_then(|flags| Taps::new(network, layer, flags, read)),
                     blocks: if deep(layer) { Blocks::new(layer, flags) } else { Blocks::default() },
                 }
             }
+            Layer::Convolution(layer) => {
+                let flags = kept.as_ref().map(|kept| &kept[layer.weights..][..layer.weight_count()]);
+                LayerPlan { kept: flags.and_then(|flags| Kept::new(layer, flags)), ..LayerPlan::default() }
+            }
             _ => LayerPlan::default(),
         });
         Plan { layers: layers.collect() }
+    }
+
+    /// Whether a layer is computed in panes ([`planar`](super::planar)).
+    pub(super) fn planar_at(&self, layer: Option<usize>) -> bool {
+        layer.is_some_and(|layer| self.layers[layer].kept.is_some())
+    }
+
+    /// Whether any layer is.
+    pub(super) fn planar(&self) -> bool {
+        self.layers.iter().any(|layer| layer.kept.is_some())
     }
 
     /// Bytes of the largest plan there can be for a network.
@@ -92,6 +110,7 @@ impl Plan {
                 let places = layer.weight_count() as f64 * BACKWARD_BLOCKS * size_of::<(u32, u32)>() as f64;
                 (taps + places) as u64 + 4 * (layer.weight_count() / BLOCK + 3 * layer.output.channels + 2) as u64
             }
+            Layer::Convolution(layer) => Kept::most_bytes(layer),
             _ => 0,
         };
         network.layers.iter().map(layer).sum()

@@ -8,6 +8,7 @@ use super::convolution::{
 use super::floats::Floats;
 use super::level::{Kernel, Level};
 use super::plan::{LayerPlan, Plan};
+use super::planar::Planes;
 use super::pooled::{self, Event, Events};
 use super::simd::Simd;
 use super::tail;
@@ -56,6 +57,8 @@ pub(super) struct Worker {
     transposed: Vec<Floats>,
     /// One a layer: the plan's taps with their weights.
     taps: Vec<Vec<Event>>,
+    /// The layers of a plan that are computed in panes, one image at a time.
+    planes: Planes,
     /// A layer's gradient on its way into the parameters' order.
     reordered: Floats,
     /// Dense weights as `[in][LOGITS]` and as `[out][in]`, and their gradient as `[in][LOGITS]`.
@@ -89,6 +92,7 @@ impl Worker {
             bordered: Vec::new(),
             transposed: Vec::new(),
             taps: network.layers.iter().map(|_| Vec::new()).collect(),
+            planes: Planes::new(&network, level),
             reordered: Floats::default(),
             dense_rows: Floats::default(),
             dense_transposed: Floats::default(),
@@ -149,6 +153,7 @@ impl Worker {
             return;
         }
         self.prepared = Some((version, backward));
+        self.planes.prepare(&self.network, plan, weights, backward);
         self.level.run(Prepare { worker: self, plan, weights, backward });
     }
 
@@ -181,11 +186,27 @@ impl Worker {
     /// returns the summed loss. [`Worker::prepare`] must have seen the same plan and weights.
     pub(super) fn gradient(&mut self, plan: &Plan, weights: &[f32], gradient: &mut [f32], count: usize) -> f32 {
         let network = self.network.clone();
-        let mut pass = Pass { worker: self, plan, weights, gradient, count, loss: 0.0 };
-        network.forward(&mut pass);
-        pass.softmax_cross_entropy();
-        network.backward(&mut pass);
-        pass.loss
+        self.planes.begin(plan);
+        let mut loss = 0.0;
+        for (image, count) in passes(plan, count) {
+            self.bring_first(image);
+            let mut pass = Pass { worker: self, plan, weights, gradient, count, loss };
+            network.forward(&mut pass);
+            pass.softmax_cross_entropy();
+            network.backward(&mut pass);
+            loss = pass.loss;
+        }
+        self.planes.end(&network, plan, gradient);
+        loss
+    }
+
+    /// Copies a gathered image to the first one's place.
+    fn bring_first(&mut self, image: usize) {
+        if image > 0 {
+            let len = self.network.maps[0].len();
+            self.maps[0].copy_within(image * len..(image + 1) * len, 0);
+            self.labels[0] = self.labels[image];
+        }
     }
 
     /// Brings a gradient, or a sum of some, from the order of the kernels into that of the parameters. Those that the plan leaves out are
@@ -197,12 +218,21 @@ impl Worker {
     /// Forward over the gathered images: the margin of each.
     pub(super) fn margins(&mut self, plan: &Plan, weights: &[f32], margins: &mut [f32]) {
         let network = self.network.clone();
-        network.forward(&mut Pass { worker: self, plan, weights, gradient: &mut [], count: margins.len(), loss: 0.0 });
         let classes = network.classes();
-        for ((to, logits), &label) in margins.iter_mut().zip(self.logits.chunks_exact(LOGITS)).zip(&self.labels) {
-            *to = margin(&logits[..classes], label.into());
+        for (image, count) in passes(plan, margins.len()) {
+            self.bring_first(image);
+            network.forward(&mut Pass { worker: self, plan, weights, gradient: &mut [], count, loss: 0.0 });
+            for ((to, logits), &label) in margins[image..][..count].iter_mut().zip(self.logits.chunks_exact(LOGITS)).zip(&self.labels) {
+                *to = margin(&logits[..classes], label.into());
+            }
         }
     }
+}
+
+/// Passes over gathered images, as (first image, images): layers in panes hold one image, which their maps and gradients let stay in the cache.
+fn passes(plan: &Plan, count: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+    let images = if plan.planar() { 1 } else { count.max(1) };
+    (0..count).step_by(images).map(move |image| (image, images))
 }
 
 /// One pass over the gathered images.
@@ -218,15 +248,36 @@ struct Pass<'a> {
 
 impl Operations for Pass<'_> {
     fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
-        self.worker.level.run(ConvolutionForward { pass: self, index, layer });
+        let worker = &mut *self.worker;
+        worker.planes.bring_maps(&worker.network, self.plan, index, layer, &mut worker.maps);
+        if self.plan.planar_at(Some(index)) {
+            worker.planes.forward(&worker.network, self.plan, index, &self.weights[layer.bias..][..layer.output.channels]);
+        } else {
+            worker.level.run(ConvolutionForward { pass: self, index, layer });
+        }
     }
 
     fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network) {
-        self.worker.level.run(ConvolutionBackward { pass: self, index, layer, network });
+        let (worker, plan) = (&mut *self.worker, self.plan);
+        let here = plan.planar_at(Some(index));
+        if let Some(bypass) = layer.bypass {
+            worker.planes.bring_gradient(network, bypass, [plan.planar_at(layer.bypass), here], &mut worker.gradients);
+        }
+        if here {
+            worker.planes.backward(network, plan, index);
+        } else {
+            worker.level.run(ConvolutionBackward { pass: self, index, layer, network });
+        }
+        if let Some(producer) = layer.producer {
+            let worker = &mut *self.worker;
+            worker.planes.bring_gradient(network, producer, [here, plan.planar_at(layer.producer)], &mut worker.gradients);
+        }
     }
 
     fn global_mean_forward(&mut self, layer: &GlobalMean) {
         let worker = &mut *self.worker;
+        let planar = self.plan.planar_at(Some(layer.producer));
+        worker.planes.bring_map(&worker.network, layer.input, [planar, false], &mut worker.maps);
         let (from, to) = (worker.network.maps[layer.input], worker.network.maps[layer.output]);
         let positions = from.height * from.width;
         let mut output = std::mem::take(&mut worker.maps[layer.output]);
@@ -258,6 +309,8 @@ impl Operations for Pass<'_> {
                 }
             }
         }
+        let planar = self.plan.planar_at(Some(layer.producer));
+        worker.planes.bring_gradient(&worker.network, layer.producer, [false, planar], &mut worker.gradients);
     }
 
     fn dense_forward(&mut self, layer: &Dense) {
@@ -355,6 +408,9 @@ impl Kernel for Prepare<'_> {
     unsafe fn run<S: Simd>(self) {
         let Prepare { worker, plan, weights, backward } = self;
         for (index, layer) in worker.network.layers.iter().enumerate() {
+            if plan.planar_at(Some(index)) {
+                continue;
+            }
             if let (Layer::Convolution(layer), None) = (layer, &plan.layers[index].taps) {
                 pack::<S>(&weights[layer.weights..][..layer.weight_count()], layer.output.channels, &mut worker.packed[index]);
             }

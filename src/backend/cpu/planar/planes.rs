@@ -1,0 +1,369 @@
+//! The layers of a lane that visit kept weights alone, on one image at a time.
+
+use super::super::floats::Floats;
+use super::super::level::{Kernel, Level};
+use super::super::plan::{Plan, Taps};
+use super::super::pooled::Event;
+use super::super::simd::Simd;
+use super::kept::{Kept, received};
+use super::panes::{self, PANES, plane, planes_len};
+use super::products::{self, Target};
+use crate::network::{Convolution, Layer, Map, Network, Tail};
+
+/// One image's maps and gradients in panes, and kept weights with their values. Empty until a lane has a layer that needs them.
+pub(in super::super) struct Planes {
+    level: Level,
+    /// One a map.
+    maps: Vec<Floats>,
+    /// One a layer: the gradient of a convolution's sum, with the border that its data gradient reads.
+    gradients: Vec<Floats>,
+    /// One a layer: [`Kept::forward`] and [`Kept::backward`] with their weights.
+    forward: Vec<Vec<Event>>,
+    backward: Vec<Vec<Event>>,
+    /// One a layer: sums for its gradient, `[tap][pane]`, then `[output channel][pane]` for its biases.
+    sums: Vec<Floats>,
+    /// Some rows of one channel.
+    band: Floats,
+}
+
+impl Planes {
+    pub(in super::super) fn new(network: &Network, level: Level) -> Planes {
+        let floats = |count: usize| (0..count).map(|_| Floats::default()).collect::<Vec<_>>();
+        let events = || network.layers.iter().map(|_| Vec::new()).collect::<Vec<_>>();
+        Planes {
+            level,
+            maps: floats(network.maps.len()),
+            gradients: floats(network.layers.len()),
+            forward: events(),
+            backward: events(),
+            sums: floats(network.layers.len()),
+            band: Floats::default(),
+        }
+    }
+
+    /// Makes room for a plan's layers and their neighbours, and reads the kept weights.
+    pub(in super::super) fn prepare(&mut self, network: &Network, plan: &Plan, weights: &[f32], backward: bool) {
+        if !plan.planar() {
+            return;
+        }
+        for (planes, &map) in self.maps.iter_mut().zip(&network.maps).filter(|(_, map)| panes::fit(**map)) {
+            planes.grow(planes_len(map));
+            self.band.grow(plane(map).len());
+        }
+        for (index, layer) in network.layers.iter().enumerate() {
+            let Layer::Convolution(layer) = layer else { continue };
+            self.gradients[index].grow(planes_len(received(layer)));
+            let Some(kept) = &plan.layers[index].kept else { continue };
+            self.sums[index].grow((kept.forward.taps.len() + layer.output.channels) * PANES);
+            let weights = &weights[layer.weights..][..layer.weight_count()];
+            let read = |taps: &Taps, events: &mut Vec<Event>| {
+                events.clear();
+                events.extend(taps.taps.iter().map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
+            };
+            read(&kept.forward, &mut self.forward[index]);
+            if backward {
+                read(&kept.backward, &mut self.backward[index]);
+            }
+        }
+    }
+
+    /// Begins the sum of a gradient over images.
+    pub(in super::super) fn begin(&mut self, plan: &Plan) {
+        for (sums, _) in self.sums.iter_mut().zip(&plan.layers).filter(|(_, plan)| plan.kept.is_some()) {
+            sums.fill(0.0);
+        }
+    }
+
+    /// Adds the sum to a gradient in the order of the parameters.
+    pub(in super::super) fn end(&mut self, network: &Network, plan: &Plan, gradient: &mut [f32]) {
+        for (index, layer) in network.layers.iter().enumerate() {
+            if let (Layer::Convolution(layer), Some(kept)) = (layer, &plan.layers[index].kept) {
+                self.level.run(End { layer, kept, sums: &self.sums[index], gradient });
+            }
+        }
+    }
+
+    /// Brings the maps that a convolution reads from the layout of the layer that wrote them into that of the convolution. `maps` have channels last.
+    pub(in super::super) fn bring_maps(&mut self, network: &Network, plan: &Plan, index: usize, layer: &Convolution, maps: &mut [Floats]) {
+        self.bring_map(network, layer.input, [plan.planar_at(layer.producer), plan.planar_at(Some(index))], maps);
+        if let (Tail::Stream { shortcut: Some(shortcut), .. }, Some(first)) = (&layer.tail, layer.producer) {
+            let writer = network.convolution(first).producer;
+            self.bring_map(network, *shortcut, [plan.planar_at(writer), plan.planar_at(Some(index))], maps);
+        }
+    }
+
+    /// Brings a map from one layout into another: true means panes.
+    pub(in super::super) fn bring_map(&mut self, network: &Network, slot: usize, layouts: [bool; 2], maps: &mut [Floats]) {
+        let map = network.maps[slot];
+        self.level.run(Bring { layouts, image_map: map, image: &mut maps[slot], planes_map: map, planes: &mut self.maps[slot] });
+    }
+
+    /// Brings the gradient of a convolution's sum from one layout into another. `gradients` have channels last.
+    pub(in super::super) fn bring_gradient(&mut self, network: &Network, index: usize, layouts: [bool; 2], gradients: &mut [Floats]) {
+        let layer = network.convolution(index);
+        let (image_map, planes_map) = (layer.output, received(layer));
+        let (image, planes) = (&mut gradients[index][..], &mut self.gradients[index][..]);
+        self.level.run(Bring { layouts, image_map, image, planes_map, planes });
+    }
+
+    /// Convolution, bias and tail of an image.
+    pub(in super::super) fn forward(&mut self, network: &Network, plan: &Plan, index: usize, bias: &[f32]) {
+        if let Some(kept) = &plan.layers[index].kept {
+            let layer = network.convolution(index);
+            self.level.run(Forward { planes: self, network, layer, kept, index, bias });
+        }
+    }
+
+    /// Adds to the sums for the layer's gradient, and writes the gradient of the producer's sum, if there is a producer.
+    pub(in super::super) fn backward(&mut self, network: &Network, plan: &Plan, index: usize) {
+        if let Some(kept) = &plan.layers[index].kept {
+            let layer = network.convolution(index);
+            self.level.run(FilterGradient { planes: self, layer, kept, index });
+            self.level.run(DataGradient { planes: self, network, layer, kept, index });
+        }
+    }
+}
+
+/// One channel's events.
+#[inline(always)]
+fn of<'a>(events: &'a [Event], taps: &Taps, group: usize) -> &'a [Event] {
+    &events[taps.starts[group] as usize..taps.starts[group + 1] as usize]
+}
+
+struct Bring<'a> {
+    layouts: [bool; 2],
+    image_map: Map,
+    image: &'a mut [f32],
+    planes_map: Map,
+    planes: &'a mut [f32],
+}
+
+impl Kernel for Bring<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Bring { layouts, image_map, image, planes_map, planes } = self;
+        let [from, to] = layouts;
+        if from != to {
+            let image = &mut image[..image_map.len()];
+            unsafe {
+                if to {
+                    panes::cut::<S>(image_map, image, planes_map, planes)
+                } else {
+                    panes::join::<S>(planes_map, planes, image_map, image)
+                }
+            }
+        }
+    }
+}
+
+struct Forward<'a> {
+    planes: &'a mut Planes,
+    network: &'a Network,
+    layer: &'a Convolution,
+    kept: &'a Kept,
+    index: usize,
+    bias: &'a [f32],
+}
+
+impl Kernel for Forward<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Forward { planes, network, layer, kept, index, bias } = self;
+        let (read, out, written) = (plane(layer.input_map), plane(layer.output), layer.tail.written());
+        let to = plane(network.maps[written]);
+        let mut rectified = std::mem::take(&mut planes.maps[written]);
+        let mut kept_stream = match layer.tail {
+            Tail::Stream { stream, .. } => std::mem::take(&mut planes.maps[stream]),
+            _ => Floats::default(),
+        };
+        let input = planes.maps[layer.input].as_ptr();
+        let rows = products::band::<S>(out.width);
+        let band = &mut planes.band[..rows * out.row()];
+        let target = Target { row: out.row(), point: PANES };
+        for first in (0..out.height).step_by(rows) {
+            for channel in 0..layer.output.channels {
+                let taps = of(&planes.forward[index], &kept.forward, channel);
+                unsafe {
+                    let input = input.add(first * layer.stride * read.row());
+                    products::sums::<S>(out.width, layer.stride, taps, input, read, bias[channel], band.as_mut_ptr(), target);
+                }
+                if let Tail::Stream { shortcut, .. } = layer.tail {
+                    if let Some(shortcut) = shortcut.filter(|&shortcut| channel < network.maps[shortcut].channels) {
+                        let from = plane(network.maps[shortcut]);
+                        add_shortcut(from, &planes.maps[shortcut][channel * from.len()..][..from.len()], out, first, band);
+                    }
+                    kept_stream[channel * out.len() + out.at_row(first)..][..band.len()].copy_from_slice(band);
+                }
+                for (y, sums) in band.chunks_exact(out.row()).enumerate() {
+                    let to = &mut rectified[channel * to.len() + to.at_row(first + y)..][..sums.len()];
+                    for (to, &sum) in to.iter_mut().zip(sums) {
+                        *to = if sum <= 0.0 { 0.0 } else { sum };
+                    }
+                }
+            }
+        }
+        for points in rectified.chunks_exact_mut(to.len()).take(layer.output.channels) {
+            panes::fill_borders(to, points);
+        }
+        planes.maps[written] = rectified;
+        if let Tail::Stream { stream, .. } = layer.tail {
+            planes.maps[stream] = kept_stream;
+        }
+    }
+}
+
+/// Adds the shortcut to some rows of sums: as it is, or averaged over 2 × 2.
+#[inline(always)]
+fn add_shortcut(from: Map, stream: &[f32], out: Map, first: usize, sums: &mut [f32]) {
+    if from.width == out.width {
+        for (sum, &value) in sums.iter_mut().zip(&stream[from.at_row(first)..]) {
+            *sum += value;
+        }
+        return;
+    }
+    for (y, sums) in sums.chunks_exact_mut(out.row()).enumerate() {
+        let (upper, lower) = stream[from.at_row(2 * (first + y))..][..2 * from.row()].split_at(from.row());
+        for (x, sums) in sums.chunks_exact_mut(PANES).enumerate() {
+            let (a, b) = upper[2 * x * PANES..][..2 * PANES].split_at(PANES);
+            let (c, d) = lower[2 * x * PANES..][..2 * PANES].split_at(PANES);
+            for (pane, sum) in sums.iter_mut().enumerate() {
+                *sum += 0.25 * ((a[pane] + b[pane]) + (c[pane] + d[pane]));
+            }
+        }
+    }
+}
+
+struct FilterGradient<'a> {
+    planes: &'a mut Planes,
+    layer: &'a Convolution,
+    kept: &'a Kept,
+    index: usize,
+}
+
+impl Kernel for FilterGradient<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let FilterGradient { planes, layer, kept, index } = self;
+        let (read, d) = (plane(layer.input_map), plane(received(layer)));
+        let (input, gradient) = (planes.maps[layer.input].as_ptr(), &planes.gradients[index]);
+        let (sums, biases) = planes.sums[index].split_at_mut(kept.forward.taps.len() * PANES);
+        let rows = products::band::<S>(d.width);
+        for first in (0..d.height).step_by(rows) {
+            for (channel, bias) in biases.chunks_exact_mut(PANES).take(layer.output.channels).enumerate() {
+                let taps = of(&planes.forward[index], &kept.forward, channel);
+                let gradient = &gradient[channel * d.len()..][..d.len()];
+                unsafe {
+                    let input = input.add(first * layer.stride * read.row());
+                    let sums = sums.as_mut_ptr().add(kept.forward.starts[channel] as usize * PANES);
+                    products::gradients::<S>(d.width, layer.stride, taps, input, read, gradient.as_ptr().add(d.at_row(first)), d, sums);
+                }
+                for y in first..first + rows {
+                    for point in gradient[d.at_row(y)..][..d.width * PANES].chunks_exact(PANES) {
+                        for (sum, &value) in bias.iter_mut().zip(point) {
+                            *sum += value;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+struct DataGradient<'a> {
+    planes: &'a mut Planes,
+    network: &'a Network,
+    layer: &'a Convolution,
+    kept: &'a Kept,
+    index: usize,
+}
+
+impl Kernel for DataGradient<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let DataGradient { planes, network, layer, kept, index } = self;
+        let Some(producer) = layer.producer else { return };
+        let (input, d, stride) = (plane(layer.input_map), plane(received(layer)), layer.stride);
+        let to = plane(received(network.convolution(producer)));
+        let mut output = std::mem::take(&mut planes.gradients[producer]);
+        let row = to.width * PANES;
+        let rows = products::band::<S>(d.width);
+        let band = &mut planes.band[..rows * stride * row];
+        let target = Target { row: stride * row, point: stride * PANES };
+        for first in (0..d.height).step_by(rows) {
+            for channel in 0..layer.input_map.channels {
+                for phase in 0..stride * stride {
+                    let taps = of(&planes.backward[index], &kept.backward, channel * stride * stride + phase);
+                    let corner = phase / stride * row + phase % stride * PANES;
+                    unsafe {
+                        let d_rows = planes.gradients[index].as_ptr().add(first * d.row());
+                        products::sums::<S>(d.width, 1, taps, d_rows, d, 0.0, band.as_mut_ptr().add(corner), target);
+                    }
+                }
+                let rectified = &planes.maps[layer.input][channel * input.len()..][..input.len()];
+                for (y, sums) in band.chunks_exact(row).enumerate() {
+                    let y = first * stride + y;
+                    let to = &mut output[channel * to.len() + to.at_row(y)..][..row];
+                    for ((to, &sum), &r) in to.iter_mut().zip(sums).zip(&rectified[input.at_row(y)..][..row]) {
+                        *to = if r > 0.0 { sum } else { 0.0 };
+                    }
+                    if let Some(bypass) = layer.bypass {
+                        let from = plane(received(network.convolution(bypass)));
+                        let gradient = &planes.gradients[bypass][channel * from.len()..][..from.len()];
+                        add_shortcut_backward(from, gradient, y, to);
+                    }
+                }
+            }
+        }
+        for points in output.chunks_exact_mut(to.len()).take(layer.input_map.channels) {
+            panes::fill_borders(to, points);
+        }
+        planes.gradients[producer] = output;
+    }
+}
+
+/// Adds to row `y` of the gradient of a block's input what comes through the shortcut.
+#[inline(always)]
+fn add_shortcut_backward(from: Map, gradient: &[f32], y: usize, to: &mut [f32]) {
+    if from.width * PANES == to.len() {
+        for (to, &value) in to.iter_mut().zip(&gradient[from.at_row(y)..]) {
+            *to += value;
+        }
+        return;
+    }
+    let gradient = &gradient[from.at_row(y / 2)..][..from.width * PANES];
+    for (to, gradient) in to.chunks_exact_mut(2 * PANES).zip(gradient.chunks_exact(PANES)) {
+        for to in to.chunks_exact_mut(PANES) {
+            for (to, &value) in to.iter_mut().zip(gradient) {
+                *to += 0.25 * value;
+            }
+        }
+    }
+}
+
+struct End<'a> {
+    layer: &'a Convolution,
+    kept: &'a Kept,
+    sums: &'a [f32],
+    gradient: &'a mut [f32],
+}
+
+impl Kernel for End<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let End { layer, kept, sums, gradient } = self;
+        let (sums, _) = sums.as_chunks::<PANES>();
+        let (weights, biases) = gradient[layer.weights..].split_at_mut(layer.weight_count());
+        let (taps, rest) = sums.split_at(kept.forward.taps.len());
+        for (tap, panes) in kept.forward.taps.iter().zip(taps) {
+            weights[tap.weight as usize] += products::total(panes);
+        }
+        for (bias, panes) in biases.iter_mut().zip(&rest[..layer.output.channels]) {
+            *bias += products::total(panes);
+        }
+    }
+}
