@@ -84,8 +84,8 @@ impl Plan {
                 }
             }
             Layer::Convolution(layer) => {
-                let flags = kept.as_ref().map(|kept| &kept[layer.weights..][..layer.weight_count()]);
-                LayerPlan { kept: flags.and_then(|flags| Kept::new(layer, flags)), ..LayerPlan::default() }
+                let kept = kept.as_ref().filter(|kept| Kept::pays(network, index, kept));
+                LayerPlan { kept: kept.map(|kept| Kept::new(network, index, layer, kept)), ..LayerPlan::default() }
             }
             _ => LayerPlan::default(),
         });
@@ -117,8 +117,8 @@ impl Plan {
     }
 }
 
-/// Whether a kept weight of the next layer reads an output channel of the convolution at `index`; only a pool's output has one reader.
-fn reads(network: &Network, index: usize, layer: &Convolution, kept: &[bool], channel: usize) -> bool {
+/// Whether a kept weight of the next layer reads an output channel of the convolution at `index`; a stream has other readers, too.
+pub(super) fn reads(network: &Network, index: usize, layer: &Convolution, kept: &[bool], channel: usize) -> bool {
     match network.layers.get(index + 1) {
         Some(Layer::Convolution(next)) => {
             let kept = &kept[next.weights..][..next.weight_count()];

@@ -301,11 +301,12 @@ impl Operations for Pass<'_> {
         let positions = (map.height * map.width) as f32;
         for image in 0..self.count {
             let rectified = &worker.maps[layer.input][image * map.len()..][..map.len()];
-            let gradient = &worker.mean_gradient[image * map.channels..][..map.channels];
+            let gradient = &mut worker.mean_gradient[image * map.channels..][..map.channels];
+            gradient.iter_mut().for_each(|gradient| *gradient /= positions);
             let to = &mut worker.gradients[layer.producer][image * map.len()..][..map.len()];
             for (to, rectified) in to.chunks_exact_mut(map.channels).zip(rectified.chunks_exact(map.channels)) {
-                for ((to, &r), &g) in to.iter_mut().zip(rectified).zip(gradient) {
-                    *to = if r > 0.0 { g / positions } else { 0.0 };
+                for ((to, &r), &g) in to.iter_mut().zip(rectified).zip(&*gradient) {
+                    *to = if r > 0.0 { g } else { 0.0 };
                 }
             }
         }

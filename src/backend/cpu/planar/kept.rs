@@ -1,11 +1,18 @@
 //! The kept weights of a convolution, by what they add to and in the order of the sums.
 
-use super::super::plan::{Tap, Taps};
+use super::super::plan::{Tap, Taps, reads};
 use super::panes;
-use crate::network::{Convolution, Map};
+use crate::network::{Convolution, Layer, Map, Network, Tail};
 
-/// A convolution with less than this part of its weights visits kept weights alone.
-const KEPT: f64 = 0.5;
+/// A convolution with less than this part of its weights visits kept weights alone: where both kernels take the same time, the neighbours being in
+/// panes. Small maps have it earlier, because more of a pane is border.
+fn worth(layer: &Convolution) -> f64 {
+    match layer.output.width {
+        32.. => 0.75,
+        16.. => 0.65,
+        _ => 0.5,
+    }
+}
 
 /// What a pruned convolution visits.
 pub(in super::super) struct Kept {
@@ -14,6 +21,9 @@ pub(in super::super) struct Kept {
     /// By input channel, and place of the input between two strides: offsets in the planes of the gradient. Empty for a layer whose input's
     /// gradient nobody needs.
     pub backward: Taps,
+    /// Output channels that need computing. Inside a block between two layers in panes that is not so of a channel that is zero, because it has
+    /// neither weights nor bias, nor of one that no kept weight reads: its gradient is zero. Nothing reads or writes them.
+    pub live: Vec<bool>,
 }
 
 /// The output of a convolution with the border that its data gradient reads.
@@ -26,19 +36,35 @@ pub(super) fn received(layer: &Convolution) -> Map {
 }
 
 impl Kept {
-    /// None where too much is kept, or where the kernels do not know the shape.
-    pub(in super::super) fn new(layer: &Convolution, kept: &[bool]) -> Option<Kept> {
-        let count = kept.iter().filter(|&&kept| kept).count();
-        (Kept::fits(layer) && (count as f64) < KEPT * kept.len() as f64).then(|| Kept {
-            forward: forward(layer, kept),
-            backward: if layer.producer.is_some() { backward(layer, kept) } else { Taps { starts: vec![0], taps: Vec::new() } },
-        })
+    /// Whether the convolution at `index`, of those whose parameters are `kept`, visits kept weights alone: where few are kept, and the kernels know
+    /// the shape. The one that reads the image follows its reader: with three channels it takes as long either way, but the layouts of its output would
+    /// differ.
+    pub(in super::super) fn pays(network: &Network, index: usize, kept: &[bool]) -> bool {
+        let Layer::Convolution(layer) = &network.layers[index] else { return false };
+        let count = kept[layer.weights..][..layer.weight_count()].iter().filter(|&&kept| kept).count();
+        let few = (count as f64) < worth(layer) * layer.weight_count() as f64;
+        Kept::fits(layer) && (few || layer.producer.is_none() && Kept::pays(network, index + 1, kept))
+    }
+
+    pub(in super::super) fn new(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> Kept {
+        let live = live(network, index, layer, kept);
+        let sources = match layer.producer {
+            Some(producer) => self::live(network, producer, network.convolution(producer), kept),
+            None => vec![true; layer.input_map.channels],
+        };
+        let weights = &kept[layer.weights..][..layer.weight_count()];
+        let visited = |input: usize, output: usize, weight: usize| weights[weight] && sources[input] && live[output];
+        let backward = match layer.producer {
+            Some(_) => backward(layer, visited),
+            None => Taps { starts: vec![0], taps: Vec::new() },
+        };
+        Kept { forward: forward(layer, visited), backward, live }
     }
 
     /// Bytes that a layer takes at most.
     pub(in super::super) fn most_bytes(layer: &Convolution) -> u64 {
-        let taps = (KEPT * layer.weight_count() as f64) as usize * size_of::<Tap>();
-        let starts = layer.output.channels + layer.stride.pow(2) * layer.input_map.channels + 2;
+        let taps = (if layer.producer.is_none() { 1.0 } else { worth(layer) } * layer.weight_count() as f64) as usize * size_of::<Tap>();
+        let starts = 2 * layer.output.channels + layer.stride.pow(2) * layer.input_map.channels + 2;
         if Kept::fits(layer) { (2 * taps + starts * size_of::<u32>()) as u64 } else { 0 }
     }
 
@@ -50,7 +76,16 @@ impl Kept {
     }
 }
 
-fn forward(layer: &Convolution, kept: &[bool]) -> Taps {
+/// [`Kept::live`]
+fn live(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> Vec<bool> {
+    let outputs = layer.output.channels;
+    let inside = matches!(layer.tail, Tail::Relu { .. }) && [index, index + 1].iter().all(|&index| Kept::pays(network, index, kept));
+    let weights = &kept[layer.weights..][..layer.weight_count()];
+    let is_written = |channel: usize| kept[layer.bias + channel] || weights.iter().skip(channel).step_by(outputs).any(|&kept| kept);
+    (0..outputs).map(|channel| !inside || is_written(channel) && reads(network, index, layer, kept, channel)).collect()
+}
+
+fn forward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -> Taps {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
     let plane = panes::plane(layer.input_map);
     let mut found = Taps { starts: vec![0], taps: Vec::new() };
@@ -59,7 +94,7 @@ fn forward(layer: &Convolution, kept: &[bool]) -> Taps {
             let (ky, kx) = (place / layer.kernel, place % layer.kernel);
             for input in 0..inputs {
                 let weight = (place * inputs + input) * outputs + output;
-                if kept[weight] {
+                if visited(input, output, weight) {
                     let at = input * plane.len() + ky * plane.row() + kx * panes::PANES;
                     found.taps.push(Tap { at: at as u32, weight: weight as u32 });
                 }
@@ -70,7 +105,7 @@ fn forward(layer: &Convolution, kept: &[bool]) -> Taps {
     found
 }
 
-fn backward(layer: &Convolution, kept: &[bool]) -> Taps {
+fn backward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -> Taps {
     let (inputs, outputs, stride) = (layer.input_map.channels, layer.output.channels, layer.stride);
     let (plane, side) = (panes::plane(received(layer)), layer.kernel - 1);
     let mut found = Taps { starts: vec![0], taps: Vec::new() };
@@ -84,7 +119,7 @@ fn backward(layer: &Convolution, kept: &[bool]) -> Taps {
             let (y, x) = ((side - (ky - py)) / stride, (side - (kx - px)) / stride);
             for output in 0..outputs {
                 let weight = (place * inputs + input) * outputs + output;
-                if kept[weight] {
+                if visited(input, output, weight) {
                     let at = output * plane.len() + y * plane.row() + x * panes::PANES;
                     found.taps.push(Tap { at: at as u32, weight: weight as u32 });
                 }

@@ -42,55 +42,36 @@ const fn neighbours(dy: isize, dx: isize) -> [u32; PANES] {
 }
 
 /// Fills the borders of a plane from its inside.
+///
+/// # Safety
+/// The processor must have S.
 #[inline(always)]
-pub(super) fn fill_borders(plane: Map, points: &mut [f32]) {
-    debug_assert_eq!(points.len(), plane.len());
-    let ends =
-        |size: usize| [(0, plane.before), (plane.before, plane.before + size), (plane.before + size, plane.before + size + plane.after)];
+pub(super) unsafe fn fill_borders<S: Simd>(plane: Map, points: &mut [f32]) {
+    assert!(points.len() == plane.len() && plane.before.max(plane.after) <= plane.width.min(plane.height));
+    let ends = |size: usize| [0, plane.before, plane.before + size, plane.before + size + plane.after];
     let (ys, xs) = (ends(plane.height), ends(plane.width));
     macro_rules! region {
         ($dy:literal, $dx:literal) => {
-            const MASK: [u32; PANES] = neighbours($dy, $dx);
-            // The neighbour's point is that many floats away: what it meets beyond the ends of a point is cut off.
-            const SHIFT: isize = SIDE as isize * $dy + $dx;
-            let ((top, bottom), (left, right)) = (ys[($dy + 1) as usize], xs[($dx + 1) as usize]);
-            for y in top..bottom {
-                for x in left..right {
-                    let inner = (y as isize - $dy * plane.height as isize) * plane.row() as isize
-                        + (x as isize - $dx * plane.width as isize) * PANES as isize;
-                    let from: [f32; PANES] = std::array::from_fn(|pane| points[(inner + SHIFT) as usize..][..PANES][pane]);
-                    let to = &mut points[y * plane.row() + x * PANES..][..PANES];
-                    for ((to, from), mask) in to.iter_mut().zip(from).zip(MASK) {
-                        *to = f32::from_bits(from.to_bits() & mask);
+            static MASK: [u32; PANES] = neighbours($dy, $dx);
+            // The neighbour's point is that many floats away. What it meets beyond the ends of a point is cut off; it lies in the plane, because
+            // there are borders on that side.
+            let away = SIDE as isize * $dy + $dx - ($dy * plane.height as isize) * plane.row() as isize - $dx * (plane.width * PANES) as isize;
+            for y in ys[($dy + 1) as usize]..ys[($dy + 2) as usize] {
+                for x in xs[($dx + 1) as usize]..xs[($dx + 2) as usize] {
+                    for half in (0..PANES).step_by(S::WIDTH) {
+                        unsafe {
+                            let to = points.as_mut_ptr().add(y * plane.row() + x * PANES + half);
+                            S::store(to, S::keep(S::load(to.offset(away)), MASK.as_ptr().add(half)));
+                        }
                     }
                 }
             }
         };
     }
-    {
-        region!(-1, -1);
+    macro_rules! regions {
+        ($(($dy:literal, $dx:literal)),*) => { $({ region!($dy, $dx); })* };
     }
-    {
-        region!(-1, 0);
-    }
-    {
-        region!(-1, 1);
-    }
-    {
-        region!(0, -1);
-    }
-    {
-        region!(0, 1);
-    }
-    {
-        region!(1, -1);
-    }
-    {
-        region!(1, 0);
-    }
-    {
-        region!(1, 1);
-    }
+    regions!((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1));
 }
 
 /// Offset of each pane's first float in a map that is channel last.
@@ -130,7 +111,7 @@ pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, planes: &mu
         }
     }
     for points in planes.chunks_exact_mut(plane.len()).take(channels) {
-        fill_borders(plane, points);
+        unsafe { fill_borders::<S>(plane, points) };
     }
 }
 

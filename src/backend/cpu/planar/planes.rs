@@ -10,13 +10,17 @@ use super::panes::{self, PANES, plane, planes_len};
 use super::products::{self, Target};
 use crate::network::{Convolution, Layer, Map, Network, Tail};
 
+/// Gradients that are there at once.
+const TURNS: usize = 3;
+
 /// One image's maps and gradients in panes, and kept weights with their values. Empty until a lane has a layer that needs them.
 pub(in super::super) struct Planes {
     level: Level,
     /// One a map.
     maps: Vec<Floats>,
-    /// One a layer: the gradient of a convolution's sum, with the border that its data gradient reads.
-    gradients: Vec<Floats>,
+    /// The gradient of a convolution's sum, with the border that its data gradient reads. A backward pass has its own, its producer's and its
+    /// block's, which are neighbours in the list of layers, so that three in turns are enough, and stay in the cache.
+    gradients: [Floats; TURNS],
     /// One a layer: [`Kept::forward`] and [`Kept::backward`] with their weights.
     forward: Vec<Vec<Event>>,
     backward: Vec<Vec<Event>>,
@@ -33,7 +37,7 @@ impl Planes {
         Planes {
             level,
             maps: floats(network.maps.len()),
-            gradients: floats(network.layers.len()),
+            gradients: std::array::from_fn(|_| Floats::default()),
             forward: events(),
             backward: events(),
             sums: floats(network.layers.len()),
@@ -52,7 +56,7 @@ impl Planes {
         }
         for (index, layer) in network.layers.iter().enumerate() {
             let Layer::Convolution(layer) = layer else { continue };
-            self.gradients[index].grow(planes_len(received(layer)));
+            self.gradients[index % TURNS].grow(planes_len(received(layer)));
             let Some(kept) = &plan.layers[index].kept else { continue };
             self.sums[index].grow((kept.forward.taps.len() + layer.output.channels) * PANES);
             let weights = &weights[layer.weights..][..layer.weight_count()];
@@ -102,7 +106,7 @@ impl Planes {
     pub(in super::super) fn bring_gradient(&mut self, network: &Network, index: usize, layouts: [bool; 2], gradients: &mut [Floats]) {
         let layer = network.convolution(index);
         let (image_map, planes_map) = (layer.output, received(layer));
-        let (image, planes) = (&mut gradients[index][..], &mut self.gradients[index][..]);
+        let (image, planes) = (&mut gradients[index][..], &mut self.gradients[index % TURNS][..]);
         self.level.run(Bring { layouts, image_map, image, planes_map, planes });
     }
 
@@ -119,7 +123,9 @@ impl Planes {
         if let Some(kept) = &plan.layers[index].kept {
             let layer = network.convolution(index);
             self.level.run(FilterGradient { planes: self, layer, kept, index });
-            self.level.run(DataGradient { planes: self, network, layer, kept, index });
+            let Some(producer) = layer.producer else { return };
+            let live = plan.layers[producer].kept.as_ref().map(|kept| &kept.live[..]);
+            self.level.run(DataGradient { planes: self, network, layer, kept, index, producer, live });
         }
     }
 }
@@ -180,23 +186,25 @@ impl Kernel for Forward<'_> {
         };
         let input = planes.maps[layer.input].as_ptr();
         let rows = products::band::<S>(out.width);
-        let band = &mut planes.band[..rows * out.row()];
         let target = Target { row: out.row(), point: PANES };
         for first in (0..out.height).step_by(rows) {
-            for channel in 0..layer.output.channels {
+            for channel in (0..layer.output.channels).filter(|&channel| kept.live[channel]) {
                 let taps = of(&planes.forward[index], &kept.forward, channel);
+                let sums = match layer.tail {
+                    Tail::Stream { .. } => &mut kept_stream[channel * out.len() + out.at_row(first)..][..rows * out.row()],
+                    _ => &mut planes.band[..rows * out.row()],
+                };
                 unsafe {
                     let input = input.add(first * layer.stride * read.row());
-                    products::sums::<S>(out.width, layer.stride, taps, input, read, bias[channel], band.as_mut_ptr(), target);
+                    products::sums::<S>(out.width, layer.stride, taps, input, read, bias[channel], sums.as_mut_ptr(), target);
                 }
-                if let Tail::Stream { shortcut, .. } = layer.tail {
-                    if let Some(shortcut) = shortcut.filter(|&shortcut| channel < network.maps[shortcut].channels) {
-                        let from = plane(network.maps[shortcut]);
-                        add_shortcut(from, &planes.maps[shortcut][channel * from.len()..][..from.len()], out, first, band);
-                    }
-                    kept_stream[channel * out.len() + out.at_row(first)..][..band.len()].copy_from_slice(band);
+                if let Tail::Stream { shortcut: Some(shortcut), .. } = layer.tail
+                    && channel < network.maps[shortcut].channels
+                {
+                    let from = plane(network.maps[shortcut]);
+                    unsafe { add_shortcut::<S>(from, &planes.maps[shortcut][channel * from.len()..][..from.len()], out, first, sums) };
                 }
-                for (y, sums) in band.chunks_exact(out.row()).enumerate() {
+                for (y, sums) in sums.chunks_exact(out.row()).enumerate() {
                     let to = &mut rectified[channel * to.len() + to.at_row(first + y)..][..sums.len()];
                     for (to, &sum) in to.iter_mut().zip(sums) {
                         *to = if sum <= 0.0 { 0.0 } else { sum };
@@ -204,8 +212,8 @@ impl Kernel for Forward<'_> {
                 }
             }
         }
-        for points in rectified.chunks_exact_mut(to.len()).take(layer.output.channels) {
-            panes::fill_borders(to, points);
+        for (points, _) in rectified.chunks_exact_mut(to.len()).zip(&kept.live).filter(|(_, live)| **live) {
+            unsafe { panes::fill_borders::<S>(to, points) };
         }
         planes.maps[written] = rectified;
         if let Tail::Stream { stream, .. } = layer.tail {
@@ -216,20 +224,28 @@ impl Kernel for Forward<'_> {
 
 /// Adds the shortcut to some rows of sums: as it is, or averaged over 2 × 2.
 #[inline(always)]
-fn add_shortcut(from: Map, stream: &[f32], out: Map, first: usize, sums: &mut [f32]) {
-    if from.width == out.width {
-        for (sum, &value) in sums.iter_mut().zip(&stream[from.at_row(first)..]) {
+unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usize, sums: &mut [f32]) {
+    let factor = from.width / out.width;
+    let stream = &stream[from.at_row(factor * first)..][..factor * sums.len() * factor];
+    if factor == 1 {
+        for (sum, &value) in sums.iter_mut().zip(stream) {
             *sum += value;
         }
         return;
     }
     for (y, sums) in sums.chunks_exact_mut(out.row()).enumerate() {
-        let (upper, lower) = stream[from.at_row(2 * (first + y))..][..2 * from.row()].split_at(from.row());
-        for (x, sums) in sums.chunks_exact_mut(PANES).enumerate() {
-            let (a, b) = upper[2 * x * PANES..][..2 * PANES].split_at(PANES);
-            let (c, d) = lower[2 * x * PANES..][..2 * PANES].split_at(PANES);
-            for (pane, sum) in sums.iter_mut().enumerate() {
-                *sum += 0.25 * ((a[pane] + b[pane]) + (c[pane] + d[pane]));
+        let (upper, lower) = stream[2 * y * from.row()..][..2 * from.row()].split_at(from.row());
+        for at in (0..out.row()).step_by(S::WIDTH) {
+            let corner = at / PANES * 2 * PANES + at % PANES;
+            unsafe {
+                // The products are exact.
+                let (one, quarter) = (S::splat(1.0), S::splat(0.25));
+                let pair = |row: &[f32]| {
+                    let row = row.as_ptr().add(corner);
+                    S::multiply_add(S::load(row), one, S::load(row.add(PANES)))
+                };
+                let sum = sums.as_mut_ptr().add(at);
+                S::store(sum, S::multiply_add(S::multiply_add(pair(upper), one, pair(lower)), quarter, S::load(sum)));
             }
         }
     }
@@ -248,11 +264,14 @@ impl Kernel for FilterGradient<'_> {
     unsafe fn run<S: Simd>(self) {
         let FilterGradient { planes, layer, kept, index } = self;
         let (read, d) = (plane(layer.input_map), plane(received(layer)));
-        let (input, gradient) = (planes.maps[layer.input].as_ptr(), &planes.gradients[index]);
+        let (input, gradient) = (planes.maps[layer.input].as_ptr(), &planes.gradients[index % TURNS]);
         let (sums, biases) = planes.sums[index].split_at_mut(kept.forward.taps.len() * PANES);
         let rows = products::band::<S>(d.width);
         for first in (0..d.height).step_by(rows) {
-            for (channel, bias) in biases.chunks_exact_mut(PANES).take(layer.output.channels).enumerate() {
+            for (channel, bias) in biases.as_chunks_mut::<PANES>().0.iter_mut().enumerate() {
+                if !kept.live.get(channel).is_some_and(|&live| live) {
+                    continue;
+                }
                 let taps = of(&planes.forward[index], &kept.forward, channel);
                 let gradient = &gradient[channel * d.len()..][..d.len()];
                 unsafe {
@@ -260,13 +279,15 @@ impl Kernel for FilterGradient<'_> {
                     let sums = sums.as_mut_ptr().add(kept.forward.starts[channel] as usize * PANES);
                     products::gradients::<S>(d.width, layer.stride, taps, input, read, gradient.as_ptr().add(d.at_row(first)), d, sums);
                 }
+                let mut sum = *bias;
                 for y in first..first + rows {
-                    for point in gradient[d.at_row(y)..][..d.width * PANES].chunks_exact(PANES) {
-                        for (sum, &value) in bias.iter_mut().zip(point) {
+                    for point in gradient[d.at_row(y)..][..d.width * PANES].as_chunks::<PANES>().0 {
+                        for (sum, &value) in sum.iter_mut().zip(point) {
                             *sum += value;
                         }
                     }
                 }
+                *bias = sum;
             }
         }
     }
@@ -278,28 +299,31 @@ struct DataGradient<'a> {
     layer: &'a Convolution,
     kept: &'a Kept,
     index: usize,
+    producer: usize,
+    /// The producer's live channels; none: all.
+    live: Option<&'a [bool]>,
 }
 
 impl Kernel for DataGradient<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let DataGradient { planes, network, layer, kept, index } = self;
-        let Some(producer) = layer.producer else { return };
+        let DataGradient { planes, network, layer, kept, index, producer, live } = self;
+        let is_live = |channel: usize| live.is_none_or(|live| live[channel]);
         let (input, d, stride) = (plane(layer.input_map), plane(received(layer)), layer.stride);
         let to = plane(received(network.convolution(producer)));
-        let mut output = std::mem::take(&mut planes.gradients[producer]);
+        let mut output = std::mem::take(&mut planes.gradients[producer % TURNS]);
         let row = to.width * PANES;
         let rows = products::band::<S>(d.width);
         let band = &mut planes.band[..rows * stride * row];
         let target = Target { row: stride * row, point: stride * PANES };
         for first in (0..d.height).step_by(rows) {
-            for channel in 0..layer.input_map.channels {
+            for channel in (0..layer.input_map.channels).filter(|&channel| is_live(channel)) {
                 for phase in 0..stride * stride {
                     let taps = of(&planes.backward[index], &kept.backward, channel * stride * stride + phase);
                     let corner = phase / stride * row + phase % stride * PANES;
                     unsafe {
-                        let d_rows = planes.gradients[index].as_ptr().add(first * d.row());
+                        let d_rows = planes.gradients[index % TURNS].as_ptr().add(first * d.row());
                         products::sums::<S>(d.width, 1, taps, d_rows, d, 0.0, band.as_mut_ptr().add(corner), target);
                     }
                 }
@@ -312,34 +336,35 @@ impl Kernel for DataGradient<'_> {
                     }
                     if let Some(bypass) = layer.bypass {
                         let from = plane(received(network.convolution(bypass)));
-                        let gradient = &planes.gradients[bypass][channel * from.len()..][..from.len()];
-                        add_shortcut_backward(from, gradient, y, to);
+                        let gradient = &planes.gradients[bypass % TURNS][channel * from.len()..][..from.len()];
+                        unsafe { add_shortcut_backward::<S>(from, gradient, y, to) };
                     }
                 }
             }
         }
-        for points in output.chunks_exact_mut(to.len()).take(layer.input_map.channels) {
-            panes::fill_borders(to, points);
+        let channels = output.chunks_exact_mut(to.len()).take(layer.input_map.channels).enumerate();
+        for (_, points) in channels.filter(|&(channel, _)| is_live(channel)) {
+            unsafe { panes::fill_borders::<S>(to, points) };
         }
-        planes.gradients[producer] = output;
+        planes.gradients[producer % TURNS] = output;
     }
 }
 
 /// Adds to row `y` of the gradient of a block's input what comes through the shortcut.
 #[inline(always)]
-fn add_shortcut_backward(from: Map, gradient: &[f32], y: usize, to: &mut [f32]) {
+unsafe fn add_shortcut_backward<S: Simd>(from: Map, gradient: &[f32], y: usize, to: &mut [f32]) {
     if from.width * PANES == to.len() {
         for (to, &value) in to.iter_mut().zip(&gradient[from.at_row(y)..]) {
             *to += value;
         }
         return;
     }
-    let gradient = &gradient[from.at_row(y / 2)..][..from.width * PANES];
-    for (to, gradient) in to.chunks_exact_mut(2 * PANES).zip(gradient.chunks_exact(PANES)) {
-        for to in to.chunks_exact_mut(PANES) {
-            for (to, &value) in to.iter_mut().zip(gradient) {
-                *to += 0.25 * value;
-            }
+    let gradient = &gradient[from.at_row(y / 2)..][..to.len() / 2];
+    for at in (0..to.len()).step_by(S::WIDTH) {
+        unsafe {
+            let to = to.as_mut_ptr().add(at);
+            let value = S::load(gradient.as_ptr().add(at / (2 * PANES) * PANES + at % PANES));
+            S::store(to, S::multiply_add(value, S::splat(0.25), S::load(to)));
         }
     }
 }
