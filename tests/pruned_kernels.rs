@@ -98,11 +98,13 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
 /// Gradients are summed over up to 1,024 positions of 16 images in another order: √16,384 · 2⁻²⁴.
 const SUMMED_OTHERWISE: f32 = 7.6e-6;
 
-/// The masks of [`masks`], and one with layers of all kinds: whole ones, dead ones, dead channels, pruned ones beside each other and between
+/// The masks of [`masks`], and some with layers of all kinds: whole ones, dead ones, dead channels, pruned ones beside each other and between
 /// those that are not.
 fn masks_of_layers(network: &Network, weights: &[f32], gradient: &[f32]) -> Vec<(String, Mask)> {
     let mut masks = masks(network, weights, gradient);
-    let parts = |parts: &[(&str, fn(usize) -> bool)]| {
+    // Which weights of which layers are kept; of the others all.
+    type Part = (&'static str, fn(usize) -> bool);
+    let parts = |parts: &[Part]| {
         let mut kept: Vec<u32> = Vec::new();
         for tensor in &network.tensors {
             let part = parts.iter().find(|(name, _)| tensor.name.starts_with(name));

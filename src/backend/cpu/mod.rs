@@ -2,7 +2,7 @@
 //!
 //! Kernels are vectorised for the processor found (`level.rs`, `simd.rs`); threads share lanes where there are enough of them and the
 //! leaves of a batch where there are not. The same bits come out whatever the processor, the threads and the ranks, because every sum
-//! has one order (`tile.rs` and `pooled.rs` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a [`Communicator`](crate::comm::Communicator).
+//! has one order (`tile.rs`, `pooled.rs` and `planar` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a [`Communicator`](crate::comm::Communicator).
 
 mod convolution;
 mod engine;

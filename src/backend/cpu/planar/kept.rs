@@ -4,8 +4,8 @@ use super::super::plan::{Tap, Taps, reads};
 use super::panes;
 use crate::network::{Convolution, Layer, Map, Network, Tail};
 
-/// A convolution with less than this part of its weights visits kept weights alone: where both kernels take the same time, the neighbours being in
-/// panes. Small maps have it earlier, because more of a pane is border.
+/// A convolution with less than this part of its weights visits kept weights alone: a little less than where both kernels take the same time, its
+/// neighbours being in panes. That is later on wide maps, because less of their panes is border.
 fn worth(layer: &Convolution) -> f64 {
     match layer.output.width {
         32.. => 0.75,

@@ -7,7 +7,7 @@
 //!
 //! The order of sums. Forward: bias, then places in the kernel, input channels within each: that of the dense kernels. Data gradient: the
 //! positions that an input went to in reading order, output channels within each: for stride 1 that of the dense kernels. Gradients of weights
-//! and biases: one sum for each pane over its points in reading order, images one after the other; then the panes' sums in a tree
+//! and biases: one sum for each pane over its points in reading order, a leaf's images one after the other; then the panes' sums in a tree
 //! ([`products::total`]). The order is the same on every vector unit.
 
 mod kept;

@@ -48,30 +48,41 @@ const fn neighbours(dy: isize, dx: isize) -> [u32; PANES] {
 #[inline(always)]
 pub(super) unsafe fn fill_borders<S: Simd>(plane: Map, points: &mut [f32]) {
     assert!(points.len() == plane.len() && plane.before.max(plane.after) <= plane.width.min(plane.height));
-    let ends = |size: usize| [0, plane.before, plane.before + size, plane.before + size + plane.after];
-    let (ys, xs) = (ends(plane.height), ends(plane.width));
-    macro_rules! region {
-        ($dy:literal, $dx:literal) => {
-            static MASK: [u32; PANES] = neighbours($dy, $dx);
-            // The neighbour's point is that many floats away. What it meets beyond the ends of a point is cut off; it lies in the plane, because
-            // there are borders on that side.
-            let away = SIDE as isize * $dy + $dx - ($dy * plane.height as isize) * plane.row() as isize - $dx * (plane.width * PANES) as isize;
-            for y in ys[($dy + 1) as usize]..ys[($dy + 2) as usize] {
-                for x in xs[($dx + 1) as usize]..xs[($dx + 2) as usize] {
-                    for half in (0..PANES).step_by(S::WIDTH) {
-                        unsafe {
-                            let to = points.as_mut_ptr().add(y * plane.row() + x * PANES + half);
-                            S::store(to, S::keep(S::load(to.offset(away)), MASK.as_ptr().add(half)));
-                        }
-                    }
+    unsafe {
+        fill_border::<S, -1, -1>(plane, points);
+        fill_border::<S, -1, 0>(plane, points);
+        fill_border::<S, -1, 1>(plane, points);
+        fill_border::<S, 0, -1>(plane, points);
+        fill_border::<S, 0, 1>(plane, points);
+        fill_border::<S, 1, -1>(plane, points);
+        fill_border::<S, 1, 0>(plane, points);
+        fill_border::<S, 1, 1>(plane, points);
+    }
+}
+
+/// The part of the borders that is the inside of the panes DY below and DX to the right.
+#[inline(always)]
+unsafe fn fill_border<S: Simd, const DY: isize, const DX: isize>(plane: Map, points: &mut [f32]) {
+    let part = |toward: isize, size: usize| match toward {
+        -1 => 0..plane.before,
+        0 => plane.before..plane.before + size,
+        _ => plane.before + size..plane.before + size + plane.after,
+    };
+    let mask = const { &neighbours(DY, DX) };
+    // The same point of the pane there is that many floats away. What a load meets beyond the ends of the point is cut off; it lies in the plane,
+    // because there is a border on that side.
+    let (down, right) = ((plane.height * plane.row()) as isize, (plane.width * PANES) as isize);
+    let away = DY * (SIDE as isize - down) + DX * (1 - right);
+    for y in part(DY, plane.height) {
+        for x in part(DX, plane.width) {
+            for half in (0..PANES).step_by(S::WIDTH) {
+                unsafe {
+                    let to = points.as_mut_ptr().add(y * plane.row() + x * PANES + half);
+                    S::store(to, S::keep(S::load(to.offset(away)), mask.as_ptr().add(half)));
                 }
             }
-        };
+        }
     }
-    macro_rules! regions {
-        ($(($dy:literal, $dx:literal)),*) => { $({ region!($dy, $dx); })* };
-    }
-    regions!((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1));
 }
 
 /// Offset of each pane's first float in a map that is channel last.

@@ -124,6 +124,7 @@ impl Planes {
             let layer = network.convolution(index);
             self.level.run(FilterGradient { planes: self, layer, kept, index });
             let Some(producer) = layer.producer else { return };
+            debug_assert!(producer + 1 == index && layer.bypass.is_none_or(|bypass| bypass == index + 1));
             let live = plan.layers[producer].kept.as_ref().map(|kept| &kept.live[..]);
             self.level.run(DataGradient { planes: self, network, layer, kept, index, producer, live });
         }
