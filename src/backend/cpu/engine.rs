@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::floats::Floats;
 use super::lane::Lane;
 use super::level::{Kernel, Level};
-use super::plan::Plan;
+use super::plan::{LOGITS, Plan};
 use super::simd::Simd;
-use super::worker::Worker;
+use super::worker::{Worker, collect};
 use crate::Result;
 use crate::backend::margin::{self, WORDS};
 use crate::backend::{Backend, Device, EVALUATION_BLOCK, LaneStart, LaneState, Progress, Set};
@@ -18,6 +18,10 @@ use crate::comm::{Communicator, Leaves, Node, additions, available_memory};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
+
+/// Multiply-adds that are worth sharing among threads: waking one, and weights laid out twice, cost about as much as computing half of that.
+/// Bits do not depend on it.
+const SHARED_WORK: f64 = 10e6;
 
 /// Lanes on the processor's cores.
 pub struct CpuBackend<'a> {
@@ -33,7 +37,7 @@ pub struct CpuBackend<'a> {
     pruned_kernels: bool,
     /// Tells sets of weights apart, for [`Worker::prepare`].
     version: u64,
-    /// `[job][node]` gradients with their loss, [`Share::length`] floats each.
+    /// `[job][node]` gradients of kept parameters, with their loss behind them; see [`length`].
     sums: Floats,
     /// What ranks exchange.
     sent: Vec<f32>,
@@ -70,7 +74,7 @@ struct Share<'a> {
 /// What one thread works with.
 struct Seat {
     worker: Worker,
-    /// Partial sums of the levels of the tree above the one being filled.
+    /// Sums of leaves, laid out as the lane's plan says: each waits for its right-hand neighbour in the tree to be summed behind it.
     stack: Vec<Floats>,
     indices: Vec<u32>,
 }
@@ -124,7 +128,7 @@ impl<'a> CpuBackend<'a> {
             sent: Vec::new(),
             received: Vec::new(),
             share: Share {
-                plan: Arc::new(Plan::new(&network, &Mask::Dense(network.parameters()))),
+                plan: Arc::new(Plan::new(&network, &Mask::Dense(network.parameters()), true)),
                 network,
                 dataset,
                 tables: dataset.lookup_table(),
@@ -140,17 +144,23 @@ impl<'a> CpuBackend<'a> {
         self
     }
 
-    /// Bytes a lane takes while it trains, at most: weights, velocity, mask and gradient, what its mask leaves to be computed, and, where ranks
+    /// Bytes a lane takes while it trains, at most: weights twice, velocity, mask and gradient, what its mask leaves to be computed, and, where ranks
     /// share a batch, every rank's gradient of it.
     fn bytes_per_lane(&self) -> u64 {
         let ranks = self.communicator.size() as u64;
-        let floats = self.share.network.parameters() as u64 * (4 + if ranks > 1 { 2 + 2 * ranks } else { 0 });
+        let floats = self.share.network.parameters() as u64 * (5 + if ranks > 1 { 2 + 2 * ranks } else { 0 });
         4 * floats + Plan::most_bytes(&self.share.network)
+    }
+
+    /// Threads that are to share so many multiply-adds.
+    fn sharing(&self, work: f64) -> usize {
+        if work < SHARED_WORK { 1 } else { self.seats.len() }
     }
 
     /// Every lane takes all its steps on one thread: nothing waits for anything, and a lane's state stays in that core's cache.
     fn train_apart(&mut self, lanes: &mut [Lane], steps: Range<u32>, leaves: Leaves, batch: usize) {
-        let (level, length) = (self.share.level, self.share.length());
+        let level = self.share.level;
+        let length = length(lanes.iter().map(|lane| &lane.mask));
         let version = self.versions(lanes.len() * steps.len());
         let root = leaves.nodes(0..leaves.count())[0];
         let mut sums = std::mem::take(&mut self.sums);
@@ -182,20 +192,20 @@ impl<'a> CpuBackend<'a> {
         drop(jobs);
         let (level, sums) = (self.share.level, std::mem::take(&mut self.sums));
         self.each(lanes.iter_mut().zip(places).collect(), |_, _, (lane, place)| {
-            let length = lane.weights.len() + 1;
-            lane.step(level, step, batch, &sums[place..][..length]);
+            lane.step(level, step, batch, &sums[place..][..=lane.mask.kept()]);
         });
         self.sums = sums;
     }
 
-    /// The summed gradient and loss of every job over a whole batch, on every rank: where in `self.sums` each begins. Masked entries are
-    /// undefined.
+    /// The summed gradient and loss of every job over a whole batch, on every rank: where in `self.sums` each begins.
     fn gradients(&mut self, jobs: &[Job], leaves: Leaves) -> Vec<usize> {
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
-        let length = self.share.length();
+        let length = length(jobs.iter().map(|job| job.mask));
         let nodes = |rank: usize| leaves.nodes(leaves.slice(rank, ranks));
         let wholes = nodes(rank);
-        let parts = split(leaves, &wholes, self.seats.len().div_ceil(jobs.len().max(1)));
+        let examples = wholes.iter().map(|&node| leaves.under(node).len()).sum::<usize>() * leaves.examples(0).len();
+        let threads = self.sharing(jobs.iter().map(|job| job.plan.work * examples as f64).sum());
+        let parts = split(leaves, &wholes, threads.div_ceil(jobs.len().max(1)));
         // At least one place a job, for what other ranks send.
         let row = parts.len().max(1) * length;
         let mut sums = std::mem::take(&mut self.sums);
@@ -208,29 +218,28 @@ impl<'a> CpuBackend<'a> {
                 tasks.push((job, version + index as u64, part, sum));
             }
         }
-        self.each(tasks, |share, seat, (job, version, part, sum)| share.node_sum(seat, job, version, leaves, part, sum));
+        self.each_of(threads, tasks, |share, seat, (job, version, part, sum)| share.node_sum(seat, job, version, leaves, part, sum));
         let (order, places) = additions(leaves, &parts, &wholes);
         let level = self.share.level;
-        self.each(sums.chunks_mut(row).take(jobs.len()).collect(), |_, _, sums| add_blocks(level, sums, length, &order));
+        self.each_of(threads, sums.chunks_mut(row).take(jobs.len()).collect(), |_, _, sums| add_blocks(level, sums, length, &order));
 
         if ranks > 1 {
-            self.exchange(jobs, leaves, &mut sums, row, &places);
+            self.exchange(jobs, leaves, &mut sums, [row, length], &places);
         }
         self.sums = sums;
         (0..jobs.len()).map(|job| job * row).collect()
     }
 
     /// Sums over ranks: every rank sends its nodes' kept gradients, and all add them up the same way. The totals end at each job's first place.
-    fn exchange(&mut self, jobs: &[Job], leaves: Leaves, sums: &mut [f32], row: usize, places: &[usize]) {
+    fn exchange(&mut self, jobs: &[Job], leaves: Leaves, sums: &mut [f32], [row, length]: [usize; 2], places: &[usize]) {
         let ranks = self.communicator.size();
-        let length = self.share.length();
         let packed: usize = jobs.iter().map(|job| job.mask.kept() + 1).sum();
         let nodes: Vec<Vec<Node>> = (0..ranks).map(|rank| leaves.nodes(leaves.slice(rank, ranks))).collect();
         let counts: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * packed).collect();
         self.sent.clear();
         for &place in places {
             for (job, sums) in jobs.iter().zip(sums.chunks(row)) {
-                pack(job.mask, &sums[place * length..][..=job.mask.parameters()], &mut self.sent);
+                self.sent.extend_from_slice(&sums[place * length..][..=job.mask.kept()]);
             }
         }
         self.communicator.all_gather(&self.sent, &counts, &mut self.received);
@@ -240,7 +249,7 @@ impl<'a> CpuBackend<'a> {
         let mut total = &self.received[root[0] * packed..][..packed];
         for (job, sums) in jobs.iter().zip(sums.chunks_mut(row)) {
             let (mine, rest) = total.split_at(job.mask.kept() + 1);
-            unpack(job.mask, mine, &mut sums[..=job.mask.parameters()]);
+            sums[..mine.len()].copy_from_slice(mine);
             total = rest;
         }
     }
@@ -254,8 +263,13 @@ impl<'a> CpuBackend<'a> {
     /// Gives every item to some thread. The calling one takes items from the start, the others as soon as they are awake: so little work is
     /// not slower on many threads than on one.
     fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(&Share, &mut Seat, T) + Sync) {
+        self.each_of(self.seats.len(), items, work);
+    }
+
+    /// The same, with so many threads at most.
+    fn each_of<T: Send>(&self, threads: usize, items: Vec<T>, work: impl Fn(&Share, &mut Seat, T) + Sync) {
         let (share, seats) = (&self.share, &self.seats);
-        let others = seats.len().min(items.len()).saturating_sub(1);
+        let others = threads.min(items.len()).saturating_sub(1);
         let queue = Mutex::new(items.into_iter());
         let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
         let take = |index: usize| {
@@ -303,8 +317,8 @@ impl Backend for CpuBackend<'_> {
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
         let examples = self.share.dataset.training.len() as u32;
         let plan = |mask: &Mask| match mask {
-            Mask::Sparse { .. } if self.pruned_kernels => Arc::new(Plan::new(&self.share.network, mask)),
-            _ => self.share.plan.clone(),
+            Mask::Sparse { .. } => Arc::new(Plan::new(&self.share.network, mask, self.pruned_kernels)),
+            Mask::Dense(_) => self.share.plan.clone(),
         };
         Ok(starts.into_iter().map(|start| Lane::new(plan(&start.mask), start, examples)).collect())
     }
@@ -321,7 +335,8 @@ impl Backend for CpuBackend<'_> {
 
     fn train(&mut self, lanes: &mut Vec<Lane>, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>> {
         let leaves = Leaves::new(batch);
-        if self.communicator.size() == 1 && lanes.len() >= self.seats.len() {
+        let alone = self.sharing(lanes.iter().map(|lane| lane.plan.work * batch as f64).fold(0.0, f64::max)) == 1;
+        if self.communicator.size() == 1 && (alone || lanes.len() >= self.seats.len()) {
             self.train_apart(lanes, steps, leaves, batch);
         } else {
             for step in steps {
@@ -367,41 +382,34 @@ impl Backend for CpuBackend<'_> {
 }
 
 impl Share<'_> {
-    /// Floats of a gradient with its loss, in whole cache lines.
-    fn length(&self) -> usize {
-        (self.network.parameters() + 1).next_multiple_of(16)
-    }
-
-    /// The gradient and loss summed over the leaves under a node, in the order of the tree.
+    /// The kept parameters' gradient, and the loss behind it, summed over the leaves under a node in the order of the tree.
     fn node_sum(&self, seat: &mut Seat, job: &Job, version: u64, leaves: Leaves, node: Node, sum: &mut [f32]) {
         let Seat { worker, stack, indices } = seat;
-        let parameters = self.network.parameters();
+        let length = job.plan.length;
         worker.prepare(job.plan, job.weights, version, true);
-        // The tree's left edge is summed in place; `stack[i]` holds what waits for its right-hand neighbour above it.
         let mut waiting = 0;
         for (done, leaf) in leaves.under(node).enumerate() {
             let examples = leaves.examples(leaf);
             indices.resize(examples.len(), 0);
             job.draw.fill(examples.start, indices);
             worker.gather(&self.dataset.training, &self.tables, indices);
-            if done > 0 {
-                if stack.len() < waiting + 1 {
-                    stack.push(Floats::zeros(self.length()));
-                }
-                waiting += 1;
-            }
-            let target = if done == 0 { &mut *sum } else { &mut stack[waiting - 1][..] };
+            let target = &mut room(stack, waiting + 1, length + 1)[waiting][..=length];
             target.fill(0.0);
-            let (gradient, loss) = target.split_at_mut(parameters);
+            let (gradient, loss) = target.split_at_mut(length);
             loss[0] = worker.gradient(job.plan, job.weights, gradient, examples.len());
+            waiting += 1;
             for _ in 0..(done + 1).trailing_zeros() {
-                merge(self.level, sum, stack, &mut waiting);
+                merge(self.level, stack, length, &mut waiting);
             }
         }
-        while waiting > 0 {
-            merge(self.level, sum, stack, &mut waiting);
+        while waiting > 1 {
+            merge(self.level, stack, length, &mut waiting);
         }
-        worker.reorder(job.plan, &mut sum[..parameters]);
+        let most = length.max(self.network.parameters() + LOGITS);
+        if let [total, room] = room(stack, 2, most + 1) {
+            collect(self.level, &self.network, job.plan, job.mask, &total[..length], room, sum);
+            sum[job.mask.kept()] = total[length];
+        }
     }
 
     fn examples(&self, set: Set) -> &Examples {
@@ -422,11 +430,26 @@ impl Share<'_> {
     }
 }
 
-/// Adds the top of the stack to its left-hand neighbour: the one below it, or the tree's left edge.
-fn merge(level: Level, sum: &mut [f32], stack: &mut [Floats], waiting: &mut usize) {
+/// Floats from one gradient of kept parameters to the next: room for the largest with its loss, or with what [`collect`] writes behind it,
+/// in whole cache lines.
+fn length<'a>(masks: impl Iterator<Item = &'a Mask>) -> usize {
+    (masks.map(Mask::kept).max().unwrap_or(0) + LOGITS).next_multiple_of(16)
+}
+
+/// The first `count` places of a stack, of at least `length` floats each.
+fn room(stack: &mut Vec<Floats>, count: usize, length: usize) -> &mut [Floats] {
+    if stack.len() < count {
+        stack.resize_with(count, Floats::default);
+    }
+    stack[..count].iter_mut().for_each(|floats| floats.grow(length));
+    &mut stack[..count]
+}
+
+/// Adds the top of the stack, with its loss, to its left-hand neighbour below it.
+fn merge(level: Level, stack: &mut [Floats], length: usize, waiting: &mut usize) {
     *waiting -= 1;
     let (below, top) = stack.split_at_mut(*waiting);
-    level.run(Add { to: below.last_mut().map_or(sum, |below| &mut below[..]), from: &top[0] });
+    level.run(Add { to: &mut below[*waiting - 1][..=length], from: &top[0][..=length] });
 }
 
 /// Runs the additions (to, from) over blocks of `length` floats.
@@ -470,28 +493,4 @@ fn halves(leaves: Leaves, node: Node) -> Option<[Node; 2]> {
         return None;
     }
     leaves.children(node).or_else(|| halves(leaves, Node { level: node.level - 1, ..node }))
-}
-
-/// Appends the kept gradients and the loss of a full gradient.
-fn pack(mask: &Mask, gradient: &[f32], packed: &mut Vec<f32>) {
-    match mask {
-        Mask::Dense(_) => packed.extend_from_slice(gradient),
-        Mask::Sparse { kept, parameters } => {
-            packed.extend(kept.iter().map(|&index| gradient[index as usize]));
-            packed.push(gradient[*parameters]);
-        }
-    }
-}
-
-/// The reverse of [`pack`]; what is not kept stays as it is.
-fn unpack(mask: &Mask, packed: &[f32], gradient: &mut [f32]) {
-    match mask {
-        Mask::Dense(_) => gradient.copy_from_slice(packed),
-        Mask::Sparse { kept, parameters } => {
-            for (&value, &index) in packed.iter().zip(kept) {
-                gradient[index as usize] = value;
-            }
-            gradient[*parameters] = packed[kept.len()];
-        }
-    }
 }

@@ -14,13 +14,13 @@ use crate::pruning::Mask;
 /// A lane: weights, velocities, mask and data order.
 pub struct Lane {
     pub(super) weights: Vec<f32>,
-    /// Empty for SGD.
+    /// The kept weights alone, which steps update; empty where all are kept.
+    trained: Vec<f32>,
+    /// Of kept parameters; empty for SGD.
     velocity: Vec<f32>,
     pub(super) mask: Mask,
     /// What the mask leaves to be computed.
     pub(super) plan: Arc<Plan>,
-    /// All ones where a parameter is kept, else zero; empty when dense.
-    bits: Vec<u32>,
     pub(super) sampler: Sampler,
     rule: Rule,
     pub(super) progress: Progress,
@@ -30,23 +30,31 @@ impl Lane {
     pub(super) fn new(plan: Arc<Plan>, start: LaneStart, training_examples: u32) -> Lane {
         let LaneStart { seed, mut weights, mask, rule, state } = start;
         mask.apply(&mut weights);
-        let mut bits = Vec::new();
-        if let Mask::Sparse { kept, parameters } = &mask {
-            bits.resize(*parameters, 0);
-            kept.iter().for_each(|&index| bits[index as usize] = u32::MAX);
-        }
-        let mut velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; weights.len()] };
+        let mut velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; mask.kept()] };
         let mut progress = Progress { loss: f32::NAN, broken: None };
+        let of_kept = |values: &[f32]| match &mask {
+            Mask::Sparse { kept, .. } if !values.is_empty() => kept.iter().map(|&index| values[index as usize]).collect(),
+            _ => values.to_vec(),
+        };
         if let Some(state) = state {
-            (weights, velocity) = (state.weights, state.velocity);
+            (weights, velocity) = (state.weights, of_kept(&state.velocity));
             progress = Progress { loss: state.loss, broken: state.broken };
         }
-        Lane { weights, velocity, mask, plan, bits, sampler: Sampler::new(seed, training_examples), rule, progress }
+        let trained = if let Mask::Sparse { .. } = mask { of_kept(&weights) } else { Vec::new() };
+        Lane { weights, trained, velocity, mask, plan, sampler: Sampler::new(seed, training_examples), rule, progress }
     }
 
     pub(super) fn state(&self) -> LaneState {
         let Progress { loss, broken } = self.progress;
-        LaneState { weights: self.weights.clone(), velocity: self.velocity.clone(), loss, broken }
+        let velocity = match &self.mask {
+            Mask::Sparse { kept, parameters } if !self.velocity.is_empty() => {
+                let mut all = vec![0.0; *parameters];
+                kept.iter().zip(&self.velocity).for_each(|(&index, &velocity)| all[index as usize] = velocity);
+                all
+            }
+            _ => self.velocity.clone(),
+        };
+        LaneState { weights: self.weights.clone(), velocity, loss, broken }
     }
 
     /// Parameters, flat as the network lays them out; zero where masked.
@@ -54,10 +62,10 @@ impl Lane {
         &self.weights
     }
 
-    /// One step by a gradient summed over `batch` examples, with the summed loss behind it. A loss that is not a number, or infinite, breaks
-    /// the lane instead.
+    /// One step by the kept parameters' gradient, summed over `batch` examples, with the summed loss behind it. A loss that is not a number,
+    /// or infinite, breaks the lane instead.
     pub(super) fn step(&mut self, level: Level, step: u32, batch: usize, gradient: &[f32]) {
-        let loss = gradient[self.weights.len()] / batch as f32;
+        let loss = gradient[self.mask.kept()] / batch as f32;
         self.progress.loss = loss;
         if !loss.is_finite() {
             self.progress.broken = Some(step);
@@ -80,35 +88,18 @@ impl Kernel for Update<'_> {
     unsafe fn run<S: Simd>(self) {
         let Update { lane, gradient, batch, step } = self;
         let (rate, momentum) = (lane.rule.rate(step), lane.rule.momentum);
-        let Lane { weights, velocity, bits, rule, .. } = lane;
+        let Lane { weights, trained, velocity, mask, rule, .. } = lane;
+        let values = if let Mask::Sparse { .. } = mask { &mut *trained } else { &mut *weights };
+        let gradient = &gradient[..values.len()];
         // Of a power of two, the product with the reciprocal has the quotient's bits, in a fraction of its time.
         if (batch as u32).is_power_of_two() {
-            masked(rule.optimizer, rate, momentum, weights, velocity, bits, gradient, |gradient| gradient * (1.0 / batch));
+            update(rule.optimizer, rate, momentum, values, velocity, |index| gradient[index] * (1.0 / batch));
         } else {
-            masked(rule.optimizer, rate, momentum, weights, velocity, bits, gradient, |gradient| gradient / batch);
+            update(rule.optimizer, rate, momentum, values, velocity, |index| gradient[index] / batch);
         }
-    }
-}
-
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-fn masked(
-    optimizer: OptimizerName,
-    rate: f32,
-    momentum: f32,
-    weights: &mut [f32],
-    velocity: &mut [f32],
-    bits: &[u32],
-    gradient: &[f32],
-    mean: impl Fn(f32) -> f32,
-) {
-    let gradient = &gradient[..weights.len()];
-    if bits.is_empty() {
-        update(optimizer, rate, momentum, weights, velocity, |index| mean(gradient[index]));
-    } else {
-        // A masked gradient is cut to zero by its bits, not by a product: it may be infinite.
-        let bits = &bits[..weights.len()];
-        update(optimizer, rate, momentum, weights, velocity, |index| f32::from_bits(mean(gradient[index]).to_bits() & bits[index]));
+        if let Mask::Sparse { kept, .. } = mask {
+            kept.iter().zip(trained.iter()).for_each(|(&index, &value)| weights[index as usize] = value);
+        }
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) trait Simd: Copy {
     /// Per float, the largest of four and zero, and which it was, as an integer: 0 … 3, or [`DEAD`] where none is above zero. Ties go to
     /// the first; a NaN wins over everything after it, and so is seen in the loss.
     unsafe fn largest(candidates: [Self::Vector; 4]) -> (Self::Vector, Self::Vector);
+    /// A bit for each float, the first one lowest: 1 unless it is zero.
+    unsafe fn not_zero(value: Self::Vector) -> u32;
     /// Writes a vector of small integers as `WIDTH` bytes.
     unsafe fn store_bytes(to: *mut u8, integers: Self::Vector);
     /// Reads `WIDTH` bytes as a vector of integers.
@@ -88,6 +90,10 @@ mod x86 {
                 }
                 (best, _mm512_castsi512_ps(which))
             }
+        }
+        #[inline(always)]
+        unsafe fn not_zero(value: __m512) -> u32 {
+            unsafe { u32::from(_mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(value, _mm512_setzero_ps())) }
         }
         #[inline(always)]
         unsafe fn store_bytes(to: *mut u8, integers: __m512) {
@@ -170,6 +176,10 @@ mod x86 {
             }
         }
         #[inline(always)]
+        unsafe fn not_zero(value: __m256) -> u32 {
+            unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(value, _mm256_setzero_ps())) as u32 }
+        }
+        #[inline(always)]
         unsafe fn store_bytes(to: *mut u8, integers: __m256) {
             unsafe {
                 let integers = _mm256_castps_si256(integers);
@@ -245,6 +255,10 @@ impl Simd for Portable {
             }
         }
         (best, which)
+    }
+    #[inline(always)]
+    unsafe fn not_zero(value: [f32; 8]) -> u32 {
+        value.iter().enumerate().map(|(i, &value)| u32::from(value != 0.0) << i).sum()
     }
     #[inline(always)]
     unsafe fn store_bytes(to: *mut u8, integers: [f32; 8]) {

@@ -11,39 +11,69 @@ fn windows(layer: &Convolution) -> usize {
     layer.output.height / 2 * (layer.output.width / 2)
 }
 
-/// Floats of [`phases`].
+/// Rows and columns of each quarter that an image of one channel is taken apart into.
+fn quarter(layer: &Convolution) -> (usize, usize) {
+    let row = layer.input_map.row();
+    ((layer.input_map.len() / row).div_ceil(2), row / 2)
+}
+
+/// Floats behind the phases, and behind the quarters, that a vector may reach beyond a row.
+const SLACK: usize = 16;
+
+/// Floats that [`phases`] writes: the phases, and for one channel the quarters that they are made of.
 pub(super) fn phases_len(layer: &Convolution) -> usize {
-    (layer.kernel + 1).pow(2) * layer.input_map.channels * windows(layer)
+    let (rows, columns) = quarter(layer);
+    let phases = (layer.kernel + 1).pow(2) * layer.input_map.channels * windows(layer);
+    phases + if layer.input_map.channels == 1 { 4 * rows * columns + 2 * SLACK } else { 0 }
 }
 
 /// `phases[y][x][channel][window]` = the input at (y, x) from the window's corner, for all places that its four positions read.
 ///
 /// # Safety
-/// `input` is one image's bordered map; the windows, and the channels unless there is one, are a multiple of the vector, which the
-/// processor must have.
+/// `input` is one image's bordered map, `corners` are its windows'; the windows, and the channels unless there is one, are a multiple of the
+/// vector, which the processor must have; the rows of a map of one channel have an even number of floats.
 #[inline(always)]
-pub(super) unsafe fn phases<S: Simd>(layer: &Convolution, input: &[f32], phases: &mut [f32]) {
+pub(super) unsafe fn phases<S: Simd>(layer: &Convolution, corners: &[u32], input: &[f32], phases: &mut [f32]) {
     let (row, channels, side) = (layer.input_map.row(), layer.input_map.channels, layer.kernel + 1);
-    let (high, wide) = (layer.output.height / 2, layer.output.width / 2);
+    let windows = corners.len();
     debug_assert!(phases.len() >= phases_len(layer) && input.len() == layer.input_map.len());
-    for (place, to) in phases.chunks_exact_mut(channels * high * wide).take(side * side).enumerate() {
-        let (y, x) = (place / side, place % side);
-        if channels == 1 {
-            for (py, to) in to.chunks_exact_mut(wide).enumerate() {
-                let from = &input[(2 * py + y) * row + x..][..2 * wide - 1];
-                for (to, from) in to.iter_mut().zip(from.iter().step_by(2)) {
-                    *to = *from;
-                }
-            }
-            continue;
-        }
-        for window in (0..high * wide).step_by(S::WIDTH) {
+    if channels == 1 {
+        return unsafe { phases_of_one::<S>(layer, input, phases) };
+    }
+    for (place, to) in phases.chunks_exact_mut(channels * windows).take(side * side).enumerate() {
+        let from = input[place / side * row + place % side * channels..].as_ptr();
+        for (index, corners) in corners.chunks_exact(S::WIDTH).enumerate() {
             for channel in (0..channels).step_by(S::WIDTH) {
-                let corner = |i: usize| {
-                    let (py, px) = ((window + i) / wide, (window + i) % wide);
-                    unsafe { input.as_ptr().add((2 * py + y) * row + (2 * px + x) * channels + channel) }
-                };
-                unsafe { S::transpose(corner, to.as_mut_ptr().add(channel * high * wide + window), high * wide) };
+                let corner = |i: usize| unsafe { from.add(corners[i] as usize + channel) };
+                unsafe { S::transpose(corner, to.as_mut_ptr().add(channel * windows + index * S::WIDTH), windows) };
+            }
+        }
+    }
+}
+
+/// [`phases`] of an image of one channel. Taken apart into even and odd rows and columns, it has every phase's rows as runs.
+#[inline(always)]
+unsafe fn phases_of_one<S: Simd>(layer: &Convolution, input: &[f32], phases: &mut [f32]) {
+    let (side, windows) = (layer.kernel + 1, windows(layer));
+    let (high, wide) = (layer.output.height / 2, layer.output.width / 2);
+    let (rows, columns) = quarter(layer);
+    let (phases, quarters) = phases.split_at_mut(side * side * windows + SLACK);
+    for (y, row) in input.chunks_exact(2 * columns).enumerate() {
+        let (even, odd) = quarters[y % 2 * 2 * rows * columns..].split_at_mut(rows * columns);
+        let (even, odd) = (&mut even[y / 2 * columns..][..columns], &mut odd[y / 2 * columns..][..columns]);
+        for ((even, odd), pair) in even.iter_mut().zip(odd).zip(row.as_chunks::<2>().0) {
+            (*even, *odd) = (pair[0], pair[1]);
+        }
+    }
+    for place in 0..side * side {
+        let (y, x) = (place / side, place % side);
+        let from = &quarters[(y % 2 * 2 + x % 2) * rows * columns + y / 2 * columns + x / 2..];
+        let to = &mut phases[place * windows..][..windows + SLACK];
+        debug_assert!(from.len() >= (high - 1) * columns + wide + SLACK);
+        for py in 0..high {
+            // What a vector writes beyond its row, the next row writes again.
+            for px in (0..wide).step_by(S::WIDTH) {
+                unsafe { S::store(to.as_mut_ptr().add(py * wide + px), S::load(from.as_ptr().add(py * columns + px))) };
             }
         }
     }

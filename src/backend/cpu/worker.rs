@@ -7,7 +7,7 @@ use super::convolution::{
 };
 use super::floats::Floats;
 use super::level::{Kernel, Level};
-use super::plan::{LayerPlan, Plan};
+use super::plan::{LOGITS, LayerPlan, Plan};
 use super::planar::Planes;
 use super::pooled::{self, Event, Events};
 use super::simd::Simd;
@@ -17,9 +17,7 @@ use super::tile::{Positions, Runs, outer, product};
 use crate::backend::margin::margin;
 use crate::data::Examples;
 use crate::network::{Convolution, Dense, GlobalMean, Layer, Map, Network, Operations, Tail};
-
-/// Floats a row of logits takes: the classes, rounded up to the widest vector.
-const LOGITS: usize = 16;
+use crate::pruning::Mask;
 
 /// Buffers for up to `capacity` images, allocated once, and the weights in the layouts that the kernels want.
 pub(super) struct Worker {
@@ -53,18 +51,21 @@ pub(super) struct Worker {
     /// One a layer: the convolution that is its data gradient, and one image's gradients of its sums with the border that this one needs.
     adjoints: Vec<Option<Convolution>>,
     bordered: Vec<Floats>,
-    /// One a layer: convolution weights for the data gradient, as [`transpose`] makes them; with a pool as `[kernel][out][kernel][in]`.
+    /// One a layer: convolution weights for the data gradient, as [`transpose`] makes them; with a pool as `[kernel][out][kernel][in]`, or
+    /// the plan's blocks of them.
     transposed: Vec<Floats>,
     /// One a layer: the plan's taps with their weights.
     taps: Vec<Vec<Event>>,
     /// The layers of a plan that are computed in panes, one image at a time.
     planes: Planes,
-    /// A layer's gradient on its way into the parameters' order.
+    /// Weights on their way into `transposed`.
     reordered: Floats,
-    /// Dense weights as `[in][LOGITS]` and as `[out][in]`, and their gradient as `[in][LOGITS]`.
+    /// Dense weights as `[in][LOGITS]` and as `[LOGITS][in]`, of the rows that the plan computes with.
     dense_rows: Floats,
     dense_transposed: Floats,
-    dense_gradient: Floats,
+    /// Where the plan leaves some out: `[image][in]` that they read, and its gradient.
+    dense_input: Floats,
+    dense_input_gradient: Floats,
     /// The lane and step whose weights were prepared last.
     prepared: Option<(u64, bool)>,
 }
@@ -96,7 +97,8 @@ impl Worker {
             reordered: Floats::default(),
             dense_rows: Floats::default(),
             dense_transposed: Floats::default(),
-            dense_gradient: Floats::default(),
+            dense_input: Floats::default(),
+            dense_input_gradient: Floats::default(),
             prepared: None,
             network: network.clone(),
         };
@@ -111,7 +113,7 @@ impl Worker {
                         choice = gradient;
                         if pooled::deep(c) {
                             worker.events.grow(c);
-                            worker.reordered.grow(c.weight_count());
+                            worker.input_gradient.grow(pooled::sent_len(c.input_map));
                         } else {
                             worker.patches.grow(pooled::patches_len(c.input_map));
                         }
@@ -127,8 +129,9 @@ impl Worker {
                 Layer::GlobalMean(mean) => worker.mean_gradient.grow(network.maps[mean.output].len() * capacity),
                 Layer::Dense(dense) => {
                     worker.dense_rows.grow(dense.inputs * LOGITS);
-                    worker.dense_gradient.grow(dense.inputs * LOGITS);
-                    worker.dense_transposed.grow(dense.inputs * dense.outputs);
+                    worker.dense_transposed.grow(LOGITS * dense.inputs);
+                    worker.dense_input.grow(dense.inputs * capacity);
+                    worker.dense_input_gradient.grow(dense.inputs * capacity);
                 }
             }
             worker.gradients.push(Floats::zeros(gradient * capacity));
@@ -182,7 +185,7 @@ impl Worker {
         }
     }
 
-    /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient`, in the order of the kernels, and
+    /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient`, laid out as the plan says, and
     /// returns the summed loss. [`Worker::prepare`] must have seen the same plan and weights.
     pub(super) fn gradient(&mut self, plan: &Plan, weights: &[f32], gradient: &mut [f32], count: usize) -> f32 {
         let network = self.network.clone();
@@ -207,12 +210,6 @@ impl Worker {
             self.maps[0].copy_within(image * len..(image + 1) * len, 0);
             self.labels[0] = self.labels[image];
         }
-    }
-
-    /// Brings a gradient, or a sum of some, from the order of the kernels into that of the parameters. Those that the plan leaves out are
-    /// undefined.
-    pub(super) fn reorder(&mut self, plan: &Plan, gradient: &mut [f32]) {
-        self.level.run(Reorder { worker: self, plan, gradient });
     }
 
     /// Forward over the gathered images: the margin of each.
@@ -315,11 +312,13 @@ impl Operations for Pass<'_> {
     }
 
     fn dense_forward(&mut self, layer: &Dense) {
-        self.worker.level.run(DenseForward { pass: self, layer });
+        let index = self.plan.layers.len() - 1;
+        self.worker.level.run(DenseForward { pass: self, index, layer });
     }
 
     fn dense_backward(&mut self, layer: &Dense) {
-        self.worker.level.run(DenseBackward { pass: self, layer });
+        let index = self.plan.layers.len() - 1;
+        self.worker.level.run(DenseBackward { pass: self, index, layer });
     }
 
     fn softmax_cross_entropy(&mut self) {
@@ -345,6 +344,64 @@ impl Operations for Pass<'_> {
     }
 }
 
+/// The kept parameters' part of a leaf's gradient, or of a sum of some, in the parameters' order. `room`, and `to` where all are kept, have
+/// room for all parameters and [`LOGITS`] floats, which are undefined.
+pub(super) fn collect(level: Level, network: &Network, plan: &Plan, mask: &Mask, gradient: &[f32], room: &mut [f32], to: &mut [f32]) {
+    match (&plan.places, mask) {
+        (Some(places), _) => to.iter_mut().zip(places).for_each(|(to, &place)| *to = gradient[place as usize]),
+        (None, Mask::Dense(_)) => level.run(Collect { network, plan, gradient, to }),
+        (None, Mask::Sparse { kept, .. }) => {
+            level.run(Collect { network, plan, gradient, to: &mut *room });
+            to.iter_mut().zip(kept).for_each(|(to, &index)| *to = room[index as usize]);
+        }
+    }
+}
+
+struct Collect<'a> {
+    network: &'a Network,
+    plan: &'a Plan,
+    gradient: &'a [f32],
+    to: &'a mut [f32],
+}
+
+impl Kernel for Collect<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Collect { network, plan, gradient, to } = self;
+        assert!(to.len() >= network.parameters() + LOGITS);
+        for (layer, plan) in network.layers.iter().zip(&plan.layers) {
+            let from = &gradient[plan.weights..plan.bias];
+            let (bias, outputs) = match layer {
+                Layer::Convolution(layer) => {
+                    let (outputs, to) = (layer.output.channels, &mut to[layer.weights..][..layer.weight_count()]);
+                    if plan.blocks.is_partial {
+                        plan.blocks.places.iter().for_each(|&(place, weight)| to[weight as usize] = from[place as usize]);
+                    } else if plan.blocks.offsets.is_empty() {
+                        to.copy_from_slice(from);
+                    } else {
+                        unsafe { transpose_matrix::<S>(from, outputs, layer.weight_count() / outputs, to) };
+                    }
+                    (layer.bias, outputs)
+                }
+                Layer::Dense(layer) => {
+                    let to = &mut to[layer.weights..][..layer.inputs * layer.outputs + LOGITS];
+                    for (row, from) in from.chunks_exact(LOGITS).enumerate().take(plan.rows.as_ref().map_or(layer.inputs, Vec::len)) {
+                        let input = plan.rows.as_ref().map_or(row, |rows| rows[row] as usize);
+                        // What a row writes beyond its own, the next one writes again if it is computed, and the bias after the last.
+                        for v in (0..LOGITS).step_by(S::WIDTH) {
+                            unsafe { S::store(to.as_mut_ptr().add(input * layer.outputs + v), S::load(from.as_ptr().add(v))) };
+                        }
+                    }
+                    (layer.bias, layer.outputs)
+                }
+                Layer::GlobalMean(_) => continue,
+            };
+            to[bias..][..outputs].copy_from_slice(&gradient[plan.bias..][..outputs]);
+        }
+    }
+}
+
 struct Prepare<'a> {
     worker: &'a mut Worker,
     plan: &'a Plan,
@@ -366,39 +423,13 @@ unsafe fn prepare_pooled<S: Simd>(
         taps.clear();
         taps.extend(plan.taps.iter().map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
     }
-    if backward && layer.producer.is_some() {
+    if backward && layer.producer.is_some() && !plan.blocks.sent.is_empty() {
+        transposed[..plan.blocks.offsets.len() * pooled::BLOCK].fill(0.0);
+        plan.blocks.places.iter().for_each(|&(place, weight)| transposed[place as usize] = weights[weight as usize]);
+    } else if backward && layer.producer.is_some() {
         let (run, outputs) = (layer.run(), layer.output.channels);
         for (from, to) in weights.chunks_exact(run * outputs).zip(transposed.chunks_exact_mut(run * outputs)) {
             unsafe { transpose_matrix::<S>(from, run, outputs, to) };
-        }
-    }
-}
-
-struct Reorder<'a> {
-    worker: &'a mut Worker,
-    plan: &'a Plan,
-    gradient: &'a mut [f32],
-}
-
-impl Kernel for Reorder<'_> {
-    type Output = ();
-    #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        let Reorder { worker, plan, gradient } = self;
-        for (layer, plan) in worker.network.layers.iter().zip(&plan.layers) {
-            let Layer::Convolution(layer) = layer else { continue };
-            if plan.blocks.offsets.is_empty() && !plan.blocks.is_partial {
-                continue;
-            }
-            let gradient = &mut gradient[layer.weights..][..layer.weight_count()];
-            let blocks = &mut worker.reordered[..plan.blocks.offsets.len() * pooled::BLOCK];
-            blocks.copy_from_slice(&gradient[..blocks.len()]);
-            if plan.blocks.is_partial {
-                plan.blocks.places.iter().for_each(|&(place, weight)| gradient[weight as usize] = blocks[place as usize]);
-            } else {
-                let outputs = layer.output.channels;
-                unsafe { transpose_matrix::<S>(blocks, outputs, layer.weight_count() / outputs, gradient) };
-            }
         }
     }
 }
@@ -431,15 +462,24 @@ impl Kernel for Prepare<'_> {
                     unsafe { transpose::<S>(layer, turn, weights, &mut worker.reordered, &mut worker.transposed[index]) };
                 }
                 Layer::Dense(layer) => {
-                    let weights = &weights[layer.weights..][..layer.inputs * layer.outputs];
-                    for (to, from) in worker.dense_rows.chunks_exact_mut(LOGITS).zip(weights.chunks_exact(layer.outputs)) {
-                        to[..layer.outputs].copy_from_slice(from);
+                    let plan = &plan.layers[index];
+                    // A row is read beyond its end: into the next one, or the bias.
+                    let weights = &weights[layer.weights..][..(layer.inputs + 1) * layer.outputs];
+                    assert!(LOGITS <= 2 * layer.outputs);
+                    let (count, nothing) = (plan.computed_rows(layer), [0.0; LOGITS]);
+                    let row = |row: usize| match &plan.rows {
+                        Some(rows) => rows.get(row).map_or(nothing.as_ptr(), |&input| weights[input as usize * layer.outputs..].as_ptr()),
+                        None => weights[row * layer.outputs..].as_ptr(),
+                    };
+                    for (index, to) in worker.dense_rows.chunks_exact_mut(LOGITS).enumerate().take(count) {
+                        for v in (0..LOGITS).step_by(S::WIDTH) {
+                            unsafe { S::store(to.as_mut_ptr().add(v), S::load(row(index).add(v))) };
+                        }
                     }
-                    if backward {
-                        for (out, to) in worker.dense_transposed.chunks_exact_mut(layer.inputs).enumerate() {
-                            for (to, from) in to.iter_mut().zip(weights.chunks_exact(layer.outputs)) {
-                                *to = from[out];
-                            }
+                    for first in (0..if backward { count } else { 0 }).step_by(S::WIDTH) {
+                        for v in (0..LOGITS).step_by(S::WIDTH) {
+                            let to = worker.dense_transposed[v * count + first..].as_mut_ptr();
+                            unsafe { S::transpose(|i| row(first + i).add(v), to, count) };
                         }
                     }
                 }
@@ -482,7 +522,7 @@ impl Kernel for ConvolutionForward<'_, '_> {
             if let Some(plan) = &pass.plan.layers[index].taps {
                 let (phases, planar, values) = (&mut worker.phases, &mut worker.planar, &worker.taps[index]);
                 unsafe {
-                    taps::phases::<S>(layer, input, phases);
+                    taps::phases::<S>(layer, &plan.corners, input, phases);
                     taps::forward_taps::<S>(layer, plan, values, phases, bias, planar, output, choice);
                 }
                 continue;
@@ -539,25 +579,33 @@ impl Kernel for ConvolutionBackward<'_, '_> {
         let row = layer.output.width * channels;
         let group = group_rows(layer);
         let own = worker.gradients[index].len() / worker.capacity;
-        let (weight_gradient, bias_gradient) = pass.gradient[layer.weights..].split_at_mut(layer.weight_count());
+        let plan = &pass.plan.layers[index];
+        let (weight_gradient, bias_gradient) = pass.gradient[plan.weights..].split_at_mut(plan.bias - plan.weights);
         let bias_gradient = &mut bias_gradient[..channels];
         let mut producer = layer.producer.map(|producer| (network.convolution(producer), std::mem::take(&mut worker.gradients[producer])));
         for image in 0..pass.count {
             let input = image_of(&worker.maps[layer.input], layer.input_map, image);
             let received = &worker.gradients[index][image * own..][..own];
             let gradient_map = worker.adjoints[index].as_ref().map_or(layer.input_map, |adjoint| adjoint.output);
-            let input_gradient = &mut worker.input_gradient[..if producer.is_some() { gradient_map.len() } else { 0 }];
-            input_gradient.fill(0.0);
+            let sent = if producer.is_some() { gradient_map.len() } else { 0 };
+            worker.input_gradient[..sent].fill(0.0);
             if let Tail::ReluMaxPool { .. } = layer.tail {
                 let choice = &worker.choices[index][image * own..][..own];
                 pooled::bias_gradient(received, bias_gradient);
-                let blocks = &pass.plan.layers[index].blocks;
+                let blocks = &plan.blocks;
                 unsafe {
                     if pooled::deep(layer) {
-                        worker.events.list(layer, blocks, received, choice);
-                        pooled::filter_gradient_events::<S>(layer, input, &worker.events, blocks, weight_gradient);
-                        if producer.is_some() {
-                            pooled::data_gradient_events::<S>(layer, &worker.transposed[index], &worker.events, input_gradient);
+                        let (events, weights) = (&mut worker.events, &worker.transposed[index]);
+                        if blocks.sent.is_empty() {
+                            events.list(layer, blocks, received, choice);
+                        } else {
+                            events.list_few::<S>(layer, blocks, received, choice);
+                        }
+                        pooled::filter_gradient_events::<S>(layer, input, events, blocks, weight_gradient);
+                        if producer.is_some() && blocks.sent.is_empty() {
+                            pooled::data_gradient_events::<S>(layer, weights, events, &mut worker.input_gradient[..sent]);
+                        } else if producer.is_some() {
+                            pooled::data_gradient_blocks::<S>(layer, blocks, weights, events, &mut worker.input_gradient);
                         }
                     } else {
                         pooled::patches(layer.input_map, input, &mut worker.patches);
@@ -565,6 +613,7 @@ impl Kernel for ConvolutionBackward<'_, '_> {
                     }
                 }
             } else {
+                let input_gradient = &mut worker.input_gradient[..sent];
                 for first in (0..layer.output.height).step_by(group) {
                     let rows = group.min(layer.output.height - first);
                     let d = &received[first * row..][..rows * row];
@@ -594,6 +643,7 @@ impl Kernel for ConvolutionBackward<'_, '_> {
                 }
             }
             let Some((producer, gradients)) = &mut producer else { continue };
+            let input_gradient = &worker.input_gradient[..sent];
             let inner = layer.input_map.inner_len();
             let to = &mut gradients[image * inner..][..inner];
             match producer.tail {
@@ -624,8 +674,20 @@ fn image_of(maps: &[f32], map: Map, image: usize) -> &[f32] {
     &maps[image * map.len()..][..map.len()]
 }
 
+/// `[image][row]` of what a dense layer's rows read of its input; the input itself where they read all of it.
+#[inline(always)]
+fn dense_input<'a>(layer: &Dense, plan: &LayerPlan, input: &'a [f32], room: &'a mut [f32], count: usize) -> &'a [f32] {
+    let Some(rows) = &plan.rows else { return input };
+    for (to, from) in room.chunks_exact_mut(plan.computed_rows(layer)).zip(input.chunks_exact(layer.inputs)).take(count) {
+        to[rows.len()..].fill(0.0);
+        to.iter_mut().zip(rows).for_each(|(to, &row)| *to = from[row as usize]);
+    }
+    room
+}
+
 struct DenseForward<'a, 'b> {
     pass: &'a mut Pass<'b>,
+    index: usize,
     layer: &'a Dense,
 }
 
@@ -633,25 +695,28 @@ impl Kernel for DenseForward<'_, '_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let DenseForward { pass, layer } = self;
+        let DenseForward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
+        let plan = &pass.plan.layers[index];
+        let inputs = plan.computed_rows(layer);
         let bias = &pass.weights[layer.bias..][..layer.outputs];
         for logits in worker.logits.chunks_exact_mut(LOGITS).take(pass.count) {
             logits[..layer.outputs].copy_from_slice(bias);
         }
-        let runs = Runs { rows: 1, row_stride: 0, run: layer.inputs };
-        let (input, logits) = (worker.maps[layer.input].as_ptr(), worker.logits.as_mut_ptr());
+        let runs = Runs { rows: 1, row_stride: 0, run: inputs };
+        let input = dense_input(layer, plan, &worker.maps[layer.input], &mut worker.dense_input, pass.count).as_ptr();
+        let logits = worker.logits.as_mut_ptr();
         let mut image = 0;
         macro_rules! tiles {
             ($images:literal) => {
                 while pass.count - image >= $images {
                     unsafe {
-                        let (a, c) = (input.add(image * layer.inputs), logits.add(image * LOGITS));
+                        let (a, c) = (input.add(image * inputs), logits.add(image * LOGITS));
                         let b = worker.dense_rows.as_ptr();
                         if S::WIDTH == LOGITS {
-                            product::<S, $images, 1>(a, layer.inputs, runs, b, LOGITS, c, LOGITS);
+                            product::<S, $images, 1>(a, inputs, runs, b, LOGITS, c, LOGITS);
                         } else {
-                            product::<S, $images, 2>(a, layer.inputs, runs, b, LOGITS, c, LOGITS);
+                            product::<S, $images, 2>(a, inputs, runs, b, LOGITS, c, LOGITS);
                         }
                     }
                     image += $images;
@@ -666,6 +731,7 @@ impl Kernel for DenseForward<'_, '_> {
 
 struct DenseBackward<'a, 'b> {
     pass: &'a mut Pass<'b>,
+    index: usize,
     layer: &'a Dense,
 }
 
@@ -673,35 +739,31 @@ impl Kernel for DenseBackward<'_, '_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let DenseBackward { pass, layer } = self;
+        let DenseBackward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
-        let (inputs, outputs) = (layer.inputs, layer.outputs);
+        let plan = &pass.plan.layers[index];
+        let (inputs, count) = (plan.computed_rows(layer), pass.count);
         let d = worker.logit_gradients.as_ptr();
-        let bias_gradient = &mut pass.gradient[layer.bias..][..outputs];
-        for gradient in worker.logit_gradients.chunks_exact(LOGITS).take(pass.count) {
-            for (sum, &value) in bias_gradient.iter_mut().zip(gradient) {
+        let (gradient, bias_gradient) = pass.gradient[plan.weights..].split_at_mut(inputs * LOGITS);
+        for gradient in worker.logit_gradients.chunks_exact(LOGITS).take(count) {
+            for (sum, &value) in bias_gradient[..layer.outputs].iter_mut().zip(gradient) {
                 *sum += value;
             }
         }
 
-        worker.dense_gradient.fill(0.0);
-        let positions = Positions { rows: 1, columns: pass.count, x_row: 0, x_stride: inputs, d_stride: LOGITS };
-        let mut from = 0;
-        while from < inputs {
+        // The forward pass has left there what the rows read.
+        let read = if plan.rows.is_some() { &worker.dense_input } else { &worker.maps[layer.input] };
+        debug_assert!(read.len() >= count * inputs);
+        let positions = Positions { rows: 1, columns: count, x_row: 0, x_stride: inputs, d_stride: LOGITS };
+        let tall = if S::WIDTH == LOGITS { 8 } else { 4 };
+        for from in (0..inputs).step_by(tall) {
             unsafe {
-                let (x, g) = (worker.maps[layer.input].as_ptr().add(from), worker.dense_gradient.as_mut_ptr().add(from * LOGITS));
+                let (x, g) = (read.as_ptr().add(from), gradient.as_mut_ptr().add(from * LOGITS));
                 if S::WIDTH == LOGITS {
                     outer::<S, 8, 1>(x, d, positions, g, LOGITS);
                 } else {
                     outer::<S, 4, 2>(x, d, positions, g, LOGITS);
                 }
-            }
-            from += if S::WIDTH == LOGITS { 8 } else { 4 };
-        }
-        let gradient = &mut pass.gradient[layer.weights..][..inputs * outputs];
-        for (to, from) in gradient.chunks_exact_mut(outputs).zip(worker.dense_gradient.chunks_exact(LOGITS)) {
-            for (to, &from) in to.iter_mut().zip(from) {
-                *to += from;
             }
         }
 
@@ -709,18 +771,31 @@ impl Kernel for DenseBackward<'_, '_> {
             Some(producer) => &mut worker.gradients[producer],
             None => &mut worker.mean_gradient,
         };
-        to[..pass.count * inputs].fill(0.0);
-        let runs = Runs { rows: 1, row_stride: 0, run: outputs };
-        for image in 0..pass.count {
+        let to = &mut to[..count * layer.inputs];
+        to.fill(0.0);
+        let sent = match plan.rows {
+            Some(_) => {
+                worker.dense_input_gradient[..count * inputs].fill(0.0);
+                worker.dense_input_gradient.as_mut_ptr()
+            }
+            None => to.as_mut_ptr(),
+        };
+        let runs = Runs { rows: 1, row_stride: 0, run: layer.outputs };
+        for image in 0..count {
             for from in (0..inputs).step_by(2 * S::WIDTH) {
                 unsafe {
-                    let (b, c) = (worker.dense_transposed.as_ptr().add(from), to.as_mut_ptr().add(image * inputs + from));
+                    let (b, c) = (worker.dense_transposed.as_ptr().add(from), sent.add(image * inputs + from));
                     product::<S, 1, 2>(d.add(image * LOGITS), LOGITS, runs, b, inputs, c, inputs);
                 }
             }
         }
+        if let Some(rows) = &plan.rows {
+            for (to, from) in to.chunks_exact_mut(layer.inputs).zip(worker.dense_input_gradient.chunks_exact(inputs)) {
+                rows.iter().zip(from).for_each(|(&row, &from)| to[row as usize] = from);
+            }
+        }
         if let Some(producer) = layer.producer {
-            pooled::cut_dead(&mut to[..pass.count * inputs], &worker.choices[producer]);
+            pooled::cut_dead(to, &worker.choices[producer]);
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{CpuBackend, Floats, Seat, Share};
+use super::{CpuBackend, LOGITS, Seat, Share, collect, room};
 use crate::pruning::Mask;
 
 /// Examples that one thread sums over by itself; sums of blocks are added in order. It is no function of ranks or threads.
@@ -35,18 +35,18 @@ impl Share<'_> {
     fn block_of_squares(&self, seat: &mut Seat, weights: &[f32], mask: &Mask, version: u64, examples: Range<usize>) -> f64 {
         let Seat { worker, stack, indices } = seat;
         worker.prepare(&self.plan, weights, version, true);
-        if stack.is_empty() {
-            stack.push(Floats::zeros(self.length()));
-        }
-        let gradient = &mut stack[0][..self.network.parameters()];
+        let places = room(stack, 2, self.plan.length.max(self.network.parameters() + LOGITS));
+        let [leaf, gradient] = places else { return f64::NAN };
+        let all = Mask::Dense(self.network.parameters());
         let mut sum = 0.0;
         for example in examples {
             indices.clear();
             indices.push(example as u32);
             worker.gather(&self.dataset.training, &self.tables, indices);
-            gradient.fill(0.0);
-            worker.gradient(&self.plan, weights, gradient, 1);
-            worker.reorder(&self.plan, gradient);
+            leaf.fill(0.0);
+            worker.gradient(&self.plan, weights, leaf, 1);
+            collect(self.level, &self.network, &self.plan, &all, leaf, &mut [], gradient);
+            let gradient = &gradient[..self.network.parameters()];
             sum += match mask {
                 Mask::Dense(_) => {
                     squares(gradient.chunks(PARTS).map(|chunk| std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0.0))))

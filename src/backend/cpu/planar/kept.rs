@@ -56,7 +56,7 @@ impl Kept {
         let visited = |input: usize, output: usize, weight: usize| weights[weight] && sources[input] && live[output];
         let backward = match layer.producer {
             Some(_) => backward(layer, visited),
-            None => Taps { starts: vec![0], taps: Vec::new() },
+            None => Taps { starts: vec![0], ..Taps::default() },
         };
         Kept { forward: forward(layer, visited), backward, live }
     }
@@ -88,7 +88,7 @@ fn live(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> 
 fn forward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -> Taps {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
     let plane = panes::plane(layer.input_map);
-    let mut found = Taps { starts: vec![0], taps: Vec::new() };
+    let mut found = Taps { starts: vec![0], ..Taps::default() };
     for output in 0..outputs {
         for place in 0..layer.kernel.pow(2) {
             let (ky, kx) = (place / layer.kernel, place % layer.kernel);
@@ -108,7 +108,7 @@ fn forward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -
 fn backward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -> Taps {
     let (inputs, outputs, stride) = (layer.input_map.channels, layer.output.channels, layer.stride);
     let (plane, side) = (panes::plane(received(layer)), layer.kernel - 1);
-    let mut found = Taps { starts: vec![0], taps: Vec::new() };
+    let mut found = Taps { starts: vec![0], ..Taps::default() };
     for group in 0..inputs * stride * stride {
         let (input, py, px) = (group / (stride * stride), group / stride % stride, group % stride);
         for place in (0..layer.kernel.pow(2)).rev() {

@@ -78,11 +78,13 @@ impl Planes {
         }
     }
 
-    /// Adds the sum to a gradient in the order of the parameters.
+    /// Adds the sum to a leaf's gradient.
     pub(in super::super) fn end(&mut self, network: &Network, plan: &Plan, gradient: &mut [f32]) {
         for (index, layer) in network.layers.iter().enumerate() {
             if let (Layer::Convolution(layer), Some(kept)) = (layer, &plan.layers[index].kept) {
-                self.level.run(End { layer, kept, sums: &self.sums[index], gradient });
+                let (weights, bias) = (plan.layers[index].weights, plan.layers[index].bias);
+                let (weights, biases) = gradient[weights..bias + layer.output.channels].split_at_mut(bias - weights);
+                self.level.run(End { kept, sums: &self.sums[index], weights, biases });
             }
         }
     }
@@ -371,24 +373,23 @@ unsafe fn add_shortcut_backward<S: Simd>(from: Map, gradient: &[f32], y: usize, 
 }
 
 struct End<'a> {
-    layer: &'a Convolution,
     kept: &'a Kept,
     sums: &'a [f32],
-    gradient: &'a mut [f32],
+    weights: &'a mut [f32],
+    biases: &'a mut [f32],
 }
 
 impl Kernel for End<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let End { layer, kept, sums, gradient } = self;
+        let End { kept, sums, weights, biases } = self;
         let (sums, _) = sums.as_chunks::<PANES>();
-        let (weights, biases) = gradient[layer.weights..].split_at_mut(layer.weight_count());
         let (taps, rest) = sums.split_at(kept.forward.taps.len());
         for (tap, panes) in kept.forward.taps.iter().zip(taps) {
             weights[tap.weight as usize] += products::total(panes);
         }
-        for (bias, panes) in biases.iter_mut().zip(&rest[..layer.output.channels]) {
+        for (bias, panes) in biases.iter_mut().zip(rest) {
             *bias += products::total(panes);
         }
     }
