@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use dps::arguments::{StatusForm, StudyArguments, Train};
-use dps::backend::cpu::{Cpu, peak_flop};
+use dps::backend::cpu::{self, Cpu, peak_flop};
 use dps::backend::{Chosen, choose};
-use dps::comm::{Communicator, together};
+use dps::comm::{Communicator, resident_memory, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::network::Network;
 use dps::storage::Disk;
-use dps::study::{Cost, Outcome, Place, Plan, Site};
+use dps::study::{Cost, Memory, Outcome, Place, Plan, Processors, Site};
 use dps::{Error, Result, analysis, config, doctor, journal, progress, results, signals, study};
 
 /// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
@@ -144,8 +144,9 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         threads => threads,
     };
     if arguments.plan {
+        let plan = plan(&loaded.study, &chosen, world, threads);
         if speaks {
-            say(&plan(&loaded.study, &chosen, world.size(), threads).to_string());
+            say(&plan.to_string());
         }
         return ExitCode::SUCCESS;
     }
@@ -217,34 +218,36 @@ fn say(text: &str) {
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
-/// What the study would cost at most.
-fn plan(study: &config::Study, chosen: &Chosen, ranks: usize, threads: usize) -> Plan {
+/// What the study would cost at most. Every rank must ask.
+fn plan(study: &config::Study, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Plan {
     let network = Network::new(study.workload.network);
-    let (examples, bytes) = study.workload.dataset.training_file();
+    let (examples, _) = study.workload.dataset.training_file();
     let validation = (study.data.validation_fraction * examples as f64).round();
-    let cost = Cost {
-        parameters: network.parameters(),
-        forward_flop: network.forward_flop(),
-        training_flop: network.training_flop(),
-        // Weights, velocity and mask, and a gradient for each lane.
-        bytes_per_lane: 4 * 4 * network.parameters() as u64,
-        bytes_fixed: (examples + 10_000) * bytes,
-    };
-    let (device, ranks, rate) = match chosen {
+    let (ranks, trials) = (world.size(), study.grid.trials as usize);
+    let (device, units, rate, lanes, memory) = match chosen {
         Chosen::Cpu(level) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", level.name());
-            (device, ranks * threads, peak_flop(*level))
+            let room = cpu::room(&network, ranks, world) as usize;
+            let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { room }.clamp(1, trials.max(1));
+            let processors = Processors { ranks, threads, lanes, program: resident_memory() };
+            (device, ranks * threads, peak_flop(*level), lanes, Memory::on(&processors, study, &network))
         }
         #[cfg(feature = "cuda")]
-        Chosen::Cuda(cuda) => (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop()),
+        Chosen::Cuda(cuda) => {
+            // Weights, velocity and mask, and a gradient for each lane.
+            let bytes = (4 * 4 * network.parameters() * trials) as u64 + study::data_bytes(study)[1];
+            (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
+        }
     };
+    let cost =
+        Cost { parameters: network.parameters(), forward_flop: network.forward_flop(), training_flop: network.training_flop(), memory };
     let site = Site {
         training_examples: examples - validation as u64,
         validation_examples: validation as u64,
         device,
-        ranks: ranks as u32,
-        lanes: study.grid.trials,
-        flop_per_second: rate * ranks as f64,
+        ranks: units as u32,
+        lanes: lanes as u32,
+        flop_per_second: rate * units as f64,
     };
     Plan::new(study, &cost, &site)
 }

@@ -15,7 +15,7 @@ mod watch;
 #[cfg(feature = "mpi")]
 pub use self::mpi::{MpiWorld, mpi_library};
 pub use agreement::{agree, together};
-pub use placement::{available_memory, host_hash, host_name, threads};
+pub use placement::{available_memory, host_hash, host_name, resident_memory, threads};
 pub use single::Single;
 pub use tree::{Leaves, Node, additions};
 

@@ -40,10 +40,20 @@ pub fn threads(world: &dyn Communicator) -> usize {
 pub fn available_memory(world: &dyn Communicator) -> Option<u64> {
     let host = host_hash();
     let ranks = world.all_gather_words(&[host]).into_iter().filter(|&theirs| theirs == host).count() as u64;
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    Some(bytes_of("/proc/meminfo", "MemAvailable:")? / ranks)
+}
+
+/// Bytes of memory that this process takes; 0 where the system does not say.
+pub fn resident_memory() -> u64 {
+    bytes_of("/proc/self/status", "VmRSS:").unwrap_or(0)
+}
+
+/// The number of bytes on the line that begins with `name`.
+fn bytes_of(file: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024 / ranks)
+    Some(kilobytes * 1024)
 }
 
 fn has(mask: &[u64], processor: usize) -> bool {

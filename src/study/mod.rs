@@ -3,12 +3,14 @@
 //! Below this module nothing knows of files or of what a trial means.
 
 mod keeper;
+mod memory;
 mod plan;
 mod record;
 mod run;
 mod status;
 mod units;
 
+pub use memory::{Memory, Processors, data_bytes};
 pub use plan::{Cost, Plan, PlannedCell, Site};
 pub use record::*;
 pub use run::{Outcome, Place, cells, run};

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::memory::Memory;
 use super::record::CellKey;
 use super::units::{count, duration, si};
 use crate::config::{Criterion, Study, first_of, goal_threshold};
@@ -15,10 +16,8 @@ pub struct Cost {
     pub forward_flop: f64,
     /// FLOP of a forward and a backward pass of one image.
     pub training_flop: f64,
-    /// Bytes a trial takes while it runs, at the study's largest batch size.
-    pub bytes_per_lane: u64,
-    /// Bytes taken once on each rank: the data sets and what the trials share.
-    pub bytes_fixed: u64,
+    /// What it takes of each rank's memory.
+    pub memory: Memory,
 }
 
 /// Where a study would run, and on what.
@@ -32,7 +31,7 @@ pub struct Site {
     pub device: String,
     /// Ranks.
     pub ranks: u32,
-    /// Most trials that a rank runs at once.
+    /// Most trials that run at once, on all ranks together.
     pub lanes: u32,
     /// FLOP a second that training reaches, all ranks together.
     pub flop_per_second: f64,
@@ -47,8 +46,6 @@ pub struct Plan {
     pub score_flop: f64,
     /// FLOP of the measurements of the loss surface in all cells.
     pub smoothness_flop: f64,
-    /// Bytes on each rank.
-    pub bytes: u64,
     /// Most validation errors with which a trial is complete.
     pub threshold: u64,
     study: Study,
@@ -111,7 +108,6 @@ impl Plan {
                 .map(|(b, s)| cell(b, s))
                 .collect(),
             score_flop: passes * trials as f64 * examples as f64 * cost.training_flop,
-            bytes: cost.bytes_per_lane.saturating_mul(trials.min(u64::from(site.lanes))).saturating_add(cost.bytes_fixed),
             threshold: goal_threshold(study.workload.goal_error, site.validation_examples),
             study: study.clone(),
             cost: *cost,
@@ -201,12 +197,13 @@ impl fmt::Display for Plan {
         )?;
         writeln!(
             f,
-            "{} × {}, {} in all; {} of memory each, up to {} trials at once\n",
+            "{} × {}, {} in all\nup to {} trials at once, in {} of memory on each rank, {} on rank 0 while it saves a checkpoint\n",
             site.ranks,
             site.device,
             si(site.flop_per_second, "FLOP/s"),
-            si(self.bytes as f64, "B"),
             study.grid.trials.min(site.lanes),
+            si(cost.memory.bytes as f64, "B"),
+            si(cost.memory.saving as f64, "B"),
         )?;
         let rows = self.rows();
         for row in &rows {
@@ -231,7 +228,7 @@ mod tests {
     use crate::config::{self, Override};
 
     const COST: Cost =
-        Cost { parameters: 62_346, forward_flop: 7.5e6, training_flop: 21.6e6, bytes_per_lane: 10_000_000, bytes_fixed: 200_000_000 };
+        Cost { parameters: 62_346, forward_flop: 7.5e6, training_flop: 21.6e6, memory: Memory { bytes: 240_000_000, saving: 300_000_000 } };
 
     /// A study of which these tests know the cost by heart.
     fn small(settings: &[&str]) -> Study {
@@ -265,7 +262,6 @@ mod tests {
         assert_eq!(plan.threshold, 120);
         // 100 seeds, one pass over the training set each, whatever the number of cells.
         assert_eq!(plan.score_flop, 100.0 * 54_000.0 * 21.6e6);
-        assert_eq!(plan.bytes, 1_200_000_000);
     }
 
     #[test]
@@ -276,8 +272,6 @@ mod tests {
         let scores = f64::from(4 * 2_000) * 21.6e6;
         assert!((plan.flop() / (training + evaluation + scores) - 1.0).abs() < 1e-12);
         assert!((plan.seconds() - plan.flop() / 1e11).abs() < 1e-9);
-        // Four trials of a hundred lanes.
-        assert_eq!(plan.bytes, 240_000_000);
     }
 
     #[test]
@@ -296,11 +290,12 @@ mod tests {
             text.starts_with(
                 "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
              6 cells × 4 trials × at most 400 steps, evaluated every 16\n\
-             2 × cpu, 100 GFLOP/s in all; 240 MB of memory each, up to 4 trials at once\n\n"
+             2 × cpu, 100 GFLOP/s in all\n\
+             up to 4 trials at once, in 240 MB of memory on each rank, 300 MB on rank 0 while it saves a checkpoint\n\n"
             ),
             "{text}"
         );
-        let table: Vec<&str> = text.lines().skip(4).take(9).collect();
+        let table: Vec<&str> = text.lines().skip(5).take(9).collect();
         assert_eq!(table[1], "        16         0        1,600          100   553 GFLOP  4.50 TFLOP      50.5 s", "{text}");
         assert!(table.iter().all(|line| line.chars().count() == table[0].chars().count()), "{text}");
         assert!(table[8].trim_start().starts_with("at most") && table[8].contains("9,600") && table[8].contains("600"), "{text}");

@@ -257,13 +257,14 @@ impl Conductor for Score<'_> {
         Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32 })
     }
 
-    fn checkpoint(&mut self, state: CellState) -> Result<()> {
-        let lanes = postcard::to_stdvec(&state.lanes).unwrap_or_default();
+    fn checkpoint(&mut self, mut state: CellState) -> Result<()> {
+        // Every copy of the lanes is let go once there is the next: they may be most of the memory there is.
+        let lanes = postcard::to_stdvec(&std::mem::take(&mut state.lanes)).unwrap_or_default();
         let all = self.world.gather(&lanes);
+        drop(lanes);
         let key = self.key;
         self.keep(|keeper| {
-            let mut state = state;
-            state.lanes = all.iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(bytes).ok()).flatten().collect();
+            state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
             state.lanes.sort_by_key(|lane| lane.trial);
             keeper.checkpoint(key, state)
         })?;

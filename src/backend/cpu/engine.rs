@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::floats::Floats;
 use super::lane::Lane;
 use super::level::{Kernel, Level};
+use super::memory;
 use super::plan::{LOGITS, Plan};
 use super::simd::Simd;
 use super::worker::{Worker, collect};
 use crate::Result;
 use crate::backend::margin::{self, WORDS};
 use crate::backend::{Backend, Device, EVALUATION_BLOCK, LaneStart, LaneState, Progress, Set};
-use crate::comm::{Communicator, Leaves, Node, additions, available_memory};
+use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
@@ -142,14 +143,6 @@ impl<'a> CpuBackend<'a> {
     pub fn computing_removed_weights(mut self) -> Self {
         self.pruned_kernels = false;
         self
-    }
-
-    /// Bytes a lane takes while it trains, at most: weights twice, velocity, mask and gradient, what its mask leaves to be computed, and, where ranks
-    /// share a batch, every rank's gradient of it.
-    fn bytes_per_lane(&self) -> u64 {
-        let ranks = self.communicator.size() as u64;
-        let floats = self.share.network.parameters() as u64 * (5 + if ranks > 1 { 2 + 2 * ranks } else { 0 });
-        4 * floats + Plan::most_bytes(&self.share.network)
     }
 
     /// Threads that are to share so many multiply-adds.
@@ -298,7 +291,7 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn room(&self, world: &dyn Communicator) -> u64 {
-        available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / self.bytes_per_lane())
+        memory::room(&self.share.network, self.communicator.size(), world)
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {

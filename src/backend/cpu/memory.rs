@@ -1,0 +1,81 @@
+//! The memory that training takes, by arithmetic: for `--plan`, which allocates nothing, and for how many lanes there is room.
+
+use super::plan::Plan;
+use crate::comm::{Communicator, Leaves, available_memory};
+use crate::network::{Layer, Network, Tail};
+
+/// What a rank trains at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Wave {
+    /// Examples of a batch.
+    pub batch: usize,
+    /// Parameters that a lane's mask keeps: all of a dense network.
+    pub kept: usize,
+    /// Lanes of this rank.
+    pub lanes: usize,
+    /// Ranks that share each batch.
+    pub ranks: usize,
+    /// Threads of this rank.
+    pub threads: usize,
+    /// Examples of the validation set.
+    pub validation: usize,
+    /// Whether the optimizer has velocities.
+    pub velocity: bool,
+}
+
+impl Wave {
+    /// Bytes of the lanes, and of what their steps need, on the rank that needs most.
+    pub fn bytes(&self, network: &Network) -> u64 {
+        let floats = network.parameters() as u64 + 1;
+        let (kept, lanes) = (self.kept as u64, self.lanes as u64);
+        // Weights, and of those kept the velocity; the last margin of each validation example, and their order.
+        let mut lane = floats + if self.velocity { kept } else { 0 } + 2 * self.validation as u64;
+        if self.kept < network.parameters() {
+            // The kept weights by themselves, their indices, and the plan: a kept weight is in it twice, with its place and an offset.
+            lane += 2 * kept + (6 * kept).min(Plan::most_bytes(network) / 4);
+        }
+        let leaves = Leaves::new(self.batch);
+        let nodes: Vec<u64> = (0..self.ranks).map(|rank| leaves.nodes(leaves.slice(rank, self.ranks)).len() as u64).collect();
+        let (most, all) = (nodes.iter().copied().max().unwrap_or(0), nodes.iter().sum::<u64>());
+        if self.ranks > 1 {
+            // A rank's own nodes as it sends them, and everybody's as it receives them.
+            lane += (kept + 1) * (most + all);
+        }
+        // Its sums: one a lane where lanes stay on a thread, else one for each part that threads compute, or of each of its nodes.
+        let parts = if self.ranks == 1 && self.lanes >= self.threads {
+            1
+        } else {
+            (self.threads.div_ceil(self.lanes.max(1)).min(leaves.count()) as u64).max(most).max(1)
+        };
+        let waiting = u64::from(leaves.count().next_power_of_two().ilog2());
+        // Whoever scores connections has threads of its own.
+        let threads = self.threads as u64 * (2 * worker_floats(network) + waiting * floats);
+        4 * (lanes * (lane + parts * (kept + 1)) + threads)
+    }
+}
+
+/// Floats of a thread's buffers, about: the images of the longest leaf with their gradients, and weights in four layouts.
+fn worker_floats(network: &Network) -> u64 {
+    let maps: usize = network.maps.iter().map(|map| map.len()).sum();
+    let gradient = |layer: &Layer| match layer {
+        Layer::Convolution(layer) => match layer.tail {
+            Tail::ReluMaxPool { pooled } => network.maps[pooled].inner_len(),
+            _ => layer.output.inner_len(),
+        },
+        _ => 0,
+    };
+    let gradients: usize = network.layers.iter().map(gradient).sum();
+    (Leaves::LONGEST * (maps + gradients) + 4 * network.parameters()) as u64
+}
+
+/// Lanes for which each rank of the world has room, whatever their masks, where `ranks` share a batch. Every rank must ask.
+pub fn room(network: &Network, ranks: usize, world: &dyn Communicator) -> u64 {
+    available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / most_bytes_a_lane(network, ranks))
+}
+
+/// Bytes a lane takes while it trains, at most: weights twice, velocity, mask and gradient, what its mask leaves to be computed, and, where ranks
+/// share a batch, every rank's gradient of it.
+fn most_bytes_a_lane(network: &Network, ranks: usize) -> u64 {
+    let exchanged = if ranks > 1 { 2 + 2 * ranks } else { 0 };
+    (4 * network.parameters() * (5 + exchanged)) as u64 + Plan::most_bytes(network)
+}

@@ -1,0 +1,72 @@
+//! How much memory a study takes, by arithmetic: so that a plan says it before anything is allocated.
+
+use super::run::cells;
+use crate::backend::cpu::Wave;
+use crate::config::{OptimizerName, Study, first_of};
+use crate::network::Network;
+use crate::training::Groups;
+
+/// What a study takes of each rank's memory, at most.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Memory {
+    /// Bytes while it reads its data and trains.
+    pub bytes: u64,
+    /// Bytes on rank 0 while it saves a checkpoint of all trials.
+    pub saving: u64,
+}
+
+/// Where a study runs on processors.
+#[derive(Debug, Clone, Copy)]
+pub struct Processors {
+    /// All ranks.
+    pub ranks: usize,
+    /// Threads of each.
+    pub threads: usize,
+    /// Trials that all ranks together may train at once.
+    pub lanes: usize,
+    /// Bytes that the program has before it does anything.
+    pub program: u64,
+}
+
+impl Memory {
+    /// Of `study` on processors.
+    pub fn on(processors: &Processors, study: &Study, network: &Network) -> Memory {
+        let Processors { ranks, threads, lanes, program } = *processors;
+        let (parameters, velocity) = (network.parameters(), study.workload.optimizer != OptimizerName::Sgd);
+        let trials = study.grid.trials as usize;
+        let lanes = lanes.clamp(1, trials.max(1));
+        let [file, data] = data_bytes(study);
+        let sparse = study.grid.sparsities.iter().any(|&sparsity| sparsity > 0.0);
+        // Every rank keeps every trial's scores.
+        let scores = if sparse { 4 * (trials * parameters) as u64 } else { 0 };
+        let validation = (study.data.validation_fraction * study.workload.dataset.training_file().0 as f64).round() as usize;
+        let state = 4 * (parameters * (1 + usize::from(velocity)) + validation) as u64;
+
+        let (mut training, mut saving) = (0, 0);
+        for key in cells(study) {
+            let batch = key.batch_size as usize;
+            let size = Groups::ranks_a_batch(ranks, batch, study.execution.data_parallel as usize);
+            let mine = lanes.div_ceil(ranks / size);
+            let kept = (parameters as f64 * (1.0 - key.sparsity)).round() as usize;
+            // Measured trials have their masks and the weights before a step and after it once more.
+            let measured =
+                study.smoothness.map_or(0, |settings| first_of(settings.trials, mine as u64)) * 4 * (2 * parameters + kept) as u64;
+            let bytes = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, velocity }.bytes(network) + measured;
+            // What a rank sends of its trials' states, and what rank 0 has received, whole and cut into one for each rank.
+            let copies = mine + 2 * lanes;
+            training = training.max(bytes);
+            saving = saving.max(bytes + copies as u64 * state);
+        }
+        // The files are split into copies before they are let go.
+        let reading = program + file + data;
+        let held = program + data + scores;
+        Memory { bytes: reading.max(held + training), saving: reading.max(held + saving) }
+    }
+}
+
+/// Bytes of the training file, and of it and the test file together, as they are in memory.
+pub fn data_bytes(study: &Study) -> [u64; 2] {
+    let (examples, image) = study.workload.dataset.training_file();
+    // With a label each. All data sets here have 10,000 test examples.
+    [examples * (image + 1), (examples + 10_000) * (image + 1)]
+}
