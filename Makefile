@@ -77,20 +77,37 @@ soak: setup ## kill a random rank 200 times, and compare what comes out
 build: setup ## build the optimised programs
 	@cargo build --release
 
-bench: build ## print how fast this machine trains, beside its peak, PyTorch and JAX (which it installs: 3 GB)
-	@cargo bench --bench training
-	if ! [ -e $(TARGET)/bench-python/done ]; then
-		rm -rf $(TARGET)/bench-python
-		python3 -m venv $(TARGET)/bench-python
-		$(TARGET)/bench-python/bin/pip install --quiet torch jax numpy
-		touch $(TARGET)/bench-python/done
-	fi
+# PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works.
+PARTS ?= kernels training evaluation ranks cell costs
+bench: build ## print how fast this machine trains, beside PyTorch and JAX (which it installs: 3 GB), and what steps cost: 25 minutes
+	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=()
+	for part in "$${parts[@]}"; do
+		case $$part in
+		kernels) cargo bench --bench training -- "$${options[@]}" ;;
+		training | evaluation | ranks | cell) peers+=("$$part") ;;
+		costs) ;;
+		*) echo "PARTS may name kernels, training, evaluation, ranks, cell and costs, not $$part." >&2; exit 2 ;;
+		esac
+	done
+	if [ "$(PARTS)" = kernels ]; then exit 0; fi
 	$(TRAIN) data fetch fashion-mnist
+	folder=$(TARGET)/bench-python
+	[ -x "$$folder/bin/python" ] || python3 -m venv "$$folder"
+	for package in numpy torch jax matplotlib; do
+		[ -e "$$folder/$$package.done" ] || { "$$folder/bin/pip" install --quiet "$$package" && touch "$$folder/$$package.done"; } ||
+			echo "$$package cannot be installed: what needs it will be called missing." >&2
+	done
 	programs=$$(mktemp -d)
 	trap 'rm -r "$$programs"' EXIT
 	cp $(TRAIN) "$$programs/dps-train"
 	cp "$$(cargo bench --bench training --no-run --message-format=json 2> /dev/null | sed -nE 's/.*"executable":"([^"]*training[^"]*)".*/\1/p' | tail -n 1)" "$$programs/dps-bench"
-	$(TARGET)/bench-python/bin/python tests/bench/peers.py "$$programs" $(PEERS)
+	export PYTHONDONTWRITEBYTECODE=1
+	if [ $${#peers[@]} -gt 0 ]; then
+		"$$folder/bin/python" tests/bench/peers.py "$$programs" "$${peers[@]}" "$${options[@]}"
+	fi
+	if [[ " $(PARTS) " = *" costs "* ]]; then
+		"$$folder/bin/python" tests/bench/costs.py "$$programs" "$${options[@]}" --figure $(TARGET)/costs.svg
+	fi
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check

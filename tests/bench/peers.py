@@ -1,25 +1,30 @@
-"""Second half of `make bench`: what PyTorch and JAX reach on this machine with the same work as dps, in the same minutes.
+"""What PyTorch and JAX reach on this machine with the same work as dps, in the same minutes.
 
-    peers.py FOLDER [training] [evaluation] [ranks] [cell] [--rounds N] [--turn SECONDS] [--json FILE]
+    peers.py FOLDER [training] [evaluation] [ranks] [cell] [--quick] [--rounds N] [--turn SECONDS] [--json FILE]
 
 FOLDER has dps-train and the program of `cargo bench --bench training` under the name dps-bench. The contenders of a comparison take turns, a
 slice of time each, on the same cores (by affinity), so that whatever else the machine does hits all alike. A rate is the median over the
-rounds; a ratio is dps over the best peer, the median over the rounds of that round's ratio, with the range of the middle half.
+rounds; a ratio is dps over the best peer, the median over the rounds of that round's ratio, with the range of the middle half. A peer that
+cannot be had is named, and its column stays empty.
 
 The same work: 32-bit floats, the network of the paper, batches gathered by random indices from normalised images in memory, softmax
 cross-entropy, momentum 0.9. PyTorch runs channels-last: eager, and with the whole step in one torch.compile; JAX jits the whole step.
 """
 
 import argparse
+import importlib.metadata
 import json
 import os
 import platform
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from studies import Stepper, Studies, quartiles
 
 IMAGES = 8000
 SIDES = {"simple-cnn": (28, 1), "resnet-8": (32, 3)}
@@ -205,12 +210,14 @@ def jax_contender(kind, network, batch, _threads):
     return jax.__version__, step, batch
 
 
-def ddp_rank(rank, ranks, network, batch, port):
-    """The step of one rank of DistributedDataParallel over gloo."""
+def ddp_rank(arguments):
+    """One rank of DistributedDataParallel over gloo: answers each number of steps on standard input with the seconds they took."""
     import torch
     import torch.distributed as distributed
     import torch.nn.functional as F
 
+    network = arguments[0]
+    rank, ranks, batch, port = map(int, arguments[1:])
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     distributed.init_process_group("gloo", rank=rank, world_size=ranks)
     torch.set_num_threads(1)
@@ -236,7 +243,14 @@ def ddp_rank(rank, ranks, network, batch, port):
         F.cross_entropy(model(images[index]), labels[index]).backward()
         optimizer.step()
 
-    return step
+    for _ in range(8):
+        step()
+    print(torch.__version__, flush=True)
+    for line in sys.stdin:
+        start = time.perf_counter()
+        for _ in range(int(line)):
+            step()
+        print(time.perf_counter() - start, flush=True)
 
 
 def serve(arguments):
@@ -259,60 +273,103 @@ def serve(arguments):
 
 
 class Peer:
-    """A process that works when told to."""
+    """A process of this file that works when told to. `version` is empty where it cannot, and the reason is printed."""
 
-    def __init__(self, cores, *arguments):
-        command = [sys.executable, __file__, "--serve", *map(str, arguments)]
+    def __init__(self, cores, *arguments, mode="--serve"):
+        command = [sys.executable, __file__, mode, *map(str, arguments)]
         affinity = lambda: os.sched_setaffinity(0, cores)
-        environment = {**os.environ, "OMP_NUM_THREADS": str(len(cores)), "JAX_PLATFORMS": "cpu"}
+        environment = {**os.environ, "OMP_NUM_THREADS": str(len(cores) if mode == "--serve" else 1), "JAX_PLATFORMS": "cpu"}
+        self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=affinity, env=environment, stderr=subprocess.DEVNULL
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, preexec_fn=affinity, env=environment, stderr=self.errors
         )
-        self.version = self.process.stdout.readline().strip()
+        self.name = " ".join(map(str, arguments))
+
+    @property
+    def version(self):
+        """Waits until it is ready."""
+        if not hasattr(self, "_version"):
+            self._version = self.process.stdout.readline().strip()
+            if not self._version:
+                self.errors.seek(0)
+                why = self.errors.read().strip().splitlines()[-1:] or ["no reason given"]
+                print(f"Missing: {self.name}: {why[0]}", flush=True)
+        return self._version
+
+    def ask(self, words):
+        self.process.stdin.write(f"{words}\n")
+        self.process.stdin.flush()
+
+    def answer(self):
+        return float(self.process.stdout.readline())
 
     def rate(self, seconds):
-        self.process.stdin.write(f"{seconds}\n")
-        self.process.stdin.flush()
-        return float(self.process.stdout.readline())
+        self.ask(seconds)
+        return self.answer()
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
 
 
+class Ddp:
+    """Ranks of DistributedDataParallel."""
+
+    def __init__(self, cores, ranks, batch):
+        self.batch, self.speed = batch, 2000
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.peers = [Peer(cores, "simple-cnn", rank, ranks, batch, port, mode="--ddp") for rank in range(ranks)]
+        self.version = all(peer.version for peer in self.peers) and self.peers[0].version
+
+    def rate(self, seconds):
+        steps = max(2, round(self.speed * seconds / self.batch))
+        for peer in self.peers:
+            peer.ask(steps)
+        self.speed = steps * self.batch / max([peer.answer() for peer in self.peers])
+        return self.speed
+
+    def close(self):
+        for peer in self.peers:
+            peer.close()
+
+
 class Dps:
     """The program of `cargo bench`, on the same cores."""
 
     def __init__(self, program, cores, network, batch, threads, task):
-        self.command = [program, "--json", "--network", network, "--batch", str(batch), "--threads", str(threads), "--sparsity", "0"]
-        self.cores, self.task = cores, task
+        self.command = [program, "--json", "--network", network, "--batch", str(batch), "--threads", str(threads), "--sparsity", "0", "--task", task]
+        self.cores = cores
 
     def rate(self, seconds):
         command = [*self.command, "--rounds", "3", "--turn", str(int(seconds * 1000 / 3))]
         output = subprocess.run(command, check=True, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, self.cores)).stdout
-        rows = [json.loads(line) for line in output.splitlines()]
-        return next(row["images_per_second"] for row in rows if row["task"] == self.task)
+        return json.loads(output)["images_per_second"]
 
 
-def quartiles(values):
-    if len(values) == 1:
-        return values * 3
-    return statistics.quantiles(values, n=4, method="inclusive")
-
-
-def compare(title, dps, peers, rounds, turn):
+def compare(title, dps, names, peers, options):
     """Takes turns; prints and returns a row."""
     rates = {name: [] for name in ["dps", *peers]}
-    for _ in range(rounds):
-        rates["dps"].append(dps.rate(turn))
+    for _ in range(options.rounds):
+        rates["dps"].append(dps.rate(options.turn))
         for name, peer in peers.items():
-            rates[name].append(peer.rate(turn))
+            rates[name].append(peer.rate(options.turn))
     medians = {name: statistics.median(values) for name, values in rates.items()}
-    best = max(peers, key=lambda name: medians[name])
-    low, middle, high = quartiles([a / b for a, b in zip(rates["dps"], rates[best])])
-    cells = "".join(f"{medians[name]:>15,.0f}" for name in rates)
-    print(f"{title:<34}{cells}   {middle:.2f}x {best} ({low:.2f} to {high:.2f})", flush=True)
-    return {"case": title, "images_per_second": medians, "best_peer": best, "ratio": middle, "low": low, "high": high}
+    row = {"case": title, "images_per_second": medians}
+    cells = "".join(f"{medians[name]:>15,.0f}" if name in medians else f"{'missing':>15}" for name in ["dps", *names])
+    if peers:
+        best = max(peers, key=lambda name: medians[name])
+        low, middle, high = quartiles([a / b for a, b in zip(rates["dps"], rates[best])])
+        cells += f"   {middle:.2f}x {best} ({low:.2f} to {high:.2f})"
+        row |= {"best_peer": best, "ratio": middle, "low": low, "high": high}
+    print(f"{title:<34}{cells}", flush=True)
+    return row
+
+
+def ready(peers):
+    """Those that can work; all have started before the first is waited for."""
+    return {name: peer for name, peer in peers.items() if peer.version}
 
 
 def training(options, cores):
@@ -322,155 +379,156 @@ def training(options, cores):
         for threads in options.threads:
             for batch in options.batch:
                 mine = cores[:threads]
-                peers = {}
-                for name in PEERS:
-                    peer = Peer(mine, name, network, batch, threads)
-                    if peer.version:
-                        peers[name] = peer
-                        options.versions[name] = peer.version
+                peers = ready({name: Peer(mine, name, network, batch, threads) for name in PEERS})
                 dps = Dps(options.folder / "dps-bench", mine, network, batch, threads, "train")
                 title = f"{network}, {threads} thread{'s' * (threads > 1)}, batch {batch}"
-                rows.append(compare(title, dps, peers, options.rounds, options.turn))
+                rows.append(compare(title, dps, PEERS, peers, options))
                 for peer in peers.values():
                     peer.close()
     return rows
 
 
 def evaluation(options, cores):
-    rows = []
-    print(f"\nEvaluation of 6,000 images, one thread, images a second (peers by batches of 100)\n{'':<34}{'dps':>15}{'torch':>15}{'jax':>15}")
+    rows, names = [], ["torch", "jax"]
+    print(f"\nEvaluation of 6,000 images, one thread, images a second (peers by batches of 100)\n{'':<34}" + "".join(f"{name:>15}" for name in ["dps", *names]))
     for network in options.network:
-        peers = {name: Peer(cores[:1], f"evaluate-{name}", network, 100, 1) for name in ["torch", "jax"]}
+        peers = ready({name: Peer(cores[:1], f"evaluate-{name}", network, 100, 1) for name in names})
         dps = Dps(options.folder / "dps-bench", cores[:1], network, 16, 1, "evaluate")
-        rows.append(compare(network, dps, peers, options.rounds, options.turn))
+        rows.append(compare(network, dps, names, peers, options))
         for peer in peers.values():
             peer.close()
     return rows
 
 
-STUDY = """[workload]
-dataset = "fashion-mnist"
-network = "simple-cnn"
-optimizer = "momentum"
-goal_error = {goal}
-max_steps = {steps}
-evaluate_every = {every}
-[grid]
-batch_sizes = [{batch}]
-sparsities = [{sparsity}]
-trials = {trials}
-[search]
-learning_rate = {rate}
-momentum = {momentum}
-"""
-
-
-def study(options, ranks, extra=(), **values):
-    """Runs a study; returns its only cell, as `dps-train status` tells it."""
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        (folder / "x.toml").write_text(STUDY.format(**values))
-        environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        launch = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks)]
-        train = options.folder / "dps-train"
-        command = [*launch, train, folder / "x.toml", "--data", options.data, "--output", folder / "x.h5", "--quiet", *extra]
-        subprocess.run(list(map(str, command)), check=True, env=environment)
-        told = subprocess.run([str(train), "status", "--json", str(folder / "x.h5")], check=True, capture_output=True, text=True).stdout
-        return json.loads(told)["finished"][0]
+SHARED, GROUPED = ("execution.data_parallel=2",), ("execution.data_parallel=0",)
 
 
 def ranks(options, cores):
-    """One rank against two, a thread each, of dps and of PyTorch's DistributedDataParallel over gloo."""
+    """One rank against two, a thread each: of dps sharing every batch of one trial, and as it chooses to share eight trials; of PyTorch's
+    DistributedDataParallel over gloo. Two programs of dps at once, which share nothing, say what a second core of this machine adds at most."""
     rows = []
-    print(f"\nOne rank against two, a thread each, Simple-CNN, images a second\n{'':<14}{'dps 1':>10}{'dps 2':>10}{'efficiency':>12}{'DDP 1':>10}{'DDP 2':>10}{'efficiency':>12}")
+    studies = Studies(options.folder, options.data)
+    os.sched_setaffinity(0, cores[:2])
+    print("\nOne rank against two, a thread each, Simple-CNN: images a second, and how much faster two are")
+    print(f"{'':<12}{'':->12} dps, 1 trial {'':->12}  {'':->8} dps, 8 trials {'':->8}  {'':->8} DDP {'':->8}")
+    print(f"{'batch':<12}{'1 rank':>8}{'2 ranks':>10}{'':>8}{'2 programs':>12}{'1 rank':>12}{'2, auto':>10}{'':>8}{'1 rank':>12}{'2 ranks':>10}{'':>8}", flush=True)
     for batch in options.batch:
-        steps = max(64, 24_000 // batch)
-        rates = {"dps 1": [], "dps 2": [], "DDP 1": [], "DDP 2": []}
-        fixed = dict(goal=0.0001, every=10**6, batch=batch, sparsity=0, trials=1, rate=1e-3, momentum=0.9)
-        for turn in range(options.rounds):
-            for count in (1, 2):
-                extra = ["--threads", "1", "--set", "execution.data_parallel=" + str(count)]
-                # The difference of two lengths: what both have in common, the last evaluation among it, is not counted.
-                times = [study(options, count, extra, **{**fixed, "steps": length, "every": length})["seconds"] for length in (steps, 3 * steps)]
-                rates[f"dps {count}"].append(2 * steps * batch / max(times[1] - times[0], 1e-9))
-                rates[f"DDP {count}"].append(ddp(count, batch, steps, 29500 + turn, cores))
+        cases = {
+            "one": Stepper(studies, batch=batch),
+            "two": Stepper(studies, batch=batch, ranks=2, settings=SHARED),
+            "one of 8": Stepper(studies, batch=batch, trials=8),
+            "auto of 8": Stepper(studies, batch=batch, trials=8, ranks=2, settings=GROUPED),
+        }
+        alone = [Stepper(studies, batch=batch) for _ in range(2)]
+        peers = {f"ddp {count}": Ddp(cores[:2], count, batch) for count in (1, 2)}
+        peers = {name: peer for name, peer in peers.items() if peer.version}
+        rates = {name: [] for name in [*cases, "apart", *peers]}
+        for _ in range(options.rounds):
+            for name, case in cases.items():
+                rates[name].append(batch * case.case.get("trials", 1) / case.turn(options.turn))
+            under_way = [(stepper, stepper.start(options.turn)) for stepper in alone]
+            rates["apart"].append(sum(batch / stepper.finish(run) for stepper, run in under_way))
+            for name, peer in peers.items():
+                rates[name].append(peer.rate(options.turn))
         m = {name: statistics.median(values) for name, values in rates.items()}
-        efficiency = {name: m[f"{name} 2"] / m[f"{name} 1"] / 2 for name in ("dps", "DDP")}
-        print(
-            f"batch {batch:<8}{m['dps 1']:>10,.0f}{m['dps 2']:>10,.0f}{efficiency['dps']:>12.2f}"
-            f"{m['DDP 1']:>10,.0f}{m['DDP 2']:>10,.0f}{efficiency['DDP']:>12.2f}",
-            flush=True,
-        )
-        rows.append({"batch": batch, "images_per_second": m, "efficiency": efficiency})
+        times = lambda two, one: statistics.median(a / b for a, b in zip(rates[two], rates[one]))
+        row = {"batch": batch, "images_per_second": m, "shared": times("two", "one"), "apart": times("apart", "one"), "auto": times("auto of 8", "one of 8")}
+        text = f"{batch:<12}{m['one']:>8,.0f}{m['two']:>10,.0f}{row['shared']:>7.2f}x{m['apart']:>12,.0f}{m['one of 8']:>12,.0f}{m['auto of 8']:>10,.0f}{row['auto']:>7.2f}x"
+        if len(peers) == 2:
+            row["ddp"] = times("ddp 2", "ddp 1")
+            text += f"{m['ddp 1']:>12,.0f}{m['ddp 2']:>10,.0f}{row['ddp']:>7.2f}x"
+        print(text, flush=True)
+        for peer in peers.values():
+            peer.close()
+        rows.append(row)
+    print("Efficiency is half of the first ratio; of what two programs reach that share nothing, two ranks reach " + ", ".join(f"{r['images_per_second']['two'] / r['images_per_second']['apart']:.2f} at {r['batch']}" for r in rows))
     return rows
 
 
-def ddp(count, batch, steps, port, cores):
-    commands = [[sys.executable, __file__, "--ddp", str(rank), str(count), "simple-cnn", str(batch), str(steps), str(port)] for rank in range(count)]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL) for command in commands]
-    return float([process.communicate()[0] for process in processes][0])
-
-
-def ddp_main(arguments):
-    rank, count, network, batch, steps, port = arguments
-    rank, count, batch, steps = int(rank), int(count), int(batch), int(steps)
-    step = ddp_rank(rank, count, network, batch, int(port))
-    for _ in range(8):
-        step()
-    start = time.perf_counter()
-    for _ in range(steps):
-        step()
-    print(steps * batch / (time.perf_counter() - start))
+PART, WHOLE = 2_000, 40_000
 
 
 def cell(options, cores):
-    """A cell to K*, against a loop over trials in PyTorch by the paper's rule, and by ours."""
-    fixed = dict(goal=0.14, steps=40_000, every=16, batch=64, sparsity=0.9, trials=16)
-    searched = dict(rate='{ min = 1e-4, max = 1.0, scale = "log" }', momentum='{ min = 0.9, max = 0.9999, scale = "reverse-log" }')
-    start = time.perf_counter()
-    found = study(options, len(cores), **fixed, **searched)
-    wall = time.perf_counter() - start
-    reached = found["steps_to_result"]
-    # The loop's parts, measured now, on one core; it has as many of them as dps had.
-    train = Peer(cores[:1], "torch-compile", "simple-cnn", 64, 1)
-    evaluate = Peer(cores[:1], "evaluate-torch", "simple-cnn", 100, 1)
-    rates = [(train.rate(options.turn), evaluate.rate(options.turn)) for _ in range(options.rounds)]
-    training_rate, evaluation_rate = (statistics.median(column) for column in zip(*rates))
-    seconds = lambda steps: (steps * 64 / training_rate + steps / 16 * 6000 / evaluation_rate) * 16 / len(cores)
-    for peer in (train, evaluate):
-        peer.close()
+    """A cell to K*, against a loop over its trials in PyTorch: by the paper's rule, and stopped as dps stops."""
+    studies = Studies(options.folder, options.data)
+    fixed = dict(goal=0.14, every=16, batch=64, sparsity=0.9, trials=16, scored=0, threads=len(cores))
+    fixed |= dict(rate='{ min = 1e-4, max = 1.0, scale = "log" }', momentum='{ min = 0.9, max = 0.9999, scale = "reverse-log" }')
+    raced = studies.run(**fixed, steps=WHOLE)
+    part = studies.run(**fixed, steps=PART, settings=("execution.race=false",))
+    reached, wall = raced.cell["steps_to_result"], raced.wall
     print(
-        f"\nA cell: Fashion-MNIST, batch 64, sparsity 0.9, 16 trials, goal 0.14, {len(cores)} cores: dps found K* = {reached} in {wall:.0f} s, start, data and pruning among them."
-        f"\nPyTorch (compiled; {training_rate:,.0f} images/s trained, {evaluation_rate:,.0f} evaluated, on each core), extrapolated from {options.rounds} turns of each part:"
-        f"\n  every trial to the paper's 40,000 steps: {seconds(40_000):,.0f} s, {seconds(40_000) / wall:.0f}x"
-        f"\n  every trial to K*, as if it knew when to stop: {seconds(reached):,.0f} s, {seconds(reached) / wall:.1f}x"
+        f"\nA cell: Fashion-MNIST, Simple-CNN, batch 64, sparsity 0.9, 16 trials, goal 0.14, {len(cores)} cores"
+        f"\nMeasured: dps found K* = {reached} in {wall:.0f} s, start, data and pruning among them; it computed {raced.work['example-gradients']:,}"
+        f" example-gradients and evaluated {raced.work['validation examples']:,} examples."
     )
-    return [{"k": reached, "seconds": wall, "peer_paper_rule": seconds(40_000), "peer_our_rule": seconds(reached)}]
+    # A loop over trials on each core, both at once: what one does to the other's caches and clock is in the rates.
+    names = ["torch-compile", "evaluate-torch"]
+    peers = [[Peer([core], name, "simple-cnn", 64 if name == names[0] else 100, 1) for name in names] for core in cores]
+    if not all(peer.version for pair in peers for peer in pair):
+        return [{"k": reached, "seconds": wall}]
+    rates = [[], []]
+    for _ in range(options.rounds):
+        for which in range(2):
+            for pair in peers:
+                pair[which].ask(options.turn)
+            rates[which].append(sum(pair[which].answer() for pair in peers))
+    training_rate, evaluation_rate = map(statistics.median, rates)
+    for peer in (peer for pair in peers for peer in pair):
+        peer.close()
+    # Every trial's score takes the gradient of all 54,000 training examples once.
+    scoring = 16 * 54_000 / training_rate
+    seconds = lambda gradients, evaluated: scoring + gradients / training_rate + evaluated / evaluation_rate
+    ours = seconds(raced.work["example-gradients"], raced.work["validation examples"])
+    steps = part.work["example-gradients"] // 64
+    late, complete = part.cell["incomplete"], part.cell["complete"]
+    by_rule = {name: seconds(64 * count, count // 16 * 6_000) for name, count in {"least": steps, "most": steps + late * (WHOLE - PART)}.items()}
+    print(
+        f"Measured: PyTorch, compiled, a process a core, trains {training_rate:,.0f} images/s and evaluates {evaluation_rate:,.0f} on all cores together (medians of {options.rounds} turns)."
+        f"\nMeasured: each trial to its own end, but to step {PART:,} at most: {complete} complete, {part.cell['infeasible']} infeasible, {late} neither; {steps:,} steps."
+        f"\nExtrapolated from these: a loop over the trials in PyTorch, its pruning among it ({scoring:.0f} s),"
+        f"\n  by the paper's rule, each trial to its own goal, the {late} to step {WHOLE:,}, whole evaluations: {by_rule['most']:,.0f} s, {by_rule['most'] / wall:.0f}x dps"
+        f"\n    and were they all to reach the goal at step {PART:,}: {by_rule['least']:,.0f} s, {by_rule['least'] / wall:.1f}x"
+        f"\n  stopped as dps stops, step by step the same gradients and evaluated examples: {ours:,.0f} s, {ours / wall:.1f}x",
+        flush=True,
+    )
+    return [{"k": reached, "seconds": wall, "paper_rule": by_rule, "our_rule": ours, "training": training_rate, "evaluation": evaluation_rate}]
 
 
 def main():
     if sys.argv[1:2] == ["--serve"]:
         return serve(sys.argv[2:])
     if sys.argv[1:2] == ["--ddp"]:
-        return ddp_main(sys.argv[2:])
+        return ddp_rank(sys.argv[2:])
     parts = {"training": training, "evaluation": evaluation, "ranks": ranks, "cell": cell}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("parts", nargs="*", choices=[*parts, []], default=list(parts))
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--turn", type=float, default=1.0, help="seconds of a turn")
+    parser.add_argument("--quick", action="store_true", help="three rounds of short turns: to see that it works")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--turn", type=float, default=0.8, help="seconds of a turn")
     parser.add_argument("--network", nargs="+", default=list(SIDES))
     parser.add_argument("--batch", nargs="+", type=int, default=[2, 16, 128, 1024])
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
-    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--data", type=Path, default=Path(os.environ.get("DPS_DATA", "data")))
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    options.versions = {}
+    if options.quick:
+        options.rounds, options.turn = 3, 0.3
     cores = sorted(os.sched_getaffinity(0))[: max(options.threads)]
-    rows = {name: parts[name](options, cores) for name in options.parts}
-    print("\n" + ", ".join(f"{name} {version}" for name, version in options.versions.items()) + f"; Python {platform.python_version()}; {len(cores)} cores")
+    versions = []
+    for name in ["torch", "jax"]:
+        try:
+            versions.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            versions.append(f"{name} missing: it is not installed")
+    print("Peers: " + ", ".join(versions) + f"; Python {platform.python_version()}; {len(cores)} cores")
+    rows = {}
+    for name in options.parts:
+        start = time.perf_counter()
+        rows[name] = parts[name](options, cores)
+        print(f"({name}: {time.perf_counter() - start:.0f} s)", flush=True)
     if options.json:
-        options.json.write_text(json.dumps({"versions": options.versions, **rows}, indent=1))
+        options.json.write_text(json.dumps({"versions": versions, **rows}, indent=1))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use dps::backend::cpu::{CpuBackend, Lane, Level, peak_flop};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
@@ -23,15 +23,24 @@ struct Arguments {
     /// simple-cnn, resnet-8 or both.
     #[arg(long, value_delimiter = ',', default_values = ["simple-cnn", "resnet-8"])]
     network: Vec<NetworkName>,
+    /// Training, evaluation or both.
+    #[arg(long, value_enum, value_delimiter = ',', default_values = ["train", "evaluate"])]
+    task: Vec<Kind>,
     /// Examples a step.
-    #[arg(long, value_delimiter = ',', default_values_t = [2, 16, 64, 128, 1024])]
+    #[arg(long, value_delimiter = ',', default_values_t = [2, 16, 128, 1024])]
     batch: Vec<usize>,
     /// Threads.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2])]
     threads: Vec<usize>,
-    /// Fractions of the parameters removed by connection sensitivity.
-    #[arg(long, value_delimiter = ',', default_values_t = [0.0, 0.5, 0.7, 0.9, 0.95, 0.98])]
+    /// Fractions of the parameters removed by connection sensitivity [default: 0,0.5,0.7,0.9,0.98, of ResNet-8 0,0.9,0.98]
+    #[arg(long, value_delimiter = ',')]
     sparsity: Vec<f64>,
+    /// Pruned networks by the kernels of dense ones too, which multiply removed weights like any other.
+    #[arg(long)]
+    unpruned: bool,
+    /// Three rounds of short turns: to see that it works.
+    #[arg(long)]
+    quick: bool,
     /// Rounds in which every case has its turn.
     #[arg(long, default_value_t = 9)]
     rounds: usize,
@@ -44,6 +53,13 @@ struct Arguments {
     /// What cargo says.
     #[arg(long, hide = true)]
     bench: bool,
+}
+
+/// What there is to measure.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Kind {
+    Train,
+    Evaluate,
 }
 
 /// What a case does.
@@ -97,7 +113,10 @@ fn quartiles(mut values: Vec<f64>) -> [f64; 3] {
 }
 
 fn main() {
-    let arguments = Arguments::parse();
+    let mut arguments = Arguments::parse();
+    if arguments.quick {
+        (arguments.rounds, arguments.turn) = (3, 20);
+    }
     let peak = peak_flop(Level::best());
     if !arguments.json {
         println!("{} peak of one core: {:.0} GFLOP/s", Level::best().name(), peak / 1e9);
@@ -106,13 +125,19 @@ fn main() {
         let network = Arc::new(Network::new(name));
         let dataset = dataset(&network);
         let weights = initial_weights(&network, 1);
-        let scored = if arguments.sparsity.iter().any(|&sparsity| sparsity > 0.0) { 2000 } else { 1 };
+        let sparsities = match (&arguments.sparsity[..], name) {
+            ([], NetworkName::SimpleCnn) => vec![0.0, 0.5, 0.7, 0.9, 0.98],
+            ([], NetworkName::Resnet8) => vec![0.0, 0.9, 0.98],
+            (given, _) => given.to_vec(),
+        };
+        let scored = if sparsities.iter().any(|&sparsity| sparsity > 0.0) { 2000 } else { 1 };
         let (gradient, _) =
             CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).gradient(&weights, scored).expect("a gradient");
         let scores = connection_sensitivity(&weights, &gradient);
         for &threads in &arguments.threads {
-            let mut tasks: Vec<Task> = arguments.batch.iter().map(|&batch| Task::Train(batch)).collect();
-            tasks.push(Task::Evaluate);
+            let batches = arguments.batch.iter().map(|&batch| Task::Train(batch));
+            let mut tasks: Vec<Task> = batches.filter(|_| arguments.task.contains(&Kind::Train)).collect();
+            tasks.extend(arguments.task.contains(&Kind::Evaluate).then_some(Task::Evaluate));
             for task in tasks {
                 let case = |sparsity: f64, pruned: bool| {
                     let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), threads, &Single);
@@ -125,8 +150,9 @@ fn main() {
                     let lanes = backend.lanes(vec![start]).expect("a lane");
                     Case { task, sparsity, pruned, backend, lanes, step: 0, rates: Vec::new() }
                 };
-                let mut cases: Vec<Case> = arguments.sparsity.iter().map(|&sparsity| case(sparsity, true)).collect();
-                cases.extend(arguments.sparsity.iter().filter(|&&sparsity| sparsity > 0.0).map(|&sparsity| case(sparsity, false)));
+                let mut cases: Vec<Case> = sparsities.iter().map(|&sparsity| case(sparsity, true)).collect();
+                let pruned = sparsities.iter().filter(|&&sparsity| arguments.unpruned && sparsity > 0.0);
+                cases.extend(pruned.map(|&sparsity| case(sparsity, false)));
                 measure(&mut cases, arguments.rounds, Duration::from_millis(arguments.turn));
                 for index in 0..cases.len() {
                     report(&arguments, &network, threads, peak, &cases, index);
