@@ -100,20 +100,24 @@ class Stepper:
 
     def __init__(self, studies, **case):
         self.studies, self.case = studies, case
-        run = studies.run(**case, steps=1)
-        self.once, self.peak, self.times = run.cell["seconds"], run.peak, []
+        # The shorter of two: on a busy machine one may stall.
+        runs = [studies.run(**case, steps=1) for _ in range(2)]
+        self.once, self.peak, self.times = min(run.cell["seconds"] for run in runs), runs[0].peak, []
         # A guess, put right by the first turn.
-        self.step = case["batch"] * case.get("trials", 1) / 8000
+        self.step, self.steps = case["batch"] * case.get("trials", 1) / 8000, None
 
     def start(self, seconds):
-        self.steps = max(2, round(seconds / self.step))
+        wanted = max(2, round(seconds / self.step))
+        # A turn that was too short to tell anything must not make the next one endless.
+        self.steps = min(wanted, 4 * self.steps) if self.steps else wanted
         return self.studies.start(**self.case, steps=1 + self.steps)
 
     def finish(self, run):
         """Takes a run's time down; returns the seconds of one step."""
         run.wait()
         self.peak = max(self.peak, run.peak)
-        self.step = max(run.cell["seconds"] - self.once, 1e-9) / self.steps
+        taken = run.cell["seconds"]
+        self.step = (taken - min(self.once, taken / 2)) / self.steps
         self.times.append(self.step)
         return self.step
 
