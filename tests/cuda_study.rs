@@ -54,13 +54,14 @@ fn records_are_the_same_on_any_ranks_and_the_cpus_up_to_rounding() {
         Err(why) => return println!("skipped: {why}"),
     };
     for ranks in [2, 3] {
-        let shared = ["--device", "cuda", "--set", "execution.share_gpu=true"];
+        let sharing = format!("execution.data_parallel={ranks}");
+        let shared = ["--device", "cuda", "--set", "execution.share_gpu=true", "--set", &sharing];
         let (found, sharing) = run(mpirun(ranks), &shared).unwrap();
         assert_eq!(found, expected, "{ranks} ranks");
         // Where every rank has a GPU, the permission to share one changes nothing.
         assert!(sharing.starts_with(&device) && sharing.contains("summed over") && sharing.contains("reproducible"), "{sharing}");
     }
-    match run(mpirun(2), &["--device", "cuda", "--set", "execution.reduction=nccl"]) {
+    match run(mpirun(2), &["--device", "cuda", "--set", "execution.reduction=nccl", "--set", "execution.data_parallel=2"]) {
         Ok((found, device)) => {
             assert!(device.contains("summed by NCCL"), "{device}");
             close(&found, &expected);

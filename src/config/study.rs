@@ -161,8 +161,7 @@ pub struct Execution {
     pub device: DeviceName,
     /// Threads a rank; 0 means the processors available to it divided by the ranks on the host.
     pub threads: u32,
-    /// Ranks D that share each batch; 0 means automatic: all of them for batch sizes ≥ their number, else as many as get an example each.
-    /// Groups of D ranks share the trials.
+    /// Ranks D that share each batch; 0 means automatic: as many as get 16 examples each. Groups of D ranks share the trials.
     pub data_parallel: u32,
     /// Who multiplies matrices on a GPU.
     pub products: Products,

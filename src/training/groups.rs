@@ -14,11 +14,15 @@ pub struct Groups<'a> {
     mine: usize,
 }
 
+/// Examples that a rank must get of a batch for sharing it to be worth while: exchanging a dense gradient takes as long as computing that of
+/// one to three examples, and adding up and stepping are not shared. With less, ranks that take a trial each are faster.
+const SHARED_EXAMPLES: usize = 16;
+
 impl<'a> Groups<'a> {
-    /// Ranks D that share a batch of `batch` examples in a world of `ranks`: `wanted`, or where that is 0, as many as get an example each.
+    /// Ranks D that share a batch of `batch` examples in a world of `ranks`: `wanted`, or where that is 0, as many as get 16 examples each.
     /// The number of groups must be whole, so D is the largest divisor of the number of ranks that is no more.
     pub fn ranks_a_batch(ranks: usize, batch: usize, wanted: usize) -> usize {
-        let most = if wanted == 0 { batch } else { wanted };
+        let most = if wanted == 0 { batch / SHARED_EXAMPLES } else { wanted };
         (1..=ranks).rev().find(|&size| ranks.is_multiple_of(size) && size <= most).unwrap_or(1)
     }
 
@@ -74,12 +78,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_a_batch_divide_the_world_and_never_outnumber_the_examples() {
-        assert_eq!(Groups::ranks_a_batch(8, 64, 0), 8);
-        assert_eq!(Groups::ranks_a_batch(8, 8, 0), 8);
-        assert_eq!(Groups::ranks_a_batch(8, 2, 0), 2);
-        assert_eq!(Groups::ranks_a_batch(6, 4, 0), 3);
-        assert_eq!(Groups::ranks_a_batch(3, 2, 0), 1);
+    fn ranks_a_batch_divide_the_world_and_get_examples_enough_unless_told_otherwise() {
+        assert_eq!(Groups::ranks_a_batch(8, 128, 0), 8);
+        assert_eq!(Groups::ranks_a_batch(8, 127, 0), 4);
+        assert_eq!(Groups::ranks_a_batch(8, 16, 0), 1);
+        assert_eq!(Groups::ranks_a_batch(8, 2, 0), 1);
+        assert_eq!(Groups::ranks_a_batch(6, 80, 0), 3);
+        assert_eq!(Groups::ranks_a_batch(3, 37, 0), 1);
         assert_eq!(Groups::ranks_a_batch(8, 64, 2), 2);
         assert_eq!(Groups::ranks_a_batch(4, 2, 4), 4);
     }
