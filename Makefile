@@ -80,20 +80,20 @@ build: setup ## build the optimised programs
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works.
 PARTS ?= kernels training evaluation ranks cell costs
 bench: build ## print how fast this machine trains, beside PyTorch and JAX (which it installs: 3 GB), and what steps cost: 25 minutes
-	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=()
+	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=() packages=()
 	for part in "$${parts[@]}"; do
 		case $$part in
 		kernels) cargo bench --bench training -- "$${options[@]}" ;;
-		training | evaluation | ranks | cell) peers+=("$$part") ;;
-		costs) ;;
+		training | evaluation | ranks | cell) peers+=("$$part") packages+=(numpy torch jax) ;;
+		costs) packages+=(matplotlib) ;;
 		*) echo "PARTS may name kernels, training, evaluation, ranks, cell and costs, not $$part." >&2; exit 2 ;;
 		esac
 	done
-	if [ "$(PARTS)" = kernels ]; then exit 0; fi
+	if [ $${#packages[@]} = 0 ]; then exit 0; fi
 	$(TRAIN) data fetch fashion-mnist
 	folder=$(TARGET)/bench-python
 	[ -x "$$folder/bin/python" ] || python3 -m venv "$$folder"
-	for package in numpy torch jax matplotlib; do
+	for package in "$${packages[@]}"; do
 		[ -e "$$folder/$$package.done" ] || { "$$folder/bin/pip" install --quiet "$$package" && touch "$$folder/$$package.done"; } ||
 			echo "$$package cannot be installed: what needs it will be called missing." >&2
 	done
@@ -102,12 +102,14 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 	cp $(TRAIN) "$$programs/dps-train"
 	cp "$$(cargo bench --bench training --no-run --message-format=json 2> /dev/null | sed -nE 's/.*"executable":"([^"]*training[^"]*)".*/\1/p' | tail -n 1)" "$$programs/dps-bench"
 	export PYTHONDONTWRITEBYTECODE=1
+	code=0
 	if [ $${#peers[@]} -gt 0 ]; then
-		"$$folder/bin/python" tests/bench/peers.py "$$programs" "$${peers[@]}" "$${options[@]}"
+		"$$folder/bin/python" tests/bench/peers.py "$$programs" "$${peers[@]}" "$${options[@]}" || code=$$?
 	fi
 	if [[ " $(PARTS) " = *" costs "* ]]; then
-		"$$folder/bin/python" tests/bench/costs.py "$$programs" "$${options[@]}" --figure $(TARGET)/costs.svg
+		"$$folder/bin/python" tests/bench/costs.py "$$programs" "$${options[@]}" --figure $(TARGET)/costs.svg || code=$$?
 	fi
+	exit $$code
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check

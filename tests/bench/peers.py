@@ -522,14 +522,19 @@ def main():
         except importlib.metadata.PackageNotFoundError:
             versions.append(f"{name} missing: it is not installed")
     print("Peers: " + ", ".join(versions) + f"; Python {platform.python_version()}; {len(cores)} cores")
-    rows = {}
+    rows, failed = {}, []
     for name in options.parts:
         start = time.perf_counter()
-        rows[name] = parts[name](options, cores)
+        try:
+            rows[name] = parts[name](options, cores)
+        except (OSError, RuntimeError, ValueError, subprocess.SubprocessError) as error:
+            failed.append(name)
+            print(f"{name} failed: {error}", flush=True)
         print(f"({name}: {time.perf_counter() - start:.0f} s)", flush=True)
     if options.json:
         options.json.write_text(json.dumps({"versions": versions, **rows}, indent=1))
+    return f"Failed: {', '.join(failed)}" if failed else None
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
