@@ -521,7 +521,7 @@ def main():
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             versions.append(f"{name} missing: it is not installed")
-    print("Peers: " + ", ".join(versions) + f"; Python {platform.python_version()}; {len(cores)} cores")
+    print("Peers: " + ", ".join(versions) + f"; Python {platform.python_version()}; {len(cores)} core{'s' * (len(cores) > 1)}")
     rows, failed = {}, []
     for name in options.parts:
         start = time.perf_counter()
