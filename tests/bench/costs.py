@@ -104,13 +104,15 @@ def draw(rows, figure):
             time.set(xscale="log", yscale="log")
         else:
             time.set_ylim(bottom=0)
-        space.set_ylim(bottom=0)
+        space.set_ylim(0, 1.2e-6 * max(row["bytes"] for row in rows[name]))
         space.set_xlabel(name)
+        if key == "ranks":
+            space.set_xticks(at)
         fixed = {k: v for k, v in rows[name][0]["case"].items() if k not in (key, "settings")}
         time.set_title(title(fixed), fontsize=9)
     axes[0][0].set_ylabel("milliseconds a step")
     axes[1][0].set_ylabel("megabytes a rank")
-    axes[1][0].legend()
+    axes[1][0].legend(loc="lower right")
     pyplot.savefig(figure)
     print(f"Figure: {figure}")
 
