@@ -14,8 +14,8 @@ pub struct Groups<'a> {
     mine: usize,
 }
 
-/// Examples that a rank must get of a batch for sharing it to be worth while: exchanging a dense gradient takes as long as computing that of
-/// one to three examples, and adding up and stepping are not shared. With less, ranks that take a trial each are faster.
+/// Examples that a rank must get of a batch for sharing it to be worth while: gradients are exchanged, added up and stepped by whole, however few
+/// examples they are of. With less, ranks that take a trial each are faster.
 const SHARED_EXAMPLES: usize = 16;
 
 impl<'a> Groups<'a> {
