@@ -101,7 +101,8 @@ def draw(rows, figure):
         space.plot(at, [row["bytes"] / 1e6 for row in rows[name]], "o", color="#d62728", label="seen")
         space.plot(at, [row["planned"] / 1e6 for row in rows[name]], "-", color="#7f7f7f", label="planned")
         if key in ("batch", "trials"):
-            time.set(xscale="log", yscale="log")
+            time.set_xscale("log", base=2)
+            time.set_yscale("log")
         else:
             time.set_ylim(bottom=0)
         space.set_ylim(0, 1.2e-6 * max(row["bytes"] for row in rows[name]))

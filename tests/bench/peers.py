@@ -511,7 +511,7 @@ def main():
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("DPS_DATA", "data")))
     parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.quick:
         options.rounds, options.turn = 3, 0.3
     cores = sorted(os.sched_getaffinity(0))[: max(options.threads)]
