@@ -75,7 +75,7 @@ def show(rows, remembered):
     for row in remembered:
         print(f"  {title(row['case']):<86}{memory(row)}")
     pairs = zip(rows["threads at sparsity 0.9"][::2], rows["threads at sparsity 0.9"][1::2])
-    slower = [f"{two['step'] / one['step']:.1f} times the step at batch {one['case']['batch']}" for one, two in pairs if two["step"] > one["step"]]
+    slower = [f"{two['step'] / one['step']:.1f} times the step at batch {one['case']['batch']}" for one, two in pairs if two["low"] > one["high"]]
     print("Two threads take no longer than one." if not slower else f"Two threads, with one trial to share, are slower than one: {', '.join(slower)}.")
     everything = [row for sweep in rows.values() for row in sweep] + remembered
     worst = max(everything, key=lambda row: abs(row["planned"] / row["bytes"] - 1))

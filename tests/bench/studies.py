@@ -107,7 +107,8 @@ class Stepper:
         self.step, self.steps = case["batch"] * case.get("trials", 1) / 8000, None
 
     def start(self, seconds):
-        wanted = max(2, round(seconds / self.step))
+        # What all runs have in common must be a small part, or its own noise is counted as steps.
+        wanted = max(2, round(max(seconds, 3 * self.once) / self.step))
         # A turn that was too short to tell anything must not make the next one endless.
         self.steps = min(wanted, 4 * self.steps) if self.steps else wanted
         return self.studies.start(**self.case, steps=1 + self.steps)
