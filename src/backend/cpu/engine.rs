@@ -20,8 +20,8 @@ use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
 
-/// Multiply-adds that are worth sharing among threads: at two thirds of it (a dense Simple-CNN at batch size 2) two threads were now faster than one, now slower.
-/// Bits do not depend on it.
+/// Multiply-adds that are worth sharing among threads: at three quarters of it (a dense Simple-CNN at batch size 2) two threads were now
+/// faster than one, now slower. Bits do not depend on it.
 const SHARED_WORK: f64 = 16e6;
 
 /// Lanes on the processor's cores.
