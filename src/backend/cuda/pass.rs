@@ -58,6 +58,16 @@ pub(super) enum Aim {
     Margins(u64),
 }
 
+impl Aim {
+    /// Where the last layer's kernels put sums, and where margins: 0 for what the pass does not make.
+    pub fn addresses(self) -> (u64, u64) {
+        match self {
+            Aim::Gradients(sums) => (sums, 0),
+            Aim::Margins(margins) => (0, margins),
+        }
+    }
+}
+
 /// The twin of Convolution in convolution.cu.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -308,10 +318,8 @@ impl Pass<'_> {
         if let Some(blas) = self.blas {
             return blas.head(self, layer);
         }
-        let (gradient, sums, margins) = match self.aim {
-            Aim::Gradients(sums) => (Pass::optional(&self.space.logits), sums, 0),
-            Aim::Margins(margins) => (0, 0, margins),
-        };
+        let (sums, margins) = self.aim.addresses();
+        let gradient = if sums == 0 { 0 } else { Pass::optional(&self.space.logits) };
         launch!(
             self.gpu,
             &self.gpu.kernels()?.dense_forward,

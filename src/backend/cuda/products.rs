@@ -394,10 +394,7 @@ impl Blas {
         let [features, weights] = self.head_operands(pass, layer);
         let to = Matrix::new(logits, layer.outputs, pass.images * layer.outputs, 0);
         self.multiply([pass.images, layer.outputs, layer.inputs], [pass.lanes, 1], features, weights, to, false)?;
-        let (sums, margins) = match pass.aim {
-            Aim::Gradients(sums) => (sums, 0),
-            Aim::Margins(margins) => (0, margins),
-        };
+        let (sums, margins) = pass.aim.addresses();
         launch!(
             pass.gpu,
             &pass.gpu.kernels()?.softmax_loss,
