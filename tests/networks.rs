@@ -205,6 +205,10 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
     }
 }
 
+/// Among the millions of sums that these images make, one may be so close to zero that its ReLU lets a gradient through on one side alone: that
+/// changes scores, whose mean is 1.3e-5, by up to 4e-8.
+const OPENED: f64 = 1e-7;
+
 #[test]
 fn connection_sensitivity_and_its_masks_are_pytorchs() {
     for net in [Net::SimpleCnn, Net::ResNet8] {
@@ -217,10 +221,15 @@ fn connection_sensitivity_and_its_masks_are_pytorchs() {
         let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
         let (gradient, _) = backend.gradient(&weights, dataset.training.len()).unwrap();
         let scores = connection_sensitivity(&weights, &gradient);
+        let mut off = 0.0;
         for (sample, &expected) in expected.samples.iter().enumerate() {
             let found = f64::from(scores[sample * fixture.sample_stride]);
-            assert!((found - expected).abs() < 1e-9 + 1e-4 * expected, "{net:?}: score {sample}: {found}, expected {expected}");
+            assert!((found - expected).abs() < OPENED + 1e-4 * expected, "{net:?}: score {sample}: {found}, expected {expected}");
+            off += (found - expected).abs();
         }
+        // Scores add up to 1.
+        let sampled = expected.samples.iter().sum::<f64>();
+        assert!(off < 1e-4 * sampled, "{net:?}: scores are off by {off} of {sampled}");
         for cut in &expected.cuts {
             let biases = match cut.biases {
                 Biases::Included => BiasPruning::Prunable,

@@ -95,7 +95,7 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
     largest(&mut found.iter().zip(expected).map(|(a, b)| a - b)) / largest(&mut expected.iter().copied())
 }
 
-/// Gradients are summed over up to 1,024 positions of 16 images in another order: √16,384 · 2⁻²⁴.
+/// Forward passes and data gradients are computed by other formulas, and gradients summed over up to 1,024 positions of 16 images in another order: √16,384 · 2⁻²⁴.
 const SUMMED_OTHERWISE: f32 = 7.6e-6;
 
 /// The masks of [`masks`], and some with layers of all kinds: whole ones, dead ones, dead channels, pruned ones beside each other and between
@@ -133,7 +133,7 @@ fn masks_of_layers(network: &Network, weights: &[f32], gradient: &[f32]) -> Vec<
 }
 
 #[test]
-fn leaving_out_removed_weights_of_resnet_8_changes_the_order_of_sums_alone() {
+fn leaving_out_removed_weights_of_resnet_8_changes_rounding_alone() {
     let network = Arc::new(Network::new(NetworkName::Resnet8));
     let dataset = dataset(&network);
     let initial = initial_weights(&network, 2);
@@ -152,8 +152,9 @@ fn leaving_out_removed_weights_of_resnet_8_changes_the_order_of_sums_alone() {
                 let (state, progress, _) = train(&mut backend, &weights, &mask, batch, 1);
                 let off = difference(&state.velocity, &expected.velocity);
                 assert!(off < SUMMED_OTHERWISE, "{what}: gradients off by {off}");
-                // Forward passes have the dense kernels' order.
-                assert_eq!(progress, expected_progress, "{what}");
+                assert_eq!(progress.broken, expected_progress.broken, "{what}");
+                let [loss, expected_loss] = [progress.loss, expected_progress.loss];
+                assert!((loss - expected_loss).abs() < SUMMED_OTHERWISE * expected_loss, "{what}: loss {loss}, {expected_loss}");
                 let after = train(&mut backend, &weights, &mask, batch, 3);
                 match &first {
                     None => first = Some(after),

@@ -1,10 +1,11 @@
 //! Convolutions on one image: forward into rows of sums, and backward from rows of gradients.
 //!
 //! Both work on groups of output rows small enough for the first-level cache; what follows the sum (bias, ReLU, pooling, shortcut) is
-//! applied while the rows are there (`tail.rs`), so no sum ever travels through memory.
+//! applied while the rows are there (`tail.rs`), so no sum ever travels through memory. Layers that fit are computed by `winograd.rs`.
 
 use super::simd::Simd;
 use super::tile::{Positions, Runs, outer, product};
+use super::winograd::{self, Points};
 use crate::network::{Convolution, Map};
 
 /// Floats of sums or gradients that a group of rows may have: 16 KB.
@@ -16,6 +17,9 @@ pub(super) const RESIDENT_WEIGHTS: usize = 6144;
 /// Output rows in a group: even, so that pooling's pairs stay together, and a function of the layer's shape alone, because the order in
 /// which a data gradient is summed follows from it.
 pub(super) fn group_rows(layer: &Convolution) -> usize {
+    if winograd::fits(layer) {
+        return winograd::rows(layer);
+    }
     let row = layer.output.width * layer.output.channels;
     let rows = (GROUP / row).max(2) & !1;
     rows.min(layer.output.height)
@@ -30,7 +34,7 @@ pub(super) fn block<S: Simd>(channels: usize) -> usize {
 /// `packed[block][row][channel]` = `from[row][block][channel]`: the weights as a forward pass wants them. Read in place, rows of other
 /// blocks would lie between those of one, and crowd them out of a cache whose sets go by address.
 #[inline(always)]
-pub(super) fn pack<S: Simd>(from: &[f32], channels: usize, packed: &mut [f32]) {
+fn pack<S: Simd>(from: &[f32], channels: usize, packed: &mut [f32]) {
     let block = block::<S>(channels);
     for (index, packed) in packed.chunks_exact_mut(from.len() / channels * block).enumerate() {
         for (packed, from) in packed.chunks_exact_mut(block).zip(from.chunks_exact(channels)) {
@@ -39,24 +43,51 @@ pub(super) fn pack<S: Simd>(from: &[f32], channels: usize, packed: &mut [f32]) {
     }
 }
 
-/// `sums[y][x][out]` += Σ input · weights for `rows` output rows from row `first`; weights are `[kernel][kernel][in][out]`, as [`pack`] leaves
-/// them.
+/// The floats of a layer's weights as [`lay_out`] leaves them.
+pub(super) fn laid_out_len(layer: &Convolution) -> usize {
+    if winograd::fits(layer) { winograd::weights_len(layer) } else { layer.weight_count() }
+}
+
+/// Lays weights `[kernel][kernel][in][out]` out for [`forward_rows`].
 ///
 /// # Safety
-/// `input` is one image's bordered map, `sums` has rows × width × channels floats, and the processor has S.
+/// The processor must have S.
+#[inline(always)]
+pub(super) unsafe fn lay_out<S: Simd>(layer: &Convolution, from: &[f32], to: &mut [f32]) {
+    if winograd::fits(layer) {
+        unsafe { winograd::weights::<S>(from, layer.output.channels, to) };
+    } else {
+        pack::<S>(from, layer.output.channels, to);
+    }
+}
+
+/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of [`group_rows`]; weights are as [`lay_out`]
+/// leaves them.
+///
+/// # Safety
+/// `input` is one image's bordered map, `sums` has whole rows, `points` are grown for the layer, and the processor has S.
 #[inline(always)]
 pub(super) unsafe fn forward_rows<S: Simd>(
     layer: &Convolution,
     input: &[f32],
     weights: &[f32],
+    bias: Option<&[f32]>,
     first: usize,
-    rows: usize,
     sums: &mut [f32],
+    points: &mut Points,
 ) {
+    if winograd::fits(layer) {
+        return unsafe { winograd::forward_rows::<S>(layer, input, weights, bias, first, sums, points) };
+    }
     let (width, channels) = (layer.output.width, layer.output.channels);
     let row = layer.input_map.row();
     let run = layer.run();
-    debug_assert!(sums.len() >= rows * width * channels && weights.len() == layer.weight_count());
+    let rows = sums.len() / (width * channels);
+    debug_assert!(sums.len() == rows * width * channels && weights.len() == layer.weight_count());
+    match bias {
+        Some(bias) => unsafe { repeat::<S>(bias, sums) },
+        None => sums.fill(0.0),
+    }
     let block = block::<S>(channels);
     let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
     unsafe {
@@ -79,6 +110,41 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     }
 }
 
+/// Fills `to` with copies of `from`.
+///
+/// # Safety
+/// `from` has whole vectors of floats, `to` whole copies, and the processor has S.
+#[inline(always)]
+unsafe fn repeat<S: Simd>(from: &[f32], to: &mut [f32]) {
+    debug_assert!(from.len().is_multiple_of(S::WIDTH) && to.len().is_multiple_of(from.len()));
+    for v in (0..from.len()).step_by(S::WIDTH) {
+        unsafe {
+            let vector = S::load(from.as_ptr().add(v));
+            for at in (v..to.len()).step_by(from.len()) {
+                S::store(to.as_mut_ptr().add(at), vector);
+            }
+        }
+    }
+}
+
+/// `sums[channel]` += Σ `d[position][channel]`.
+///
+/// # Safety
+/// As [`repeat`].
+#[inline(always)]
+pub(super) unsafe fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32]) {
+    debug_assert!(sums.len().is_multiple_of(S::WIDTH) && d.len().is_multiple_of(sums.len()));
+    for v in (0..sums.len()).step_by(S::WIDTH) {
+        unsafe {
+            let mut sum = S::load(sums.as_ptr().add(v));
+            for at in (v..d.len()).step_by(sums.len()) {
+                sum = S::add(sum, S::load(d.as_ptr().add(at)));
+            }
+            S::store(sums.as_mut_ptr().add(v), sum);
+        }
+    }
+}
+
 /// A row of `width` positions, in the widest tiles that fit the registers.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
@@ -96,7 +162,9 @@ unsafe fn row_product<S: Simd, const V: usize>(
     macro_rules! tiles {
         ($positions:literal) => {
             while width - x >= $positions {
-                unsafe { product::<S, $positions, V>(a.add(x * a_stride), a_stride, runs, b, b_stride, c.add(x * c_stride), c_stride) };
+                unsafe {
+                    product::<S, $positions, V, true>(a.add(x * a_stride), a_stride, runs, b, b_stride, c.add(x * c_stride), c_stride)
+                };
                 x += $positions;
             }
         };
@@ -241,22 +309,29 @@ pub(super) fn adjoint(layer: &Convolution) -> Option<Convolution> {
     })
 }
 
-/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an [`adjoint`], with the kernel turned around and packed. `room` has
+/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an [`adjoint`], with the kernel turned around and laid out for it. `room` has
 /// place for them once more.
 ///
 /// # Safety
 /// Both numbers of channels are multiples of the vector, which the processor must have.
 #[inline(always)]
-pub(super) unsafe fn transpose<S: Simd>(layer: &Convolution, turn: bool, from: &[f32], room: &mut [f32], to: &mut [f32]) {
+pub(super) unsafe fn transpose<S: Simd>(
+    layer: &Convolution,
+    adjoint: Option<&Convolution>,
+    from: &[f32],
+    room: &mut [f32],
+    to: &mut [f32],
+) {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
     let taps = layer.kernel * layer.kernel;
+    let turn = adjoint.is_some();
     let transposed = if turn { &mut room[..from.len()] } else { &mut *to };
     for (tap, from) in from.chunks_exact(inputs * outputs).enumerate() {
         let place = if turn { taps - 1 - tap } else { tap };
         unsafe { transpose_matrix::<S>(from, inputs, outputs, &mut transposed[place * from.len()..][..from.len()]) };
     }
-    if turn {
-        pack::<S>(&room[..from.len()], inputs, to);
+    if let Some(adjoint) = adjoint {
+        unsafe { lay_out::<S>(adjoint, &room[..from.len()], to) };
     }
 }
 

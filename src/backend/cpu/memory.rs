@@ -1,8 +1,11 @@
 //! The memory that training takes, by arithmetic: for `--plan`, which allocates nothing, and for how many lanes there is room.
 
+use super::convolution::laid_out_len;
 use super::plan::Plan;
+use super::winograd;
+use super::worker::{image_floats, images_a_pass};
 use crate::comm::{Communicator, Leaves, available_memory};
-use crate::network::{Layer, Network, Tail};
+use crate::network::{Layer, Network};
 
 /// What a rank trains at once.
 #[derive(Debug, Clone, Copy)]
@@ -54,18 +57,12 @@ impl Wave {
     }
 }
 
-/// Floats of a thread's buffers, about: the images of the longest leaf with their gradients, and weights in four layouts.
+/// Floats of a thread's buffers, about: the images of a pass with their gradients, weights in four layouts, and Winograd's points.
 fn worker_floats(network: &Network) -> u64 {
-    let maps: usize = network.maps.iter().map(|map| map.len()).sum();
-    let gradient = |layer: &Layer| match layer {
-        Layer::Convolution(layer) => match layer.tail {
-            Tail::ReluMaxPool { pooled } => network.maps[pooled].inner_len(),
-            _ => layer.output.inner_len(),
-        },
-        _ => 0,
-    };
-    let gradients: usize = network.layers.iter().map(gradient).sum();
-    (Leaves::LONGEST * (maps + gradients) + 4 * network.parameters()) as u64
+    let convolutions = || network.layers.iter().filter_map(|layer| if let Layer::Convolution(layer) = layer { Some(layer) } else { None });
+    let weights = 2 * network.parameters() + 2 * convolutions().map(laid_out_len).sum::<usize>();
+    let points = convolutions().map(|layer| winograd::lengths(layer).iter().sum()).max().unwrap_or(0);
+    (Leaves::LONGEST.min(images_a_pass(network)) * image_floats(network) + weights + points) as u64
 }
 
 /// Lanes for which each rank of the world has room, whatever their masks, where `ranks` share a batch. Every rank must ask.

@@ -2,7 +2,8 @@
 //!
 //! Kernels are vectorised for the processor found (`level.rs`, `simd.rs`); threads share lanes where there are enough of them and the
 //! leaves of a batch where there are not. The same bits come out whatever the processor, the threads and the ranks, because every sum
-//! has one order (`tile.rs`, `pooled.rs` and `planar` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a [`Communicator`](crate::comm::Communicator).
+//! has one order (`tile.rs`, `winograd.rs`, `pooled.rs` and `planar` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a
+//! [`Communicator`](crate::comm::Communicator).
 
 mod convolution;
 mod engine;
@@ -18,6 +19,7 @@ mod simd;
 mod tail;
 mod taps;
 mod tile;
+mod winograd;
 mod worker;
 
 pub use engine::{Cpu, CpuBackend};

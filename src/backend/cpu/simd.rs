@@ -14,6 +14,10 @@ pub(super) trait Simd: Copy {
     unsafe fn splat(value: f32) -> Self::Vector;
     unsafe fn load(from: *const f32) -> Self::Vector;
     unsafe fn store(to: *mut f32, value: Self::Vector);
+    unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    /// a - b.
+    unsafe fn subtract(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    unsafe fn multiply(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a · b + c, rounded once.
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// The floats where the mask is all ones, zero where it is zero.
@@ -69,6 +73,18 @@ mod x86 {
         #[inline(always)]
         unsafe fn store(to: *mut f32, value: __m512) {
             unsafe { _mm512_storeu_ps(to, value) }
+        }
+        #[inline(always)]
+        unsafe fn add(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_add_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn subtract(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_sub_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn multiply(a: __m512, b: __m512) -> __m512 {
+            unsafe { _mm512_mul_ps(a, b) }
         }
         #[inline(always)]
         unsafe fn multiply_add(a: __m512, b: __m512, c: __m512) -> __m512 {
@@ -154,6 +170,18 @@ mod x86 {
             unsafe { _mm256_storeu_ps(to, value) }
         }
         #[inline(always)]
+        unsafe fn add(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_add_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn subtract(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_sub_ps(a, b) }
+        }
+        #[inline(always)]
+        unsafe fn multiply(a: __m256, b: __m256) -> __m256 {
+            unsafe { _mm256_mul_ps(a, b) }
+        }
+        #[inline(always)]
         unsafe fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
             unsafe { _mm256_fmadd_ps(a, b, c) }
         }
@@ -234,6 +262,18 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn store(to: *mut f32, value: [f32; 8]) {
         unsafe { to.cast::<[f32; 8]>().write_unaligned(value) }
+    }
+    #[inline(always)]
+    unsafe fn add(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    unsafe fn subtract(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(|i| a[i] - b[i])
+    }
+    #[inline(always)]
+    unsafe fn multiply(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(|i| a[i] * b[i])
     }
     #[inline(always)]
     unsafe fn multiply_add(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {

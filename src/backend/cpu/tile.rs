@@ -13,7 +13,7 @@ pub(super) struct Runs {
     pub run: usize,
 }
 
-/// `c[p][v]` += Σ_k `a[p][k]` · `b[k][v]` for P positions and V vectors, k going through `runs` in order.
+/// `c[p][v]` += Σ_k `a[p][k]` · `b[k][v]` for P positions and V vectors, k going through `runs` in order; where not ADD, `c` is written.
 ///
 /// Position p reads a + p·a_stride and adds to c + p·c_stride; b has `b_stride` floats a row. Bound by multiply-adds: P·V of them for
 /// P + V loads.
@@ -22,7 +22,7 @@ pub(super) struct Runs {
 /// All addresses named above must be valid, and the processor must have S.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize>(
+pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize, const ADD: bool>(
     a: *const f32,
     a_stride: usize,
     runs: Runs,
@@ -35,7 +35,9 @@ pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize>(
         let mut sums = [[S::splat(0.0); V]; P];
         for (p, row) in sums.iter_mut().enumerate() {
             for (v, sum) in row.iter_mut().enumerate() {
-                *sum = S::load(c.add(p * c_stride + v * S::WIDTH));
+                if ADD {
+                    *sum = S::load(c.add(p * c_stride + v * S::WIDTH));
+                }
             }
         }
         let mut weights = b;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::convolution::{
-    RESIDENT_WEIGHTS, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, pack, transpose, transpose_matrix,
+    RESIDENT_WEIGHTS, add_positions, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose,
+    transpose_matrix,
 };
 use super::floats::Floats;
 use super::level::{Kernel, Level};
@@ -14,17 +15,19 @@ use super::simd::Simd;
 use super::tail;
 use super::taps;
 use super::tile::{Positions, Runs, outer, product};
+use super::winograd::{self, Points};
 use crate::backend::margin::margin;
 use crate::data::Examples;
 use crate::network::{Convolution, Dense, GlobalMean, Layer, Map, Network, Operations, Tail};
 use crate::pruning::Mask;
 
-/// Buffers for up to `capacity` images, allocated once, and the weights in the layouts that the kernels want.
+/// Buffers for up to `capacity` images, `pass` of them at a time, allocated once, and the weights in the layouts that the kernels want.
 pub(super) struct Worker {
     level: Level,
     network: Arc<Network>,
     capacity: usize,
-    /// One feature map each: `[image][map]`.
+    pass: usize,
+    /// One feature map each: `[image][map]`; the first has room for all images.
     maps: Vec<Floats>,
     /// One a layer: [image][gradient of the convolution's sum, or of its pooled map]; empty for other layers.
     gradients: Vec<Floats>,
@@ -38,6 +41,8 @@ pub(super) struct Worker {
     labels: Vec<u8>,
     /// A group of rows of sums, or of their gradients.
     rows: Floats,
+    /// What a layer of stride 1 is multiplied in.
+    points: Points,
     /// One image's bordered input gradient.
     input_gradient: Floats,
     /// What the windows of a pooled layer's image read, and the events of its gradient.
@@ -72,17 +77,20 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(network: Arc<Network>, level: Level, capacity: usize) -> Worker {
+        let pass = images_a_pass(&network).min(capacity);
         let mut worker = Worker {
             level,
             capacity,
-            maps: network.maps.iter().map(|map| Floats::zeros(map.len() * capacity)).collect(),
+            pass,
+            maps: network.maps.iter().map(|map| Floats::zeros(map.len() * pass)).collect(),
             gradients: Vec::new(),
             choices: Vec::new(),
             mean_gradient: Floats::default(),
-            logits: Floats::zeros(capacity * LOGITS),
-            logit_gradients: Floats::zeros(capacity * LOGITS),
+            logits: Floats::zeros(pass * LOGITS),
+            logit_gradients: Floats::zeros(pass * LOGITS),
             labels: vec![0; capacity],
             rows: Floats::default(),
+            points: Points::default(),
             input_gradient: Floats::default(),
             patches: Floats::default(),
             events: Events::default(),
@@ -107,7 +115,8 @@ impl Worker {
             match layer {
                 Layer::Convolution(c) => {
                     gradient = c.output.inner_len();
-                    packed = c.weight_count();
+                    packed = laid_out_len(c);
+                    worker.points.grow(c);
                     if let Tail::ReluMaxPool { pooled } = c.tail {
                         gradient = network.maps[pooled].inner_len();
                         choice = gradient;
@@ -119,32 +128,33 @@ impl Worker {
                         }
                     }
                     if c.producer.is_some() {
-                        transposed = c.weight_count();
-                        worker.reordered.grow(transposed);
                         adjoint = super::convolution::adjoint(c).filter(|_| choice == 0);
+                        transposed = adjoint.as_ref().map_or(c.weight_count(), laid_out_len);
+                        worker.reordered.grow(c.weight_count());
                         worker.input_gradient.grow(c.input_map.len());
                     }
                     worker.rows.grow(group_rows(c) * c.output.width * c.output.channels);
                 }
-                Layer::GlobalMean(mean) => worker.mean_gradient.grow(network.maps[mean.output].len() * capacity),
+                Layer::GlobalMean(mean) => worker.mean_gradient.grow(network.maps[mean.output].len() * pass),
                 Layer::Dense(dense) => {
                     worker.dense_rows.grow(dense.inputs * LOGITS);
                     worker.dense_transposed.grow(LOGITS * dense.inputs);
-                    worker.dense_input.grow(dense.inputs * capacity);
-                    worker.dense_input_gradient.grow(dense.inputs * capacity);
+                    worker.dense_input.grow(dense.inputs * pass);
+                    worker.dense_input_gradient.grow(dense.inputs * pass);
                 }
             }
-            worker.gradients.push(Floats::zeros(gradient * capacity));
-            worker.choices.push(vec![0; choice * capacity]);
+            worker.gradients.push(Floats::zeros(gradient * pass));
+            worker.choices.push(vec![0; choice * pass]);
             worker.packed.push(Floats::zeros(packed));
             worker.bordered.push(Floats::zeros(adjoint.as_ref().map_or(0, |adjoint| adjoint.input_map.len())));
             worker.adjoints.push(adjoint);
             worker.transposed.push(Floats::zeros(transposed));
         }
+        worker.maps[0].grow(network.maps[0].len() * capacity);
         worker
     }
 
-    /// Images a pass can hold.
+    /// Images that can be gathered.
     pub(super) fn capacity(&self) -> usize {
         self.capacity
     }
@@ -191,8 +201,8 @@ impl Worker {
         let network = self.network.clone();
         self.planes.begin(plan);
         let mut loss = 0.0;
-        for (image, count) in passes(plan, count) {
-            self.bring_first(image);
+        for (image, count) in self.passes(plan, count) {
+            self.bring_first(image, count);
             let mut pass = Pass { worker: self, plan, weights, gradient, count, loss };
             network.forward(&mut pass);
             pass.softmax_cross_entropy();
@@ -203,12 +213,19 @@ impl Worker {
         loss
     }
 
-    /// Copies a gathered image to the first one's place.
-    fn bring_first(&mut self, image: usize) {
+    /// Passes over gathered images, as (first image, images): layers in panes hold one image, which their maps and gradients let stay in the
+    /// cache.
+    fn passes(&self, plan: &Plan, count: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let images = if plan.planar() { 1 } else { self.pass };
+        (0..count).step_by(images).map(move |image| (image, images.min(count - image)))
+    }
+
+    /// Copies gathered images to the first ones' places.
+    fn bring_first(&mut self, image: usize, count: usize) {
         if image > 0 {
             let len = self.network.maps[0].len();
-            self.maps[0].copy_within(image * len..(image + 1) * len, 0);
-            self.labels[0] = self.labels[image];
+            self.maps[0].copy_within(image * len..(image + count) * len, 0);
+            self.labels.copy_within(image..image + count, 0);
         }
     }
 
@@ -216,8 +233,8 @@ impl Worker {
     pub(super) fn margins(&mut self, plan: &Plan, weights: &[f32], margins: &mut [f32]) {
         let network = self.network.clone();
         let classes = network.classes();
-        for (image, count) in passes(plan, margins.len()) {
-            self.bring_first(image);
+        for (image, count) in self.passes(plan, margins.len()) {
+            self.bring_first(image, count);
             network.forward(&mut Pass { worker: self, plan, weights, gradient: &mut [], count, loss: 0.0 });
             for ((to, logits), &label) in margins[image..][..count].iter_mut().zip(self.logits.chunks_exact(LOGITS)).zip(&self.labels) {
                 *to = margin(&logits[..classes], label.into());
@@ -226,10 +243,24 @@ impl Worker {
     }
 }
 
-/// Passes over gathered images, as (first image, images): layers in panes hold one image, which their maps and gradients let stay in the cache.
-fn passes(plan: &Plan, count: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-    let images = if plan.planar() { 1 } else { count.max(1) };
-    (0..count).step_by(images).map(move |image| (image, images))
+/// Floats of a pass, gradients among them: as many images as begin within the second-level cache. It is a constant because bits depend on it.
+const PASS: usize = 1 << 18;
+
+/// Images of a pass.
+pub(super) fn images_a_pass(network: &Network) -> usize {
+    PASS.div_ceil(image_floats(network))
+}
+
+/// Floats of an image's maps and their gradients.
+pub(super) fn image_floats(network: &Network) -> usize {
+    let gradient = |layer: &Layer| match layer {
+        Layer::Convolution(layer) => match layer.tail {
+            Tail::ReluMaxPool { pooled } => network.maps[pooled].inner_len(),
+            _ => layer.output.inner_len(),
+        },
+        _ => 0,
+    };
+    network.maps.iter().map(|map| map.len()).sum::<usize>() + network.layers.iter().map(gradient).sum::<usize>()
 }
 
 /// One pass over the gathered images.
@@ -444,7 +475,7 @@ impl Kernel for Prepare<'_> {
                 continue;
             }
             if let (Layer::Convolution(layer), None) = (layer, &plan.layers[index].taps) {
-                pack::<S>(&weights[layer.weights..][..layer.weight_count()], layer.output.channels, &mut worker.packed[index]);
+                unsafe { lay_out::<S>(layer, &weights[layer.weights..][..layer.weight_count()], &mut worker.packed[index]) };
             }
             match layer {
                 Layer::Convolution(layer) if matches!(layer.tail, Tail::ReluMaxPool { .. }) => {
@@ -458,8 +489,8 @@ impl Kernel for Prepare<'_> {
                 }
                 Layer::Convolution(layer) if backward && layer.producer.is_some() => {
                     let weights = &weights[layer.weights..][..layer.weight_count()];
-                    let turn = worker.adjoints[index].is_some();
-                    unsafe { transpose::<S>(layer, turn, weights, &mut worker.reordered, &mut worker.transposed[index]) };
+                    let (adjoint, room) = (worker.adjoints[index].as_ref(), &mut worker.reordered);
+                    unsafe { transpose::<S>(layer, adjoint, weights, room, &mut worker.transposed[index]) };
                 }
                 Layer::Dense(layer) => {
                     let plan = &plan.layers[index];
@@ -534,10 +565,8 @@ impl Kernel for ConvolutionForward<'_, '_> {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
                 let sums = &mut worker.rows[..rows * layer.output.width * layer.output.channels];
-                for position in sums.chunks_exact_mut(layer.output.channels) {
-                    position.copy_from_slice(bias);
-                }
-                unsafe { forward_rows::<S>(layer, input, &worker.packed[index], first, rows, sums) };
+                let (weights, points) = (&worker.packed[index], &mut worker.points);
+                unsafe { forward_rows::<S>(layer, input, weights, Some(bias), first, sums, points) };
                 match layer.tail {
                     Tail::ReluMaxPool { .. } => {
                         unsafe { pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice) };
@@ -578,17 +607,25 @@ impl Kernel for ConvolutionBackward<'_, '_> {
         let channels = layer.output.channels;
         let row = layer.output.width * channels;
         let group = group_rows(layer);
-        let own = worker.gradients[index].len() / worker.capacity;
+        let own = worker.gradients[index].len() / worker.pass;
         let plan = &pass.plan.layers[index];
         let (weight_gradient, bias_gradient) = pass.gradient[plan.weights..].split_at_mut(plan.bias - plan.weights);
         let bias_gradient = &mut bias_gradient[..channels];
         let mut producer = layer.producer.map(|producer| (network.convolution(producer), std::mem::take(&mut worker.gradients[producer])));
+        let winograd = winograd::fits(layer);
+        if winograd {
+            let input = |image: usize| image_of(&worker.maps[layer.input], layer.input_map, image);
+            let d = |image: usize| &worker.gradients[index][image * own..][..own];
+            unsafe { winograd::filter_gradient::<S>(layer, pass.count, input, d, weight_gradient, &mut worker.points) };
+        }
         for image in 0..pass.count {
             let input = image_of(&worker.maps[layer.input], layer.input_map, image);
             let received = &worker.gradients[index][image * own..][..own];
             let gradient_map = worker.adjoints[index].as_ref().map_or(layer.input_map, |adjoint| adjoint.output);
             let sent = if producer.is_some() { gradient_map.len() } else { 0 };
-            worker.input_gradient[..sent].fill(0.0);
+            if worker.adjoints[index].is_none() {
+                worker.input_gradient[..sent].fill(0.0);
+            }
             if let Tail::ReluMaxPool { .. } = layer.tail {
                 let choice = &worker.choices[index][image * own..][..own];
                 pooled::bias_gradient(received, bias_gradient);
@@ -617,13 +654,11 @@ impl Kernel for ConvolutionBackward<'_, '_> {
                 for first in (0..layer.output.height).step_by(group) {
                     let rows = group.min(layer.output.height - first);
                     let d = &received[first * row..][..rows * row];
-                    for position in d.chunks_exact(channels) {
-                        for (sum, &value) in bias_gradient.iter_mut().zip(position) {
-                            *sum += value;
-                        }
-                    }
                     unsafe {
-                        filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient);
+                        add_positions::<S>(d, bias_gradient);
+                        if !winograd {
+                            filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient);
+                        }
                         if producer.is_some() && worker.adjoints[index].is_none() {
                             data_gradient_rows::<S>(layer, &worker.transposed[index], d, first, rows, input_gradient);
                         }
@@ -638,7 +673,8 @@ impl Kernel for ConvolutionBackward<'_, '_> {
                     let group = group_rows(adjoint);
                     for (index_of_group, sums) in input_gradient.chunks_mut(group * row).enumerate() {
                         let first = index_of_group * group;
-                        unsafe { forward_rows::<S>(adjoint, bordered, &worker.transposed[index], first, sums.len() / row, sums) };
+                        let (weights, points) = (&worker.transposed[index], &mut worker.points);
+                        unsafe { forward_rows::<S>(adjoint, bordered, weights, None, first, sums, points) };
                     }
                 }
             }
@@ -714,9 +750,9 @@ impl Kernel for DenseForward<'_, '_> {
                         let (a, c) = (input.add(image * inputs), logits.add(image * LOGITS));
                         let b = worker.dense_rows.as_ptr();
                         if S::WIDTH == LOGITS {
-                            product::<S, $images, 1>(a, inputs, runs, b, LOGITS, c, LOGITS);
+                            product::<S, $images, 1, true>(a, inputs, runs, b, LOGITS, c, LOGITS);
                         } else {
-                            product::<S, $images, 2>(a, inputs, runs, b, LOGITS, c, LOGITS);
+                            product::<S, $images, 2, true>(a, inputs, runs, b, LOGITS, c, LOGITS);
                         }
                     }
                     image += $images;
@@ -785,7 +821,7 @@ impl Kernel for DenseBackward<'_, '_> {
             for from in (0..inputs).step_by(2 * S::WIDTH) {
                 unsafe {
                     let (b, c) = (worker.dense_transposed.as_ptr().add(from), sent.add(image * inputs + from));
-                    product::<S, 1, 2>(d.add(image * LOGITS), LOGITS, runs, b, inputs, c, inputs);
+                    product::<S, 1, 2, true>(d.add(image * LOGITS), LOGITS, runs, b, inputs, c, inputs);
                 }
             }
         }

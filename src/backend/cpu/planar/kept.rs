@@ -5,12 +5,15 @@ use super::panes;
 use crate::network::{Convolution, Layer, Map, Network, Tail};
 
 /// A convolution with less than this part of its weights visits kept weights alone: a little less than where both kernels take the same time, its
-/// neighbours being in panes. That is later on wide maps, because less of their panes is border.
+/// neighbours being in panes. That is later on wide maps, because less of their panes is border, and earlier at stride 1, where all weights take
+/// fewer multiplications ([`winograd`](super::super::winograd)).
 fn worth(layer: &Convolution) -> f64 {
-    match layer.output.width {
-        32.. => 0.75,
-        16.. => 0.65,
-        _ => 0.5,
+    match (layer.stride, layer.output.width) {
+        (1, 32..) => 0.45,
+        (1, 16..) => 0.4,
+        (1, _) => 0.3,
+        (_, 16..) => 0.5,
+        _ => 0.38,
     }
 }
 

@@ -1,0 +1,186 @@
+//! Winograd's F(2 × 2, 3 × 3) for convolutions of stride 1: 16 multiplications where the four outputs of a tile take 36 (Lavin and Gray,
+//! "Fast Algorithms for Convolutional Neural Networks", CVPR 2016, section 4.1).
+//!
+//! A tile of 4 × 4 inputs, one of 2 × 2 outputs and a kernel of 3 × 3 weights become 16 points each; at every point the convolution is a
+//! product of matrices. Sums keep one order: a point's over channels (over tiles, for the filter gradient), and a tile's over points.
+
+mod transforms;
+
+pub(super) use transforms::weights;
+
+use super::convolution::block;
+use super::floats::Floats;
+use super::simd::Simd;
+use super::tile::{Positions, Runs, outer, product};
+use crate::network::{Convolution, Tail};
+
+/// Points of a tile.
+const POINTS: usize = 16;
+
+/// Tiles that are multiplied together.
+const BLOCK: usize = 16;
+
+/// Tiles whose filter gradient is added up before it goes to memory.
+const CHUNK: usize = 64;
+
+/// Channels come in whole widest vectors.
+const CHANNELS: usize = 16;
+
+/// The points of some tiles, `[point][tile][channel]`.
+#[derive(Default)]
+pub(super) struct Points {
+    /// Of inputs.
+    inputs: Floats,
+    /// Of outputs, or of their gradients.
+    outputs: Floats,
+    /// Of weights' gradients: `[point][in][out]`.
+    gradient: Floats,
+}
+
+impl Points {
+    /// Makes room for a layer, and for its data gradient.
+    pub(super) fn grow(&mut self, layer: &Convolution) {
+        let [inputs, outputs, gradient] = lengths(layer);
+        self.inputs.grow(inputs);
+        self.outputs.grow(outputs);
+        self.gradient.grow(gradient);
+    }
+}
+
+/// Floats of [`Points`] that a layer needs.
+pub(super) fn lengths(layer: &Convolution) -> [usize; 3] {
+    if !fits(layer) {
+        return [0; 3];
+    }
+    let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
+    // The data gradient's outputs are the layer's inputs.
+    let points = |channels: usize, others: usize| POINTS * apart(CHUNK, channels).max(apart(BLOCK, others));
+    [points(inputs, outputs), points(outputs, inputs), POINTS * inputs * outputs]
+}
+
+/// Floats from one point to the next of some tiles: never a power of two, which would put all points into the same few lines of a cache.
+fn apart(tiles: usize, channels: usize) -> usize {
+    tiles * channels + CHANNELS
+}
+
+/// Whether a layer is computed this way: by its shape alone, on which its bits depend.
+pub(super) fn fits(layer: &Convolution) -> bool {
+    let (map, output) = (layer.input_map, layer.output);
+    let tiled = output.width.is_multiple_of(2) && BLOCK.is_multiple_of(output.width / 2) && output.height.is_multiple_of(rows(layer));
+    let whole = map.channels.is_multiple_of(CHANNELS) && output.channels.is_multiple_of(CHANNELS);
+    let plain = layer.kernel == 3 && layer.stride == 1 && (map.before, map.after) == (1, 1);
+    plain && tiled && whole && !matches!(layer.tail, Tail::ReluMaxPool { .. })
+}
+
+/// Rows of outputs in a block of tiles.
+pub(super) fn rows(layer: &Convolution) -> usize {
+    4 * BLOCK / layer.output.width
+}
+
+/// Floats of a layer's weights as [`weights`] leaves them.
+pub(super) fn weights_len(layer: &Convolution) -> usize {
+    POINTS * layer.input_map.channels * layer.output.channels
+}
+
+/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`; `weights` as [`weights()`] leaves them.
+///
+/// # Safety
+/// `input` is one image's bordered map, `sums` has rows × width × channels floats, the layer [`fits`], `points` are grown for it, and the
+/// processor has S.
+#[inline(always)]
+pub(super) unsafe fn forward_rows<S: Simd>(
+    layer: &Convolution,
+    input: &[f32],
+    weights: &[f32],
+    bias: Option<&[f32]>,
+    first: usize,
+    sums: &mut [f32],
+    points: &mut Points,
+) {
+    let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
+    let (inputs_apart, outputs_apart, block) = (apart(BLOCK, inputs), apart(BLOCK, outputs), block::<S>(outputs));
+    debug_assert!(sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
+    let runs = Runs { rows: 1, row_stride: 0, run: inputs };
+    unsafe {
+        transforms::read::<S>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);
+        for point in 0..POINTS {
+            let a = points.inputs.as_ptr().add(point * inputs_apart);
+            for from in (0..outputs).step_by(block) {
+                let b = weights.as_ptr().add((point * outputs + from) * inputs);
+                let c = points.outputs.as_mut_ptr().add(point * outputs_apart + from);
+                macro_rules! tiles {
+                    ($tiles:literal, $vectors:literal) => {
+                        for tile in (0..BLOCK).step_by($tiles) {
+                            let (a, c) = (a.add(tile * inputs), c.add(tile * outputs));
+                            product::<S, $tiles, $vectors, false>(a, inputs, runs, b, block, c, outputs);
+                        }
+                    };
+                }
+                match (S::WIDTH == 16, block == S::WIDTH) {
+                    (true, true) => tiles!(16, 1),
+                    (true, false) => tiles!(8, 2),
+                    (false, true) => tiles!(8, 1),
+                    (false, false) => tiles!(4, 2),
+                }
+            }
+        }
+        transforms::write::<S>(layer, points.outputs.as_ptr(), outputs_apart, bias, sums.as_mut_ptr());
+    }
+}
+
+/// `gradient[3][3][in][out]` += Σ input · d over whole images; `input(i)` is image i's bordered map, `d(i)` the gradient of its sums.
+///
+/// # Safety
+/// As [`forward_rows`].
+#[inline(always)]
+pub(super) unsafe fn filter_gradient<'a, S: Simd>(
+    layer: &Convolution,
+    images: usize,
+    input: impl Fn(usize) -> &'a [f32],
+    d: impl Fn(usize) -> &'a [f32],
+    gradient: &mut [f32],
+    points: &mut Points,
+) {
+    let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
+    let (inputs_apart, outputs_apart) = (apart(CHUNK, inputs), apart(CHUNK, outputs));
+    let (rows, plane) = (rows(layer), inputs * outputs);
+    let blocks = layer.output.height / rows;
+    let sums = &mut points.gradient[..POINTS * plane];
+    sums.fill(0.0);
+    for chunk in (0..images * blocks).step_by(CHUNK / BLOCK) {
+        let count = (CHUNK / BLOCK).min(images * blocks - chunk);
+        for index in 0..count {
+            let (image, first) = ((chunk + index) / blocks, (chunk + index) % blocks * rows);
+            unsafe {
+                let from = input(image).as_ptr().add(first * layer.input_map.row());
+                transforms::read::<S>(layer, from, points.inputs.as_mut_ptr().add(index * BLOCK * inputs), inputs_apart);
+                let d = d(image).as_ptr().add(first * layer.output.row());
+                transforms::read_gradient::<S>(layer, d, points.outputs.as_mut_ptr().add(index * BLOCK * outputs), outputs_apart);
+            }
+        }
+        let positions = Positions { rows: 1, columns: count * BLOCK, x_row: 0, x_stride: inputs, d_stride: outputs };
+        for point in 0..POINTS {
+            macro_rules! tiles {
+                ($inputs:literal, $vectors:literal) => {
+                    for input in (0..inputs).step_by($inputs) {
+                        for output in (0..outputs).step_by($vectors * S::WIDTH) {
+                            unsafe {
+                                let x = points.inputs.as_ptr().add(point * inputs_apart + input);
+                                let d = points.outputs.as_ptr().add(point * outputs_apart + output);
+                                let g = sums.as_mut_ptr().add(point * plane + input * outputs + output);
+                                outer::<S, $inputs, $vectors>(x, d, positions, g, outputs);
+                            }
+                        }
+                    }
+                };
+            }
+            match (S::WIDTH == 16, outputs.is_multiple_of(4 * S::WIDTH), outputs.is_multiple_of(2 * S::WIDTH)) {
+                (true, true, _) => tiles!(4, 4),
+                (true, _, true) => tiles!(8, 2),
+                (true, _, _) => tiles!(16, 1),
+                (false, ..) => tiles!(4, 2),
+            }
+        }
+    }
+    unsafe { transforms::collect::<S>(sums, gradient) };
+}

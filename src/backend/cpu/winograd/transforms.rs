@@ -1,0 +1,207 @@
+//! Winograd's transforms: of weights, tiles and gradients to their points, and back. Each is one matrix (Lavin and Gray, section 4.1, with the last
+//! point's sign turned in both of a pair, so that nothing is negated) down the columns, then along the rows.
+
+use super::super::convolution::block;
+use super::super::simd::Simd;
+use super::{BLOCK, POINTS};
+use crate::network::Convolution;
+
+/// Vectors `stride` floats apart. No closures here and below: the compiler would not compile them for S.
+#[inline(always)]
+unsafe fn load_column<S: Simd, const N: usize>(from: *const f32, stride: usize) -> [S::Vector; N] {
+    unsafe {
+        let mut vectors = [S::splat(0.0); N];
+        for (y, vector) in vectors.iter_mut().enumerate() {
+            *vector = S::load(from.add(y * stride));
+        }
+        vectors
+    }
+}
+
+/// Points of a kernel's weights, in one direction.
+#[inline(always)]
+unsafe fn of_weights<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 4] {
+    unsafe {
+        let (ends, half) = (S::add(a, c), S::splat(0.5));
+        [a, S::multiply(half, S::add(ends, b)), S::multiply(half, S::subtract(ends, b)), c]
+    }
+}
+
+/// Points of a tile's inputs, in one direction.
+#[inline(always)]
+unsafe fn of_inputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 4] {
+    unsafe { [S::subtract(a, c), S::add(b, c), S::subtract(c, b), S::subtract(d, b)] }
+}
+
+/// A tile's outputs from their points, in one direction.
+#[inline(always)]
+unsafe fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 2] {
+    unsafe { [S::add(S::add(a, b), c), S::add(S::subtract(b, c), d)] }
+}
+
+/// Points of the gradients of a tile's outputs, in one direction: [`outputs`] backwards.
+#[inline(always)]
+unsafe fn of_gradients<S: Simd>([a, b]: [S::Vector; 2]) -> [S::Vector; 4] {
+    unsafe { [a, S::add(a, b), S::subtract(a, b), b] }
+}
+
+/// Gradients of a kernel's weights from their points, in one direction: [`of_weights`] backwards.
+#[inline(always)]
+unsafe fn weight_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
+    unsafe {
+        let half = S::splat(0.5);
+        let both = S::multiply(half, S::add(b, c));
+        [S::add(a, both), S::multiply(half, S::subtract(b, c)), S::add(both, d)]
+    }
+}
+
+/// Writes vectors `stride` floats apart.
+#[inline(always)]
+unsafe fn store_row<S: Simd>(row: [S::Vector; 4], to: *mut f32, stride: usize) {
+    for (x, value) in row.into_iter().enumerate() {
+        unsafe { S::store(to.add(x * stride), value) };
+    }
+}
+
+/// Columns as rows.
+#[inline(always)]
+unsafe fn rows_of<S: Simd, const X: usize, const Y: usize>(columns: [[S::Vector; Y]; X]) -> [[S::Vector; X]; Y] {
+    let mut rows = [[unsafe { S::splat(0.0) }; X]; Y];
+    for (x, column) in columns.iter().enumerate() {
+        for (row, &value) in rows.iter_mut().zip(column) {
+            row[x] = value;
+        }
+    }
+    rows
+}
+
+/// `to[point][block][row][channel]` = the points of `from[3][3][row][block][channel]`, for `channels` in blocks as the forward pass wants them.
+///
+/// # Safety
+/// The processor must have S.
+#[inline(always)]
+pub(in super::super) unsafe fn weights<S: Simd>(from: &[f32], channels: usize, to: &mut [f32]) {
+    let (plane, block) = (from.len() / 9, block::<S>(channels));
+    assert!(to.len() == POINTS * plane && channels.is_multiple_of(block));
+    let rows = plane / channels;
+    for first in (0..channels).step_by(block) {
+        for row in 0..rows {
+            for v in (0..block).step_by(S::WIDTH) {
+                unsafe {
+                    let from = from.as_ptr().add(row * channels + first + v);
+                    let to = to.as_mut_ptr().add((first * rows) + row * block + v);
+                    let mut columns = [[S::splat(0.0); 4]; 3];
+                    for (x, points) in columns.iter_mut().enumerate() {
+                        *points = of_weights::<S>(load_column::<S, 3>(from.add(x * plane), 3 * plane));
+                    }
+                    for (y, row) in rows_of::<S, 3, 4>(columns).into_iter().enumerate() {
+                        store_row::<S>(of_weights::<S>(row), to.add(4 * y * plane), plane);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The points of a block's inputs. `from` is the first float that its first tile reads.
+///
+/// # Safety
+/// As [`super::forward_rows`], for this and all below.
+#[inline(always)]
+pub(super) unsafe fn read<S: Simd>(layer: &Convolution, from: *const f32, to: *mut f32, apart: usize) {
+    let (channels, apart_rows, across) = (layer.input_map.channels, layer.input_map.row(), layer.output.width / 2);
+    for down in 0..BLOCK / across {
+        for v in (0..channels).step_by(S::WIDTH) {
+            unsafe {
+                let from = from.add(2 * down * apart_rows + v);
+                // Tiles overlap by two columns.
+                let mut columns = [[S::splat(0.0); 4]; 4];
+                for (x, points) in columns.iter_mut().enumerate().skip(2) {
+                    *points = of_inputs::<S>(load_column::<S, 4>(from.add((x - 2) * channels), apart_rows));
+                }
+                for tile in 0..across {
+                    (columns[0], columns[1]) = (columns[2], columns[3]);
+                    for (x, points) in columns.iter_mut().enumerate().skip(2) {
+                        *points = of_inputs::<S>(load_column::<S, 4>(from.add((2 * tile + x) * channels), apart_rows));
+                    }
+                    let to = to.add((down * across + tile) * channels + v);
+                    for (y, row) in rows_of::<S, 4, 4>(columns).into_iter().enumerate() {
+                        store_row::<S>(of_inputs::<S>(row), to.add(4 * y * apart), apart);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `sums[y][x][out]` = bias, or zero, + what a block's points make of its outputs.
+#[inline(always)]
+pub(super) unsafe fn write<S: Simd>(layer: &Convolution, from: *const f32, apart: usize, bias: Option<&[f32]>, sums: *mut f32) {
+    let (channels, across) = (layer.output.channels, layer.output.width / 2);
+    let apart_rows = layer.output.width * channels;
+    for v in (0..channels).step_by(S::WIDTH) {
+        let bias = match bias {
+            Some(bias) => unsafe { S::load(bias[v..].as_ptr()) },
+            None => unsafe { S::splat(0.0) },
+        };
+        for tile in 0..BLOCK {
+            unsafe {
+                let from = from.add(tile * channels + v);
+                let sums = sums.add(tile / across * 2 * apart_rows + tile % across * 2 * channels + v);
+                let mut columns = [[S::splat(0.0); 2]; 4];
+                for (x, sums) in columns.iter_mut().enumerate() {
+                    *sums = outputs::<S>(load_column::<S, 4>(from.add(x * apart), 4 * apart));
+                }
+                for (y, row) in rows_of::<S, 4, 2>(columns).into_iter().enumerate() {
+                    for (x, value) in outputs::<S>(row).into_iter().enumerate() {
+                        S::store(sums.add(y * apart_rows + x * channels), S::add(bias, value));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The points of a block's output gradients `d[y][x][out]`.
+#[inline(always)]
+pub(super) unsafe fn read_gradient<S: Simd>(layer: &Convolution, d: *const f32, to: *mut f32, apart: usize) {
+    let (channels, across) = (layer.output.channels, layer.output.width / 2);
+    let apart_rows = layer.output.width * channels;
+    for tile in 0..BLOCK {
+        for v in (0..channels).step_by(S::WIDTH) {
+            unsafe {
+                let d = d.add(tile / across * 2 * apart_rows + tile % across * 2 * channels + v);
+                let to = to.add(tile * channels + v);
+                let mut columns = [[S::splat(0.0); 4]; 2];
+                for (x, points) in columns.iter_mut().enumerate() {
+                    *points = of_gradients::<S>(load_column::<S, 2>(d.add(x * channels), apart_rows));
+                }
+                for (y, row) in rows_of::<S, 2, 4>(columns).into_iter().enumerate() {
+                    store_row::<S>(of_gradients::<S>(row), to.add(4 * y * apart), apart);
+                }
+            }
+        }
+    }
+}
+
+/// Adds the gradient that `sums` at the points make of a layer's weights.
+#[inline(always)]
+pub(super) unsafe fn collect<S: Simd>(sums: &[f32], gradient: &mut [f32]) {
+    let plane = gradient.len() / 9;
+    assert!(sums.len() == POINTS * plane && plane.is_multiple_of(S::WIDTH));
+    for v in (0..plane).step_by(S::WIDTH) {
+        unsafe {
+            let (sums, gradient) = (sums.as_ptr().add(v), gradient.as_mut_ptr().add(v));
+            let mut columns = [[S::splat(0.0); 3]; 4];
+            for (x, gradients) in columns.iter_mut().enumerate() {
+                *gradients = weight_gradients::<S>(load_column::<S, 4>(sums.add(x * plane), 4 * plane));
+            }
+            for (y, row) in rows_of::<S, 4, 3>(columns).into_iter().enumerate() {
+                for (x, value) in weight_gradients::<S>(row).into_iter().enumerate() {
+                    let to = gradient.add((3 * y + x) * plane);
+                    S::store(to, S::add(S::load(to), value));
+                }
+            }
+        }
+    }
+}
