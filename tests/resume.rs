@@ -22,19 +22,20 @@ struct Study {
 }
 
 impl Study {
+    /// One second between checkpoints, a goal that takes a while, and measurements that an interruption must not lose or repeat.
     fn new() -> Study {
+        Study::of(&[
+            ("goal_error = 0.3", "goal_error = 0.05"),
+            ("max_steps = 40", "max_steps = 160"),
+            ("= 4\n\n", "= 8\n\n"),
+            ("[search]", "[smoothness]\nevery = 20\ntrials = 2\npoints = 1\nexamples = 20\n\n[search]"),
+        ])
+    }
+
+    fn of(changes: &[(&str, &str)]) -> Study {
         let folder = tempfile::tempdir().unwrap();
         write_data(folder.path(), 600, 90);
-        // One second between checkpoints, a goal that takes a while, and measurements that an interruption must not lose or repeat.
-        let config = write_config(
-            folder.path(),
-            &[
-                ("goal_error = 0.3", "goal_error = 0.05"),
-                ("max_steps = 40", "max_steps = 160"),
-                ("= 4\n\n", "= 8\n\n"),
-                ("[search]", "[smoothness]\nevery = 20\ntrials = 2\npoints = 1\nexamples = 20\n\n[search]"),
-            ],
-        );
+        let config = write_config(folder.path(), changes);
         let output = folder.path().join("x.h5");
         Study { folder, config, output }
     }
@@ -200,6 +201,32 @@ fn a_signal_to_one_rank_stops_all_with_everything_saved() {
     assert!(stops >= 3, "only {stops} stops before the study was finished");
     succeed(&mut study.command(train()));
     assert_eq!(study.cells(), expected);
+}
+
+#[test]
+fn a_signal_is_heard_in_the_middle_of_a_long_measurement() {
+    // The first step's measurement takes seconds.
+    let study = || {
+        Study::of(&[
+            ("goal_error = 0.3", "goal_error = 0.001"),
+            ("[search]", "[smoothness]\nevery = 40\ntrials = 3\npoints = 30\nexamples = 150\n\n[search]"),
+        ])
+    };
+    let cell = ["--batch-size", "37", "--sparsity", "0.9"];
+    let (whole, stopped) = (study(), study());
+    let mut child =
+        stopped.command(mpirun(2)).args(cell).args(["--set", "execution.data_parallel=1"]).stderr(Stdio::piped()).spawn().unwrap();
+    wait(&stopped, &mut child, Duration::from_millis(200));
+    signal(ranks(&stopped.output)[1], "TERM");
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
+    let status = train().arg("status").arg(&stopped.output).arg("--progress").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&status.stdout), "cells 0 trials 0 step 0\n", "the step whose measurement was stopped counts");
+    succeed(stopped.command(train()).args(cell));
+    succeed(whole.command(train()).args(cell));
+    let cells = whole.cells();
+    assert!(cells[0].trials.iter().any(|trial| !trial.measurements.is_empty()));
+    assert_eq!(stopped.cells(), cells);
 }
 
 #[test]

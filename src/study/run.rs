@@ -222,7 +222,7 @@ impl Score<'_> {
             let Some(values) = masks.score(scorer, seed, training_examples)? else { continue };
             self.keep(|keeper| keeper.scored(seed, values))?;
             self.observer.event(&Event::Scored { seed, trials });
-            if self.world.all_gather_words(&[signals::stop().into()]).contains(&1) {
+            if self.stop() {
                 return Ok(false);
             }
         }
@@ -255,6 +255,10 @@ impl Conductor for Score<'_> {
         let words = self.world.all_gather_words(&[signals::stop().into(), due.into(), steps]);
         let stop = words.chunks_exact(3).any(|theirs| theirs[0] == 1);
         Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32 })
+    }
+
+    fn stop(&mut self) -> bool {
+        self.world.all_gather_words(&[signals::stop().into()]).contains(&1)
     }
 
     fn checkpoint(&mut self, mut state: CellState) -> Result<()> {

@@ -73,6 +73,8 @@ pub trait Conductor {
     fn ended(&mut self, trial: &Trial) -> Result<()>;
     /// Some steps were taken.
     fn moment(&mut self, moment: &Moment) -> Result<Decision>;
+    /// Whether to stop at once, in the middle of something long.
+    fn stop(&mut self) -> bool;
     /// What is needed to go on from here: this rank's lanes, where it leads its group, else none; the rest is the same on all ranks.
     fn checkpoint(&mut self, state: CellState) -> Result<()>;
 }
@@ -143,10 +145,19 @@ fn run_wave<B: Backend>(
         let steps = race.step..work.gauge.map_or(end, |gauge| gauge.pause(race.step, end));
         let taken = steps.len() as f64;
         let evaluated = steps.end == due;
+        // A measurement may take long: a study that is stopped in the middle of one goes on from before the step.
+        let measures = work.gauge.is_some_and(|gauge| evaluated || gauge.is_due(steps.start));
+        let saved = if measures { Some(race.state(before + seconds)?) } else { None };
         let began = clock.elapsed().as_secs_f64();
-        race.train(steps)?;
+        let mut verdict = race.train(steps, conductor)?;
         let trained = clock.elapsed().as_secs_f64();
-        let over = evaluated && race.evaluate(early.then_some(&mut *conductor))?;
+        if evaluated && verdict == Verdict::Open {
+            verdict = race.evaluate(conductor, early)?;
+        }
+        if let (Verdict::Stopped, Some(saved)) = (verdict, saved) {
+            conductor.checkpoint(saved)?;
+            return Ok(None);
+        }
         race.share_out(clock.elapsed().as_secs_f64() - seconds);
         seconds = clock.elapsed().as_secs_f64();
         let decision = conductor.moment(&Moment {
@@ -159,7 +170,7 @@ fn run_wave<B: Backend>(
             step_seconds: (trained - began) / taken,
         })?;
         stretch = decision.steps.max(1);
-        if over {
+        if verdict == Verdict::Decided {
             break;
         }
         if decision.checkpoint || decision.stop {
@@ -170,8 +181,9 @@ fn run_wave<B: Backend>(
         }
     }
     let decided = work.race && race.best.is_some();
-    if !decided {
-        race.measure(&race.alive.clone(), None)?;
+    if !decided && !race.measure(&race.alive.clone(), None, conductor)? {
+        conductor.checkpoint(race.state(before + clock.elapsed().as_secs_f64())?)?;
+        return Ok(None);
     }
     for trial in 0..race.trials.len() {
         if std::mem::take(&mut race.alive[trial]) {
@@ -201,6 +213,17 @@ fn finish(work: &CellWork, state: CellState) -> Cell {
         }
     }
     Cell { key: work.key, trials, test_errors, seconds }
+}
+
+/// What a cell's steps or evaluations came to.
+#[derive(Clone, Copy, PartialEq)]
+enum Verdict {
+    /// It goes on.
+    Open,
+    /// A trial has reached the goal, and it is a race.
+    Decided,
+    /// The conductor stopped it in the middle of a measurement.
+    Stopped,
 }
 
 /// A cell under way.
@@ -291,17 +314,19 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         })
     }
 
-    fn train(&mut self, steps: Range<u32>) -> Result<()> {
+    fn train(&mut self, steps: Range<u32>, conductor: &mut dyn Conductor) -> Result<Verdict> {
         let due = self.work.gauge.is_some_and(|gauge| gauge.is_due(steps.start));
         let before = if due { Some(self.weights()?) } else { None };
         self.examples +=
             steps.len() as u64 * u64::from(self.work.key.batch_size) * self.alive.iter().filter(|&&alive| alive).count() as u64;
         self.progress = self.backend.train(&mut self.lanes, steps.clone(), self.work.key.batch_size as usize)?;
-        if let Some(before) = before {
-            self.measure(&self.alive.clone(), Some(before))?;
+        if let Some(before) = before
+            && !self.measure(&self.alive.clone(), Some(before), conductor)?
+        {
+            return Ok(Verdict::Stopped);
         }
         self.step = steps.end;
-        Ok(())
+        Ok(Verdict::Open)
     }
 
     /// The weights of this group's measured lanes; none of a lane that is not measured, or is broken.
@@ -314,12 +339,16 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     }
 
     /// Measures the living trials flagged: where they are, or, with their weights `before` the step just taken, where they were. Every rank must
-    /// call it.
-    fn measure(&mut self, flagged: &[bool], before: Option<Vec<Option<Vec<f32>>>>) -> Result<()> {
-        let Some(gauge) = self.work.gauge.filter(|gauge| flagged.iter().enumerate().any(|(trial, &flag)| flag && gauge.measures(trial)))
-        else {
-            return Ok(());
-        };
+    /// call it. False where the conductor stopped it: nothing is recorded then.
+    fn measure(&mut self, flagged: &[bool], before: Option<Vec<Option<Vec<f32>>>>, conductor: &mut dyn Conductor) -> Result<bool> {
+        let Some(gauge) = self.work.gauge else { return Ok(true) };
+        let measured = flagged.iter().enumerate().filter(|&(trial, &flag)| flag && gauge.measures(trial)).map(|(trial, _)| trial);
+        let most = self.groups.most_of_one(measured);
+        if most == 0 {
+            return Ok(true);
+        }
+        // All ranks ask as often as those of the group that measures most.
+        let mut questions = Questions { left: most * gauge.questions(), conductor };
         let now = self.weights()?;
         let followed = before.is_some();
         let mut before = before.unwrap_or_default().into_iter();
@@ -332,20 +361,28 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             let (here, next) = if followed { (before, now) } else { (now, None) };
             let measured = match (&self.masks[trial], &here) {
                 (Some(mask), Some(here)) if next.is_some() == followed => {
-                    Some(gauge.measure(self.backend, self.step, here, next.as_deref(), mask)?)
+                    match gauge.measure(self.backend, self.step, here, next.as_deref(), mask, &mut || questions.ask())? {
+                        None => return Ok(false),
+                        measured => measured,
+                    }
                 }
                 _ => None,
             };
             words.push(measured.map_or([0; 5], |measurement| measurement.words()));
         }
+        while questions.left > 0 {
+            if questions.ask() {
+                return Ok(false);
+            }
+        }
         for (trial, words) in share(self.groups, flagged, &words)? {
             self.trials[trial].measurements.extend(Measurement::from_words(words));
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Evaluates all lanes, ends those that have ended, and says whether the cell is decided.
-    fn evaluate(&mut self, mut conductor: Option<&mut dyn Conductor>) -> Result<bool> {
+    /// Evaluates all lanes and ends those that have ended; where `early`, the conductor hears of them.
+    fn evaluate(&mut self, conductor: &mut dyn Conductor, early: bool) -> Result<Verdict> {
         let work = self.work;
         let sound: Vec<usize> = (0..self.mine.len()).filter(|&lane| self.progress[lane].broken.is_none()).collect();
         let mut evaluations = self.errors(&sound)?.into_iter();
@@ -386,20 +423,22 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         }
         let mut complete = vec![false; self.trials.len()];
         ended.iter().for_each(|&trial| complete[trial] = self.trials[trial].status == Status::Complete);
-        self.measure(&complete, None)?;
+        if !self.measure(&complete, None, conductor)? {
+            return Ok(Verdict::Stopped);
+        }
         for &trial in &ended {
             (self.alive[trial], self.ended[trial]) = (false, true);
-            if let Some(conductor) = &mut conductor {
+            if early {
                 conductor.ended(&self.trials[trial])?;
             }
         }
         if work.race && winner.is_some() {
-            return Ok(true);
+            return Ok(Verdict::Decided);
         }
         let keep: Vec<bool> = self.mine.iter().map(|&trial| self.alive[trial]).collect();
         self.backend.retain(&mut self.lanes, &keep)?;
         self.mine.retain(|&trial| self.alive[trial]);
-        Ok(false)
+        Ok(Verdict::Open)
     }
 
     /// Evaluates those lanes, to the end or until they are decided.
@@ -447,6 +486,19 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         }
         let ended = self.trials.iter().zip(&self.ended).filter(|(_, ended)| **ended).map(|(record, _)| record.clone()).collect();
         Ok(CellState { step: self.step, lanes, ended, test_errors: self.test_errors, seconds })
+    }
+}
+
+/// How often all ranks still ask the conductor whether to stop.
+struct Questions<'a> {
+    left: usize,
+    conductor: &'a mut dyn Conductor,
+}
+
+impl Questions<'_> {
+    fn ask(&mut self) -> bool {
+        self.left -= 1;
+        self.conductor.stop()
     }
 }
 

@@ -37,7 +37,13 @@ impl Gauge {
         if self.is_due(step) { step + 1 } else { (step / self.every).saturating_add(1).saturating_mul(self.every).min(end) }
     }
 
+    /// Passes over the examples after the first that a measurement takes.
+    pub fn questions(&self) -> usize {
+        self.points as usize + 1
+    }
+
     /// Measures at `weights`, whose masked ones are zero, after `step` steps; `next` are the weights one step later, where a step follows.
+    /// None where `stop` says so, which is asked [`Gauge::questions`] times at most.
     ///
     /// The gradient's Lipschitz constant along the step d is the largest ‖∇f(w + γd) − ∇f(w)‖ / ‖γd‖ over γ = 1/points … 1 (Lee et al., ICLR
     /// 2021, appendix C; Zhang et al., ICLR 2020). Weights are single precision, so w + γd is rounded, and the distance taken is the one to the rounded point.
@@ -48,7 +54,8 @@ impl Gauge {
         weights: &[f32],
         next: Option<&[f32]>,
         mask: &Mask,
-    ) -> Result<Measurement> {
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<Option<Measurement>> {
         let count = self.examples.max(1) as f64;
         let (here, loss) = backend.gradient(weights, self.examples)?;
         let mut greatest = f64::NEG_INFINITY;
@@ -56,19 +63,25 @@ impl Gauge {
             let share = f64::from(point) / f64::from(self.points);
             let moved = |(&w, &to): (&f32, &f32)| (f64::from(w) + share * (f64::from(to) - f64::from(w))) as f32;
             let there: Vec<f32> = weights.iter().zip(next.unwrap_or(weights)).map(moved).collect();
+            if stop() {
+                return Ok(None);
+            }
             let (gradient, _) = backend.gradient(&there, self.examples)?;
             let ratio = distance(&gradient, &here, mask) / count / distance(&there, weights, mask);
             // A NaN is kept.
             greatest = if greatest.is_nan() || ratio <= greatest { greatest } else { ratio };
         }
+        if stop() {
+            return Ok(None);
+        }
         let squares = backend.squared_norms(weights, mask, self.examples)?;
-        Ok(Measurement {
+        Ok(Some(Measurement {
             step,
             loss: f64::from(loss) / count,
             gradient_norm: norm(&here, mask) / count,
             squared_norms: squares / count,
             lipschitz: Some(greatest).filter(|greatest| greatest.is_finite()),
-        })
+        }))
     }
 }
 

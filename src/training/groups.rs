@@ -42,6 +42,13 @@ impl<'a> Groups<'a> {
         lane % self.count == self.mine
     }
 
+    /// The most of those lanes that one group trains.
+    pub fn most_of_one(&self, lanes: impl Iterator<Item = usize>) -> usize {
+        let mut counts = vec![0; self.count];
+        lanes.for_each(|lane| counts[lane % self.count] += 1);
+        counts.into_iter().max().unwrap_or(0)
+    }
+
     /// Lets every rank know every lane's `N` words. `mine` has those of this group's lanes, in order; the answer has all `lanes`.
     ///
     /// # Errors
