@@ -77,7 +77,7 @@ soak: setup ## kill a random rank 200 times, and compare what comes out
 build: setup ## build the optimised programs
 	@cargo build --release
 
-# PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works.
+# PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
 PARTS ?= kernels training evaluation ranks cell costs
 bench: build ## print how fast this machine trains, beside PyTorch and JAX (which it installs: 3 GB), and what steps cost: 25 minutes
 	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=() packages=()
@@ -104,7 +104,7 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 	export PYTHONDONTWRITEBYTECODE=1
 	code=0
 	if [ $${#peers[@]} -gt 0 ]; then
-		"$$folder/bin/python" tests/bench/peers.py "$$programs" "$${peers[@]}" "$${options[@]}" || code=$$?
+		"$$folder/bin/python" tests/bench/peers.py "$$programs" "$${peers[@]}" "$${options[@]}" $(if $(WHOLE),--whole) || code=$$?
 	fi
 	if [[ " $(PARTS) " = *" costs "* ]]; then
 		"$$folder/bin/python" tests/bench/costs.py "$$programs" "$${options[@]}" --figure $(TARGET)/costs.svg || code=$$?
