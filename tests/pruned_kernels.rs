@@ -95,7 +95,8 @@ fn difference(found: &[f32], expected: &[f32]) -> f32 {
     largest(&mut found.iter().zip(expected).map(|(a, b)| a - b)) / largest(&mut expected.iter().copied())
 }
 
-/// Forward passes and data gradients are computed by other formulas, and gradients summed over up to 1,024 positions of 16 images in another order: √16,384 · 2⁻²⁴.
+/// Forward passes and data gradients are computed by other formulas, and gradients summed over up to 1,024 positions of 16 images in another order:
+/// √16,384 · 2⁻²⁴.
 const SUMMED_OTHERWISE: f32 = 7.6e-6;
 
 /// The masks of [`masks`], and some with layers of all kinds: whole ones, dead ones, dead channels, pruned ones beside each other and between

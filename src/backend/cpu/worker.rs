@@ -111,15 +111,13 @@ impl Worker {
             network: network.clone(),
         };
         for layer in &network.layers {
-            let (mut gradient, mut choice, mut packed, mut transposed, mut adjoint) = (0, 0, 0, 0, None);
+            let (mut choice, mut packed, mut transposed, mut adjoint) = (0, 0, 0, None);
             match layer {
                 Layer::Convolution(c) => {
-                    gradient = c.output.inner_len();
                     packed = laid_out_len(c);
                     worker.points.grow(c);
                     if let Tail::ReluMaxPool { pooled } = c.tail {
-                        gradient = network.maps[pooled].inner_len();
-                        choice = gradient;
+                        choice = network.maps[pooled].inner_len();
                         if pooled::deep(c) {
                             worker.events.grow(c);
                             worker.input_gradient.grow(pooled::sent_len(c.input_map));
@@ -143,7 +141,7 @@ impl Worker {
                     worker.dense_input_gradient.grow(dense.inputs * pass);
                 }
             }
-            worker.gradients.push(Floats::zeros(gradient * pass));
+            worker.gradients.push(Floats::zeros(gradient_floats(&network, layer) * pass));
             worker.choices.push(vec![0; choice * pass]);
             worker.packed.push(Floats::zeros(packed));
             worker.bordered.push(Floats::zeros(adjoint.as_ref().map_or(0, |adjoint| adjoint.input_map.len())));
@@ -253,14 +251,19 @@ pub(super) fn images_a_pass(network: &Network) -> usize {
 
 /// Floats of an image's maps and their gradients.
 pub(super) fn image_floats(network: &Network) -> usize {
-    let gradient = |layer: &Layer| match layer {
+    let gradients = network.layers.iter().map(|layer| gradient_floats(network, layer));
+    network.maps.iter().map(|map| map.len()).sum::<usize>() + gradients.sum::<usize>()
+}
+
+/// Floats of an image's gradient of a convolution's sum, or of its pooled map.
+fn gradient_floats(network: &Network, layer: &Layer) -> usize {
+    match layer {
         Layer::Convolution(layer) => match layer.tail {
             Tail::ReluMaxPool { pooled } => network.maps[pooled].inner_len(),
             _ => layer.output.inner_len(),
         },
         _ => 0,
-    };
-    network.maps.iter().map(|map| map.len()).sum::<usize>() + network.layers.iter().map(gradient).sum::<usize>()
+    }
 }
 
 /// One pass over the gathered images.
