@@ -54,9 +54,17 @@ struct Convolution {
 // The map that a forward pass writes.
 struct Written {
     int row, len, before;
-    // Channels of the shortcut added to the sum: 0 for none; the sum's own for an identity; fewer: averaged over 2 x 2, zero beyond.
+    // Channels of the shortcut added to the sum: 0 for none; the sum's own for an identity; fewer: rectified, averaged over 2 x 2, zero beyond.
     int shortcut;
 };
+
+// ReLU. A NaN stays a NaN, so that it is seen in the loss.
+__device__ __forceinline__ float relu(float value) { return value <= 0.0f ? 0.0f : value; }
+
+// The mean of a window's four rectified values, `row` floats from one row to the next and `column` from one column.
+__device__ __forceinline__ float rectified_mean(const float* from, int row, int column) {
+    return 0.25f * ((relu(from[0]) + relu(from[column])) + (relu(from[row]) + relu(from[row + column])));
+}
 
 // The largest of a window's sums where the ReLU lets one through, and which.
 __device__ __forceinline__ float pooled(const float sums[4], int& chosen) {
@@ -379,10 +387,10 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b,
                         const int width = 2 * c.width;
                         const float* from =
                             shortcut + (((i64)(slot + image) * 2 * c.height + 2 * y) * width + 2 * x) * to.shortcut + column + n;
-                        value += 0.25f * ((from[0] + from[to.shortcut]) + (from[width * to.shortcut] + from[(width + 1) * to.shortcut]));
+                        value += rectified_mean(from, width * to.shortcut, to.shortcut);
                     }
                     if (stream) stream[place + n] = value;
-                    into[n] = value <= 0.0f ? 0.0f : value;
+                    into[n] = relu(value);
                 }
             }
         }
@@ -415,7 +423,8 @@ __device__ __forceinline__ int gradients_at(const Convolution& c, int image, int
 
 // data_gradient: gradient of the layer's sum -> gradient `output` [slot][in_height][in_width][in] of the sum (or, where `rectified` is null, of the
 // pooled map) that its input comes from: through that layer's ReLU, by the rectified map this layer reads, and with what `bypass`, the gradient
-// of the residual block's last sum, sends through the shortcut: `bypass_channels` as `in` for an identity, more for the 2 x 2 average.
+// of the residual block's last sum, sends through the shortcut: past the ReLU where `bypass_channels` is `in` (an identity), through it where there are
+// more (the 2 x 2 average of the rectified map).
 // Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or
 // nearly (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. in is 16, 32 or 64; out a multiple of 16; stride 1 or 2;
 // maps have at most 64 rows and columns, border included, and a lane fewer than 2^19 images.
@@ -540,11 +549,11 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
 #pragma unroll
             for (int n = 0; n < 4; n++) {
                 float value = sums[i][n];
-                if (seen && !(seen[n] > 0.0f)) value = 0.0f;
-                if (bypass && bypass_channels == N) value += bypass[into + n];
                 if (bypass && bypass_channels != N) {
                     value += 0.25f * bypass[((at * (c.in_height / 2) + y / 2) * (c.in_width / 2) + x / 2) * bypass_channels + column + n];
                 }
+                if (seen && !(seen[n] > 0.0f)) value = 0.0f;
+                if (bypass && bypass_channels == N) value += bypass[into + n];
                 output[into + n] = value;
             }
         }

@@ -80,10 +80,10 @@ extern "C" __global__ void __launch_bounds__(256) convolution_tail(
         if (to.shortcut < c.out && o < to.shortcut) {
             const int width = 2 * c.width;
             const float* add = shortcut + ((here * 2 * c.height + 2 * y) * width + 2 * x) * to.shortcut + o;
-            value += 0.25f * ((add[0] + add[to.shortcut]) + (add[width * to.shortcut] + add[(width + 1) * to.shortcut]));
+            value += rectified_mean(add, width * to.shortcut, to.shortcut);
         }
         if (stream) stream[place] = value;
-        into[(to.before + y) * to.row + (to.before + x) * c.out] = value <= 0.0f ? 0.0f : value;
+        into[(to.before + y) * to.row + (to.before + x) * c.out] = relu(value);
     }
 }
 
@@ -121,11 +121,11 @@ extern "C" __global__ void __launch_bounds__(256) patch_sums(
             sum += patches[((i64)image * positions + row) * terms + tap * c.in + channel];
         }
         const i64 here = slot + image, into = ((here * c.in_height + y) * c.in_width + x) * c.in + channel;
-        if (rectified && !(rectified[here * c.in_len + (c.in_before + y) * c.in_row + (c.in_before + x) * c.in + channel] > 0.0f)) sum = 0.0f;
-        if (bypass && bypass_channels == c.in) sum += bypass[into];
         if (bypass && bypass_channels != c.in) {
             sum += 0.25f * bypass[((here * (c.in_height / 2) + y / 2) * (c.in_width / 2) + x / 2) * bypass_channels + channel];
         }
+        if (rectified && !(rectified[here * c.in_len + (c.in_before + y) * c.in_row + (c.in_before + x) * c.in + channel] > 0.0f)) sum = 0.0f;
+        if (bypass && bypass_channels == c.in) sum += bypass[into];
         output[into] = sum;
     }
 }

@@ -203,22 +203,22 @@ fn an_empty_file_is_started_as_a_journal() {
     assert_eq!(open(&path).unwrap().1, expected(&script()));
 }
 
-/// The bytes of version 3, by their checksum: whoever changes them, or a recorded field, must raise the version.
+/// The bytes of version 4, by their checksum: whoever changes them, or a recorded field, must raise the version.
 #[test]
-fn the_format_of_version_3_is_fixed() {
+fn the_format_of_version_4_is_fixed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
     let lengths = journal_of(&path, &script());
     let bytes = fs::read(&path).unwrap();
-    assert!(bytes.starts_with(b"dps journal 3\n"));
+    assert!(bytes.starts_with(b"dps journal 4\n"));
     // The scores, last, are the youngest kind of record.
-    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 979_647_184);
+    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 2_663_135_076);
     assert_eq!(crc32fast::hash(&bytes[lengths[script().len() - 1]..]), 3_017_112_928);
     let path = folder.path().join("x.checkpoint");
     save(&path, &checkpoint(5), &Disk).unwrap();
     let bytes = fs::read(&path).unwrap();
-    assert!(bytes.starts_with(b"dps checkpoint 3\n"));
-    assert_eq!(crc32fast::hash(&bytes), 2_697_878_003);
+    assert!(bytes.starts_with(b"dps checkpoint 4\n"));
+    assert_eq!(crc32fast::hash(&bytes), 415_422_339);
 }
 
 #[test]
@@ -339,11 +339,11 @@ fn another_study_is_refused_in_its_own_words() {
     assert_eq!(Journal::open(&path, &later, Arc::new(Disk)).unwrap().contents, expected(&script()));
 
     fs::write(&path, [b"dps journal 23\n", &whole[14..]].concat()).unwrap();
-    assert!(problem(open(&path)).contains("format version 23, and this program knows version 3"));
+    assert!(problem(open(&path)).contains("format version 23, and this program knows version 4"));
     // Trials of version 1 have no measurements.
-    fs::write(&path, [b"dps journal 1\n", &whole[14..]].concat()).unwrap();
-    assert!(problem(open(&path)).contains("format version 1, and this program knows version 3: use the program that started the study"));
-    for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 3"] {
+    fs::write(&path, [b"dps journal 3\n", &whole[14..]].concat()).unwrap();
+    assert!(problem(open(&path)).contains("format version 3, and this program knows version 4: use the program that started the study"));
+    for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 4"] {
         fs::write(&path, other).unwrap();
         assert!(!problem(open(&path)).contains('\n'));
         assert_eq!(fs::read(&path).unwrap(), other);
@@ -599,7 +599,7 @@ proptest! {
         let (path, aside) = (folder.path().join("x.journal"), folder.path().join("x.checkpoint"));
         let mut bytes = match start {
             0 => Vec::new(),
-            1 => b"dps journal 3\n".to_vec(),
+            1 => b"dps journal 4\n".to_vec(),
             _ => { journal_of(&path, &script()[..1]); fs::read(&path).unwrap() }
         };
         // Whole records with any bytes in them, which begin as a record's kind may.

@@ -135,6 +135,8 @@ fn what_is_not_of_one_study_is_refused_by_name() {
     assert!(sentence.contains("hash.h5: its records of batch size 2 at sparsity 0.9 differ"), "{sentence}");
     let sentence = changed("size.h5", &|results| results.workload.parameters += 1);
     assert!(sentence.contains("/workload"), "{sentence}");
+    let sentence = changed("old.h5", &|results| results.environment.program_version = "0.1.0".into());
+    assert!(sentence.contains("a.h5 is by dps 0.2, this file by dps 0.1"), "{sentence}");
     let sentence = changed("text.h5", &|results| results.configuration = "[workload]\nshape = 3\n".into());
     assert!(sentence.contains("text.h5: its configuration is none"), "{sentence}");
 

@@ -27,8 +27,8 @@ pub struct Study {
     pub notes: Vec<String>,
 }
 
-/// Puts results of the same workload, pruning, search, split and trials a cell together; the grid and how the work was run may
-/// differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
+/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the work was
+/// run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
     let mut studies: Vec<Study> = Vec::new();
     for (source, results) in files {
@@ -135,7 +135,8 @@ impl Study {
             (Ok(this), Ok(that)) => config::differences(this, that, &[&config::CELL_KEYS[..], &["execution"]].concat()).is_empty(),
             _ => self.results.configuration == other.results.configuration,
         };
-        same && self.results.workload == other.results.workload
+        let releases = self.results.environment.releases() == other.results.environment.releases();
+        same && releases && self.results.workload == other.results.workload
     }
 
     fn join(&mut self, other: Study) {

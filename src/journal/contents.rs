@@ -11,8 +11,9 @@ use crate::study::{Cell, CellKey, Trial};
 
 const MAGIC: &str = "dps journal ";
 
-/// Version of the format, of the fields of records too: it rises with every change of either.
-const VERSION: u32 = 3;
+/// Version of the format, of the fields of records, and of how they are computed: it rises with every change of one, so that no study is finished by
+/// another program than the one that began it.
+const VERSION: u32 = 4;
 
 /// Which study a journal is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

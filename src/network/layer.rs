@@ -115,7 +115,8 @@ pub enum Tail {
         stream: Slot,
         /// Its ReLU, written.
         rectified: Slot,
-        /// The stream at the block's input: added as it is, or, where the shapes differ, averaged over 2 × 2 with zero channels appended.
+        /// The stream at the block's input: added as it is, or, where the shapes differ, rectified and averaged over 2 × 2 with zero channels
+        /// appended (the authors' public code, network.py; the paper does not say).
         shortcut: Option<Slot>,
     },
 }

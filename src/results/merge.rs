@@ -67,6 +67,13 @@ fn different(first: &Path, merged: &Results, study: &Study, part: &Results, thei
     if digest != other {
         found.push(format!("data: {} has {digest}, this file has {other}", first.display()));
     }
+    let (releases, other) = (merged.environment.releases(), part.environment.releases());
+    if releases != other {
+        found.push(format!(
+            "program: {} is by dps {releases}, this file by dps {other}, whose records may differ (CHANGELOG.md says how)",
+            first.display()
+        ));
+    }
     // The same data and configuration make the same workload, but files can be changed.
     if found.is_empty() && merged.workload != part.workload {
         found.push("the group /workload says otherwise".into());
@@ -91,6 +98,13 @@ fn add(cells: &mut Vec<Cell>, cell: Cell) -> std::result::Result<(), String> {
 }
 
 impl Environment {
+    /// The releases, as "major.minor", of the programs that wrote the records. Programs of one release give the same records.
+    pub fn releases(&self) -> String {
+        let release = |version: &str| version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        let releases: BTreeSet<String> = self.program_version.split("; ").map(release).collect();
+        releases.into_iter().collect::<Vec<_>>().join(" and ")
+    }
+
     /// Takes in another part's: distinct texts in one, the most ranks and threads, the earliest start and the latest end.
     fn join(&mut self, other: &Environment) {
         for (mine, theirs) in [

@@ -200,8 +200,8 @@ fn resnet_8(image: Map, parameters: &mut Unused) -> Vec<f64> {
         let h = relu(&x);
         let h = relu(&Convolution::same(&h, stride, channels).apply(&h, parameters));
         let mut out = Convolution::same(&h, 1, channels).apply(&h, parameters);
-        // The shortcut is of x before its ReLU; the channels it lacks are zero.
-        let shortcut = if stride == 1 { x } else { average_pool(&x) };
+        // An identity shortcut is x itself, a pooled one is of relu(x); the channels it lacks are zero.
+        let shortcut = if stride == 1 { x } else { average_pool(&relu(&x)) };
         for y in 0..out.height {
             for x in 0..out.width {
                 for c in 0..shortcut.channels {

@@ -22,6 +22,8 @@ pub(super) trait Simd: Copy {
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// The floats where the mask is all ones, zero where it is zero.
     unsafe fn keep(value: Self::Vector, mask: *const u32) -> Self::Vector;
+    /// Zero in place of what is not above zero; a NaN stays a NaN.
+    unsafe fn relu(value: Self::Vector) -> Self::Vector;
     /// Per float, the largest of four and zero, and which it was, as an integer: 0 … 3, or [`DEAD`] where none is above zero. Ties go to
     /// the first; a NaN wins over everything after it, and so is seen in the loss.
     unsafe fn largest(candidates: [Self::Vector; 4]) -> (Self::Vector, Self::Vector);
@@ -93,6 +95,10 @@ mod x86 {
         #[inline(always)]
         unsafe fn keep(value: __m512, mask: *const u32) -> __m512 {
             unsafe { _mm512_and_ps(value, _mm512_loadu_ps(mask.cast())) }
+        }
+        #[inline(always)]
+        unsafe fn relu(value: __m512) -> __m512 {
+            unsafe { _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_NLE_UQ>(value, _mm512_setzero_ps()), value) }
         }
         #[inline(always)]
         unsafe fn largest(candidates: [__m512; 4]) -> (__m512, __m512) {
@@ -190,6 +196,10 @@ mod x86 {
             unsafe { _mm256_and_ps(value, _mm256_loadu_ps(mask.cast())) }
         }
         #[inline(always)]
+        unsafe fn relu(value: __m256) -> __m256 {
+            unsafe { _mm256_and_ps(value, _mm256_cmp_ps::<_CMP_NLE_UQ>(value, _mm256_setzero_ps())) }
+        }
+        #[inline(always)]
         unsafe fn largest(candidates: [__m256; 4]) -> (__m256, __m256) {
             unsafe {
                 let integer = |value: i32| _mm256_castsi256_ps(_mm256_set1_epi32(value));
@@ -282,6 +292,10 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn keep(value: [f32; 8], mask: *const u32) -> [f32; 8] {
         unsafe { std::array::from_fn(|i| f32::from_bits(value[i].to_bits() & *mask.add(i))) }
+    }
+    #[inline(always)]
+    unsafe fn relu(value: [f32; 8]) -> [f32; 8] {
+        value.map(|value| if value <= 0.0 { 0.0 } else { value })
     }
     #[inline(always)]
     unsafe fn largest(candidates: [[f32; 8]; 4]) -> ([f32; 8], [f32; 8]) {

@@ -2,6 +2,12 @@
 
 use crate::network::{Convolution, Map};
 
+/// ReLU. A NaN stays a NaN, so that it is seen in the loss.
+#[inline(always)]
+pub(super) fn rectify(value: f32) -> f32 {
+    if value <= 0.0 { 0.0 } else { value }
+}
+
 /// ReLU of `rows` rows of sums into the inside of a bordered map.
 #[inline(always)]
 pub(super) fn relu(layer: &Convolution, sums: &[f32], first: usize, rows: usize, map: Map, rectified: &mut [f32]) {
@@ -9,12 +15,12 @@ pub(super) fn relu(layer: &Convolution, sums: &[f32], first: usize, rows: usize,
     for y in 0..rows {
         let to = &mut rectified[map.at_row(first + y)..][..row];
         for (to, &sum) in to.iter_mut().zip(&sums[y * row..][..row]) {
-            *to = if sum <= 0.0 { 0.0 } else { sum };
+            *to = rectify(sum);
         }
     }
 }
 
-/// Adds the shortcut to `rows` rows of sums: the block's input stream as it is, or averaged over 2 × 2 with zero channels appended.
+/// Adds the shortcut to `rows` rows of sums: the block's input stream as it is, or rectified and averaged over 2 × 2 with zero channels appended.
 #[inline(always)]
 pub(super) fn add_shortcut(layer: &Convolution, from: Map, stream: &[f32], first: usize, rows: usize, sums: &mut [f32]) {
     let channels = layer.output.channels;
@@ -33,7 +39,7 @@ pub(super) fn add_shortcut(layer: &Convolution, from: Map, stream: &[f32], first
             let (a, b) = upper[2 * x * from.channels..][..2 * from.channels].split_at(from.channels);
             let (c, d) = lower[2 * x * from.channels..][..2 * from.channels].split_at(from.channels);
             for i in 0..from.channels {
-                sum[i] += 0.25 * ((a[i] + b[i]) + (c[i] + d[i]));
+                sum[i] += 0.25 * ((rectify(a[i]) + rectify(b[i])) + (rectify(c[i]) + rectify(d[i])));
             }
         }
     }
@@ -51,9 +57,10 @@ pub(super) fn relu_backward(map: Map, rectified: &[f32], gradient_map: Map, grad
     }
 }
 
-/// The shortcut's share of a block input's gradient: to += the gradient of the block's output, through [`add_shortcut`] backwards.
+/// The shortcut's share of a block input's gradient: to += the gradient of the block's output, through [`add_shortcut`] backwards. `rectified`, of shape
+/// `map`, is the ReLU of the block's input.
 #[inline(always)]
-pub(super) fn add_shortcut_backward(block: &Convolution, gradient: &[f32], from: Map, to: &mut [f32]) {
+pub(super) fn add_shortcut_backward(block: &Convolution, gradient: &[f32], from: Map, map: Map, rectified: &[f32], to: &mut [f32]) {
     let channels = block.output.channels;
     if from == block.output {
         for (to, &value) in to.iter_mut().zip(gradient) {
@@ -62,10 +69,12 @@ pub(super) fn add_shortcut_backward(block: &Convolution, gradient: &[f32], from:
         return;
     }
     for y in 0..from.height {
-        for x in 0..from.width {
+        let rectified = &rectified[map.at_row(y)..][..from.width * from.channels];
+        for (x, rectified) in rectified.chunks_exact(from.channels).enumerate() {
             let gradient = &gradient[((y / 2) * block.output.width + x / 2) * channels..][..from.channels];
-            for (to, &value) in to[(y * from.width + x) * from.channels..][..from.channels].iter_mut().zip(gradient) {
-                *to += 0.25 * value;
+            let to = &mut to[(y * from.width + x) * from.channels..][..from.channels];
+            for ((to, &value), &r) in to.iter_mut().zip(gradient).zip(rectified) {
+                *to += if r > 0.0 { 0.25 * value } else { 0.0 };
             }
         }
     }

@@ -698,7 +698,7 @@ impl Kernel for ConvolutionBackward<'_, '_> {
                         let block = network.convolution(bypass);
                         let size = block.output.inner_len();
                         let gradient = &worker.gradients[bypass][image * size..][..size];
-                        tail::add_shortcut_backward(block, gradient, producer.output, to);
+                        tail::add_shortcut_backward(block, gradient, producer.output, layer.input_map, input, to);
                     }
                 }
             }

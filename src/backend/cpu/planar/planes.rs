@@ -225,7 +225,7 @@ impl Kernel for Forward<'_> {
     }
 }
 
-/// Adds the shortcut to some rows of sums: as it is, or averaged over 2 × 2.
+/// Adds the shortcut to some rows of sums: as it is, or rectified and averaged over 2 × 2.
 #[inline(always)]
 unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usize, sums: &mut [f32]) {
     let factor = from.width / out.width;
@@ -245,7 +245,7 @@ unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usiz
                 let (one, quarter) = (S::splat(1.0), S::splat(0.25));
                 let pair = |row: &[f32]| {
                     let row = row.as_ptr().add(corner);
-                    S::multiply_add(S::load(row), one, S::load(row.add(PANES)))
+                    S::multiply_add(S::relu(S::load(row)), one, S::relu(S::load(row.add(PANES))))
                 };
                 let sum = sums.as_mut_ptr().add(at);
                 S::store(sum, S::multiply_add(S::multiply_add(pair(upper), one, pair(lower)), quarter, S::load(sum)));
@@ -334,13 +334,14 @@ impl Kernel for DataGradient<'_> {
                 for (y, sums) in band.chunks_exact(row).enumerate() {
                     let y = first * stride + y;
                     let to = &mut output[channel * to.len() + to.at_row(y)..][..row];
-                    for ((to, &sum), &r) in to.iter_mut().zip(sums).zip(&rectified[input.at_row(y)..][..row]) {
+                    let rectified = &rectified[input.at_row(y)..][..row];
+                    for ((to, &sum), &r) in to.iter_mut().zip(sums).zip(rectified) {
                         *to = if r > 0.0 { sum } else { 0.0 };
                     }
                     if let Some(bypass) = layer.bypass {
                         let from = plane(received(network.convolution(bypass)));
                         let gradient = &planes.gradients[bypass % TURNS][channel * from.len()..][..from.len()];
-                        unsafe { add_shortcut_backward::<S>(from, gradient, y, to) };
+                        add_shortcut_backward(from, gradient, y, rectified, to);
                     }
                 }
             }
@@ -353,21 +354,20 @@ impl Kernel for DataGradient<'_> {
     }
 }
 
-/// Adds to row `y` of the gradient of a block's input what comes through the shortcut.
+/// Adds to row `y` of the gradient of a block's input, whose ReLU is `rectified`, what comes through the shortcut.
 #[inline(always)]
-unsafe fn add_shortcut_backward<S: Simd>(from: Map, gradient: &[f32], y: usize, to: &mut [f32]) {
+fn add_shortcut_backward(from: Map, gradient: &[f32], y: usize, rectified: &[f32], to: &mut [f32]) {
     if from.width * PANES == to.len() {
         for (to, &value) in to.iter_mut().zip(&gradient[from.at_row(y)..]) {
             *to += value;
         }
         return;
     }
-    let gradient = &gradient[from.at_row(y / 2)..][..to.len() / 2];
-    for at in (0..to.len()).step_by(S::WIDTH) {
-        unsafe {
-            let to = to.as_mut_ptr().add(at);
-            let value = S::load(gradient.as_ptr().add(at / (2 * PANES) * PANES + at % PANES));
-            S::store(to, S::multiply_add(value, S::splat(0.25), S::load(to)));
+    let gradient = gradient[from.at_row(y / 2)..].as_chunks::<PANES>().0;
+    let (to, rectified) = (to.as_chunks_mut::<PANES>().0, rectified.as_chunks::<PANES>().0);
+    for (x, (to, rectified)) in to.iter_mut().zip(rectified).enumerate() {
+        for ((to, &value), &r) in to.iter_mut().zip(&gradient[x / 2]).zip(rectified) {
+            *to += if r > 0.0 { 0.25 * value } else { 0.0 };
         }
     }
 }
