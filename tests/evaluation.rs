@@ -25,7 +25,7 @@ fn dataset() -> Dataset {
         labels: noise::labels(seed, count),
         shape,
     };
-    let split = DataSplit { validation_fraction: 0.5, split_seed: 0 };
+    let split = DataSplit { validation_fraction: 0.5, ..DataSplit::default() };
     Dataset::new(DatasetName::Mnist, &examples(31, 2 * COUNT), examples(32, 10), &split).unwrap()
 }
 

@@ -22,7 +22,7 @@ fn dataset(network: &Network) -> Dataset {
         labels: noise::labels(seed, count),
         shape,
     };
-    let split = DataSplit { validation_fraction: 0.2, split_seed: 0 };
+    let split = DataSplit { validation_fraction: 0.2, ..DataSplit::default() };
     Dataset::new(DatasetName::Mnist, &examples(31, 80), examples(32, 10), &split).unwrap()
 }
 

@@ -64,6 +64,37 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     }
 }
 
+/// Every criterion's masks, which all ranks and threads make together.
+#[test]
+fn masks_are_the_same_on_any_ranks_and_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let config = write_config(
+        folder.path(),
+        &[
+            ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
+            ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
+            ("max_steps = 40", "max_steps = 4"),
+        ],
+    );
+    let mut hashes = std::collections::BTreeSet::new();
+    for criterion in ["snip", "grasp", "random", "magnitude"] {
+        let masks = |ranks: usize, threads: &str| {
+            let output = folder.path().join(format!("{criterion}-{ranks}-{threads}.h5"));
+            let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
+            command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).args(["--quiet", "--threads", threads]);
+            succeed(command.args(["--set", &format!("pruning.criterion={criterion}")]));
+            cells(&output)
+        };
+        let expected = masks(0, "1");
+        assert_eq!(masks(0, "3"), expected, "{criterion}, 3 threads");
+        assert_eq!(masks(2, "1"), expected, "{criterion}, 2 ranks");
+        assert_eq!(masks(3, "2"), expected, "{criterion}, 3 ranks of 2 threads");
+        hashes.extend(expected[0].trials.iter().map(|trial| trial.mask_hash));
+    }
+    assert_eq!(hashes.len(), 4 * 5, "every criterion and seed has a mask of its own");
+}
+
 #[test]
 fn a_race_finds_the_steps_to_result_and_the_best_trial_of_a_full_run() {
     let folder = tempfile::tempdir().unwrap();

@@ -125,17 +125,19 @@ fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
     assert!(caption.contains("Hollow markers are lower bounds"), "{caption}");
 }
 
-/// Gives the first trial of every cell five measurements: of a sparse network L is 3 times the dense one's, β half of it, and Δ the same.
+/// Gives the first trial of every cell five measurements, the first at untrained weights and the last at its end: along the training L of a sparse network is 3
+/// times the dense one's and β half of it, and Δ is the same. At untrained weights L and β are much larger.
 fn measure(results: &mut Results) {
     for cell in &mut results.cells {
         let sparse = cell.key.sparsity > 0.0;
         let (lipschitz, variance) = if sparse { (1.5, 100.0) } else { (0.5, 200.0) };
+        let steps = cell.trials[0].steps_run;
         let measurement = |number: u32| Measurement {
-            step: 100 * number,
+            step: steps * number / 4,
             loss: 2.5 - 0.5 * f64::from(number),
             gradient_norm: 2.0,
-            squared_norms: 4.0 + variance,
-            lipschitz: (number < 4).then_some(lipschitz * (0.7 + 0.2 * f64::from(number))),
+            squared_norms: 4.0 + variance * [8.0, 1.0, 1.0, 1.0, 0.5][number as usize],
+            lipschitz: (number < 4).then_some(lipschitz * if number == 0 { 50.0 } else { 0.6 + 0.2 * f64::from(number) }),
         };
         cell.trials[0].measurements = (0..5).map(measurement).collect();
     }
@@ -163,7 +165,12 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
         for along in smooth.along {
             near(along.decrease.value, 4.0);
             near(along.lipschitz.value, if smooth.key.sparsity > 0.0 { 1.5 } else { 0.5 });
-            near(smooth.noise_scale[1].value, along.variance.value / 4.0);
+            let variance = if smooth.key.sparsity > 0.0 { 100.0 } else { 200.0 };
+            near(along.start_variance.value, 8.0 * variance);
+            near(along.variance.value, variance);
+            near(along.last_variance.value, variance / 2.0);
+            near(smooth.noise_scale[0].value, 8.0 * variance / 4.0);
+            near(smooth.noise_scale[1].value, variance / 4.0);
             assert!(along.c1.low.is_nan() && along.c1.high.is_nan(), "one trial has no interval");
         }
         assert_eq!((smooth.trials, smooth.measurements), (1, 5));
@@ -173,6 +180,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
         for over in over {
             near(over.lipschitz.value, 3.0);
             near(over.c1.value, 1.5);
+            near(smooth.predicted_c1(&over).value, 1.5);
         }
     }
     assert_eq!(smooth.iter().filter(|smooth| smooth.over_dense.is_some()).count(), 4);
@@ -197,8 +205,10 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     assert_eq!(page.matches("<h3>Steps-to-result K*</h3>").count(), 1);
     assert_eq!(page.matches("<h3>Fits</h3>").count(), 1);
     assert!(page.contains("none: every trial runs to its last step") && page.contains("<h3>Training loss</h3>"));
-    // Batch size, sparsity, Δ, β, L, their product; the law of the made study is about 1.9.
-    assert!(page.contains("<td>128</td><td>0.9</td><td>mean</td><td>1.00</td><td>0.500</td><td>3.00</td><td>1.50</td><td>1.91"), "{page}");
+    // Batch size, sparsity, Δ, β at the start, along and at the end, L, their product; the law of the made study is about 1.9.
+    let row =
+        "<td>128</td><td>0.9</td><td>mean</td><td>1.00</td><td>0.500</td><td>0.500</td><td>0.500</td><td>3.00</td><td>1.50</td><td>1.91";
+    assert!(page.contains(row) && page.contains("does not say when β was measured"), "{page}");
     let mut theory = csv::Reader::from_path(folder.path().join("theory.csv")).unwrap();
     let heading = theory.headers().unwrap().clone();
     let rows: Vec<csv::StringRecord> = theory.records().map(Result::unwrap).collect();
@@ -207,10 +217,54 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     let sparse = rows.iter().find(|row| of(row, "sparsity") == "0.9" && of(row, "along_training") == "median").unwrap();
     let number = |column: &str| of(sparse, column).parse::<f64>().unwrap();
     assert!((number("predicted_c1_ratio") - 1.5).abs() < 1e-9 && (number("fitted_c1_ratio") - 1.914).abs() < 1e-3);
-    assert!((number("first_loss"), of(sparse, "lipschitz_low").as_str()) == (2.5, ""), "{sparse:?}");
+    assert!((number("start_loss"), of(sparse, "along_lipschitz_low").as_str()) == (2.5, ""), "{sparse:?}");
+    assert_eq!([number("start_variance"), number("along_variance"), number("last_variance")].map(f64::round), [800.0, 100.0, 50.0]);
     let table = std::fs::read_to_string(folder.path().join("smoothness.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + 8 * 5);
     assert!(folder.path().join("smoothness.md").is_file());
+}
+
+/// Appendix A.2 of the paper: c̃1 is proportional to L·H*·β and c̃2 to Δ, H* = Σ η_k² over the best trial's steps.
+#[test]
+fn where_the_learning_rate_decays_the_prediction_takes_the_squared_rates_of_the_best_trials() {
+    let mut results = Made::small().results();
+    results.workload.schedule = "linear-decay".into();
+    let decay = "\ndecay_steps = { min = 50, max = 900, scale = \"integer\" }\nend_learning_rate_factor = 0.01\n";
+    results.configuration = results.configuration.replace("[search]\n", &format!("[search]{decay}"));
+    results.configuration = results.configuration.replace("optimizer =", "schedule = \"linear-decay\"\noptimizer =");
+    for (number, trial) in results.cells.iter_mut().flat_map(|cell| &mut cell.trials).enumerate() {
+        trial.metaparameters.decay_steps = Some(50 + 13 * (number as u32 % 60));
+        trial.metaparameters.end_learning_rate_factor = Some(0.01);
+    }
+    measure(&mut results);
+    let study = study(results);
+    assert!(study.configuration.is_ok(), "{:?}", study.configuration);
+    let squared_rates = |batch_size: u32, sparsity: f64| -> f64 {
+        let best = study.grid().cell(batch_size, sparsity).unwrap().best().unwrap().clone();
+        let (rate, steps) = (best.metaparameters.learning_rate, f64::from(best.metaparameters.decay_steps.unwrap()));
+        let at = |k: u32| rate * (0.99 * (1.0 - (f64::from(k) / steps).min(1.0)) + 0.01);
+        (0..best.steps.unwrap()).map(|k| at(k) * at(k)).sum()
+    };
+    let logs = [2, 8, 32, 128].map(|size| (squared_rates(size, 0.9) / squared_rates(size, 0.0)).ln());
+    let expected = (logs.iter().sum::<f64>() / 4.0).exp();
+    let fits = fits(&study);
+    let smooth = analysis::smoothness(&study, &fits.iter().collect::<Vec<_>>());
+    let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-9, "{found}, expected {expected}");
+    for smooth in smooth.iter().filter(|smooth| smooth.key.sparsity > 0.0) {
+        let (measured, [over, _]) = (smooth.measured.unwrap(), smooth.over_dense.unwrap());
+        near(measured.squared_rates_ratio.unwrap().value, expected);
+        near(smooth.predicted_c1(&over).value, 3.0 * 0.5 * expected);
+        assert!(smooth.predicted_c1(&over).low.is_nan(), "one trial has no interval");
+        near(measured.c2_ratio.unwrap().value, fits[1].fit.as_ref().unwrap().c2.value / fits[0].fit.as_ref().unwrap().c2.value);
+        // Without a search beside it, H is of the measured trials themselves.
+        let alone = analysis::smoothness(&study, &[]).into_iter().find(|alone| alone.key == smooth.key).unwrap();
+        let size = smooth.key.batch_size;
+        near(alone.predicted_c1(&over).value, 1.5 * squared_rates(size, 0.9) / squared_rates(size, 0.0));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let report = analysis::report(vec![("a.h5".to_owned(), study.results.clone())], folder.path()).unwrap();
+    let page = std::fs::read_to_string(&report.page).unwrap();
+    assert!(page.contains("L·H*·β") && page.contains("<th>predicted c̃2</th>"));
 }
 
 #[test]

@@ -40,6 +40,13 @@ impl Estimate {
         Estimate { value: mean.exp(), low: (mean - margin).exp(), high: (mean + margin).exp() }
     }
 
+    /// The product with an independent estimate: margins of logarithms add up by their squares.
+    pub fn times(self, other: Estimate) -> Self {
+        let value = self.value * other.value;
+        let margin = |limit: fn(&Estimate) -> f64| (limit(&self) / self.value).ln().hypot((limit(&other) / other.value).ln());
+        Estimate { value, low: value * (-margin(|estimate| estimate.low)).exp(), high: value * margin(|estimate| estimate.high).exp() }
+    }
+
     /// Whether the interval holds a number.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
@@ -169,6 +176,12 @@ impl Fit {
     pub fn c1_over(&self, dense: &Fit) -> Estimate {
         let resampled = self.resamples.iter().zip(dense.resamples.iter().rev()).map(|(sparse, dense)| sparse.c1 / dense.c1);
         Estimate::new(self.c1.value / dense.c1.value, resampled.collect())
+    }
+
+    /// The same of c2.
+    pub fn c2_over(&self, dense: &Fit) -> Estimate {
+        let resampled = self.resamples.iter().zip(dense.resamples.iter().rev()).map(|(sparse, dense)| sparse.c2 / dense.c2);
+        Estimate::new(self.c2.value / dense.c2.value, resampled.collect())
     }
 }
 

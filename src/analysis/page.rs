@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::figures::Figure;
 use super::fit::{Estimate, Fit};
-use super::fits::{Fitted, Shift};
-use super::smoothness::{Along, Smooth, Surface};
+use super::fits::{Fitted, Shift, decays};
+use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::Study;
 use super::terminal::{digits, significant, thousands};
 
@@ -261,64 +261,90 @@ fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
         ),
         _ => String::new(),
     };
+    let decays = decays(study);
+    let law = if decays {
+        "With a decaying learning rate (appendix A.2) K* ≈ c̃1/B + c̃2, c̃1 is proportional to L·H*·β and c̃2 to Δ. <b>H*</b> is the sum of the squared learning \
+         rates of the steps to the goal"
+    } else {
+        "With a constant learning rate (section 4.1) K* ≈ c1/B + c2, and c1 is proportional to Δ·β·L"
+    };
+    let started = smoothness.iter().any(|smooth| smooth.along.iter().any(|surface| !surface.start_loss.value.is_nan()));
+    let unmeasured =
+        if started { "" } else { " Nothing was measured at untrained weights, so that Δ is missing (smoothness.start = true)." };
     let mut text = format!(
-        "<h3>What the theory predicts</h3>\n<p>By the paper's theory (proposition 4.1, appendix C) c1 is proportional to Δ·β·L. <b>Δ</b> is twice the loss at the \
-         first measurement less that at the last; <b>β</b>, the variance of one example's gradient; <b>L</b>, the local Lipschitz constant of the gradient. Along \
-         the training the paper takes the mean of β and of L. In it the first, untrained steps weigh the more the shorter the training is, so the median stands \
-         beside it. Numbers are geometric means over a cell's trials, each measured so many times; in brackets 95 % intervals by Student's t over those trials, of \
-         which a single one has none.{part}</p>\n"
+        "<h3>What the theory predicts</h3>\n<p>{law}. <b>Δ</b> is twice the loss at untrained weights less that at the last measurement; <b>β</b>, the variance of one \
+         example's gradient; <b>L</b>, the local Lipschitz constant of the gradient, both along the training: at the steps measured, but for the first one and the \
+         trial's end, where β stands by itself. The paper takes the mean of L over the training and does not say when β was measured. A few large \
+         values rule a mean, so the median stands beside it. Numbers are geometric means over a cell's trials, each measured so many times; in brackets 95 % intervals \
+         by Student's t over those trials, of which a single one has none.{part}{unmeasured}</p>\n"
     );
     let name = |smooth: &Smooth| [thousands(smooth.key.batch_size), smooth.key.sparsity.to_string()];
     let strings = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-    let heading =
-        ["batch size", "sparsity", "trials × times", "first loss (nats)", "last loss (nats)", "Δ (nats)", "along training", "β", "L"];
+    let heading = [
+        "batch size",
+        "sparsity",
+        "trials × times",
+        "loss at the start (nats)",
+        "loss at the end (nats)",
+        "Δ (nats)",
+        "along training",
+        "β at the start",
+        "β along",
+        "β at the end",
+        "L along",
+    ];
     let row = |smooth: &Smooth, (along, surface): (Along, Surface<Estimate>)| -> Vec<String> {
         let times = smooth.measurements as f64 / smooth.trials.max(1) as f64;
         let counts = [format!("{} × {}", smooth.trials, (times * 10.0).round() / 10.0)];
-        let [first, last] = smooth.loss;
-        let losses = [first, last, surface.decrease].map(brief);
-        let values = [surface.variance, surface.lipschitz].map(brief);
+        let losses = [surface.start_loss, surface.last_loss, surface.decrease].map(brief);
+        let values = [surface.start_variance, surface.variance, surface.last_variance, surface.lipschitz].map(brief);
         name(smooth).into_iter().chain(counts).chain(losses).chain([along.name().to_owned()]).chain(values).collect()
     };
     let both = |smooth: &Smooth| -> Vec<Vec<String>> { Along::ALL.into_iter().zip(smooth.along).map(|found| row(smooth, found)).collect() };
     text += &rows(strings(&heading), smoothness.iter().flat_map(both).collect());
-    let heading = [
-        "batch size",
-        "sparsity",
-        "along training",
-        "Δ / dense",
-        "β / dense",
-        "L / dense",
-        "predicted c1 / dense",
-        "fitted c1 / dense",
-        "measured shift",
-    ];
+    let mut heading = vec!["batch size", "sparsity", "along training", "Δ", "β at the start", "β along", "β at the end", "L along"];
+    heading.extend(if decays {
+        &["H*", "predicted c̃1", "fitted c̃1", "predicted c̃2", "fitted c̃2"][..]
+    } else {
+        &["predicted c1", "fitted c1"]
+    });
+    heading.push("measured shift");
     let absent = || "–".to_owned();
     let ratios = |smooth: &Smooth| -> Vec<Vec<String>> {
-        let fitted = [
-            smooth.measured.and_then(|measured| measured.c1_ratio).map_or_else(absent, brief),
-            smooth
-                .measured
-                .and_then(|measured| measured.shift)
-                .map_or_else(absent, |shift| brief(Estimate { value: shift.mean, low: shift.low, high: shift.high })),
-        ];
+        let measured = |ratio: fn(Measured) -> Option<Estimate>| smooth.measured.and_then(ratio).map_or_else(absent, brief);
+        let shift = measured(|measured| measured.shift.map(|shift| Estimate { value: shift.mean, low: shift.low, high: shift.high }));
+        let (c1, c2) = (measured(|measured| measured.c1_ratio), measured(|measured| measured.c2_ratio));
         let row = |(along, over): (Along, Surface<Estimate>)| {
-            let values = [over.decrease, over.variance, over.lipschitz, over.c1].map(brief);
-            name(smooth).into_iter().chain([along.name().to_owned()]).chain(values).chain(fitted.clone()).collect()
+            let values = [over.decrease, over.start_variance, over.variance, over.last_variance, over.lipschitz].map(brief);
+            let predicted = brief(smooth.predicted_c1(&over));
+            let laws = match decays {
+                true => {
+                    let searched = smooth.measured.and_then(|measured| measured.squared_rates_ratio);
+                    vec![brief(searched.unwrap_or(over.squared_rates)), predicted, c1.clone(), brief(over.decrease), c2.clone()]
+                }
+                false => vec![predicted, c1.clone()],
+            };
+            name(smooth).into_iter().chain([along.name().to_owned()]).chain(values).chain(laws).chain([shift.clone()]).collect()
         };
         smooth.over_dense.map_or_else(Vec::new, |both| Along::ALL.into_iter().zip(both).map(row).collect())
     };
     let ratios: Vec<Vec<String>> = smoothness.iter().flat_map(ratios).collect();
     if !ratios.is_empty() {
-        text += "<p>Sparse over dense, each trial over the dense one of its seed. The product of the three ratios is the theory's prediction of c1 sparse / c1 \
-                 dense, and so of how far the whole curve of K* shifts.</p>\n";
+        text += "<p>Sparse over dense, each trial over the dense one of its seed. The prediction takes β and L along the training.</p>\n";
         text += &rows(strings(&heading), ratios);
-        text += "<p class=\"faint\">Lee et al. measured, for Simple-CNN at sparsity 0.9, Δ 1.00, β 0.54 and L 3.09 times the dense network's: 1.67. The last two \
-                 columns are of steps-to-result of the same workload, in this report, with their own intervals; – there are none.</p>\n";
+        let rates = if decays {
+            " H* is of the best trials of the steps-to-result, geometric mean over batch sizes, and without those of the measured trials' steps."
+        } else {
+            ""
+        };
+        text += &format!(
+            "<p class=\"faint\">Lee et al. measured, for Simple-CNN at sparsity 0.9, Δ 1.00, β 0.54 and L 3.09 times the dense network's: 1.67. What was fitted, and the \
+             measured shift, are of steps-to-result of the same workload, in this report, with their own intervals; – there are none.{rates}</p>\n"
+        );
     }
-    text += "<p><b>Gradient noise scale</b>, tr Σ / ‖∇f‖² in examples, at the first measurement, the median along the training, and at the last. McCandlish et \
+    text += "<p><b>Gradient noise scale</b>, tr Σ / ‖∇f‖² in examples, at untrained weights, the median along the training, and at the last measurement. McCandlish et \
              al. (2018) predict the critical batch size to be near it.</p>\n";
-    let heading = ["batch size", "sparsity", "first", "median", "last", "fitted critical batch size"];
+    let heading = ["batch size", "sparsity", "start", "median", "end", "fitted critical batch size"];
     let row = |smooth: &Smooth| {
         let critical = smooth.measured.and_then(|measured| measured.critical).map_or_else(absent, brief);
         name(smooth).into_iter().chain(smooth.noise_scale.map(brief)).chain([critical]).collect()

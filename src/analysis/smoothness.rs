@@ -1,12 +1,14 @@
-//! What the measurements along training say of each cell, and of sparse against dense (appendix C of Lee et al., ICLR 2021).
+//! What the measurements along training say of each cell, and of sparse against dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
+//!
+//! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β and c̃2 to
+//! Δ, H* being the sum of the squared rates of the steps to the goal (appendix A.2).
 
 use super::fit::Estimate;
-use super::fits::{Fitted, Shift};
+use super::fits::{Fitted, Shift, decays, squared_rates};
 use super::studies::Study;
 use crate::study::{Cell, CellKey, Measurement, Trial};
 
-/// How one number is made of a trial's many. The paper takes the mean; the first measurements, of untrained weights, weigh the more in it the shorter the
-/// training, and next to nothing in the median.
+/// How one number is made of a trial's many. The paper says of L that it is the mean, and of β nothing; a few large values rule a mean, and not a median.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Along {
     /// Mean over the measurements.
@@ -49,29 +51,36 @@ pub struct Smooth {
     pub trials: usize,
     /// Measurements of all of them.
     pub measurements: usize,
-    /// Loss at the first and at the last measurement, in nats.
-    pub loss: [Estimate; 2],
-    /// Mean and median along the training.
+    /// With mean and with median along the training.
     pub along: [Surface<Estimate>; 2],
-    /// Gradient noise scale in examples at the first measurement, the median along the training, and at the last.
-    pub noise_scale: [Estimate; 3],
-    /// Sparse over dense at that batch size, of means and of medians, each trial over the dense one of its seed.
+    /// Sparse over dense at that batch size, with means and with medians, each trial over the dense one of its seed.
     pub over_dense: Option<[Surface<Estimate>; 2]>,
-    /// What the theory predicts beside it, as fitted to steps-to-result of the same workload.
+    /// Gradient noise scale in examples at the start, the median along the training, and at the last measurement.
+    pub noise_scale: [Estimate; 3],
+    /// What the theory predicts, beside what was fitted to steps-to-result of the same workload.
     pub measured: Option<Measured>,
 }
 
-/// The three quantities whose product the theory's c1 is proportional to (proposition 4.1, with equal ε and μ); or their ratios sparse over dense, whose
-/// product is its c1 sparse / c1 dense.
+/// What the theory is made of; of a trial, of a cell, or as ratios sparse over dense. A number that was not measured is no number.
 #[derive(Debug, Clone, Copy)]
 pub struct Surface<T> {
-    /// Δ = 2 (f(w₁) − f∞) in nats, the lower bound of the loss taken to be the last loss measured.
+    /// f(w₁): loss at untrained weights, in nats; measured where `smoothness.start` asks for it.
+    pub start_loss: T,
+    /// Loss at the last measurement, taken for the lower bound f∞.
+    pub last_loss: T,
+    /// Δ = 2 (f(w₁) − f∞) in nats.
     pub decrease: T,
-    /// β: variance of the gradient of one example.
+    /// β, the variance of the gradient of one example, at untrained weights.
+    pub start_variance: T,
+    /// β along the training.
     pub variance: T,
-    /// L: local Lipschitz constant of the gradient.
+    /// β at the last measurement.
+    pub last_variance: T,
+    /// L: local Lipschitz constant of the gradient along the training.
     pub lipschitz: T,
-    /// Δ β L.
+    /// H: the sum of the squared learning rates of the trial's steps.
+    pub squared_rates: T,
+    /// What c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
     pub c1: T,
 }
 
@@ -80,42 +89,82 @@ pub struct Surface<T> {
 pub struct Measured {
     /// c1 over the dense network's.
     pub c1_ratio: Option<Estimate>,
+    /// c2 over the dense network's.
+    pub c2_ratio: Option<Estimate>,
+    /// H* over the dense network's, where the learning rate decays.
+    pub squared_rates_ratio: Option<Estimate>,
     /// K* over the dense network's.
     pub shift: Option<Shift>,
     /// Critical batch size of the fit.
     pub critical: Option<Estimate>,
 }
 
+impl<T: Copy> Surface<T> {
+    /// One number of each field's.
+    fn combine<U>(surfaces: &[Surface<T>], combine: impl Fn(&mut dyn Iterator<Item = T>) -> U) -> Surface<U> {
+        let of = |field: fn(&Surface<T>) -> T| combine(&mut surfaces.iter().map(field));
+        Surface {
+            start_loss: of(|surface| surface.start_loss),
+            last_loss: of(|surface| surface.last_loss),
+            decrease: of(|surface| surface.decrease),
+            start_variance: of(|surface| surface.start_variance),
+            variance: of(|surface| surface.variance),
+            last_variance: of(|surface| surface.last_variance),
+            lipschitz: of(|surface| surface.lipschitz),
+            squared_rates: of(|surface| surface.squared_rates),
+            c1: of(|surface| surface.c1),
+        }
+    }
+}
+
 impl Surface<f64> {
-    fn new(trial: &Trial, along: Along) -> Self {
-        let all = &trial.measurements;
-        let loss = |found: Option<&Measurement>| found.map_or(f64::NAN, |found| found.loss);
-        let decrease = 2.0 * (loss(all.first()) - loss(all.last()));
-        let variance = along.of(all.iter().map(Measurement::variance));
-        let lipschitz = along.of(all.iter().filter_map(|found| found.lipschitz));
-        Surface { decrease, variance, lipschitz, c1: decrease * variance * lipschitz }
+    /// Of a measured trial. What is along the training are the steps that were measured, but for the first: neither untrained weights nor the trial's end.
+    fn new(study: &Study, trial: &Trial, along: Along) -> Self {
+        let steps = || trial.measurements.iter().filter(|found| found.step > 0 && found.step < trial.steps_run);
+        let at = |found: Option<&Measurement>, value: fn(&Measurement) -> f64| found.map_or(f64::NAN, value);
+        let (start, last) = (start(trial), trial.measurements.last());
+        let [start_loss, last_loss] = [start, last].map(|found| at(found, |found| found.loss));
+        let decrease = 2.0 * (start_loss - last_loss);
+        let variance = along.of(steps().map(Measurement::variance));
+        let lipschitz = along.of(steps().filter_map(|found| found.lipschitz));
+        let squared_rates = squared_rates(study, trial);
+        Surface {
+            start_loss,
+            last_loss,
+            decrease,
+            start_variance: at(start, Measurement::variance),
+            variance,
+            last_variance: at(last, Measurement::variance),
+            lipschitz,
+            squared_rates,
+            c1: lipschitz * variance * if decays(study) { squared_rates } else { decrease },
+        }
     }
 
     fn over(self, dense: Self) -> Self {
-        Surface {
-            decrease: self.decrease / dense.decrease,
-            variance: self.variance / dense.variance,
-            lipschitz: self.lipschitz / dense.lipschitz,
-            c1: self.c1 / dense.c1,
-        }
+        Surface::combine(&[self, dense], |pair| pair.next().unwrap_or(f64::NAN) / pair.next().unwrap_or(f64::NAN))
     }
 }
 
 impl Surface<Estimate> {
     fn of(trials: &[Surface<f64>]) -> Self {
-        let estimate = |value: fn(&Surface<f64>) -> f64| Estimate::geometric(trials.iter().map(value));
-        Surface {
-            decrease: estimate(|surface| surface.decrease),
-            variance: estimate(|surface| surface.variance),
-            lipschitz: estimate(|surface| surface.lipschitz),
-            c1: estimate(|surface| surface.c1),
+        Surface::combine(trials, |values| Estimate::geometric(values))
+    }
+}
+
+impl Smooth {
+    /// c1 sparse over dense, by the theory; with H* of the search where the learning rate decays and there is one.
+    pub fn predicted_c1(&self, over: &Surface<Estimate>) -> Estimate {
+        match self.measured.and_then(|measured| measured.squared_rates_ratio) {
+            Some(searched) => over.lipschitz.times(over.variance).times(searched),
+            None => over.c1,
         }
     }
+}
+
+/// The measurement at untrained weights.
+fn start(trial: &Trial) -> Option<&Measurement> {
+    trial.measurements.first().filter(|found| found.step == 0)
 }
 
 /// The trials of a cell that were measured.
@@ -124,29 +173,31 @@ fn measured(cell: &Cell) -> impl Iterator<Item = &Trial> {
 }
 
 impl Smooth {
-    fn new(cell: &Cell, dense: Option<&Cell>, sampling: f64) -> Option<Smooth> {
+    fn new(study: &Study, cell: &Cell, dense: Option<&Cell>) -> Option<Smooth> {
         let trials: Vec<&Trial> = measured(cell).collect();
-        let of_each = |value: &dyn Fn(&[Measurement]) -> f64| Estimate::geometric(trials.iter().map(|trial| value(&trial.measurements)));
-        let or_nan = |found: Option<&Measurement>, value: &dyn Fn(&Measurement) -> f64| found.map_or(f64::NAN, value);
-        let noise = |found: &Measurement| noise_scale(found, sampling);
+        let sampling = study.sampling();
+        let noise = |found: Option<&Measurement>| found.map_or(f64::NAN, |found| noise_scale(found, sampling));
+        let of_each = |value: &dyn Fn(&Trial) -> f64| Estimate::geometric(trials.iter().map(|trial| value(trial)));
         let pairs: Vec<(&Trial, &Trial)> = dense
             .into_iter()
             .flat_map(|dense| trials.iter().filter_map(|trial| Some((*trial, measured(dense).find(|other| other.index == trial.index)?))))
             .collect();
         let over_dense = |along: Along| {
-            let ratios = pairs.iter().map(|(sparse, dense)| Surface::new(sparse, along).over(Surface::new(dense, along)));
+            let ratios = pairs.iter().map(|(sparse, dense)| Surface::new(study, sparse, along).over(Surface::new(study, dense, along)));
             Surface::of(&ratios.collect::<Vec<_>>())
         };
         (!trials.is_empty()).then(|| Smooth {
             key: cell.key,
             trials: trials.len(),
             measurements: trials.iter().map(|trial| trial.measurements.len()).sum(),
-            loss: [of_each(&|all| or_nan(all.first(), &|found| found.loss)), of_each(&|all| or_nan(all.last(), &|found| found.loss))],
-            along: Along::ALL.map(|along| Surface::of(&trials.iter().map(|trial| Surface::new(trial, along)).collect::<Vec<_>>())),
+            along: Along::ALL.map(|along| Surface::of(&trials.iter().map(|trial| Surface::new(study, trial, along)).collect::<Vec<_>>())),
             noise_scale: [
-                of_each(&|all| or_nan(all.first(), &noise)),
-                of_each(&|all| Along::Median.of(all.iter().map(noise))),
-                of_each(&|all| or_nan(all.last(), &noise)),
+                of_each(&|trial| noise(start(trial))),
+                of_each(&|trial| {
+                    let steps = trial.measurements.iter().filter(|found| found.step > 0 && found.step < trial.steps_run);
+                    Along::Median.of(steps.map(|found| noise_scale(found, sampling)))
+                }),
+                of_each(&|trial| noise(trial.measurements.last())),
             ],
             over_dense: (!pairs.is_empty()).then(|| Along::ALL.map(over_dense)),
             measured: None,
@@ -164,10 +215,12 @@ pub fn smoothness(study: &Study, fits: &[&Fitted]) -> Vec<Smooth> {
         let fitted = fits.iter().find(|fitted| fitted.sparsity == key.sparsity && (fitted.fit.is_ok() || fitted.shift.is_some()));
         let measured = fitted.map(|fitted| Measured {
             c1_ratio: fitted.c1_ratio,
+            c2_ratio: fitted.c2_ratio,
+            squared_rates_ratio: fitted.squared_rates_ratio,
             shift: fitted.shift,
             critical: fitted.fit.as_ref().ok().map(|fit| fit.critical),
         });
-        Some(Smooth { measured, ..Smooth::new(cell, dense, study.sampling())? })
+        Some(Smooth { measured, ..Smooth::new(study, cell, dense)? })
     };
     cells.iter().filter_map(with_fit).collect()
 }

@@ -1,9 +1,9 @@
 //! Tables for other programs: every number as it is.
 
 use super::fit::Estimate;
-use super::fits::Fitted;
+use super::fits::{Fitted, decays};
 use super::page::Section;
-use super::smoothness::{Along, Smooth};
+use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::Study;
 use crate::search::Metaparameters;
 use crate::study::{Measurement, Status};
@@ -22,20 +22,29 @@ pub struct Table {
 /// What a trial was trained with, in each table the same.
 const METAPARAMETERS: [&str; 4] = ["learning_rate", "momentum", "decay_steps", "end_learning_rate_factor"];
 
-/// What the theory's table has of each cell, each with its limits. A ratio is sparse over dense; of means or of medians is all that is taken along the training.
-const THEORY: [&str; 15] = [
-    "first_loss",
+/// What the theory's table has of each cell, each with its limits. A ratio is sparse over dense; of means or of medians is what is taken along the training.
+const THEORY: [&str; 24] = [
+    "start_loss",
     "last_loss",
     "decrease",
-    "variance",
-    "lipschitz",
+    "start_variance",
+    "along_variance",
+    "last_variance",
+    "along_lipschitz",
+    "squared_rates",
     "decrease_ratio",
-    "variance_ratio",
-    "lipschitz_ratio",
+    "start_variance_ratio",
+    "along_variance_ratio",
+    "last_variance_ratio",
+    "along_lipschitz_ratio",
+    "squared_rates_ratio",
+    "searched_squared_rates_ratio",
     "predicted_c1_ratio",
     "fitted_c1_ratio",
+    "predicted_c2_ratio",
+    "fitted_c2_ratio",
     "shift",
-    "first_noise_scale",
+    "start_noise_scale",
     "median_noise_scale",
     "last_noise_scale",
     "critical_batch_size",
@@ -64,6 +73,9 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         "c1_over_dense",
         "c1_over_dense_low",
         "c1_over_dense_high",
+        "c2_over_dense",
+        "c2_over_dense_low",
+        "c2_over_dense_high",
         "shift",
         "shift_low",
         "shift_high",
@@ -126,6 +138,7 @@ fn fits(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
         row.extend([fit.map(|fit| fit.c1), fit.map(|fit| fit.c2), fit.map(|fit| fit.critical)].into_iter().flat_map(limits));
         row.push(optional(fit.map(|fit| fit.deviation)));
         row.extend(limits(fitted.c1_ratio));
+        row.extend(limits(fitted.c2_ratio));
         let shift = fitted.shift;
         row.extend([
             optional(shift.map(|shift| shift.mean)),
@@ -163,32 +176,41 @@ fn measurements(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
     trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (key, trial.index, found))).map(row).collect()
 }
 
-/// Two rows a cell: of means along the training, as the paper has them, and of medians.
+/// Two rows a cell: of means along the training, and of medians.
 fn theory(section: &Section) -> Vec<Vec<String>> {
+    let decays = decays(section.study);
     let row = |smooth: &Smooth, number: usize, along: Along| {
-        let surface = smooth.along.get(number);
+        let of = |surface: Option<&Surface<Estimate>>, value: fn(&Surface<Estimate>) -> Estimate| surface.map(value);
+        let here = |value| of(smooth.along.get(number), value);
         let over = smooth.over_dense.as_ref().and_then(|both| both.get(number));
-        let measured = smooth.measured;
-        let shift = measured.and_then(|measured| measured.shift);
-        let shift = shift.map(|shift| Estimate { value: shift.mean, low: shift.low, high: shift.high });
-        let [first_loss, last_loss] = smooth.loss.map(Some);
-        let [first_noise, median_noise, last_noise] = smooth.noise_scale.map(Some);
+        let ratio = |value| of(over, value);
+        let fitted = |value: fn(Measured) -> Option<Estimate>| smooth.measured.and_then(value);
+        let [start_noise, median_noise, last_noise] = smooth.noise_scale.map(Some);
         let estimates = [
-            first_loss,
-            last_loss,
-            surface.map(|surface| surface.decrease),
-            surface.map(|surface| surface.variance),
-            surface.map(|surface| surface.lipschitz),
-            over.map(|over| over.decrease),
-            over.map(|over| over.variance),
-            over.map(|over| over.lipschitz),
-            over.map(|over| over.c1),
-            measured.and_then(|measured| measured.c1_ratio),
-            shift,
-            first_noise,
+            here(|surface| surface.start_loss),
+            here(|surface| surface.last_loss),
+            here(|surface| surface.decrease),
+            here(|surface| surface.start_variance),
+            here(|surface| surface.variance),
+            here(|surface| surface.last_variance),
+            here(|surface| surface.lipschitz),
+            here(|surface| surface.squared_rates),
+            ratio(|surface| surface.decrease),
+            ratio(|surface| surface.start_variance),
+            ratio(|surface| surface.variance),
+            ratio(|surface| surface.last_variance),
+            ratio(|surface| surface.lipschitz),
+            ratio(|surface| surface.squared_rates),
+            fitted(|measured| measured.squared_rates_ratio),
+            over.map(|over| smooth.predicted_c1(over)),
+            fitted(|measured| measured.c1_ratio),
+            ratio(|surface| surface.decrease).filter(|_| decays),
+            fitted(|measured| measured.c2_ratio),
+            fitted(|measured| measured.shift.map(|shift| Estimate { value: shift.mean, low: shift.low, high: shift.high })),
+            start_noise,
             median_noise,
             last_noise,
-            measured.and_then(|measured| measured.critical),
+            fitted(|measured| measured.critical),
         ];
         let mut row = vec![section.study.slug.clone(), smooth.key.batch_size.to_string(), smooth.key.sparsity.to_string()];
         row.extend([along.name().to_owned(), smooth.trials.to_string(), smooth.measurements.to_string()]);

@@ -51,6 +51,10 @@ pub trait Backend {
     /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: `[parameters]`, loss.
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;
 
+    /// H g: the gradient g of the loss, and its Hessian H, at `weights`, both summed over the first `examples` training examples, of logits divided by
+    /// `temperature`: `[parameters]`. Exact but for rounding, ReLU and the maximum having no curvature.
+    fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>>;
+
     /// Σ ‖mask · ∇fᵢ(weights)‖² over the first `examples` training examples, fᵢ being the loss of example i alone: what the gradient's variance
     /// follows from. In double precision and, on the CPU, in one order whatever the ranks and threads.
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64>;
@@ -92,7 +96,7 @@ pub trait Backend {
 /// What a lane begins with.
 #[derive(Debug, Clone)]
 pub struct LaneStart {
-    /// The trial's number: the seed of its data order.
+    /// The seed of its data order.
     pub seed: u64,
     /// Initial weights, flat as the network lays them out; masked ones are set to zero by the back end.
     pub weights: Vec<f32>,

@@ -13,7 +13,6 @@ mod study;
 mod tree;
 
 pub use difference::{CELL_KEYS, Difference, IGNORED_KEYS, differences};
-pub use goal::goal_threshold;
 pub use load::{Loaded, canonical, load, parse};
 pub use overrides::Override;
 pub use study::*;

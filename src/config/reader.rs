@@ -172,6 +172,14 @@ impl<'t, 'p> Section<'t, 'p> {
         }
     }
 
+    /// A switch. `None`: a problem was added.
+    pub fn flag(&mut self, key: &'static str, default: bool) -> Option<bool> {
+        self.defaulted(key, default, Wanted { expected: "true or false", example: "true" }, |value| match value {
+            Value::Flag(flag) => Some(*flag),
+            _ => None,
+        })
+    }
+
     fn accept<T>(&mut self, key: &str, node: &Node, wanted: Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let accepted = accept(&node.value);
         if accepted.is_none() {

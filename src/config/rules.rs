@@ -43,6 +43,7 @@ struct Draft {
     optimizer: Option<OptimizerName>,
     schedule: Option<ScheduleName>,
     goal_error: Option<f64>,
+    goal_comparison: Option<GoalComparison>,
     max_steps: Option<u32>,
     evaluate_every: Option<u32>,
 }
@@ -55,6 +56,7 @@ impl Draft {
             optimizer: self.optimizer?,
             schedule: self.schedule?,
             goal_error: self.goal_error?,
+            goal_comparison: self.goal_comparison?,
             max_steps: self.max_steps?,
             evaluate_every: self.evaluate_every?,
         })
@@ -69,6 +71,7 @@ fn workload(mut section: Section) -> Draft {
         optimizer: section.name("optimizer", OptimizerName::NAMES, None),
         schedule: section.name("schedule", ScheduleName::NAMES, (!absent).then(ScheduleName::default)),
         goal_error: section.required("goal_error", Wanted { expected: "a fraction above 0 and below 1", example: "0.02" }, open_fraction),
+        goal_comparison: section.name("goal_comparison", GoalComparison::NAMES, (!absent).then(GoalComparison::default)),
         max_steps: section.required("max_steps", Wanted { expected: COUNT, example: "40000" }, count),
         evaluate_every: section.required("evaluate_every", Wanted { expected: COUNT, example: "16" }, count),
     };
@@ -111,7 +114,20 @@ fn pruning(mut section: Section) -> Option<Pruning> {
         Wanted { expected: "a whole number of training examples, 0 for all of them", example: "0" },
         whole,
     );
-    Some(Pruning { criterion: criterion?, biases: biases?, examples: examples? })
+    let heat = Wanted { expected: "a number from 0.001 to 1000000", example: "200" };
+    let temperature = section
+        .defaulted("temperature", None, heat, |value| number(value).filter(|temperature| (1e-3..=1e6).contains(temperature)).map(Some));
+    let temperature = match (criterion?, temperature?) {
+        (Criterion::Grasp, given) => Some(given.unwrap_or(Pruning::TEMPERATURE)),
+        (other, Some(_)) => {
+            let sentence =
+                format!("expected nothing for criterion \"{other}\", found a value; remove it, or change the criterion to \"grasp\"");
+            section.problem_among("temperature", &[], &sentence);
+            None
+        }
+        (_, None) => None,
+    };
+    Some(Pruning { criterion: criterion?, biases: biases?, examples: examples?, temperature })
 }
 
 fn data(mut section: Section) -> Option<DataSplit> {
@@ -129,7 +145,8 @@ fn data(mut section: Section) -> Option<DataSplit> {
         Wanted { expected: "a whole number from 0 to 9223372036854775807", example: "0" },
         |value| integer(value).and_then(|seed| i64::try_from(seed).ok()).and_then(|seed| u64::try_from(seed).ok()),
     );
-    Some(DataSplit { validation_fraction: validation_fraction?, split_seed: split_seed? })
+    let order = section.name("order", DataOrder::NAMES, Some(default.order));
+    Some(DataSplit { validation_fraction: validation_fraction?, split_seed: split_seed?, order: order? })
 }
 
 /// Some nothing where the section is absent.
@@ -140,11 +157,18 @@ fn smoothness(mut section: Section) -> Option<Option<Smoothness>> {
     let trials = section.defaulted("trials", 0, all, whole);
     let points = Wanted { expected: "a whole number from 1 to 1000", example: "10" };
     let points = section.defaulted("points", 10, points, |value| count(value).filter(|points| *points <= 1000));
+    let start = section.flag("start", false);
+    let whole_step = section.flag("whole_step", true);
+    if (points, whole_step) == (Some(1), Some(false)) {
+        let sentence = "expected true where smoothness.points = 1, found false, which leaves no point to measure at; change one of the two";
+        section.problem_among("whole_step", &["points"], sentence);
+        return None;
+    }
     let examples = section.defaulted("examples", 0, all, whole);
     if absent {
         return Some(None);
     }
-    Some(Some(Smoothness { every: every?, trials: trials?, points: points?, examples: examples? }))
+    Some(Some(Smoothness { every: every?, start: start?, trials: trials?, points: points?, whole_step: whole_step?, examples: examples? }))
 }
 
 fn execution(mut section: Section) -> Option<Execution> {
@@ -160,14 +184,8 @@ fn execution(mut section: Section) -> Option<Execution> {
     let checkpoint_seconds = section.defaulted("checkpoint_seconds", default.checkpoint_seconds, seconds, whole);
     let seconds = Wanted { expected: "a whole number of seconds, 0 for no limit", example: "1800" };
     let deadline_seconds = section.defaulted("deadline_seconds", default.deadline_seconds, seconds, whole);
-    let mut flag = |key, default| {
-        section.defaulted(key, default, Wanted { expected: "true or false", example: "true" }, |value| match value {
-            Value::Flag(flag) => Some(*flag),
-            _ => None,
-        })
-    };
-    let (tf32, share_gpu) = (flag("tf32", default.tf32), flag("share_gpu", default.share_gpu));
-    let (race, full_evaluation) = (flag("race", default.race), flag("full_evaluation", default.full_evaluation));
+    let (tf32, share_gpu) = (section.flag("tf32", default.tf32), section.flag("share_gpu", default.share_gpu));
+    let (race, full_evaluation) = (section.flag("race", default.race), section.flag("full_evaluation", default.full_evaluation));
     Some(Execution {
         device: device?,
         threads: threads?,

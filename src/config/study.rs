@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use super::goal::{exact_threshold, float32_threshold};
+
 /// A whole configuration file. Source: protocol of Lee et al., ICLR 2021, section 3 and appendix B.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Study {
@@ -37,6 +39,8 @@ pub struct Workload {
     pub schedule: ScheduleName,
     /// Validation error, a fraction in (0, 1), at or below which a trial is complete.
     pub goal_error: f64,
+    /// How a validation error is compared with the goal.
+    pub goal_comparison: GoalComparison,
     /// Step budget of a trial.
     pub max_steps: u32,
     /// Steps between two evaluations on the whole validation set.
@@ -75,11 +79,19 @@ pub struct Pruning {
     pub biases: BiasPruning,
     /// Training examples the score is summed over: the first n of the training set; 0 means all of them, as in the paper.
     pub examples: u32,
+    /// What GraSP divides logits by before it scores; none for the other criteria.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+}
+
+impl Pruning {
+    /// The temperature of GraSP's authors' public code.
+    pub const TEMPERATURE: f64 = 200.0;
 }
 
 impl Default for Pruning {
     fn default() -> Self {
-        Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0 }
+        Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0, temperature: None }
     }
 }
 
@@ -119,18 +131,20 @@ pub struct Range {
     pub scale: Scale,
 }
 
-/// How the training file becomes a training and a validation set.
+/// How the training file becomes a training and a validation set, and the training set a stream of batches.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DataSplit {
     /// Share of the training file held out for validation.
     pub validation_fraction: f64,
     /// Seed of the split, the same for all trials.
     pub split_seed: u64,
+    /// In which order trials see the training set.
+    pub order: DataOrder,
 }
 
 impl Default for DataSplit {
     fn default() -> Self {
-        DataSplit { validation_fraction: 0.1, split_seed: 0 }
+        DataSplit { validation_fraction: 0.1, split_seed: 0, order: DataOrder::PerTrial }
     }
 }
 
@@ -138,12 +152,16 @@ impl Default for DataSplit {
 /// over the training set (Lee et al., ICLR 2021, section 4.2 and appendix C; McCandlish et al., 2018).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Smoothness {
-    /// Steps between two measurements; the first is of step 0.
+    /// Steps between two measurements: each is of a step that ends at a multiple of it, as in the public code.
     pub every: u32,
+    /// Whether the first step is measured too: the only one that starts at untrained weights.
+    pub start: bool,
     /// Trials of each cell that are measured: the first n; 0 means all of them.
     pub trials: u32,
     /// Points of a step at which the gradient is compared with that at its start: γ = 1/points, 2/points … 1.
     pub points: u32,
+    /// Whether γ = 1, the end of the step, is among them, as in equation 11 of the paper; the public code leaves it out.
+    pub whole_step: bool,
     /// Training examples measured on: the first n of the training set; 0 means all of them, as in the paper.
     pub examples: u32,
 }
@@ -284,6 +302,26 @@ names! {
     }
 }
 names! {
+    /// How a validation error is compared with the goal.
+    #[derive(Default)]
+    GoalComparison {
+        /// errors ≤ goal · examples, exactly: 720 of 6,000 at goal 0.12.
+        #[default]
+        Integers = "integers",
+        /// 1 − accuracy ≤ goal with the accuracy in 32-bit floating point, as in the public code: 719 of 6,000 at goal 0.12.
+        Float32 = "float32",
+    }
+}
+names! {
+    /// In which order trials see the training set.
+    DataOrder {
+        /// Each trial in an order of its own, drawn by its number.
+        PerTrial = "per-trial",
+        /// All trials in the same order, as in the public code.
+        Shared = "shared",
+    }
+}
+names! {
     /// Learning-rate schedules.
     #[derive(Default)]
     ScheduleName {
@@ -367,6 +405,16 @@ impl Default for Search {
             momentum: None,
             decay_steps: None,
             end_learning_rate_factor: None,
+        }
+    }
+}
+
+impl Workload {
+    /// The most validation errors, of so many examples, with which a trial is complete.
+    pub fn goal_threshold(&self, examples: u64) -> u64 {
+        match self.goal_comparison {
+            GoalComparison::Integers => exact_threshold(self.goal_error, examples),
+            GoalComparison::Float32 => float32_threshold(self.goal_error, examples),
         }
     }
 }

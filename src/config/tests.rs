@@ -14,6 +14,7 @@ network = "resnet-8"
 optimizer = "nesterov"
 schedule = "linear-decay"
 goal_error = 0.4
+goal_comparison = "integers"
 max_steps = 1000
 evaluate_every = 32
 
@@ -37,6 +38,7 @@ end_learning_rate_factor = { min = 1e-4, max = 0.1, scale = "log" }
 [data]
 validation_fraction = 0.1
 split_seed = 7
+order = "per-trial"
 
 [execution]
 device = "cpu"
@@ -91,8 +93,9 @@ fn the_workloads_of_the_paper_are_all_there() {
         let Study { workload, grid, pruning, search, data, smoothness, execution } = study;
         assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
         assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
-        assert_eq!(pruning, Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0 }, "{name}");
-        assert_eq!((data, execution), (DataSplit { validation_fraction: 0.1, split_seed: 0 }, Execution::default()), "{name}");
+        let expected = Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0, temperature: None };
+        assert_eq!(pruning, expected, "{name}");
+        assert_eq!((data, execution), (DataSplit::default(), Execution::default()), "{name}");
         assert_eq!(smoothness, None, "{name}");
 
         let range = |min, max, scale| Metaparameter::Range(Range { min, max, scale });
@@ -143,15 +146,31 @@ fn smoothness_is_measured_as_in_the_paper_and_along_whole_trainings() {
     };
     for path in configs().into_iter().filter(whole) {
         let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(study.smoothness, Some(Smoothness { every: 100, trials: 0, points: 10, examples: 0 }), "{name}");
+        assert_eq!(
+            study.smoothness,
+            Some(Smoothness { every: 100, start: true, trials: 0, points: 10, whole_step: true, examples: 0 }),
+            "{name}"
+        );
         assert_eq!(study.grid.sparsities, [0.0, 0.5, 0.7, 0.9], "{name}");
-        assert_eq!(goal_threshold(study.workload.goal_error, 6_000), 0, "{name}");
+        assert_eq!(study.workload.goal_threshold(6_000), 0, "{name}");
         assert_eq!(study.workload.max_steps, if study.workload.network == NetworkName::SimpleCnn { 40_000 } else { 100_000 }, "{name}");
         assert!(study.execution.full_evaluation && study.pruning == Pruning::default(), "{name}");
         assert_eq!(name, format!("smoothness-{}-{}", study.workload.dataset, study.workload.network));
         found.push(name);
     }
     assert_eq!(found.len(), 3, "{found:?}");
+}
+
+#[test]
+fn grasp_has_its_authors_temperature_unless_told_otherwise() {
+    let of = |setting: &str| parse("s", VALID, &[set(setting)]).unwrap().study.pruning.temperature;
+    assert_eq!(of("pruning.criterion=snip"), None);
+    assert_eq!(of("pruning.criterion=grasp"), Some(200.0));
+    assert_eq!(of("pruning={ criterion = \"grasp\", temperature = 1 }"), Some(1.0));
+    assert!(
+        problem("pruning.temperature=200")
+            .contains("pruning.temperature: expected nothing for criterion \"snip\", found a value; remove it")
+    );
 }
 
 /// The report sets the one beside the other only then.
@@ -163,7 +182,7 @@ fn the_small_loss_surface_is_that_of_the_sample_study() {
     assert_eq!(of(&steps), of(&surface));
     assert_eq!((&steps.pruning, &steps.data), (&surface.pruning, &surface.data));
     assert!(surface.grid.batch_sizes.iter().all(|size| steps.grid.batch_sizes.contains(size)));
-    assert_eq!(goal_threshold(surface.workload.goal_error, 6_000), 0);
+    assert_eq!(surface.workload.goal_threshold(6_000), 0);
     let smoothness = surface.smoothness.unwrap();
     assert!((smoothness.every, smoothness.points) == (100, 10) && smoothness.examples > 0 && surface.execution.full_evaluation);
 }
@@ -204,6 +223,8 @@ fn the_digest_follows_what_decides_a_record() {
         "data.split_seed=8",
         "search.momentum=0.9",
         "workload.goal_error=0.41",
+        "workload.goal_comparison=float32",
+        "data.order=shared",
     ] {
         assert_ne!(digest(&[]), digest(&[setting]), "{setting}");
     }
@@ -291,13 +312,27 @@ fn every_range_is_held() {
         ("search.momentum.scale", &["linear", "log"], &["integer", ""]),
         ("search.decay_steps", &["1", "2.0", "{ min = 3, max = 4, scale = \"integer\" }"], &["0", "1.5", "-3", ""]),
         ("search.end_learning_rate_factor", &["1", "1e-300"], &["0", "1.01", ""]),
+        (
+            "pruning",
+            &["{ criterion = \"grasp\", temperature = 1 }"],
+            &["{ criterion = \"grasp\", temperature = 0 }", "{ temperature = 200 }"],
+        ),
         ("data.validation_fraction", &["0.5"], &["0", "1"]),
+        ("data.order", &["shared", "per-trial"], &["trial", "0"]),
+        ("workload.goal_comparison", &["float32", "integers"], &["float", "32"]),
         ("data.split_seed", &["0", "9223372036854775807"], &["-1", "9223372036854775808"]),
         ("smoothness.every", &["1", "100"], &["0", "-1", "0.5"]),
         (
             "smoothness",
-            &["{ every = 7 }"],
-            &["{ every = 7, points = 0 }", "{ every = 7, points = 1001 }", "{ every = 7, trials = -1 }", "{ points = 3 }"],
+            &["{ every = 7 }", "{ every = 1, start = true, points = 2, whole_step = false }"],
+            &[
+                "{ every = 7, start = 1 }",
+                "{ every = 7, points = 1, whole_step = false }",
+                "{ every = 7, points = 0 }",
+                "{ every = 7, points = 1001 }",
+                "{ every = 7, trials = -1 }",
+                "{ points = 3 }",
+            ],
         ),
         ("execution.device", &["cuda", "auto"], &["gpu"]),
         ("execution.threads", &["0"], &["-1"]),

@@ -6,4 +6,4 @@ mod mask;
 mod score;
 
 pub use mask::{Mask, keep_highest};
-pub use score::{Probe, connection_sensitivity, gradient_signal, magnitude, random};
+pub use score::{connection_sensitivity, gradient_signal, magnitude, random};

@@ -5,7 +5,7 @@ use std::fmt;
 use super::memory::Memory;
 use super::record::CellKey;
 use super::units::{count, duration, si};
-use crate::config::{Criterion, Study, first_of, goal_threshold};
+use crate::config::{Criterion, Study, first_of};
 
 /// What a network costs on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,18 +83,19 @@ impl Plan {
             evaluation_flop: evaluations as f64 * site.validation_examples as f64 * cost.forward_flop,
         };
         let sparsities = &study.grid.sparsities;
-        // Passes over the scoring examples: one gradient, and two more for how it changes.
+        // Passes over the scoring examples: one gradient, of three convolutions a layer; its product with the Hessian has eight.
         let passes = match study.pruning.criterion {
             _ if sparsities.iter().all(|sparsity| *sparsity == 0.0) => 0.0,
             Criterion::Snip => 1.0,
-            Criterion::Grasp => 3.0,
+            Criterion::Grasp => 1.0 + 8.0 / 3.0,
             Criterion::Random | Criterion::Magnitude => 0.0,
         };
         let examples = first_of(study.pruning.examples, site.training_examples);
         let measured = study.smoothness.map_or(0.0, |settings| {
-            let measurements = u64::from(study.workload.max_steps.div_ceil(settings.every));
+            let measurements = u64::from(study.workload.max_steps / settings.every) + u64::from(settings.start);
             // A gradient at the start of a step and one at each point of it, and one of each example by itself; two at a trial's end.
-            let passes = (measurements * (u64::from(settings.points) + 2) + 2) as f64 * first_of(settings.trials, trials) as f64;
+            let points = u64::from(settings.points) - u64::from(!settings.whole_step);
+            let passes = (measurements * (points + 2) + 2) as f64 * first_of(settings.trials, trials) as f64;
             let cells = (study.grid.batch_sizes.len() * sparsities.len()) as f64;
             cells * passes * first_of(settings.examples, site.training_examples) as f64 * cost.training_flop
         });
@@ -108,7 +109,7 @@ impl Plan {
                 .map(|(b, s)| cell(b, s))
                 .collect(),
             score_flop: passes * trials as f64 * examples as f64 * cost.training_flop,
-            threshold: goal_threshold(study.workload.goal_error, site.validation_examples),
+            threshold: study.workload.goal_threshold(site.validation_examples),
             study: study.clone(),
             cost: *cost,
             site: site.clone(),

@@ -11,7 +11,7 @@ use super::keeper::Keeper;
 use super::{Cell, CellKey, Trial};
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
-use crate::config::{Loaded, Study, goal_threshold};
+use crate::config::{DataOrder, Loaded, Study};
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
@@ -74,7 +74,7 @@ pub fn run(
     agree(world, "data", &dataset.digest)?;
 
     let network = Arc::new(Network::new(study.workload.network));
-    let threshold = goal_threshold(study.workload.goal_error, dataset.validation.len() as u64) as u32;
+    let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let trials = study.search.draw(study.grid.trials);
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
     let (keeper, past) = open(loaded, dataset, place, output, fresh, observer)?;
@@ -116,6 +116,7 @@ pub fn run(
             threshold,
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,
+            shared_order: study.data.order == DataOrder::Shared,
             lanes,
             gauge: study.smoothness.as_ref().map(|settings| Gauge::new(settings, dataset.training.len())),
         };

@@ -30,6 +30,8 @@ pub struct CellWork<'a> {
     pub race: bool,
     /// Count every evaluation to its end, though it is decided.
     pub full_evaluation: bool,
+    /// Whether all trials see the training set in the order of trial 0; else each in the order of its number.
+    pub shared_order: bool,
     /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.
     pub lanes: usize,
     /// What is measured of the loss surface, where anything is. Trials that complete or spend their steps are measured at their end too, censored
@@ -180,14 +182,15 @@ fn run_wave<B: Backend>(
             return Ok(None);
         }
     }
-    let decided = work.race && race.best.is_some();
-    if !decided && !race.measure(&race.alive.clone(), None, conductor)? {
+    // Who has spent its budget is incomplete, also where another trial reached the goal at that very step.
+    let spent = race.step >= budget;
+    if spent && !race.measure(&race.alive.clone(), None, conductor)? {
         conductor.checkpoint(race.state(before + clock.elapsed().as_secs_f64())?)?;
         return Ok(None);
     }
     for trial in 0..race.trials.len() {
         if std::mem::take(&mut race.alive[trial]) {
-            race.trials[trial].status = if decided { Status::Censored } else { Status::Incomplete };
+            race.trials[trial].status = if spent { Status::Incomplete } else { Status::Censored };
             race.ended[trial] = true;
         }
     }
@@ -283,7 +286,8 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             words.push([mask.kept() as u64, mask.hash()]);
             kept[trial] = work.gauge.filter(|gauge| gauge.measures(trial)).map(|_| mask.clone());
             let rule = Rule::new(work.workload, &work.trials[trial]);
-            starts.push(LaneStart { seed: trial as u64, weights, mask, rule, state: states[trial].take() });
+            let seed = if work.shared_order { 0 } else { trial as u64 };
+            starts.push(LaneStart { seed, weights, mask, rule, state: states[trial].take() });
         }
         let mut trials: Vec<Trial> = work.trials.iter().zip(records).enumerate().map(begun).collect();
         for (trial, [kept, hash]) in share(groups, &alive, &words)? {

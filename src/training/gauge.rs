@@ -10,16 +10,19 @@ use crate::study::Measurement;
 #[derive(Debug, Clone, Copy)]
 pub struct Gauge {
     every: u32,
+    start: bool,
     trials: u64,
     points: u32,
+    whole_step: bool,
     examples: usize,
 }
 
 impl Gauge {
     /// The gauge of these settings for a training set of `training_examples`.
     pub fn new(settings: &Smoothness, training_examples: usize) -> Gauge {
-        let Smoothness { every, trials, points, examples } = *settings;
-        Gauge { every, trials: first_of(trials, u64::MAX), points, examples: first_of(examples, training_examples as u64) as usize }
+        let Smoothness { every, start, trials, points, whole_step, examples } = *settings;
+        let (trials, examples) = (first_of(trials, u64::MAX), first_of(examples, training_examples as u64) as usize);
+        Gauge { every, start, trials, points, whole_step, examples }
     }
 
     /// Whether a trial is measured at all.
@@ -27,26 +30,31 @@ impl Gauge {
         (trial as u64) < self.trials
     }
 
-    /// Whether the step that follows `step` steps is measured.
+    /// Whether the step that follows `step` steps is measured: it ends at a multiple of the settings' steps, or it is the first one and asked for.
     pub fn is_due(&self, step: u32) -> bool {
-        step.is_multiple_of(self.every)
+        step % self.every == self.every - 1 || self.start && step == 0
     }
 
     /// Where steps taken in one go from `step` to `end` must pause: a measured step is taken alone.
     pub fn pause(&self, step: u32, end: u32) -> u32 {
-        if self.is_due(step) { step + 1 } else { (step / self.every).saturating_add(1).saturating_mul(self.every).min(end) }
+        if self.is_due(step) { step + 1 } else { (step - step % self.every).saturating_add(self.every - 1).min(end) }
     }
 
     /// Passes over the examples after the first that a measurement takes.
     pub fn questions(&self) -> usize {
-        self.points as usize + 1
+        self.compared() as usize + 1
+    }
+
+    /// Points of a step that its start is compared with.
+    fn compared(&self) -> u32 {
+        self.points - u32::from(!self.whole_step)
     }
 
     /// Measures at `weights`, whose masked ones are zero, after `step` steps; `next` are the weights one step later, where a step follows.
     /// None where `stop` says so, which is asked [`Gauge::questions`] times at most.
     ///
     /// The gradient's Lipschitz constant along the step d is the largest ‖∇f(w + γd) − ∇f(w)‖ / ‖γd‖ over γ = 1/points … 1 (Lee et al., ICLR
-    /// 2021, appendix C; Zhang et al., ICLR 2020). Weights are single precision, so w + γd is rounded, and the distance taken is the one to the rounded point.
+    /// 2021, equation 11; Zhang et al., ICLR 2020), or without γ = 1 where the settings leave it out. Weights are single precision, so w + γd is rounded, and the distance taken is the one to the rounded point.
     pub fn measure(
         &self,
         backend: &mut impl Backend,
@@ -59,7 +67,7 @@ impl Gauge {
         let count = self.examples.max(1) as f64;
         let (here, loss) = backend.gradient(weights, self.examples)?;
         let mut greatest = f64::NEG_INFINITY;
-        for point in (1..=self.points).filter(|_| next.is_some()) {
+        for point in (1..=self.compared()).filter(|_| next.is_some()) {
             let share = f64::from(point) / f64::from(self.points);
             let moved = |(&w, &to): (&f32, &f32)| (f64::from(w) + share * (f64::from(to) - f64::from(w))) as f32;
             let there: Vec<f32> = weights.iter().zip(next.unwrap_or(weights)).map(moved).collect();

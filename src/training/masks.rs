@@ -6,7 +6,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Criterion, Pruning, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Mask, Probe, connection_sensitivity, gradient_signal, keep_highest, magnitude, random};
+use crate::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest, magnitude, random};
 
 /// Scores by seed. They depend on nothing else (a cell's batch size, sparsity and metaparameters play no part), so a study scores each
 /// seed once.
@@ -31,12 +31,11 @@ impl<'a> Masks<'a> {
         }
         let weights = initial_weights(self.network, seed);
         let examples = first_of(self.pruning.examples, training_examples as u64) as usize;
-        let mut gradient = |weights: &[f32]| backend.gradient(weights, examples).map(|(gradient, _)| gradient);
         let scores = match self.pruning.criterion {
-            Criterion::Snip => connection_sensitivity(&weights, &gradient(&weights)?),
+            Criterion::Snip => connection_sensitivity(&weights, &backend.gradient(&weights, examples)?.0),
             Criterion::Grasp => {
-                let probe = Probe::new(&weights, &gradient(&weights)?);
-                gradient_signal(&weights, &gradient(&probe.ahead)?, &gradient(&probe.behind)?)
+                let temperature = self.pruning.temperature.unwrap_or(1.0) as f32;
+                gradient_signal(&weights, &backend.hessian_gradient(&weights, temperature, examples)?)
             }
             Criterion::Random => random(self.network, seed),
             Criterion::Magnitude => magnitude(&weights),

@@ -152,7 +152,8 @@ pub struct Theory {
     pub image_seed: u32,
     pub images: usize,
     pub measurements: Vec<Measured>,
-    pub grasp: Grasp,
+    /// At each temperature.
+    pub grasp: Vec<Grasp>,
 }
 
 /// At w, and along the step from w to w − rate·(mean gradient of the first `step_examples` examples).
@@ -168,14 +169,13 @@ pub struct Measured {
     pub lipschitz: f64,
 }
 
-/// w·(H g) by automatic differentiation and by a central difference.
+/// w·(H g) by double backward.
 #[derive(Debug, Deserialize)]
 pub struct Grasp {
-    pub step: f64,
-    pub product: Vec<f64>,
-    pub product_norm: f64,
-    pub difference: Vec<f64>,
-    pub difference_norm: f64,
+    pub temperature: f64,
+    pub norm: f64,
+    pub samples: Vec<f64>,
+    pub cuts: Vec<Cut>,
 }
 
 fn read<T: serde::de::DeserializeOwned>(prefix: &str, network: Net) -> T {

@@ -11,6 +11,7 @@ use super::level::{Kernel, Level};
 use super::memory;
 use super::plan::{LOGITS, Plan};
 use super::simd::Simd;
+use super::tangents::{Along, Tangents};
 use super::worker::{Worker, collect};
 use crate::Result;
 use crate::backend::margin::{self, WORDS};
@@ -75,17 +76,46 @@ struct Share<'a> {
 /// What one thread works with.
 struct Seat {
     worker: Worker,
+    /// For products with the Hessian; none before the first.
+    tangents: Option<Box<Tangents>>,
     /// Sums of leaves, laid out as the lane's plan says: each waits for its right-hand neighbour in the tree to be summed behind it.
     stack: Vec<Floats>,
     indices: Vec<u32>,
 }
 
-/// Whose gradient to compute, on which examples.
+/// Whose derivative to compute, on which examples.
 struct Job<'a> {
     weights: &'a [f32],
     plan: &'a Plan,
     mask: &'a Mask,
     draw: Draw<'a>,
+    /// What the loss divides logits by.
+    temperature: f32,
+    derivative: Derivative<'a>,
+}
+
+/// What is summed over examples.
+#[derive(Clone, Copy)]
+enum Derivative<'a> {
+    /// The gradient, in a leaf laid out as the plan says.
+    Gradient,
+    /// The Hessian's product with a vector of all parameters, in their order.
+    HessianProduct(&'a [f32]),
+}
+
+impl<'a> Job<'a> {
+    /// The gradient of the loss that is trained.
+    fn of_lane(weights: &'a [f32], plan: &'a Plan, mask: &'a Mask, draw: Draw<'a>) -> Job<'a> {
+        Job { weights, plan, mask, draw, temperature: 1.0, derivative: Derivative::Gradient }
+    }
+
+    /// Floats of a leaf's derivative.
+    fn length(&self) -> usize {
+        match self.derivative {
+            Derivative::Gradient => self.plan.length,
+            Derivative::HessianProduct(vector) => vector.len(),
+        }
+    }
 }
 
 /// Which training examples make up a batch.
@@ -116,7 +146,12 @@ impl<'a> CpuBackend<'a> {
         communicator: &'a dyn Communicator,
     ) -> CpuBackend<'a> {
         let threads = threads.max(1);
-        let seat = || Seat { worker: Worker::new(network.clone(), level, Leaves::LONGEST), stack: Vec::new(), indices: Vec::new() };
+        let seat = || Seat {
+            worker: Worker::new(network.clone(), level, Leaves::LONGEST),
+            tangents: None,
+            stack: Vec::new(),
+            indices: Vec::new(),
+        };
         CpuBackend {
             // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
             pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads - 1).build().ok()).flatten(),
@@ -165,7 +200,7 @@ impl<'a> CpuBackend<'a> {
                     break;
                 }
                 let draw = Draw::Shuffled(&lane.sampler, u64::from(step) * batch as u64);
-                let job = Job { weights: &lane.weights, plan: &lane.plan, mask: &lane.mask, draw };
+                let job = Job::of_lane(&lane.weights, &lane.plan, &lane.mask, draw);
                 share.node_sum(seat, &job, version + index as u64 * count + u64::from(step - from), leaves, root, sum);
                 lane.step(level, step, batch, sum);
             }
@@ -177,10 +212,8 @@ impl<'a> CpuBackend<'a> {
     fn train_together(&mut self, lanes: &mut [Lane], step: u32, leaves: Leaves, batch: usize) {
         let mut lanes: Vec<&mut Lane> = lanes.iter_mut().filter(|lane| lane.progress.broken.is_none()).collect();
         let position = u64::from(step) * batch as u64;
-        let jobs: Vec<Job> = lanes
-            .iter()
-            .map(|lane| Job { weights: &lane.weights, plan: &lane.plan, mask: &lane.mask, draw: Draw::Shuffled(&lane.sampler, position) })
-            .collect();
+        let jobs: Vec<Job> =
+            lanes.iter().map(|lane| Job::of_lane(&lane.weights, &lane.plan, &lane.mask, Draw::Shuffled(&lane.sampler, position))).collect();
         let places = self.gradients(&jobs, leaves);
         drop(jobs);
         let (level, sums) = (self.share.level, std::mem::take(&mut self.sums));
@@ -247,6 +280,16 @@ impl<'a> CpuBackend<'a> {
         }
     }
 
+    /// A derivative at weights without a mask, summed over the first `examples` training examples, and the summed loss.
+    fn derivative(&mut self, weights: &[f32], temperature: f32, derivative: Derivative, examples: usize) -> (Vec<f32>, f32) {
+        let mask = Mask::Dense(weights.len());
+        let plan = self.share.plan.clone();
+        let job = Job { weights, plan: &plan, mask: &mask, draw: Draw::InOrder, temperature, derivative };
+        let places = self.gradients(&[job], Leaves::new(examples));
+        let sum = &self.sums[places[0]..][..=weights.len()];
+        (sum[..weights.len()].to_vec(), sum[weights.len()])
+    }
+
     /// Reserves version numbers.
     fn versions(&mut self, count: usize) -> u64 {
         self.version += count as u64;
@@ -295,12 +338,13 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
-        let mask = Mask::Dense(weights.len());
-        let plan = self.share.plan.clone();
-        let job = Job { weights, plan: &plan, mask: &mask, draw: Draw::InOrder };
-        let places = self.gradients(&[job], Leaves::new(examples));
-        let sum = &self.sums[places[0]..][..=weights.len()];
-        Ok((sum[..weights.len()].to_vec(), sum[weights.len()]))
+        Ok(self.derivative(weights, 1.0, Derivative::Gradient, examples))
+    }
+
+    fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
+        let (gradient, _) = self.derivative(weights, temperature, Derivative::Gradient, examples);
+        let (product, _) = self.derivative(weights, temperature, Derivative::HessianProduct(&gradient), examples);
+        Ok(product)
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
@@ -375,11 +419,13 @@ impl Backend for CpuBackend<'_> {
 }
 
 impl Share<'_> {
-    /// The kept parameters' gradient, and the loss behind it, summed over the leaves under a node in the order of the tree.
+    /// The kept parameters' derivative, and the loss behind it, summed over the leaves under a node in the order of the tree.
     fn node_sum(&self, seat: &mut Seat, job: &Job, version: u64, leaves: Leaves, node: Node, sum: &mut [f32]) {
-        let Seat { worker, stack, indices } = seat;
-        let length = job.plan.length;
-        worker.prepare(job.plan, job.weights, version, true);
+        let Seat { worker, tangents, stack, indices } = seat;
+        let length = job.length();
+        if let Derivative::Gradient = job.derivative {
+            worker.prepare(job.plan, job.weights, version, true);
+        }
         let mut waiting = 0;
         for (done, leaf) in leaves.under(node).enumerate() {
             let examples = leaves.examples(leaf);
@@ -389,7 +435,16 @@ impl Share<'_> {
             let target = &mut room(stack, waiting + 1, length + 1)[waiting][..=length];
             target.fill(0.0);
             let (gradient, loss) = target.split_at_mut(length);
-            loss[0] = worker.gradient(job.plan, job.weights, gradient, examples.len());
+            loss[0] = match job.derivative {
+                Derivative::Gradient => worker.gradient(job.plan, job.weights, job.temperature, gradient, examples.len()),
+                Derivative::HessianProduct(vector) => {
+                    let tangents = tangents.get_or_insert_with(|| Box::new(Tangents::new(self.network.clone(), self.level)));
+                    let along = Along { weights: job.weights, vector, temperature: job.temperature };
+                    tangents.prepare(&along, version);
+                    let (images, labels) = worker.gathered(examples.len());
+                    tangents.add_product(images, labels, &along, gradient)
+                }
+            };
             waiting += 1;
             for _ in 0..(done + 1).trailing_zeros() {
                 merge(self.level, stack, length, &mut waiting);
@@ -400,7 +455,10 @@ impl Share<'_> {
         }
         let most = length.max(self.network.parameters() + LOGITS);
         if let [total, room] = room(stack, 2, most + 1) {
-            collect(self.level, &self.network, job.plan, job.mask, &total[..length], room, sum);
+            match job.derivative {
+                Derivative::Gradient => collect(self.level, &self.network, job.plan, job.mask, &total[..length], room, sum),
+                Derivative::HessianProduct(_) => sum[..length].copy_from_slice(&total[..length]),
+            }
             sum[job.mask.kept()] = total[length];
         }
     }

@@ -17,6 +17,7 @@ mod planar;
 mod pooled;
 mod simd;
 mod tail;
+mod tangents;
 mod taps;
 mod tile;
 mod winograd;

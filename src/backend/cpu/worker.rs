@@ -193,15 +193,20 @@ impl Worker {
         }
     }
 
+    /// The gathered images, `[image][bordered map]`, and their labels.
+    pub(super) fn gathered(&self, count: usize) -> (&[f32], &[u8]) {
+        (&self.maps[0][..count * self.network.maps[0].len()], &self.labels[..count])
+    }
+
     /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient`, laid out as the plan says, and
-    /// returns the summed loss. [`Worker::prepare`] must have seen the same plan and weights.
-    pub(super) fn gradient(&mut self, plan: &Plan, weights: &[f32], gradient: &mut [f32], count: usize) -> f32 {
+    /// returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same plan and weights.
+    pub(super) fn gradient(&mut self, plan: &Plan, weights: &[f32], temperature: f32, gradient: &mut [f32], count: usize) -> f32 {
         let network = self.network.clone();
         self.planes.begin(plan);
         let mut loss = 0.0;
         for (image, count) in self.passes(plan, count) {
             self.bring_first(image, count);
-            let mut pass = Pass { worker: self, plan, weights, gradient, count, loss };
+            let mut pass = Pass { worker: self, plan, weights, temperature, gradient, count, loss };
             network.forward(&mut pass);
             pass.softmax_cross_entropy();
             network.backward(&mut pass);
@@ -233,7 +238,7 @@ impl Worker {
         let classes = network.classes();
         for (image, count) in self.passes(plan, margins.len()) {
             self.bring_first(image, count);
-            network.forward(&mut Pass { worker: self, plan, weights, gradient: &mut [], count, loss: 0.0 });
+            network.forward(&mut Pass { worker: self, plan, weights, temperature: 1.0, gradient: &mut [], count, loss: 0.0 });
             for ((to, logits), &label) in margins[image..][..count].iter_mut().zip(self.logits.chunks_exact(LOGITS)).zip(&self.labels) {
                 *to = margin(&logits[..classes], label.into());
             }
@@ -271,6 +276,8 @@ struct Pass<'a> {
     worker: &'a mut Worker,
     plan: &'a Plan,
     weights: &'a [f32],
+    /// What the loss divides logits by.
+    temperature: f32,
     /// Empty where only the outcome is wanted.
     gradient: &'a mut [f32],
     count: usize,
@@ -359,12 +366,13 @@ impl Operations for Pass<'_> {
         let worker = &mut *self.worker;
         let classes = worker.network.classes();
         for image in 0..self.count {
-            let logits = &worker.logits[image * LOGITS..][..classes];
+            let logits = &mut worker.logits[image * LOGITS..][..classes];
+            logits.iter_mut().for_each(|logit| *logit /= self.temperature);
             let gradient = &mut worker.logit_gradients[image * LOGITS..][..classes];
             let label = usize::from(worker.labels[image]);
             let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let mut sum = 0.0;
-            for (to, &logit) in gradient.iter_mut().zip(logits) {
+            for (to, &mut logit) in gradient.iter_mut().zip(&mut *logits) {
                 // libm's functions are the same on every machine; the system's are not.
                 *to = libm::expf(logit - largest);
                 sum += *to;
@@ -373,6 +381,7 @@ impl Operations for Pass<'_> {
                 *to /= sum;
             }
             gradient[label] -= 1.0;
+            gradient.iter_mut().for_each(|to| *to /= self.temperature);
             self.loss += libm::logf(sum) + largest - logits[label];
         }
     }

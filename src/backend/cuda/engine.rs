@@ -17,10 +17,12 @@ use super::resident::{Draw, Resident};
 use super::sums::{MOST_LEAVES, Parts, Share};
 use super::workspace::{Workspace, slot_bytes};
 use crate::Result;
+use crate::backend::cpu::{CpuBackend, Level};
 use crate::backend::margin::{self, WORDS};
 use crate::backend::{Backend, EVALUATION_BLOCK, LaneStart, LaneState, Progress, Set};
 use crate::comm::{Communicator, additions};
 use crate::config::Reduction;
+use crate::data::Dataset;
 use crate::network::Network;
 use crate::pruning::Mask;
 
@@ -37,6 +39,7 @@ const APART: usize = 256;
 pub struct CudaBackend<'a> {
     cuda: &'a Cuda,
     network: Arc<Network>,
+    dataset: &'a Dataset,
     resident: Rc<Resident>,
     group: &'a dyn Communicator,
     /// `[lane][place][pitch]`: gradients of this rank's leaves, each with its loss.
@@ -61,13 +64,14 @@ impl<'a> CudaBackend<'a> {
     pub(super) fn new(
         cuda: &'a Cuda,
         network: Arc<Network>,
+        dataset: &'a Dataset,
         resident: Rc<Resident>,
         group: &'a dyn Communicator,
     ) -> Result<CudaBackend<'a>> {
         if network.classes() != 10 {
             return Err(refuse(format!("expected a network of 10 classes, found {}; use --device cpu", network.classes())));
         }
-        Ok(CudaBackend { clock: cuda.gpu.zeros(2)?, sums: None, exchange: None, warm: false, cuda, network, resident, group })
+        Ok(CudaBackend { clock: cuda.gpu.zeros(2)?, sums: None, exchange: None, warm: false, cuda, network, dataset, resident, group })
     }
 
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
@@ -310,6 +314,12 @@ impl Backend for CudaBackend<'_> {
         }
         let loss = total.pop().unwrap_or(0.0);
         Ok((total, loss))
+    }
+
+    /// On the host's processors: a study asks for one a seed, and no kernel computes it.
+    fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
+        let mut host = CpuBackend::new(self.network.clone(), self.dataset, Level::best(), self.cuda.threads, self.group);
+        host.hessian_gradient(weights, temperature, examples)
     }
 
     /// The same bits on any number of ranks: each takes whole blocks of examples, and the blocks' sums are added up in order.

@@ -19,7 +19,7 @@ use super::resident::Resident;
 use super::workspace::Workspace;
 use crate::Result;
 use crate::backend::Device;
-use crate::comm::{Communicator, host_hash, together};
+use crate::comm::{self, Communicator, host_hash, together};
 use crate::config::{Execution, Products, Reduction};
 use crate::data::Dataset;
 use crate::network::Network;
@@ -32,6 +32,8 @@ pub struct Cuda {
     pub(super) shared: bool,
     pub(super) workspace: RefCell<Workspace>,
     products: Products,
+    /// Threads of the host for what a GPU does not compute.
+    pub(super) threads: usize,
     /// Bytes that patches and sums may take.
     scratch: usize,
     blas: OnceCell<Blas>,
@@ -73,8 +75,10 @@ impl Cuda {
                 gpu.name, identities[a][1], identities[a][2]
             )));
         }
+        let threads = if execution.threads > 0 { execution.threads as usize } else { comm::threads(world) };
         Ok(Cuda {
             gpu,
+            threads,
             reduction: execution.reduction,
             shared: pair.is_some(),
             workspace: RefCell::new(Workspace::default()),
@@ -132,7 +136,7 @@ impl Device for Cuda {
         if self.products == Products::Cublas && self.blas.get().is_none() {
             let _ = self.blas.set(Blas::new(&self.gpu, self.scratch)?);
         }
-        CudaBackend::new(self, network.clone(), self.resident(dataset)?, group)
+        CudaBackend::new(self, network.clone(), dataset, self.resident(dataset)?, group)
     }
 }
 

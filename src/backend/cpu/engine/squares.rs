@@ -33,7 +33,7 @@ impl CpuBackend<'_> {
 
 impl Share<'_> {
     fn block_of_squares(&self, seat: &mut Seat, weights: &[f32], mask: &Mask, version: u64, examples: Range<usize>) -> f64 {
-        let Seat { worker, stack, indices } = seat;
+        let Seat { worker, stack, indices, .. } = seat;
         worker.prepare(&self.plan, weights, version, true);
         let places = room(stack, 2, self.plan.length.max(self.network.parameters() + LOGITS));
         let [leaf, gradient] = places else { return f64::NAN };
@@ -44,7 +44,7 @@ impl Share<'_> {
             indices.push(example as u32);
             worker.gather(&self.dataset.training, &self.tables, indices);
             leaf.fill(0.0);
-            worker.gradient(&self.plan, weights, leaf, 1);
+            worker.gradient(&self.plan, weights, 1.0, leaf, 1);
             collect(self.level, &self.network, &self.plan, &all, leaf, &mut [], gradient);
             let gradient = &gradient[..self.network.parameters()];
             sum += match mask {
