@@ -90,6 +90,41 @@ fn every_trial_is_in_the_scatter_as_what_it_ended() {
     }
 }
 
+/// Figure 18 of the paper is of a study that searched all four.
+#[test]
+fn every_pair_of_searched_metaparameters_has_a_figure() {
+    let made = Made::small();
+    let mut results = made.results();
+    let searched = "decay_steps = { min = 30000, max = 60000, scale = \"integer\" }\nend_learning_rate_factor = { min = 1e-4, max = 0.1, scale = \"log\" }\n";
+    results.configuration = results.configuration.replace("[search]\n", &format!("[search]\n{searched}"));
+    results.configuration = results.configuration.replace("optimizer =", "schedule = \"linear-decay\"\noptimizer =");
+    results.workload.schedule = "linear-decay".into();
+    for (number, trial) in results.cells.iter_mut().flat_map(|cell| &mut cell.trials).enumerate() {
+        trial.metaparameters.decay_steps = Some(30_000 + 400 * number as u32);
+        trial.metaparameters.end_learning_rate_factor = Some(10f64.powf(-4.0 + 0.04 * number as f64));
+    }
+    let study = study(results);
+    assert!(study.configuration.is_ok(), "{:?}", study.configuration);
+    let (rate, momentum, steps, factor) = ("Learning rate η", "Momentum m", "Decay steps D", "End factor");
+    let trials = study.results.cells.iter().map(|cell| cell.trials.len()).sum::<usize>();
+    for (name, x, y) in [
+        ("metaparameters", rate, momentum),
+        ("metaparameters-rate-decay-steps", rate, steps),
+        ("metaparameters-rate-end-factor", rate, factor),
+        ("metaparameters-momentum-decay-steps", momentum, steps),
+        ("metaparameters-momentum-end-factor", momentum, factor),
+        ("metaparameters-decay-steps-end-factor", steps, factor),
+    ] {
+        let svg = figure(&study, name).unwrap();
+        let (circles, polygons) = marks(&svg, &[x, y, "S 0, B 2", "S 0.9, B 128", "best"]);
+        let crosses = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("#CC79A7")).count() / 2;
+        // A star a cell besides, and four kinds of trials and the star in the legend.
+        assert_eq!(circles + polygons + crosses, trials + 8 + 5, "{name}");
+        assert_eq!(svg.contains("equal η/(1−m)"), name == "metaparameters");
+    }
+    assert_eq!(figures(&study, &[]).iter().filter(|figure| figure.name.starts_with("metaparameters")).count(), 6);
+}
+
 #[test]
 fn without_a_searched_momentum_trials_are_strips_over_the_learning_rate() {
     let results = Made { optimizer: "sgd", ..Made::small() }.results();

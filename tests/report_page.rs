@@ -240,3 +240,48 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
     let unread = warned(Made::small(), &|results| results.configuration = "[workload".to_owned());
     assert!(unread.len() == 1 && unread[0].starts_with("The configuration in the file cannot be read"), "{unread:?}");
 }
+
+/// The row of the table "Work" that begins with `name`, without its ratios.
+fn work(results: &dps::results::Results, name: &str) -> [String; 2] {
+    let table = dps::analysis::table(results);
+    let line = table.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_else(|| panic!("{name}: {table}"));
+    let columns: Vec<&str> = line.trim_start()[name.len()..].split(')').collect();
+    [0, 1].map(|column| columns[column].split('(').next().unwrap().trim().to_owned())
+}
+
+#[test]
+fn the_work_of_both_rules_is_named_and_a_range_where_a_race_hides_it() {
+    let made = |race| Made { batch_sizes: vec![128], sparsities: vec![0.0], trials: 8, race, ..Made::small() };
+    // Every trial ran to its own end.
+    let full = made(false).results();
+    let trials = || full.cells[0].trials.iter();
+    let steps: u64 = trials().map(|trial| u64::from(trial.steps_run)).sum();
+    let all: u64 = trials().map(|trial| if trial.status == Status::Infeasible { 48 } else { 40_000 }).sum();
+    assert!(trials().any(|trial| trial.status == Status::Infeasible) && steps < all);
+    let thousands = |number: u64| {
+        let digits = number.to_string();
+        let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+        groups.join(",")
+    };
+    let counts = |steps: u64| [thousands(128 * steps), thousands(steps / 16 * 6_000)];
+    assert_eq!(work(&full, "each trial to the goal, else to step 40,000"), counts(steps));
+    assert_eq!(work(&full, "every trial to step 40,000"), counts(all));
+    // A race cuts trials off: each might have reached the goal an evaluation later, or never.
+    let raced = made(true).results();
+    let (mut least, mut most) = (0, 0);
+    for trial in &raced.cells[0].trials {
+        let (low, high) = match trial.status {
+            Status::Censored => (trial.steps_run + 16, 40_000),
+            _ => (trial.steps_run, trial.steps_run),
+        };
+        (least, most) = (least + u64::from(low), most + u64::from(high));
+    }
+    assert!(least < steps && steps < most);
+    let range = |column: usize| format!("{} to {}", counts(least)[column], counts(most)[column]);
+    assert_eq!(work(&raced, "each trial to the goal, else to step 40,000"), [range(0), range(1)]);
+    // A smaller budget than the paper's is counted besides.
+    let mut short = full.clone();
+    short.workload.max_steps = 20_000;
+    let names = ["each trial to the goal, else to step 20,000", "every trial to step 20,000", "every trial to step 40,000"];
+    assert_eq!(names.map(|name| work(&short, name)[0].is_empty()), [false; 3]);
+}

@@ -40,7 +40,7 @@ pub fn table(results: &Results) -> String {
     if unmeasured {
         text += &format!("{}{NOT_MEASURED}  not measured yet\n", if unreached { "" } else { "\n" });
     }
-    text += "\nWork, and what it would be if every trial had run to its last step with whole evaluations\n";
+    text += "\nWork, and what other rules would have taken, with whole evaluations\n";
     text += &aligned(&work(results));
     if !results.complete {
         text += "\nThe study is not finished: cells are still to come.\n";
@@ -48,34 +48,55 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// Example-gradients and evaluated validation examples: those of the records, and those of the rule that no trial ends before its step
-/// budget (the configured one; the paper's for the network, appendix B) unless it becomes infeasible.
+/// Example-gradients and evaluated validation examples: those of the records, and what two rules would have taken with the configured step budget and with the
+/// paper's for the network (appendix B): each trial until it reaches the goal, as the authors' public code trains, or every trial all steps, as the authors
+/// count their cost. Under both an infeasible trial ends where it did, and every evaluation is of the whole validation set.
 fn work(results: &Results) -> Vec<Vec<String>> {
     let workload = &results.workload;
-    let rule = |max_steps: u32| {
-        let (mut gradients, mut examples) = (0, 0);
-        for (cell, trial) in trials(results) {
-            let steps = if trial.status == Status::Infeasible { trial.steps_run } else { max_steps };
-            gradients += u64::from(steps) * u64::from(cell.key.batch_size);
-            examples += u64::from(steps / workload.evaluate_every) * u64::from(workload.validation_examples);
-        }
-        [gradients, examples]
-    };
+    let papers_steps: u32 = if workload.network == NetworkName::Resnet8.name() { 100_000 } else { 40_000 };
     let seen = |trial: &Trial| trial.curve.iter().map(|point| u64::from(point.examples)).sum::<u64>();
-    let done: [u64; 2] = [
+    let done: Work = [
         trials(results).map(|(cell, trial)| u64::from(trial.steps_run) * u64::from(cell.key.batch_size)).sum(),
         trials(results).map(|(_, trial)| seen(trial)).sum(),
     ];
-    let papers_steps: u32 = if workload.network == NetworkName::Resnet8.name() { 100_000 } else { 40_000 };
-    let [budget, paper] = [rule(workload.max_steps), rule(papers_steps)];
-    let row = |name: &str, index: usize| {
-        let times = |rule: [u64; 2]| format!("{} ({:.1}×)", thousands(rule[index]), rule[index] as f64 / done[index].max(1) as f64);
-        vec![name.to_owned(), thousands(done[index]), times(budget), times(paper)]
+    let rule = |steps: &dyn Fn(&Trial) -> u32| {
+        let mut work: Work = [0, 0];
+        for (cell, trial) in trials(results) {
+            let steps = if trial.status == Status::Infeasible { trial.steps_run } else { steps(trial) };
+            work[0] += u64::from(steps) * u64::from(cell.key.batch_size);
+            work[1] += u64::from(steps / workload.evaluate_every) * u64::from(workload.validation_examples);
+        }
+        work
     };
-    let heading = |steps: u32| format!("all {} steps", thousands(steps));
-    let heading = vec![String::new(), "computed".to_owned(), heading(workload.max_steps), format!("the paper's {}", heading(papers_steps))];
-    vec![heading, row("example-gradients", 0), row("validation examples", 1)]
+    let row = |name: String, low: Work, high: Work| {
+        let column = |index: usize| {
+            let times = |work: Work| work[index] as f64 / done[index].max(1) as f64;
+            match low[index] == high[index] {
+                true => format!("{} ({:.1}×)", thousands(low[index]), times(low)),
+                false => format!("{} to {} ({:.1} to {:.1}×)", thousands(low[index]), thousands(high[index]), times(low), times(high)),
+            }
+        };
+        vec![name, column(0), column(1)]
+    };
+    let mut rows = vec![
+        ["", "example-gradients", "validation examples"].map(str::to_owned).to_vec(),
+        vec!["computed".to_owned(), thousands(done[0]), thousands(done[1])],
+    ];
+    let budgets = if workload.max_steps < papers_steps { vec![workload.max_steps, papers_steps] } else { vec![workload.max_steps] };
+    for budget in budgets {
+        let steps = thousands(budget);
+        let to_goal = |end: &dyn Fn(&Trial) -> u32| rule(&|trial| trial.steps.unwrap_or_else(|| end(trial)).min(budget));
+        // A trial that was cut off, or spent a smaller budget, might have reached the goal at its next evaluation, or never.
+        let next = |trial: &Trial| trial.steps_run.saturating_add(workload.evaluate_every);
+        rows.push(row(format!("each trial to the goal, else to step {steps}"), to_goal(&next), to_goal(&|_| budget)));
+        let all = rule(&|_| budget);
+        rows.push(row(format!("every trial to step {steps}"), all, all));
+    }
+    rows
 }
+
+/// Example-gradients and evaluated validation examples.
+type Work = [u64; 2];
 
 fn trials(results: &Results) -> impl Iterator<Item = (&Cell, &Trial)> {
     results.cells.iter().flat_map(|cell| cell.trials.iter().map(move |trial| (cell, trial)))

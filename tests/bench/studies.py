@@ -87,9 +87,8 @@ class Run:
         if self.process.returncode != 0:
             raise RuntimeError(f"{' '.join(self.process.args)} ended with {self.process.returncode}: {errors.strip()[-400:]}")
         self.cell = next(json.loads(line) for line in errors.splitlines() if '"cell_finished"' in line)
-        # The first number of a line of the table "Work": what was computed.
-        number = lambda name: int(re.search(rf"{name} +([\d,]+)", text)[1].replace(",", ""))
-        self.work = {name: number(name) for name in ("example-gradients", "validation examples")}
+        computed = re.search(r"^ *computed +([\d,]+) +([\d,]+)$", text, re.MULTILINE).groups()
+        self.work = dict(zip(("example-gradients", "validation examples"), (int(number.replace(",", "")) for number in computed)))
         self.folder.cleanup()
         return self
 

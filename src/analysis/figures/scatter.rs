@@ -8,7 +8,8 @@ use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colo
 use super::super::studies::Study;
 use super::super::terminal::thousands;
 use super::{Figure, batch_axis};
-use crate::config::Metaparameter;
+use crate::config::{Metaparameter, Search};
+use crate::search::Metaparameters;
 use crate::study::{Cell, Status, Trial};
 
 /// How a status looks: shape and colour both tell it.
@@ -24,50 +25,111 @@ fn look(status: Status) -> (Marker, RGBColor) {
 /// The best trial's star.
 const STAR: RGBColor = RGBColor(240, 228, 66);
 
-/// Learning rate × momentum of every trial, a panel a cell; a strip a batch size where momentum was not searched; none without trials.
-pub fn scatter(study: &Study) -> Option<Figure> {
+/// A metaparameter as figures show it.
+struct Dimension {
+    title: &'static str,
+    scale: Scale,
+    /// Limits of an axis without values.
+    otherwise: (f64, f64),
+    of: fn(&Metaparameters) -> Option<f64>,
+    configured: fn(&Search) -> Option<Metaparameter>,
+}
+
+const DIMENSIONS: [Dimension; 4] = [
+    Dimension {
+        title: "Learning rate η",
+        scale: Scale::Log10,
+        otherwise: (1e-4, 1.0),
+        of: |values| Some(values.learning_rate),
+        configured: |search| Some(search.learning_rate),
+    },
+    Dimension {
+        title: "Momentum m",
+        scale: Scale::ReverseLog,
+        otherwise: (0.9, 0.9999),
+        of: |values| values.momentum.filter(|momentum| *momentum < 1.0),
+        configured: |search| search.momentum,
+    },
+    Dimension {
+        title: "Decay steps D",
+        scale: Scale::Linear,
+        otherwise: (30_000.0, 60_000.0),
+        of: |values| values.decay_steps.map(f64::from),
+        configured: |search| search.decay_steps,
+    },
+    Dimension {
+        title: "End factor",
+        scale: Scale::Log10,
+        otherwise: (1e-4, 0.1),
+        of: |values| values.end_learning_rate_factor,
+        configured: |search| search.end_learning_rate_factor,
+    },
+];
+
+/// Two dimensions, the name of their figure and its heading.
+const PAIRS: [(usize, usize, &str, &str); 6] = [
+    (0, 1, "metaparameters", "The metaparameter search"),
+    (0, 2, "metaparameters-rate-decay-steps", "The search: learning rate and decay steps"),
+    (0, 3, "metaparameters-rate-end-factor", "The search: learning rate and end factor"),
+    (1, 2, "metaparameters-momentum-decay-steps", "The search: momentum and decay steps"),
+    (1, 3, "metaparameters-momentum-end-factor", "The search: momentum and end factor"),
+    (2, 3, "metaparameters-decay-steps-end-factor", "The search: decay steps and end factor"),
+];
+
+/// Every trial, a panel a cell, in each pair of metaparameters that were searched; where fewer than two were, a panel a sparsity with a strip a batch size. None
+/// without trials.
+pub fn scatter(study: &Study) -> Vec<Figure> {
     let trials: Vec<&Trial> = study.results.cells.iter().flat_map(|cell| &cell.trials).collect();
-    let first = trials.first()?;
+    let Some(first) = trials.first() else { return Vec::new() };
+    let searched =
+        |dimension: &Dimension| trials.iter().any(|trial| (dimension.of)(&trial.metaparameters) != (dimension.of)(&first.metaparameters));
     // The searched box is shown whole, so that it is seen how far from its edges the best trials lie.
     let search = study.configuration.as_ref().ok().map(|study| &study.search);
-    let rates = trials.iter().map(|trial| trial.metaparameters.learning_rate).chain(limits(search.map(|search| search.learning_rate)));
-    let rate_axis = Axis::around(Scale::Log10, "Learning rate η", rates, (1e-4, 1.0));
-    let grid = study.grid();
-    let searched = trials.iter().any(|trial| trial.metaparameters.momentum != first.metaparameters.momentum);
-    let (panels, columns, caption) = if searched {
-        let momenta = trials.iter().filter_map(|trial| trial.metaparameters.momentum);
-        let momenta = momenta.chain(limits(search.and_then(|search| search.momentum))).filter(|momentum| *momentum < 1.0);
-        let momentum_axis = Axis::around(Scale::ReverseLog, "Momentum m", momenta, (0.9, 0.9999));
-        let (panels, columns) = squares(&grid, &rate_axis, &momentum_axis);
-        let caption = "Every trial, a panel a cell (S sparsity, B batch size). Thin lines join equal effective learning rates η/(1−m), \
-                       in powers of ten. If the star lies at the edge of the searched box, the box was too small; if few \
-                       feasible trials surround it, the budget was.";
-        (panels, columns, caption)
-    } else {
-        let caption = "Every trial, a panel a sparsity and a strip a batch size: at its line the complete trials and those a race cut \
-                       off, below it the incomplete, above it the infeasible. If the star lies at the edge of the searched range, the \
-                       range was too narrow.";
-        let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, &rate_axis)).collect();
-        let columns = panels.len().clamp(1, 2);
-        (panels, columns, caption)
+    let axis = |dimension: &Dimension| {
+        let values = trials.iter().filter_map(|trial| (dimension.of)(&trial.metaparameters));
+        let ends = limits(search.and_then(dimension.configured));
+        Axis::around(dimension.scale, dimension.title, values.chain(ends), dimension.otherwise)
     };
-    let mut legend: Vec<Entry> = Status::ALL
-        .into_iter()
-        .map(|status| {
-            let (marker, colour) = look(status);
-            Entry { name: status.name().to_owned(), colour, stroke: None, marker: Some(marker) }
-        })
-        .collect();
-    legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
-    if searched {
-        legend.push(Entry { name: "equal η/(1−m)".to_owned(), colour: GREY, stroke: Some(Stroke::Thin), marker: None });
+    let grid = study.grid();
+    let figure = |name, heading, caption: &str, columns, panels, further: Option<Entry>| {
+        let mut legend: Vec<Entry> = Status::ALL.into_iter().map(status_entry).collect();
+        legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
+        legend.extend(further);
+        let sheet = Sheet { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend };
+        Figure { name, heading, caption: caption.to_owned(), sheet }
+    };
+    let pair = |&(across, up, name, heading): &(usize, usize, &'static str, &'static str)| {
+        let (x, y) = (&DIMENSIONS[across], &DIMENSIONS[up]);
+        if !searched(x) || !searched(y) {
+            return None;
+        }
+        let effective = (across, up) == (0, 1);
+        let (panels, columns) = squares(&grid, [x, y], [&axis(x), &axis(y)], effective);
+        let lines = if effective { " Thin lines join equal effective learning rates η/(1−m), in powers of ten." } else { "" };
+        let caption = format!(
+            "Every trial, a panel a cell (S sparsity, B batch size).{lines} If the star lies at the edge of the searched box, the box was too small; if few \
+             feasible trials surround it, the budget was."
+        );
+        let entry = Entry { name: "equal η/(1−m)".to_owned(), colour: GREY, stroke: Some(Stroke::Thin), marker: None };
+        Some(figure(name, heading, &caption, columns, panels, effective.then_some(entry)))
+    };
+    let figures: Vec<Figure> = PAIRS.iter().filter_map(pair).collect();
+    if !figures.is_empty() {
+        return figures;
     }
-    Some(Figure {
-        name: "metaparameters",
-        heading: "The metaparameter search",
-        caption: caption.to_owned(),
-        sheet: Sheet { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend },
-    })
+    let dimension = DIMENSIONS.iter().find(|dimension| searched(dimension)).unwrap_or(&DIMENSIONS[0]);
+    let caption = "Every trial, a panel a sparsity and a strip a batch size: at its line the complete trials and those a race cut \
+                   off, below it the incomplete, above it the infeasible. If the star lies at the edge of the searched range, the \
+                   range was too narrow.";
+    let x = axis(dimension);
+    let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, dimension, &x)).collect();
+    let (_, _, name, heading) = PAIRS[0];
+    vec![figure(name, heading, caption, panels.len().clamp(1, 2), panels, None)]
+}
+
+fn status_entry(status: Status) -> Entry {
+    let (marker, colour) = look(status);
+    Entry { name: status.name().to_owned(), colour, stroke: None, marker: Some(marker) }
 }
 
 /// The ends of a searched range.
@@ -79,15 +141,16 @@ fn limits(parameter: Option<Metaparameter>) -> impl Iterator<Item = f64> {
     range.into_iter().flatten()
 }
 
-/// A panel a cell; a row a batch size and a column a sparsity where those fit.
-fn squares(grid: &Grid, x: &Axis, y: &Axis) -> (Vec<Panel>, usize) {
+/// A panel a cell; a row a batch size and a column a sparsity where those fit. `effective` adds lines of equal effective learning rate.
+fn squares(grid: &Grid, [across, up]: [&Dimension; 2], [x, y]: [&Axis; 2], effective: bool) -> (Vec<Panel>, usize) {
     let panel = |(size, sparsity): (u32, f64)| {
         let title = format!("S {sparsity}, B {}", thousands(size));
         let Some(cell) = grid.cell(size, sparsity) else {
             return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
         };
-        let at = |trial: &Trial| Some((trial.metaparameters.learning_rate, trial.metaparameters.momentum?));
-        let layers = contours(x, y).into_iter().chain(marks(cell, at)).collect();
+        let at = |trial: &Trial| Some(((across.of)(&trial.metaparameters)?, (up.of)(&trial.metaparameters)?));
+        let lines = if effective { contours(x, y) } else { Vec::new() };
+        let layers = lines.into_iter().chain(marks(cell, at)).collect();
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };
     let (sizes, sparsities) = (&grid.batch_sizes, &grid.sparsities);
@@ -129,7 +192,7 @@ fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
 }
 
 /// A panel of one sparsity with a strip a batch size.
-fn strips(grid: &Grid, sparsity: f64, x: &Axis) -> Panel {
+fn strips(grid: &Grid, sparsity: f64, dimension: &Dimension, x: &Axis) -> Panel {
     // Statuses are kept apart within a strip, by less than strips are.
     let lane = |status: Status| match status {
         Status::Complete | Status::Censored => 0.0,
@@ -137,7 +200,7 @@ fn strips(grid: &Grid, sparsity: f64, x: &Axis) -> Panel {
         Status::Infeasible => 0.24,
     };
     let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
-    let at = |trial: &Trial, size: u32| Some((trial.metaparameters.learning_rate, batch(size) * f64::exp2(lane(trial.status))));
+    let at = |trial: &Trial, size: u32| Some(((dimension.of)(&trial.metaparameters)?, batch(size) * f64::exp2(lane(trial.status))));
     let layers = cells.flat_map(|cell| marks(cell, |trial| at(trial, cell.key.batch_size))).collect();
     Panel { title: format!("sparsity {sparsity}"), x: x.clone(), y: batch_axis(&grid.batch_sizes), layers, note: None }
 }
