@@ -6,11 +6,14 @@ use std::path::PathBuf;
 /// What the crate's functions return.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
+pub const STOPPED: u8 = 75;
+
 /// Everything that can go wrong, in words meant for the person who runs the program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A configuration file or an override of it is not a study. All problems are listed at once.
-    #[error("{path}: {}", list(problems))]
+    #[error("{}: {}", short(path, 200), list(problems))]
     Configuration {
         /// The file, or the option, the problems are in.
         path: String,
@@ -18,7 +21,7 @@ pub enum Error {
         problems: Vec<String>,
     },
     /// A data file is missing, damaged or not what its name says.
-    #[error("{}: {problem}", path.display())]
+    #[error("{}: {}", short(&path.display().to_string(), 200), sentences(problem))]
     Data {
         /// The file or folder.
         path: PathBuf,
@@ -26,7 +29,7 @@ pub enum Error {
         problem: String,
     },
     /// A result file could not be written or read.
-    #[error("{}: {problem}", path.display())]
+    #[error("{}: {}", short(&path.display().to_string(), 200), sentences(problem))]
     Results {
         /// The HDF5 file.
         path: PathBuf,
@@ -34,7 +37,7 @@ pub enum Error {
         problem: String,
     },
     /// The ranks disagree, or one of them is lost.
-    #[error("rank {rank}: {problem}")]
+    #[error("rank {rank}: {}", sentences(problem))]
     Communication {
         /// The rank that found it.
         rank: usize,
@@ -42,7 +45,7 @@ pub enum Error {
         problem: String,
     },
     /// Another rank failed; this one ends with it.
-    #[error("rank {rank}: {problem}")]
+    #[error("rank {rank}: {}", sentences(problem))]
     Elsewhere {
         /// The rank that failed.
         rank: usize,
@@ -52,15 +55,18 @@ pub enum Error {
         problem: String,
     },
     /// The device asked for cannot be used.
-    #[error("device \"{device}\": {problem}")]
+    #[error("device \"{device}\": {}", sentences(problem))]
     Device {
         /// The device as the configuration names it.
         device: String,
         /// What was expected, what was found, what to do.
         problem: String,
     },
+    /// A signal asked the program to stop in the middle of something long, which left no trace.
+    #[error("stopped by a signal")]
+    Interrupted,
     /// The study's journal, checkpoint or lock cannot be used: nothing finished is lost, but the study cannot go on like this.
-    #[error("{}: {problem}", path.display())]
+    #[error("{}: {}", short(&path.display().to_string(), 200), sentences(problem))]
     Journal {
         /// The journal, checkpoint or lock file.
         path: PathBuf,
@@ -80,14 +86,47 @@ impl Error {
             Error::Device { .. } => 6,
             Error::Elsewhere { code, .. } => *code,
             Error::Journal { .. } => 7,
+            Error::Interrupted => STOPPED,
         }
     }
 }
 
+/// Problems that are named; of more there is a count.
+const NAMED: usize = 10;
+
+/// Letters of a sentence at most: what it quotes may have been made by a program.
+const SENTENCE: usize = 420;
+
 /// One problem on the line itself, several on lines of their own.
 fn list(problems: &[String]) -> String {
     match problems {
-        [one] => one.clone(),
-        many => many.iter().fold(format!("{} problems", many.len()), |text, problem| text + "\n  - " + problem),
+        [one] => short(one, SENTENCE),
+        many => {
+            let mut text = format!("{} problems", many.len());
+            for problem in many.iter().take(NAMED) {
+                text += "\n  - ";
+                text += &short(problem, SENTENCE);
+            }
+            if many.len() > NAMED {
+                text += &format!("\n  - and {} more", many.len() - NAMED);
+            }
+            text
+        }
     }
+}
+
+/// The sentences of a problem, one a line, each of them no longer than [`SENTENCE`].
+fn sentences(problem: &str) -> String {
+    problem.lines().map(|line| short(line, SENTENCE)).collect::<Vec<_>>().join("\n")
+}
+
+/// A text, or its beginning and its end where it has more than `most` letters: a sentence says at its end what to do.
+pub(crate) fn short(text: &str, most: usize) -> String {
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let beginning: String = text.chars().take(most * 2 / 3).collect();
+    let end: String = text.chars().skip(count - most / 3).collect();
+    format!("{beginning} … {end}")
 }

@@ -3,6 +3,8 @@
 //!
 //! Data flows one way: config → search → training (over backend and comm) → study → results.
 
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod analysis;
 pub mod arguments;
 pub mod backend;
@@ -21,8 +23,9 @@ pub mod results;
 pub mod search;
 pub mod signals;
 pub mod storage;
+pub mod streams;
 pub mod study;
 pub mod training;
 pub mod version;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, STOPPED};

@@ -2,7 +2,8 @@
 //! to fail.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -58,6 +59,47 @@ pub trait Storage: Send + Sync {
     }
 }
 
+/// Bytes that a file which is read whole may have: far more than a study's.
+pub const MOST_BYTES: u64 = 1 << 36;
+
+/// Opens a file of this program with `options`, and nothing but a regular file: a pipe would be waited at for ever, a device may have no end, and a link may lead to
+/// somebody else's file.
+pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let found = |path: &Path| fs::symlink_metadata(path).map(|found| found.file_type());
+    let refused = |what: &str| io::Error::new(ErrorKind::InvalidInput, format!("expected a regular file, found {what}"));
+    let described = |kind: fs::FileType| match kind {
+        kind if kind.is_symlink() => "a link",
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    };
+    // Neither waits for a pipe's other end nor follows a link.
+    let opened = options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY).open(path);
+    let kind = match &opened {
+        Ok(file) => file.metadata()?.file_type(),
+        Err(cause) => match found(path) {
+            Ok(kind) if !kind.is_file() => kind,
+            _ => return Err(io::Error::new(cause.kind(), cause.to_string())),
+        },
+    };
+    if kind.is_file() { opened } else { Err(refused(described(kind))) }
+}
+
+/// The whole contents of a regular file of at most `most` bytes.
+pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path, OpenOptions::new().read(true))?;
+    let length = file.metadata()?.len();
+    if length > most {
+        let problem = format!("expected at most {most} bytes, found {length}");
+        return Err(io::Error::new(ErrorKind::InvalidInput, problem));
+    }
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length as usize).map_err(|_| io::Error::from(ErrorKind::OutOfMemory))?;
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     folder(path).join(format!(".{name}.tmp"))
@@ -74,6 +116,8 @@ pub(crate) fn advice(cause: &io::Error) -> &'static str {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "free some space",
         ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => "choose a folder you may write to",
         ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::InvalidFilename => "choose another path",
+        ErrorKind::InvalidInput => "see what that file is, move it away",
+        ErrorKind::OutOfMemory => "run it where there is more memory",
         _ => "see to the disk",
     }
 }
@@ -84,16 +128,21 @@ pub struct Disk;
 
 impl Storage for Disk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        fs::read(path)
+        read_regular(path, MOST_BYTES)
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
         fs::create_dir_all(folder(path))?;
-        File::create(path)
+        let new = || OpenOptions::new().write(true).create_new(true).open(path);
+        match new() {
+            // What a killed job left, or a link that somebody put there: the name itself is removed, not what it leads to.
+            Err(cause) if cause.kind() == ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| new()),
+            other => other,
+        }
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new().append(true).open(path)
+        open_regular(path, OpenOptions::new().append(true))
     }
 
     fn append(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {

@@ -55,7 +55,7 @@ def main():
         sys.exit("usage: check_results.py FILE")
     with h5py.File(sys.argv[1], "r") as file:
         check(file.attrs.get("schema") == b"dps-results", "its attribute schema is not dps-results")
-        check(file.attrs["schema_version"] == 1, f"schema version {file.attrs['schema_version']}, expected 1")
+        check(file.attrs["schema_version"] == 2, f"schema version {file.attrs['schema_version']}, expected 2")
         workload = dict(file["workload"].attrs)
         configured = tomllib.loads(file["configuration"].attrs["toml"].decode())["workload"]
         for key in ("goal_error", "max_steps", "evaluate_every"):

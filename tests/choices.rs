@@ -14,7 +14,9 @@ fn run(folder: &Path, config: &Path, settings: &[&str]) -> Results {
     let output = folder.join("x.h5");
     let mut command = train();
     command.arg(config).arg("--data").arg(folder).arg("--output").arg(&output).args(["--quiet", "--fresh"]);
-    settings.iter().for_each(|setting| drop(command.args(["--set", setting])));
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
     succeed(&mut command);
     results::read(&output).unwrap()
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dps::Error;
-use dps::config::{DataSplit, DatasetName};
+use dps::config::{DataSource, DataSplit, DatasetName};
 use dps::data::{Dataset, Examples, ImageShape, fetch, locate};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -51,8 +51,13 @@ fn write(data: &TempDir, file: &str, bytes: &[u8]) {
     fs::write(data.path().join("mnist").join(file), bytes).unwrap();
 }
 
+/// Data made up here, which are nobody's originals.
+fn own() -> DataSplit {
+    DataSplit { source: DataSource::Own, ..DataSplit::default() }
+}
+
 fn load(data: &TempDir) -> dps::Result<Dataset> {
-    Dataset::load(DatasetName::Mnist, data.path(), &DataSplit::default())
+    Dataset::load(DatasetName::Mnist, data.path(), &own())
 }
 
 /// The error, which must be of the data, of one line, and name a file or folder of `data`.
@@ -99,7 +104,7 @@ fn gzipped_and_otherwise_named_files_are_the_same_data() {
 #[test]
 fn the_digest_is_of_pixels_labels_and_split() {
     let digest = |data: &TempDir, split_seed, validation_fraction| {
-        Dataset::load(DatasetName::Mnist, data.path(), &DataSplit { split_seed, validation_fraction }).unwrap().digest
+        Dataset::load(DatasetName::Mnist, data.path(), &DataSplit { split_seed, validation_fraction, ..own() }).unwrap().digest
     };
     let data = small_mnist();
     let first = digest(&data, 0, 0.1);
@@ -124,7 +129,7 @@ fn normalisation_is_of_the_whole_training_file_and_exact() {
     let shape = ImageShape { height: 1, width: 2, channels: 2 };
     let file = Examples { images: vec![0, 10, 255, 10, 0, 30, 255, 30], labels: vec![0, 1], shape };
     let test = Examples { images: vec![1; 4], labels: vec![9], shape };
-    let data = Dataset::new(DatasetName::Cifar10, &file, test, &DataSplit { validation_fraction: 0.5, split_seed: 0 }).unwrap();
+    let data = Dataset::new(DatasetName::Cifar10, &file, test, &DataSplit { validation_fraction: 0.5, ..own() }).unwrap();
     assert_eq!((data.normalisation[0].mean, data.normalisation[0].std), (0.5, 0.5));
     assert_eq!((data.normalisation[1].mean * 255.0, data.normalisation[1].std * 255.0), (20.0, 10.0));
     let table = data.lookup_table();
@@ -136,7 +141,7 @@ fn normalisation_is_of_the_whole_training_file_and_exact() {
 fn splits_that_leave_nothing_are_refused() {
     let data = small_mnist();
     for validation_fraction in [0.0, 0.01, 0.99, 1.0, -1.0, 7.0, f64::NAN, f64::INFINITY] {
-        let split = DataSplit { validation_fraction, split_seed: 0 };
+        let split = DataSplit { validation_fraction, ..own() };
         let text = Dataset::load(DatasetName::Mnist, data.path(), &split).unwrap_err().to_string();
         assert!(text.contains("at least one training and one validation example") && text.contains("of the 20 examples"), "{text}");
     }
@@ -195,7 +200,7 @@ fn malformed_files_are_refused_in_words() {
 #[test]
 fn missing_files_name_every_place_and_the_command() {
     let data = tempfile::tempdir().unwrap();
-    let text = Dataset::load(DatasetName::Cifar10, data.path(), &DataSplit::default()).unwrap_err().to_string();
+    let text = Dataset::load(DatasetName::Cifar10, data.path(), &own()).unwrap_err().to_string();
     for place in ["cifar-10", "cifar-10/cifar-10-batches-bin", "cifar-10-batches-bin"] {
         assert!(text.contains(data.path().join(place).to_str().unwrap()), "{place}: {text}");
     }
@@ -233,7 +238,7 @@ fn small_cifar(folder: &str) -> (TempDir, PathBuf) {
 fn cifar_is_found_in_every_place_and_becomes_channel_last() {
     for place in ["cifar-10", "cifar-10/cifar-10-batches-bin", "cifar-10-batches-bin"] {
         let (data, _) = small_cifar(place);
-        let loaded = Dataset::load(DatasetName::Cifar10, data.path(), &DataSplit::default()).unwrap();
+        let loaded = Dataset::load(DatasetName::Cifar10, data.path(), &own()).unwrap();
         assert_eq!((loaded.training.len(), loaded.validation.len(), loaded.test.len()), (13, 2, 3));
         assert_eq!(loaded.normalisation.len(), 3);
         assert_eq!(loaded.test.labels, [0, 1, 2]);
@@ -255,7 +260,7 @@ fn malformed_cifar_batches_are_refused_in_words() {
     for (bytes, words) in cases {
         let (data, folder) = small_cifar("cifar-10");
         fs::write(folder.join("data_batch_3.bin"), bytes).unwrap();
-        let text = Dataset::load(DatasetName::Cifar10, data.path(), &DataSplit::default()).unwrap_err().to_string();
+        let text = Dataset::load(DatasetName::Cifar10, data.path(), &own()).unwrap_err().to_string();
         assert!(text.contains("data_batch_3.bin") && text.contains(words), "{words}: {text}");
     }
 }
@@ -281,6 +286,19 @@ fn fashion_mnist_has_its_known_normalisation_and_can_be_fetched() {
     assert_eq!(fs::metadata(folder.join(FILES[0])).unwrap().len(), 47_040_016);
     assert!(locate(DatasetName::FashionMnist, nowhere.path()).unwrap().iter().all(|file| file.starts_with(&folder)));
     assert_eq!(Dataset::load(DatasetName::FashionMnist, nowhere.path(), &DataSplit::default()).unwrap().digest, data.digest);
+
+    // Under another name, or with other labels, they are not what they are called.
+    fs::rename(&folder, nowhere.path().join("mnist")).unwrap();
+    let refused = |name| Dataset::load(name, nowhere.path(), &DataSplit::default()).unwrap_err().to_string();
+    let text = refused(DatasetName::Mnist);
+    assert!(text.contains("expected the original file of mnist, found that of fashion-mnist, train-images-idx3-ubyte; "), "{text}");
+    assert_eq!(Dataset::load(DatasetName::Mnist, nowhere.path(), &own()).unwrap().normalisation, data.normalisation);
+    fs::rename(nowhere.path().join("mnist"), &folder).unwrap();
+    let mut labels = fs::read(folder.join(FILES[1])).unwrap();
+    labels[8..13].iter_mut().for_each(|label| *label = (*label + 1) % 10);
+    fs::write(folder.join(FILES[1]), labels).unwrap();
+    let text = refused(DatasetName::FashionMnist);
+    assert!(text.contains("train-labels-idx1-ubyte: expected the original file of fashion-mnist, found another (SHA-256 "), "{text}");
 }
 
 /// Where the environment variable DPS_DATA names a folder with MNIST, the same of MNIST.
@@ -295,6 +313,19 @@ fn mnist_has_its_known_normalisation() {
 }
 
 /// Every proper prefix of a file, gzipped or not, is refused.
+#[test]
+fn made_up_data_are_refused_unless_they_are_named_so() {
+    let data = small_mnist();
+    let error = Dataset::load(DatasetName::Mnist, data.path(), &DataSplit::default()).unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.exit_code(), 3);
+    assert!(
+        text.contains(FILES[0]) && text.contains("expected the original file of mnist") && text.contains("data.source = \"own\""),
+        "{text}"
+    );
+    load(&data).unwrap();
+}
+
 #[test]
 fn truncation_at_every_length_is_an_error() {
     let data = small_mnist();
@@ -319,7 +350,7 @@ fn truncation_at_every_length_is_an_error() {
     let whole = gzip(&cifar_batch(0));
     for length in 0..whole.len() {
         fs::write(folder.join("test_batch.bin"), &whole[..length]).unwrap();
-        assert!(Dataset::load(DatasetName::Cifar10, cifar.path(), &DataSplit::default()).is_err(), "length {length}");
+        assert!(Dataset::load(DatasetName::Cifar10, cifar.path(), &own()).is_err(), "length {length}");
     }
 }
 
@@ -340,7 +371,7 @@ proptest! {
     fn arbitrary_cifar_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..7000)) {
         let (data, folder) = small_cifar("cifar-10");
         fs::write(folder.join("data_batch_1.bin"), bytes).unwrap();
-        if let Err(error) = Dataset::load(DatasetName::Cifar10, data.path(), &DataSplit::default()) {
+        if let Err(error) = Dataset::load(DatasetName::Cifar10, data.path(), &own()) {
             let one_line = !error.to_string().contains('\n');
             prop_assert!(one_line);
         }

@@ -19,12 +19,14 @@ fn study(trials: u32) -> Results {
         parameters_kept: 62_346,
         // Spread over all 64 bits, as hashes are.
         mask_hash: u64::from(index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        dead_layers: 0,
         curve: vec![],
         measurements: vec![],
         seconds: 0.5,
     };
     let key = CellKey { batch_size: 2, sparsity: 0.0 };
-    let (environment, workload) = (Environment::default(), WorkloadSummary::default());
+    let (environment, workload) =
+        (Environment::default(), WorkloadSummary { max_steps: 1, evaluate_every: 1, ..WorkloadSummary::default() });
     let cells = vec![Cell { key, trials: (0..trials).map(trial).collect(), test_errors: None, seconds: 1.0 }];
     Results { configuration: String::new(), environment, workload, cells, complete: false }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use dps::Error;
 use dps::backend::LaneState;
 use dps::journal::{
-    Checkpoint, Contents, Header, Journal, Loaded, Lock, Record, checkpoint_path, journal_path, load, lock_path, save, set_aside,
+    Checkpoint, Contents, Header, Journal, Loaded, Lock, Partial, Record, checkpoint_path, journal_path, load, lock_path, save, set_aside,
 };
 use dps::search::Metaparameters;
 use dps::storage::{Disk, Failing, Fault};
@@ -49,6 +49,7 @@ fn trial(index: u32) -> Trial {
         steps_run: 32,
         parameters_kept: 6_235,
         mask_hash: u64::MAX - u64::from(index),
+        dead_layers: index,
         curve: vec![
             CurvePoint { step: 16, loss: f32::MIN_POSITIVE / 2.0, errors: 300, examples: 6_000 },
             CurvePoint { step: 32, loss: -0.0, errors: 200 + index, examples: 6_000 },
@@ -71,16 +72,16 @@ fn ended(CellKey { batch_size, sparsity }: CellKey, trial: Trial) -> Record {
     Record::Trial { batch_size, sparsity, trial }
 }
 
-fn finished(CellKey { batch_size, sparsity }: CellKey, test_errors: Option<u32>) -> Record {
-    Record::Cell { batch_size, sparsity, test_errors, seconds: 3.5 }
+fn finished(CellKey { batch_size, sparsity }: CellKey, trials: u32, test_errors: Option<u32>) -> Record {
+    Record::Cell { batch_size, sparsity, trials, test_errors, seconds: 3.5 }
 }
 
 fn script() -> Vec<Record> {
-    let restart = Record::Restart { started: "2026-01-02T04:00:00Z".into() };
+    let restart = Record::Restart { started: "2026-01-02T04:00:00Z".into(), configuration: None };
     vec![
         ended(DENSE, trial(1)),
         ended(DENSE, trial(0)),
-        finished(DENSE, Some(77)),
+        finished(DENSE, 2, Some(77)),
         restart,
         ended(SPARSE, trial(2)),
         ended(SPARSE, trial(0)),
@@ -151,20 +152,20 @@ fn expected(records: &[Record]) -> Contents {
         Contents { header: header(), finished: vec![], partial: vec![], scores: BTreeMap::new(), restarts: 0, dropped_bytes: 0 };
     for record in records {
         match *record {
-            Record::Cell { batch_size, sparsity, test_errors, seconds } => {
+            Record::Cell { batch_size, sparsity, test_errors, seconds, .. } => {
                 let key = CellKey { batch_size, sparsity };
                 contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds });
             }
             Record::Restart { .. } => contents.restarts += 1,
-            Record::Trial { .. } => {}
+            Record::Trial { .. } | Record::Extension { .. } => {}
             Record::Scores { seed, ref values } => drop(contents.scores.insert(seed, values.clone())),
         }
     }
     for record in records {
         if let Record::Trial { batch_size, sparsity, .. } = *record {
             let key = CellKey { batch_size, sparsity };
-            if !contents.finished.iter().any(|cell| cell.key == key) && !contents.partial.iter().any(|(known, _)| *known == key) {
-                contents.partial.push((key, trials(key)));
+            if !contents.finished.iter().any(|cell| cell.key == key) && !contents.partial.iter().any(|partial| partial.key == key) {
+                contents.partial.push(Partial { key, trials: trials(key), extended: None });
             }
         }
     }
@@ -182,13 +183,13 @@ fn what_is_appended_is_read_back() {
     assert_eq!(contents, expected(&script()));
     assert_eq!(contents.finished[0].key, DENSE);
     assert_eq!(contents.finished[0].steps_to_result(), Some(32));
-    assert_eq!(contents.partial[0].1.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 2]);
+    assert_eq!(contents.partial[0].trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 2]);
 
-    journal.append(&[finished(SPARSE, None)]).unwrap();
+    journal.append(&[ended(SPARSE, trial(1)), finished(SPARSE, 3, None)]).unwrap();
     journal.append(&[ended(CellKey { batch_size: 64, sparsity: 0.95 }, infeasible(0))]).unwrap();
     let contents = Journal::read(&path, &Disk).unwrap().unwrap();
     assert_eq!((contents.finished[1].key, contents.finished[1].test_errors), (SPARSE, None));
-    let read = &contents.partial[0].1[0];
+    let read = &contents.partial[0].trials[0];
     assert_eq!(read.curve[0].loss.to_bits(), 0xFFC0_1234);
     assert!(read.seconds.is_nan());
     assert_eq!(format!("{read:?}"), format!("{:?}", infeasible(0)));
@@ -212,13 +213,13 @@ fn the_format_of_version_4_is_fixed() {
     let bytes = fs::read(&path).unwrap();
     assert!(bytes.starts_with(b"dps journal 4\n"));
     // The scores, last, are the youngest kind of record.
-    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 2_663_135_076);
-    assert_eq!(crc32fast::hash(&bytes[lengths[script().len() - 1]..]), 3_017_112_928);
+    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 1_017_178_683);
+    assert_eq!(crc32fast::hash(&bytes[lengths[script().len() - 1]..]), 1_415_015_084);
     let path = folder.path().join("x.checkpoint");
     save(&path, &checkpoint(5), &Disk).unwrap();
     let bytes = fs::read(&path).unwrap();
     assert!(bytes.starts_with(b"dps checkpoint 4\n"));
-    assert_eq!(crc32fast::hash(&bytes), 415_422_339);
+    assert_eq!(crc32fast::hash(&bytes), 3_026_450_078);
 }
 
 #[test]
@@ -286,13 +287,13 @@ fn any_flipped_bit_is_found() {
 fn a_trial_recorded_twice_counts_once_if_it_went_the_same_way() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
-    journal_of(&path, &[ended(DENSE, trial(1)), ended(DENSE, infeasible(2)), finished(DENSE, Some(7)), ended(DENSE, infeasible(2))]);
-    journal_of(&path, &[ended(DENSE, Trial { seconds: 9.0, ..trial(1) }), finished(DENSE, Some(7))]);
+    journal_of(&path, &[ended(DENSE, trial(1)), ended(DENSE, infeasible(0)), finished(DENSE, 2, Some(7)), ended(DENSE, infeasible(0))]);
+    journal_of(&path, &[ended(DENSE, Trial { seconds: 9.0, ..trial(1) }), finished(DENSE, 2, Some(7))]);
     let contents = open(&path).unwrap().1;
     assert_eq!((contents.finished.len(), contents.partial.len()), (1, 0));
     let trials = &contents.finished[0].trials;
-    assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(trials[0].seconds, 9.0);
+    assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(trials[1].seconds, 9.0);
 
     let whole = fs::read(&path).unwrap();
     journal_of(&path, &[ended(DENSE, Trial { steps_run: 48, ..trial(1) })]);
@@ -303,7 +304,7 @@ fn a_trial_recorded_twice_counts_once_if_it_went_the_same_way() {
         "{found}"
     );
     fs::write(&path, &whole).unwrap();
-    journal_of(&path, &[finished(DENSE, Some(8))]);
+    journal_of(&path, &[finished(DENSE, 2, Some(8))]);
     assert!(problem(open(&path)).contains("the end of the cell with batch size 2"));
 }
 
@@ -316,13 +317,14 @@ fn another_study_is_refused_in_its_own_words() {
     let refused = |header: Header| problem(Journal::open(&path, &header, Arc::new(Disk)));
     let changed = |from: &str, to: &str| Header { configuration: CONFIGURATION.replace(from, to), digest: "other".into(), ..header() };
 
-    let found = refused(changed("[2, 64]\ntrials = 3", "[2, 128]\nsparsities = [0.5]"));
+    // Other cells and trials are no other study.
+    let found =
+        refused(changed("network = \"simple-cnn\"\n[grid]\nbatch_sizes = [2, 64]", "optimizer = \"sgd\"\n[grid]\nbatch_sizes = [2, 128]"));
     for difference in [
-        "grid.batch_sizes: journal has [2, 64], configuration has [2, 128]",
-        "grid.sparsities: journal has nothing, configuration has [0.5]",
-        "grid.trials: journal has 3, configuration has nothing",
+        "workload.network: journal has \"simple-cnn\", configuration has nothing",
+        "workload.optimizer: journal has nothing, configuration has \"sgd\"",
     ] {
-        assert!(found.contains(difference), "{found}");
+        assert!(found.contains(difference) && !found.contains("grid"), "{found}");
     }
     let found = refused(Header {
         configuration: CONFIGURATION.replace("threads = 1", "threads = 2").replace("true", "false"),
@@ -340,7 +342,7 @@ fn another_study_is_refused_in_its_own_words() {
 
     fs::write(&path, [b"dps journal 23\n", &whole[14..]].concat()).unwrap();
     assert!(problem(open(&path)).contains("format version 23, and this program knows version 4"));
-    // Trials of version 1 have no measurements.
+    // Before version 4 records were not chained.
     fs::write(&path, [b"dps journal 3\n", &whole[14..]].concat()).unwrap();
     assert!(problem(open(&path)).contains("format version 3, and this program knows version 4: use the program that started the study"));
     for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 4"] {
@@ -358,7 +360,10 @@ fn run(path: &Path, checkpoint_path: &Path, storage: &Arc<Failing<Disk>>) -> (Ve
     let Ok(opened) = Journal::open(path, &header(), storage.clone()) else { return (acknowledged, saved, tried_since) };
     let mut journal = opened.journal;
     for (place, record) in script().into_iter().enumerate() {
-        // After a failure a program would stop; one that goes on must find the journal in order too.
+        // After a failure a program would stop; one that goes on must find the journal in order too. It cannot finish a cell whose trials it could not record.
+        if matches!(record, Record::Cell { .. }) && acknowledged.len() < place {
+            continue;
+        }
         if journal.append(std::slice::from_ref(&record)).is_ok() {
             acknowledged.push(record);
         }
@@ -415,7 +420,7 @@ fn every_failing_operation_leaves_what_was_acknowledged() {
                 let (mut journal, _) = open(&path).unwrap();
                 attempted.iter().for_each(|record| journal.append(std::slice::from_ref(record)).unwrap());
                 let Contents { mut finished, mut partial, .. } = open(&path).unwrap().1;
-                partial.iter_mut().for_each(|(_, trials)| trials.sort_by_key(|trial| trial.index));
+                partial.iter_mut().for_each(|cell| cell.trials.sort_by_key(|trial| trial.index));
                 finished.sort_by_key(|cell| cell.key.batch_size);
                 assert_eq!((finished, partial), (expected(&script()).finished, expected(&script()).partial), "operation {at}");
             }
@@ -578,11 +583,100 @@ fn a_second_job_is_refused_and_a_killed_ones_lock_is_no_obstacle() {
     assert!(problem(Lock::take(&path)).contains(&format!("process {} on ", std::process::id())));
 }
 
-/// One record's bytes as the journal stores it.
-fn framed(payload: &[u8]) -> Vec<u8> {
-    let length = (payload.len() as u32).to_le_bytes();
-    let checksum = crc32fast::hash(&[length.as_slice(), payload].concat()).to_le_bytes();
-    [&length, &length.map(|byte| !byte), &checksum, payload].concat()
+/// One record's bytes as the journal stores it behind one with the checksum `previous`, and its own checksum.
+fn framed(payload: &[u8], previous: u32) -> (Vec<u8>, u32) {
+    let (length, previous) = ((payload.len() as u32).to_le_bytes(), previous.to_le_bytes());
+    let checksum = crc32fast::hash(&[length.as_slice(), &previous, payload].concat());
+    ([&length, &length.map(|byte| !byte), &previous, &checksum.to_le_bytes(), payload].concat(), checksum)
+}
+
+/// Where each record of a journal begins, and the file's end.
+fn places(bytes: &[u8]) -> Vec<usize> {
+    let mut places = vec![bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1];
+    while let Some(length) = bytes.get(places[places.len() - 1]..).and_then(|rest| rest.first_chunk()) {
+        places.push(places[places.len() - 1] + 16 + u32::from_le_bytes(*length) as usize);
+    }
+    places
+}
+
+#[test]
+fn a_record_that_is_missing_or_out_of_place_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    journal_of(&path, &script());
+    let whole = fs::read(&path).unwrap();
+    let places = places(&whole);
+    assert_eq!(places.len(), script().len() + 2);
+    let records: Vec<&[u8]> = places.windows(2).map(|pair| &whole[pair[0]..pair[1]]).collect();
+    let refused = |records: &[&[u8]]| {
+        fs::write(&path, [&whole[..places[0]], &records.concat()].concat()).unwrap();
+        problem(Journal::read(&path, &Disk))
+    };
+    // The header is the first; without the last one a journal is that of an earlier moment.
+    for missing in 1..records.len() - 1 {
+        let left = [&records[..missing], &records[missing + 1..]].concat();
+        let found = refused(&left);
+        assert!(found.contains(&format!("the record at byte {} was not written behind the one before it", places[missing])), "{found}");
+        let mut swapped = records.clone();
+        swapped.swap(missing, missing + 1);
+        assert!(refused(&swapped).contains("was not written behind"));
+        let doubled = [&records[..=missing], &records[missing..]].concat();
+        assert!(refused(&doubled).contains("was not written behind"));
+    }
+}
+
+#[test]
+fn a_cell_is_finished_only_with_all_its_trials() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    for (trials, known) in [(3, 2), (1, 1), (2, 2)] {
+        let records = [ended(DENSE, trial(1)), ended(DENSE, trial(0)), ended(SPARSE, trial(2)), finished(DENSE, trials, None)];
+        let _ = fs::remove_file(&path);
+        journal_of(&path, &records);
+        match Journal::read(&path, &Disk) {
+            Ok(contents) => assert_eq!((known >= trials, contents.unwrap().finished.len()), (true, 1)),
+            refused => {
+                let found = problem(refused);
+                assert!(known < trials && found.contains("2 of its 3 trials are"), "{found}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_finished_cell_may_get_more_trials_which_cut_the_others_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let extension = Record::Extension { batch_size: DENSE.batch_size, sparsity: DENSE.sparsity };
+    let begun = [ended(DENSE, trial(0)), ended(DENSE, trial(1)), finished(DENSE, 2, Some(7)), extension];
+    journal_of(&path, &begun);
+    let contents = Journal::read(&path, &Disk).unwrap().unwrap();
+    assert_eq!((contents.finished.len(), contents.partial.len()), (0, 1));
+    assert_eq!((contents.partial[0].trials.len(), contents.partial[0].extended), (2, Some((Some(7), 3.5))));
+    // The best so far is cut short by a better one.
+    let cut = Trial { status: Status::Censored, steps: None, steps_run: 16, ..trial(1) };
+    journal_of(&path, &[ended(DENSE, trial(0)), ended(DENSE, cut.clone()), ended(DENSE, trial(2)), finished(DENSE, 3, Some(5))]);
+    let contents = Journal::read(&path, &Disk).unwrap().unwrap();
+    assert_eq!((contents.finished.len(), contents.finished[0].test_errors), (1, Some(5)));
+    assert_eq!(contents.finished[0].trials, [trial(0), cut, trial(2)]);
+    // Once: after it they are what they are.
+    journal_of(&path, &[ended(DENSE, trial(1))]);
+    assert!(problem(Journal::read(&path, &Disk)).contains("trial 1 of the cell with batch size 2 and sparsity 0 is recorded twice"));
+}
+
+#[test]
+fn bytes_like_the_beginnings_of_many_records_take_no_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    journal_of(&path, &script());
+    let mut bytes = fs::read(&path).unwrap();
+    // Six megabytes of heads, each of which claims three.
+    let head = [3_000_000_u32, !3_000_000].map(u32::to_le_bytes).concat();
+    bytes.extend(head.repeat(750_000));
+    fs::write(&path, &bytes).unwrap();
+    let begun = std::time::Instant::now();
+    assert!(problem(Journal::read(&path, &Disk)).contains("is damaged"));
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }
 
 proptest! {
@@ -592,7 +686,7 @@ proptest! {
     fn no_bytes_make_a_panic(
         start in 0..4,
         payloads in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..60), 0..4),
-        kinds in proptest::collection::vec(0..4u8, 4),
+        kinds in proptest::collection::vec(0..5u8, 4),
         rest in proptest::collection::vec(any::<u8>(), 0..200),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -603,8 +697,14 @@ proptest! {
             _ => { journal_of(&path, &script()[..1]); fs::read(&path).unwrap() }
         };
         // Whole records with any bytes in them, which begin as a record's kind may.
+        let mut previous = match start {
+            0 | 1 => 0,
+            _ => { let places = places(&bytes); u32::from_le_bytes(*bytes[places[places.len() - 2] + 12..].first_chunk().unwrap()) }
+        };
         for (payload, kind) in payloads.iter().zip(kinds) {
-            bytes.extend(framed(&[&[kind], payload.as_slice()].concat()));
+            let (record, checksum) = framed(&[&[kind], payload.as_slice()].concat(), previous);
+            bytes.extend(record);
+            previous = checksum;
         }
         let records = bytes.len();
         bytes.extend(&rest);
@@ -615,7 +715,7 @@ proptest! {
             Err(error) => prop_assert!(!error.to_string().contains('\n')),
         }
 
-        let mut bytes = b"dps checkpoint 1\n".to_vec();
+        let mut bytes = b"dps checkpoint 4\n".to_vec();
         bytes.truncate(if start == 0 { 0 } else { bytes.len() });
         if start > 1 {
             bytes.extend(crc32fast::hash(&rest).to_le_bytes());
@@ -648,6 +748,7 @@ proptest! {
             steps_run: numbers.1,
             parameters_kept: numbers.0 ^ numbers.1,
             mask_hash: numbers.2,
+            dead_layers: numbers.0,
             curve: curve.iter().map(|&(step, loss, errors, examples)| CurvePoint { step, loss: f32::from_bits(loss), errors, examples })
                 .collect(),
             measurements: curve.iter().map(|&(step, ..)| Measurement { step, loss: f64::from_bits(bits.0), gradient_norm: f64::from_bits(bits.1), squared_norms: f64::from_bits(bits.2), lipschitz: options.0.map(f64::from) })
@@ -656,13 +757,13 @@ proptest! {
         };
         journal_of(&path, &[ended(CellKey { batch_size, sparsity: 0.5 }, written.clone())]);
         let contents = open(&path).unwrap().1;
-        let read = &contents.partial[0].1[0];
+        let read = &contents.partial[0].trials[0];
         let bits = |trial: &Trial| {
             let Metaparameters { learning_rate, momentum, .. } = trial.metaparameters;
             let losses: Vec<u32> = trial.curve.iter().map(|point| point.loss.to_bits()).collect();
             (learning_rate.to_bits(), momentum.map(f64::to_bits), trial.seconds.to_bits(), losses)
         };
-        prop_assert_eq!(contents.partial[0].0.batch_size, batch_size);
+        prop_assert_eq!(contents.partial[0].key.batch_size, batch_size);
         prop_assert_eq!(bits(read), bits(&written));
         prop_assert_eq!(format!("{:?}", read), format!("{:?}", written));
     }

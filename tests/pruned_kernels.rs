@@ -88,6 +88,49 @@ fn leaving_out_removed_weights_of_pooled_convolutions_changes_no_number() {
     }
 }
 
+/// Every set of layers without a weight, with their biases and without, and a network of one parameter.
+fn dead(network: &Network) -> Vec<(String, Mask)> {
+    let names: Vec<&str> = network.tensors.iter().filter_map(|tensor| tensor.name.strip_suffix(".weights")).collect();
+    let mut masks = Vec::new();
+    // Of many layers the whole network, each one alone and each one without the others are enough.
+    let all = (1_u32 << names.len()) - 1;
+    let sets = (1..=all).filter(|set| names.len() < 4 || *set == all || [1, names.len() as u32 - 1].contains(&set.count_ones()));
+    for (set, biases) in sets.flat_map(|set| [(set, true), (set, false)]) {
+        let is_dead = |name: &str| names.iter().position(|layer| name.starts_with(layer)).is_some_and(|layer| set >> layer & 1 == 1);
+        let tensors = network.tensors.iter().filter(|tensor| !is_dead(&tensor.name) || biases && tensor.name.ends_with("bias"));
+        // A tenth of the others, so that the kernels of pruned layers run beside them.
+        let kept = |index: &usize| set % 2 == 1 || index % 10 == 3;
+        let kept: Vec<u32> = tensors.flat_map(|tensor| tensor.range().filter(kept)).map(|index| index as u32).collect();
+        if !kept.is_empty() {
+            masks.push((format!("dead layers {set:b}, biases {biases}"), Mask::Sparse { kept, parameters: network.parameters() }));
+        }
+    }
+    let one =
+        |index: usize| (format!("parameter {index} alone"), Mask::Sparse { kept: vec![index as u32], parameters: network.parameters() });
+    masks.extend(network.tensors.iter().map(|tensor| one(tensor.range().end - 1)));
+    masks
+}
+
+#[test]
+fn a_network_with_dead_layers_trains() {
+    for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+        let network = Arc::new(Network::new(name));
+        let dataset = dataset(&network);
+        let weights = with_biases(&initial_weights(&network, 2));
+        let mut dead_layers = 0;
+        for (what, mask) in dead(&network) {
+            dead_layers = dead_layers.max(mask.dead_layers(&network));
+            let backend = || CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+            let (expected, expected_progress, _) = train(&mut backend().computing_removed_weights(), &weights, &mask, 5, 2);
+            let (state, progress, _) = train(&mut backend(), &weights, &mask, 5, 2);
+            let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-5 * (1.0 + b.abs()));
+            assert!(progress.loss.is_finite() && (progress.loss - expected_progress.loss).abs() < 1e-5, "{name}, {what}: {progress:?}");
+            assert!(close(&state.weights, &expected.weights) && close(&state.velocity, &expected.velocity), "{name}, {what}");
+        }
+        assert_eq!(dead_layers, network.tensors.len() / 2);
+    }
+}
+
 /// The largest difference between two vectors, as a part of the largest of the second.
 fn difference(found: &[f32], expected: &[f32]) -> f32 {
     let largest = |values: &mut dyn Iterator<Item = f32>| values.map(f32::abs).fold(0.0, f32::max);

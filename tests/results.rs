@@ -33,6 +33,7 @@ fn trial(index: u32, steps: Option<u32>) -> Trial {
         parameters_kept: 62_346,
         // Spread over all 64 bits, as hashes are.
         mask_hash: u64::from(index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
+        dead_layers: index % 3,
         curve: (16..=last).step_by(16).map(point).collect(),
         measurements: Vec::new(),
         seconds: 0.5,
@@ -129,6 +130,7 @@ prop_compose! {
             steps_run,
             parameters_kept,
             mask_hash,
+            dead_layers: parameters_kept ^ 5,
             curve,
             measurements,
             seconds,
@@ -222,7 +224,7 @@ fn other_files_are_refused_in_words() {
         spoil(&hdf5::File::open_rw(&path).unwrap());
         problem(results::read(&path))
     };
-    assert!(spoiled(&|file| file.attr("schema_version").unwrap().write_scalar(&2_u32).unwrap()).contains("schema version 2"));
+    assert!(spoiled(&|file| file.attr("schema_version").unwrap().write_scalar(&3_u32).unwrap()).contains("schema version 3"));
     assert!(spoiled(&|file| file.unlink("trials").unwrap()).contains("no table /trials"));
     assert!(spoiled(&|file| file.delete_attr("complete").unwrap()).contains("no attribute complete"));
     let other_columns = spoiled(&|file| {
@@ -236,9 +238,24 @@ fn other_files_are_refused_in_words() {
     for (name, words) in [("cells", "belong to no cell"), ("trials", "expected 2 trials, found 0"), ("curves", "evaluations, found 0")] {
         let said = spoiled(&|file| {
             file.unlink(name).unwrap();
-            file.link_external(shorter.to_str().unwrap(), name, name).unwrap();
+            hdf5::File::open(&shorter).unwrap().dataset(name).unwrap().copy_to(file, name).unwrap();
         });
         assert!(said.contains(words), "{name}: {said}");
+    }
+    // Reading a link would open whatever it names.
+    for name in ["cells", "environment", "smoothness"] {
+        let said = spoiled(&|file| {
+            let _ = file.unlink(name);
+            file.link_external(shorter.to_str().unwrap(), name, name).unwrap();
+        });
+        assert!(said.contains(&format!("expected groups and tables of its own, found a link, /{name}")), "{said}");
+    }
+    for (attribute, words) in [("evaluate_every", "evaluated after, 0 steps"), ("max_steps", "that trials take")] {
+        assert!(spoiled(&|file| file.group("workload").unwrap().attr(attribute).unwrap().write_scalar(&0_u32).unwrap()).contains(words));
+    }
+    for goal in [f64::NAN, -0.1, 1.5, f64::INFINITY] {
+        let said = spoiled(&|file| file.group("workload").unwrap().attr("goal_error").unwrap().write_scalar(&goal).unwrap());
+        assert!(said.contains("goal_error") && said.contains("no fraction"), "{said}");
     }
 }
 

@@ -44,15 +44,17 @@ pub fn shallue(studies: &[Study], folder: &Path) -> Result<usize> {
 }
 
 fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::Study, folder: &Path) -> Result<()> {
-    let words = |name: &str| name.replace('-', "_");
+    // What a file says becomes the name of a folder, and nothing else: no path of its own.
+    let words =
+        |name: &str| -> String { name.chars().take(80).map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect() };
     let model = match cell.key.sparsity {
         0.0 => words(&workload.network),
         sparsity => format!("{}_sparsity_{sparsity}", words(&workload.network)),
     };
     // Their names for the same things.
-    let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum" } else { &workload.optimizer };
+    let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum".to_owned() } else { words(&workload.optimizer) };
     let dataset = words(&workload.dataset);
-    let place = folder.join(&dataset).join(&model).join(optimizer).join(cell.key.batch_size.to_string());
+    let place = folder.join(&dataset).join(&model).join(&optimizer).join(cell.key.batch_size.to_string());
     let failed = |error: io::Error| {
         let problem = match error.kind() {
             io::ErrorKind::AlreadyExists => {

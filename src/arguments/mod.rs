@@ -20,4 +20,5 @@ Exit codes:
   6  the device asked for cannot be used
   7  the study's journal cannot be used
   8  the report has warnings, with dps-report --strict
+  9  done, but what was asked for could not be printed
   75 a signal stopped the study; the same command continues it";

@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
 use crate::config::{DatasetName, Override};
+use crate::journal::paths_beside;
 use crate::version::VERSION_AND_COMMIT;
 
 /// What `dps-train` is asked to do.
@@ -285,8 +286,11 @@ impl RawStudy {
         let mut file = stem.to_owned();
         file.push(".h5");
         let output = self.output.unwrap_or_else(|| Path::new("results").join(file));
-        if output == config {
-            let problem = format!("expected --output to be another file than CONFIG, found {} for both; name a .h5 file", config.display());
+        if output == config || paths_beside(&output).contains(&config) {
+            let problem = format!(
+                "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
+                config.display()
+            );
             return Err(usage(ErrorKind::ArgumentConflict, &problem));
         }
         let progress = if self.quiet { Progress::None } else { self.progress };
@@ -397,8 +401,8 @@ mod tests {
             ("--batch-size 4,", "--batch-size 4,: grid.batch_sizes"),
             ("--sparsity -0.5", "--sparsity -0.5: grid.sparsities"),
             ("--sparsity nan", "--sparsity nan: grid.sparsities"),
-            ("--trials many", "--trials many: grid.trials: expected a whole number from 1 to 4294967295, found \"many\""),
-            ("--device gpu", "--device gpu: execution.device: expected one of auto, cpu, cuda, found \"gpu\""),
+            ("--trials many", "--trials many: grid.trials: expected a whole number from 1 to 100000, found \"many\""),
+            ("--device gpu", "--device gpu: execution.device: expected one of auto, cpu, cuda, found \"gpu\"; did you mean \"cuda\"?"),
             ("--threads -1", "--threads -1: execution.threads"),
         ] {
             let error = quickstart(line).unwrap_err().to_string();

@@ -45,6 +45,10 @@ pub trait Backend {
     /// The device as messages and results name it.
     fn describe(&self) -> String;
 
+    /// From now on, where something takes long, `interrupt` is asked in the middle of it; once it says yes on any rank of the group, the operation ends on all of
+    /// them with [`Error::Interrupted`](crate::Error::Interrupted), and lanes that were to be changed may have been. None asks nobody. All ranks must call it alike.
+    fn listen(&mut self, interrupt: Option<Interrupt>);
+
     /// Lanes for which this rank's memory has room. Every rank of the world must ask.
     fn room(&self, world: &dyn Communicator) -> u64;
 
@@ -92,6 +96,9 @@ pub trait Backend {
         Ok(margins.chunks_exact(all.len()).map(wrong).collect())
     }
 }
+
+/// Whether to give up what takes long; true once, it stays so.
+pub type Interrupt = fn() -> bool;
 
 /// What a lane begins with.
 #[derive(Debug, Clone)]

@@ -1,15 +1,17 @@
 //! Tables, fits and figures of result files, as one page.
 
-use std::io::Write;
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use std::process::ExitCode;
 
 use dps::arguments::Report;
-use dps::{analysis, results};
+use dps::{analysis, results, streams};
 
 /// The exit code of `--strict` where there are warnings.
 const WARNED: u8 = 8;
 
 fn main() -> ExitCode {
+    streams::prepare("dps-report");
     let arguments = match Report::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(error) => {
@@ -19,9 +21,10 @@ fn main() -> ExitCode {
     };
     match report(&arguments) {
         Ok(warnings) if warnings > 0 && arguments.strict => ExitCode::from(WARNED),
+        Ok(_) if streams::lost() => ExitCode::from(streams::UNPRINTED),
         Ok(_) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("dps-report: {error}");
+            streams::err(&format!("dps-report: {error}"));
             ExitCode::from(error.exit_code())
         }
     }
@@ -36,18 +39,16 @@ fn report(arguments: &Report) -> dps::Result<usize> {
         files.push((name, results::read(path)?));
     }
     let report = analysis::report(files, &arguments.output)?;
-    // A reader of standard output that has gone (`| head`) is no failure.
-    let mut output = std::io::stdout();
     for study in &report.studies {
-        let _ = writeln!(output, "{}", analysis::table(&study.results));
+        streams::out(&format!("{}\n", analysis::table(&study.results)));
     }
     for warning in &report.warnings {
-        eprintln!("Warning: {warning}");
+        streams::err(&format!("Warning: {warning}"));
     }
     if let Some(folder) = &arguments.shallue {
         let cells = analysis::shallue(&report.studies, folder)?;
-        let _ = writeln!(output, "Export: {} ({cells} cell{})", folder.display(), if cells == 1 { "" } else { "s" });
+        streams::out(&format!("Export: {} ({cells} cell{})\n", folder.display(), if cells == 1 { "" } else { "s" }));
     }
-    let _ = writeln!(output, "Report: {}", report.page.display());
+    streams::out(&format!("Report: {}\n", report.page.display()));
     Ok(report.warnings.len())
 }

@@ -1,35 +1,38 @@
 //! `mpirun -n 8 dps-train CONFIG`: measures steps-to-result over batch sizes and sparsities.
 
-use std::io::{IsTerminal, Write};
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use dps::arguments::{StatusForm, StudyArguments, Train};
+use dps::arguments::{Progress, StatusForm, StudyArguments, Train};
 use dps::backend::cpu::{self, Cpu, peak_flop};
 use dps::backend::{Chosen, choose};
-use dps::comm::{Communicator, resident_memory, together};
+use dps::comm::{Communicator, Single, launcher, resident_memory, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::network::Network;
+use dps::progress::Event;
 use dps::storage::Disk;
+use dps::streams::{err, out};
 use dps::study::{Cost, Memory, Outcome, Place, Plan, Processors, Site};
-use dps::{Error, Result, analysis, config, doctor, journal, progress, results, signals, study};
-
-/// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
-const STOPPED: u8 = 75;
+use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, results, signals, streams, study};
 
 fn main() -> ExitCode {
-    // A panic is a bug of ours: one sentence, and an exit that makes mpirun end the other ranks.
-    std::panic::set_hook(Box::new(|panic| {
-        eprintln!("dps-train: unexpected failure, please report it: {panic}");
-        std::process::exit(1);
-    }));
+    streams::prepare("dps-train");
+    let code = run();
+    ExitCode::from(if code == 0 && streams::lost() { streams::UNPRINTED } else { code })
+}
+
+/// Does what the command line says; the exit code.
+fn run() -> u8 {
     match Train::read(std::env::args_os()) {
         Ok(Train::Study(arguments)) => {
             // First of all: a signal that comes while data are read should stop the study as gently as any other.
-            if let Err(cause) = signals::listen() {
-                eprintln!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint");
+            if let Err(cause) = signals::listen(launcher::is_certain()) {
+                err(&format!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint"));
             }
             start(&arguments)
         }
@@ -39,41 +42,36 @@ fn main() -> ExitCode {
         Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
         Ok(Train::Doctor { data, gpu }) => {
             let examination = doctor::examine(&data);
-            say(&examination.to_string());
-            ExitCode::from(examination.exit_code(gpu))
+            out(&examination.to_string());
+            examination.exit_code(gpu)
         }
-        Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| eprintln!("{line}")).map(|place| {
-            println!("{dataset} is in {}", place.display());
+        Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| err(line)).map(|place| {
+            out(&format!("{dataset} is in {}\n", place.display()));
         })),
         Ok(Train::ListData { data }) => {
             for name in DatasetName::NAMES {
                 let found = name.parse().ok().is_some_and(|name| data::locate(name, &data).is_ok());
-                say(&format!("{name}{}\n", if found { "  (found)" } else { "" }));
+                out(&format!("{name}{}\n", if found { "  (found)" } else { "" }));
             }
-            ExitCode::SUCCESS
+            0
         }
         Err(error) => {
             // Under mpirun every rank reads the command line; the first one speaks.
-            if launched_rank() == 0 {
+            if launcher::rank() == 0 {
                 let _ = error.print();
             }
-            ExitCode::from(error.exit_code() as u8)
+            error.exit_code() as u8
         }
     }
 }
 
-/// This process's number as its launcher says, before MPI is started.
-fn launched_rank() -> usize {
-    let names = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
-    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok()).unwrap_or(0)
-}
-
-fn finish(result: &Result<()>) -> ExitCode {
+/// The exit code of a result; an error is said.
+fn finish(result: &Result<()>) -> u8 {
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
-            eprintln!("dps-train: {error}");
-            ExitCode::from(error.exit_code())
+            err(&format!("dps-train: {error}"));
+            error.exit_code()
         }
     }
 }
@@ -82,7 +80,7 @@ fn finish(result: &Result<()>) -> ExitCode {
 fn list(arguments: &StudyArguments) -> Result<()> {
     let study = config::load(&arguments.config, &arguments.overrides)?.study;
     let lines = study::cells(&study).into_iter().enumerate();
-    say(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
+    out(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
     Ok(())
 }
 
@@ -102,14 +100,14 @@ fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
     let merged = results::merge(parts)?;
     results::write(output, &merged)?;
     let state = if merged.complete { "complete" } else { "incomplete" };
-    println!("{}: {} cells from {count} files, {state}", output.display(), merged.cells.len());
+    out(&format!("{}: {} cells from {count} files, {state}\n", output.display(), merged.cells.len()));
     Ok(())
 }
 
 /// Prints how far the study of the result file at `path` is.
 fn status(path: &Path, form: StatusForm) -> Result<()> {
     let report = study::status(path)?;
-    say(&match form {
+    out(&match form {
         StatusForm::Text => report.to_string(),
         StatusForm::Json => format!("{}\n", report.json()),
         StatusForm::Progress => format!("{}\n", report.progress()),
@@ -118,25 +116,44 @@ fn status(path: &Path, form: StatusForm) -> Result<()> {
 }
 
 #[cfg(feature = "mpi")]
-fn start(arguments: &StudyArguments) -> ExitCode {
+fn start(arguments: &StudyArguments) -> u8 {
+    if !launcher::is_possible() {
+        return train(arguments, &Single, "none".into());
+    }
     match dps::comm::MpiWorld::start() {
-        Ok(world) => train(arguments, world.ranks(), dps::comm::mpi_library()),
+        Ok(world) => {
+            let code = train(arguments, world.ranks(), dps::comm::mpi_library());
+            if signals::orphaned() {
+                signals::leave(code);
+            }
+            code
+        }
         Err(error) => finish(&Err(error)),
     }
 }
 
 #[cfg(not(feature = "mpi"))]
-fn start(arguments: &StudyArguments) -> ExitCode {
-    train(arguments, &dps::comm::Single, "none".into())
+fn start(arguments: &StudyArguments) -> u8 {
+    train(arguments, &Single, "none".into())
 }
 
 /// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends
 /// the world.
-fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> ExitCode {
+fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> u8 {
     let speaks = world.rank() == 0;
-    let (loaded, chosen) = match prepare(arguments, world) {
+    if speaks {
+        signals::speak(arguments.progress == Progress::Json);
+    }
+    // What all ranks know, one says.
+    let refuse = |error: Error| {
+        if speaks {
+            fail(arguments, &error);
+        }
+        error.exit_code()
+    };
+    let (loaded, chosen, choice) = match prepare(arguments, world) {
         Ok(prepared) => prepared,
-        Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
+        Err(error) => return refuse(error),
     };
     world.limit_waits(loaded.study.execution.deadline_seconds);
     let threads = match loaded.study.execution.threads as usize {
@@ -146,17 +163,19 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     if arguments.plan {
         let plan = plan(&loaded.study, &chosen, world, threads);
         if speaks {
-            say(&plan.to_string());
+            out(&plan.to_string());
         }
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let dataset = Dataset::load(loaded.study.workload.dataset, &arguments.data, &loaded.study.data);
     let dataset = match together(world, dataset) {
         Ok(dataset) => dataset,
-        Err(error) => return if speaks { finish(&Err(error)) } else { ExitCode::from(error.exit_code()) },
+        Err(error) => return refuse(error),
     };
     let place = Place { world, mpi_library, threads, storage: Arc::new(Disk) };
     let mut observer = if speaks { progress::observer(arguments.progress, std::io::stderr().is_terminal()) } else { progress::silent() };
+    let notes = notes(&loaded.study, &dataset, world.size() * threads);
+    choice.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let outcome = match &chosen {
         Chosen::Cpu(level) => {
             let cpu = Cpu { level: *level, threads };
@@ -167,55 +186,73 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     };
     match outcome {
         Ok(Outcome::Finished(results)) if speaks => finish(&report(arguments, &results)),
-        Ok(Outcome::Finished(_)) => ExitCode::SUCCESS,
+        Ok(Outcome::Finished(_)) => 0,
         Ok(Outcome::Stopped) => {
-            if speaks {
-                eprintln!("dps-train: stopped by a signal, with everything saved; the same command continues");
+            if speaks && arguments.progress == Progress::Json {
+                err("{\"event\":\"stopped\"}");
+            } else if speaks {
+                err("dps-train: stopped by a signal, with everything saved; the same command continues");
             }
-            ExitCode::from(STOPPED)
+            STOPPED
         }
         // What all ranks know, one says; then they part in peace.
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
-            if speaks {
-                finish(&Err(error))
-            } else {
-                ExitCode::from(error.exit_code())
-            }
+            refuse(error)
         }
         Err(error) => {
-            eprintln!("dps-train: {error}");
+            fail(arguments, &error);
             if world.size() > 1 {
                 world.abort(error.exit_code().into());
             }
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
     }
 }
 
-/// The study and the device, or the same error on every rank.
-fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Chosen)> {
-    let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
-    let (chosen, line) = choose(&loaded.study.execution, world)?;
-    if let (0, false, Some(line)) = (world.rank(), arguments.quiet, line) {
-        eprintln!("{line}");
+/// Says an error, in the form in which progress is shown.
+fn fail(arguments: &StudyArguments, error: &Error) {
+    if arguments.progress == Progress::Json {
+        err(&format!("{}", serde_json::json!({ "event": "error", "message": error.to_string(), "exit_code": error.exit_code() })));
+    } else {
+        err(&format!("dps-train: {error}"));
     }
-    Ok((loaded, chosen))
+}
+
+/// The study, the device and a line about its choice, or the same error on every rank.
+fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Chosen, Option<String>)> {
+    let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
+    study::check(&loaded)?;
+    let (chosen, line) = choose(&loaded.study.execution, world)?;
+    Ok((loaded, chosen, line))
+}
+
+/// What may not be meant, a sentence each.
+fn notes(study: &config::Study, dataset: &Dataset, threads: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    let examples = dataset.training.len();
+    if let Some(size) = study.grid.batch_sizes.iter().find(|&&size| size as usize > examples) {
+        notes.push(format!(
+            "batch size {size} is larger than the training set of {examples} examples: a batch holds some of them more than once"
+        ));
+    }
+    let processors = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    if study.execution.threads as usize > processors {
+        notes.push(format!(
+            "{threads} threads on {processors} processors are slower than as many as there are: leave out execution.threads"
+        ));
+    }
+    notes
 }
 
 /// The table on standard output, the figure beside the results.
 fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result<()> {
-    let figure = arguments.output.with_extension("svg");
+    let figure = journal::figure_path(&arguments.output);
     analysis::steps_to_result_plot(results, &figure)?;
     if !arguments.quiet {
         let (results_file, figure) = (arguments.output.display(), figure.display());
-        say(&format!("{}\nResults: {results_file}\nFigure:  {figure}\n", analysis::table(results)));
+        out(&format!("{}\nResults: {results_file}\nFigure:  {figure}\n", analysis::table(results)));
     }
     Ok(())
-}
-
-/// Writes to standard output; a reader that has gone (`| head`) is no failure.
-fn say(text: &str) {
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// What the study would cost at most. Every rank must ask.

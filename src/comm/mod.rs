@@ -4,6 +4,7 @@
 //! Nothing here may know what the floats mean.
 
 mod agreement;
+pub mod launcher;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod placement;

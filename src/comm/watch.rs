@@ -25,11 +25,11 @@ pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
                 std::thread::sleep(Duration::from_millis(100));
                 let (began, longest) = (BEGAN.load(Ordering::Relaxed), LONGEST.load(Ordering::Relaxed));
                 if began > 0 && longest > 0 && now().saturating_sub(began) > longest {
-                    eprintln!(
+                    crate::streams::err(&format!(
                         "dps-train: rank {rank}: expected the other ranks within {} s (execution.deadline_seconds), waited in vain; one of them \
                          is lost or stuck: look at its host, then run the same command again to continue",
                         longest / 1000
-                    );
+                    ));
                     std::process::exit(code.into());
                 }
             }

@@ -20,6 +20,9 @@ pub const IGNORED_KEYS: [&str; 8] = [
 /// The keys that say which cells a study has: parts of one study differ in them.
 pub const CELL_KEYS: [&str; 2] = ["grid.batch_sizes", "grid.sparsities"];
 
+/// The keys that say which cells and how many trials there are: a study may go on with more of them.
+pub const GRID_KEYS: [&str; 3] = ["grid.batch_sizes", "grid.sparsities", "grid.trials"];
+
 /// A key with two values, as TOML; "nothing" where it is absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {

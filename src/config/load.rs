@@ -5,8 +5,9 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::overrides::Override;
-use super::study::{Execution, Study};
+use super::study::{Execution, Grid, Study};
 use super::{rules, tree};
+use crate::storage::read_regular;
 use crate::{Error, Result};
 
 /// A validated study and its text.
@@ -18,8 +19,8 @@ pub struct Loaded {
     pub text: String,
     /// The file's name without its ending: the study's name.
     pub name: String,
-    /// SHA-256 in hexadecimal of all that decides what is recorded: the canonical text with the default device, threads, reduction and
-    /// data parallelism, so that a study may be continued elsewhere.
+    /// SHA-256 in hexadecimal of all that decides what is recorded of a trial: the canonical text with the default device, threads, reduction and
+    /// data parallelism, so that a study may be continued elsewhere, and without the grid, so that it may get more cells and trials.
     pub digest: String,
 }
 
@@ -29,7 +30,7 @@ pub struct Loaded {
 /// [`Error::Configuration`] with every problem found, each naming its line or its option.
 pub fn load(path: &Path, overrides: &[Override]) -> Result<Loaded> {
     let refuse = |problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = read_configuration(path).map_err(|error| {
         refuse(format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml"))
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -38,6 +39,15 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Loaded> {
     })?;
     let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
     parse_named(&path.display().to_string(), name, &text, overrides)
+}
+
+/// Bytes that a configuration file may have.
+const MOST_BYTES: u64 = 1 << 20;
+
+/// A configuration may be a link, and is a regular file.
+fn read_configuration(path: &Path) -> std::io::Result<Vec<u8>> {
+    let path = std::fs::canonicalize(path)?;
+    read_regular(&path, MOST_BYTES)
 }
 
 /// Reads a study from `text`, such as the canonical text kept with a result; `name` is the study's and stands in front of problems.
@@ -61,7 +71,9 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
         (Err(problems), unfit) => return Err(refuse(problems.into_iter().chain(unfit).collect())),
     };
     let Execution { race, full_evaluation, products, tf32, .. } = study.execution;
-    let decisive = Study { execution: Execution { race, full_evaluation, products, tf32, ..Execution::default() }, ..study.clone() };
+    let execution = Execution { race, full_evaluation, products, tf32, ..Execution::default() };
+    let grid = Grid { batch_sizes: Vec::new(), sparsities: Vec::new(), trials: 0 };
+    let decisive = Study { execution, grid, ..study.clone() };
     let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Loaded { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, digest })

@@ -12,7 +12,7 @@ mod rules;
 mod study;
 mod tree;
 
-pub use difference::{CELL_KEYS, Difference, IGNORED_KEYS, differences};
+pub use difference::{CELL_KEYS, Difference, GRID_KEYS, IGNORED_KEYS, differences};
 pub use load::{Loaded, canonical, load, parse};
 pub use overrides::Override;
 pub use study::*;

@@ -1,6 +1,7 @@
 //! What the command line changes in a configuration, before it is validated.
 
 use super::tree::{Node, Origin, Table, Value, read_value};
+use crate::error::short;
 
 /// One key set from the command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +27,13 @@ impl Override {
             Some((key, value)) if !key.trim().is_empty() => {
                 Ok(Override { option: format!("--set {setting}"), key: key.trim().to_owned(), value: value.trim().to_owned() })
             }
-            _ => Err(format!("expected key=value, found \"{setting}\"; write for example workload.goal_error=0.05")),
+            _ => Err(format!("expected key=value, found \"{}\"; write for example workload.goal_error=0.05", short(setting, 60))),
         }
     }
 
     /// Puts the value into `table`, in place of what the file says there.
     pub(super) fn apply(&self, table: &mut Table) -> Result<(), (Origin, String)> {
-        let origin = Origin::CommandLine(self.option.clone());
+        let origin = Origin::CommandLine(short(&self.option, 100));
         let keys: Vec<&str> = self.key.split('.').map(str::trim).collect();
         let (Some((last, sections)), true) = (keys.split_last(), keys.len() <= DEEPEST) else {
             let problem =
@@ -55,8 +56,10 @@ impl Override {
             return Ok(());
         }
         let Some(value) = read_value(&self.value, &origin) else {
-            let problem =
-                format!("expected a TOML value, found {:?}; write a number, true, false, a word, [1, 2] or {{ min = 0.1, … }}", self.value);
+            let problem = format!(
+                "expected a TOML value, found {:?}; write a number, true, false, a word, [1, 2] or {{ min = 0.1, … }}",
+                short(&self.value, 60)
+            );
             return Err((origin, problem));
         };
         table.insert((*last).to_owned(), Node { value, origin });

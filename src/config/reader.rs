@@ -5,6 +5,7 @@
 use std::str::FromStr;
 
 use super::tree::{Node, Origin, Table, Value};
+use crate::error::short;
 
 /// Everything found wrong so far, and the keys that were asked for.
 #[derive(Default)]
@@ -23,11 +24,12 @@ impl Problems {
 
     /// All sentences in the order of their places, each with its place in front; empty when nothing is wrong.
     pub fn sentences(mut self) -> Vec<String> {
-        for (origin, section, key) in std::mem::take(&mut self.unknown) {
-            let (advice, meant) = self.advise(&section, &key);
+        for (number, (origin, section, key)) in std::mem::take(&mut self.unknown).into_iter().enumerate() {
+            // Of a file that is none of ours the first few say enough.
+            let (advice, meant) = if number < ADVISED { self.advise(&section, &key) } else { ("remove it".to_owned(), None) };
             // A misspelled key is one problem, not also a missing one.
             self.missing.retain(|(_, path, _)| Some(path) != meant.as_ref());
-            self.found.push((origin, format!("unknown key \"{}\"; {advice}", join(&section, &key))));
+            self.found.push((origin, format!("unknown key \"{}\"; {advice}", short(&join(&section, &key), 80))));
         }
         self.found.extend(self.missing.into_iter().map(|(origin, path, wanted)| (origin, format!("{path}: {wanted}"))));
         self.found.sort();
@@ -62,6 +64,19 @@ pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
 fn join(section: &str, key: &str) -> String {
     if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") }
 }
+
+/// Unknown keys for which the nearest known one is looked for.
+const ADVISED: usize = 100;
+
+/// What people call some names.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("gpu", "cuda"),
+    ("nvidia", "cuda"),
+    ("cnn", "simple-cnn"),
+    ("resnet", "resnet-8"),
+    ("cifar", "cifar-10"),
+    ("fashion", "fashion-mnist"),
+];
 
 /// What a value must be, and what to do when it is not.
 #[derive(Clone, Copy)]
@@ -204,7 +219,9 @@ impl<'t, 'p> Section<'t, 'p> {
         if let Ok(value) = text.parse() {
             return Some(value);
         }
-        let advice = match nearest(&text.to_lowercase(), names.iter().copied()) {
+        let lower = text.to_lowercase();
+        let meant = OTHER_NAMES.iter().find(|(other, name)| *other == lower && names.contains(name)).map(|(_, name)| *name);
+        let advice = match meant.or_else(|| nearest(&lower, names.iter().copied())) {
             Some(name) => format!("did you mean \"{name}\"?"),
             None => format!("write for example \"{example}\""),
         };
@@ -212,8 +229,22 @@ impl<'t, 'p> Section<'t, 'p> {
         None
     }
 
-    /// A list without duplicates that is not empty. `None`: a problem was added.
-    pub fn list<T: PartialEq>(&mut self, key: &'static str, wanted: Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<Vec<T>> {
+    /// A list of at most `most` values without duplicates that is not empty. `None`: a problem was added.
+    pub fn list<T: PartialEq>(
+        &mut self,
+        key: &'static str,
+        most: usize,
+        wanted: Wanted,
+        accept: impl Fn(&Value) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        if let Some(Node { value: Value::List(list), origin }) = self.table.and_then(|table| table.get(key))
+            && list.len() > most
+        {
+            self.node(key);
+            let sentence = format!("expected at most {most} values, found {}; give fewer, and others their own file", list.len());
+            self.problem(origin, key, &sentence);
+            return None;
+        }
         let node = self.required(key, wanted, |value| match value {
             Value::List(list) if !list.is_empty() => Some(list.clone()),
             _ => None,

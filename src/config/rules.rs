@@ -96,11 +96,21 @@ fn workload(mut section: Section) -> Draft {
 }
 
 fn grid(mut section: Section) -> Option<Grid> {
-    let batch_sizes = Wanted { expected: "a list of batch sizes, each a whole number from 1 to 4294967295", example: "[16, 64, 256]" };
+    let batch_sizes = Wanted { expected: "a list of batch sizes, each a whole number from 1 to 16777216", example: "[16, 64, 256]" };
     let sparsities = Wanted { expected: "a list of sparsities, each a fraction from 0 to below 1", example: "[0, 0.5, 0.9]" };
-    let batch_sizes = section.list("batch_sizes", batch_sizes, count);
-    let sparsities = section.list("sparsities", sparsities, |value| number(value).filter(|x| (0.0..1.0).contains(x)));
-    let trials = section.required("trials", Wanted { expected: COUNT, example: "100" }, count);
+    let batch_sizes = section.list("batch_sizes", MOST_VALUES, batch_sizes, |value| count(value).filter(|size| *size <= MOST_BATCH));
+    let sparsities = section.list("sparsities", MOST_VALUES, sparsities, |value| number(value).filter(|x| (0.0..1.0).contains(x)));
+    let trials = Wanted { expected: "a whole number from 1 to 100000", example: "100" };
+    let trials = section.required("trials", trials, |value| count(value).filter(|trials| *trials <= MOST_TRIALS));
+    if let (Some(sizes), Some(sparsities)) = (&batch_sizes, &sparsities)
+        && sizes.len() * sparsities.len() > MOST_CELLS
+    {
+        let found = sizes.len() * sparsities.len();
+        let sentence =
+            format!("expected at most {MOST_CELLS} cells, found {found}; give fewer batch sizes or sparsities, and others their own file");
+        section.problem_among("batch_sizes", &["sparsities"], &sentence);
+        return None;
+    }
     Some(Grid { batch_sizes: batch_sizes?, sparsities: sparsities?, trials: trials? })
 }
 
@@ -135,8 +145,8 @@ fn data(mut section: Section) -> Option<DataSplit> {
     let validation_fraction = section.defaulted(
         "validation_fraction",
         default.validation_fraction,
-        Wanted { expected: "a fraction above 0 and below 1", example: "0.1" },
-        open_fraction,
+        Wanted { expected: "a fraction from 0.000001 to 0.999999", example: "0.1" },
+        |value| open_fraction(value).filter(|fraction| (1e-6..=1.0 - 1e-6).contains(fraction)),
     );
     // TOML promises 64-bit signed integers and no more.
     let split_seed = section.defaulted(
@@ -146,7 +156,8 @@ fn data(mut section: Section) -> Option<DataSplit> {
         |value| integer(value).and_then(|seed| i64::try_from(seed).ok()).and_then(|seed| u64::try_from(seed).ok()),
     );
     let order = section.name("order", DataOrder::NAMES, Some(default.order));
-    Some(DataSplit { validation_fraction: validation_fraction?, split_seed: split_seed?, order: order? })
+    let source = section.name("source", DataSource::NAMES, Some(default.source));
+    Some(DataSplit { validation_fraction: validation_fraction?, split_seed: split_seed?, order: order?, source: source? })
 }
 
 /// Some nothing where the section is absent.
@@ -175,12 +186,13 @@ fn execution(mut section: Section) -> Option<Execution> {
     let default = Execution::default();
     let automatic = Wanted { expected: "a whole number, 0 for automatic", example: "0" };
     let device = section.name("device", DeviceName::NAMES, Some(default.device));
-    let threads = section.defaulted("threads", default.threads, automatic, whole);
+    let threads = Wanted { expected: "a whole number of at most 1024, 0 for automatic", example: "0" };
+    let threads = section.defaulted("threads", default.threads, threads, |value| whole(value).filter(|threads| *threads <= MOST_THREADS));
     let data_parallel = section.defaulted("data_parallel", default.data_parallel, automatic, whole);
     let products = section.name("products", Products::NAMES, Some(default.products));
     let reduction = section.name("reduction", Reduction::NAMES, Some(default.reduction));
     let lanes = section.defaulted("lanes", default.lanes, automatic, whole);
-    let seconds = Wanted { expected: "a whole number of seconds, 0 for none but at a signal", example: "60" };
+    let seconds = Wanted { expected: "a whole number of seconds, 0 for none but at a signal", example: "2" };
     let checkpoint_seconds = section.defaulted("checkpoint_seconds", default.checkpoint_seconds, seconds, whole);
     let seconds = Wanted { expected: "a whole number of seconds, 0 for no limit", example: "1800" };
     let deadline_seconds = section.defaulted("deadline_seconds", default.deadline_seconds, seconds, whole);
@@ -359,6 +371,16 @@ impl Bounds {
         }
     }
 }
+
+/// Batch sizes, or sparsities, of a study.
+const MOST_VALUES: usize = 1_000;
+/// Examples of a batch: beyond it a step would take hours.
+const MOST_BATCH: u32 = 1 << 24;
+/// Cells of a study, and trials of a cell: a study of more is several.
+const MOST_CELLS: usize = 10_000;
+const MOST_TRIALS: u32 = 100_000;
+/// Threads of a rank.
+const MOST_THREADS: u32 = 1_024;
 
 const COUNT: &str = "a whole number from 1 to 4294967295";
 

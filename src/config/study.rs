@@ -59,7 +59,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Takes in the cells of `other`: batch sizes and sparsities of both, each in ascending order.
+    /// Takes in the cells of `other`: batch sizes and sparsities of both, each in ascending order, and the larger number of trials.
     pub fn join(&mut self, other: &Grid) {
         self.batch_sizes.extend(&other.batch_sizes);
         self.batch_sizes.sort_unstable();
@@ -67,6 +67,7 @@ impl Grid {
         self.sparsities.extend(&other.sparsities);
         self.sparsities.sort_unstable_by(f64::total_cmp);
         self.sparsities.dedup();
+        self.trials = self.trials.max(other.trials);
     }
 }
 
@@ -140,11 +141,13 @@ pub struct DataSplit {
     pub split_seed: u64,
     /// In which order trials see the training set.
     pub order: DataOrder,
+    /// Whose data they are.
+    pub source: DataSource,
 }
 
 impl Default for DataSplit {
     fn default() -> Self {
-        DataSplit { validation_fraction: 0.1, split_seed: 0, order: DataOrder::PerTrial }
+        DataSplit { validation_fraction: 0.1, split_seed: 0, order: DataOrder::PerTrial, source: DataSource::Original }
     }
 }
 
@@ -191,7 +194,8 @@ pub struct Execution {
     pub share_gpu: bool,
     /// Trials trained at once, all ranks together, the others in later waves; 0 for as many as memory has room for.
     pub lanes: u32,
-    /// Seconds between two checkpoints of the trials under way; 0 writes one only when a signal stops the study.
+    /// Seconds between two checkpoints of the trials under way, or more, so that they stop the training for a fiftieth of the time at most and are written for
+    /// half of it; 0 writes one only when a signal stops the study.
     pub checkpoint_seconds: u32,
     /// Seconds that a rank waits for the others before it gives up and ends them all; 0 for ever. A wait is at most as long as the slowest
     /// rank's step, score or write.
@@ -214,7 +218,7 @@ impl Default for Execution {
             reduction: Reduction::Reproducible,
             share_gpu: false,
             lanes: 0,
-            checkpoint_seconds: 60,
+            checkpoint_seconds: 2,
             deadline_seconds: 1800,
             race: true,
             full_evaluation: false,
@@ -310,6 +314,15 @@ names! {
         Integers = "integers",
         /// 1 − accuracy ≤ goal with the accuracy in 32-bit floating point, as in the public code: 719 of 6,000 at goal 0.12.
         Float32 = "float32",
+    }
+}
+names! {
+    /// Whose data the files of a data set hold.
+    DataSource {
+        /// Its publishers': every file must be the original, byte by byte.
+        Original = "original",
+        /// Somebody else's in the same format, as re-encoded images: no file is compared with an original.
+        Own = "own",
     }
 }
 names! {

@@ -39,6 +39,7 @@ end_learning_rate_factor = { min = 1e-4, max = 0.1, scale = "log" }
 validation_fraction = 0.1
 split_seed = 7
 order = "per-trial"
+source = "original"
 
 [execution]
 device = "cpu"
@@ -215,11 +216,12 @@ fn the_digest_follows_what_decides_a_record() {
     let digest = |settings: &[&str]| parse("s", VALID, &settings.iter().map(|text| set(text)).collect::<Vec<_>>()).unwrap().digest;
     assert_eq!(digest(&[]).len(), 64);
     assert_eq!(digest(&[]), digest(&["execution.device=auto", "execution.threads=9", "execution.data_parallel=0"]));
+    // A study may get more cells and trials.
+    assert_eq!(digest(&[]), digest(&["grid.trials=6", "grid.batch_sizes=[2, 16, 32]", "grid.sparsities=[0.5]"]));
     for setting in [
         "execution.race=false",
         "execution.products=cublas",
         "execution.tf32=true",
-        "grid.trials=6",
         "data.split_seed=8",
         "search.momentum=0.9",
         "workload.goal_error=0.41",
@@ -235,12 +237,12 @@ fn every_problem_is_reported_at_once_with_its_line() {
     let text = "goal_error = 0.2\n[workload]\ndataset = \"mnits\"\nnetwork = \"resnet-8\"\noptimiser = \"sgd\"\nmax_steps = 10\nevaluate_every = 0\n\
                 [grid]\nbatch_sizes = [0, 4,\n  4]\nsparsities = [1.0]\n[search]\nmomentum = \"high\"\n[exection]\n";
     let expected = [
-        "grid.trials: expected a whole number from 1 to 4294967295, found nothing; add for example trials = 100",
+        "grid.trials: expected a whole number from 1 to 100000, found nothing; add for example trials = 100",
         "line 1: unknown key \"goal_error\"; did you mean \"workload.goal_error\"?",
         "line 3: workload.dataset: expected one of mnist, fashion-mnist, cifar-10, found \"mnits\"; did you mean \"mnist\"?",
         "line 5: unknown key \"workload.optimiser\"; did you mean \"workload.optimizer\"?",
         "line 7: workload.evaluate_every: expected a whole number from 1 to 4294967295, found 0; write for example 16",
-        "line 9: grid.batch_sizes: expected a list of batch sizes, each a whole number from 1 to 4294967295, found 0; write for example [16, 64, 256]",
+        "line 9: grid.batch_sizes: expected a list of batch sizes, each a whole number from 1 to 16777216, found 0; write for example [16, 64, 256]",
         "line 10: grid.batch_sizes: expected each value once, found 4 again; remove the duplicate",
         "line 11: grid.sparsities: expected a list of sparsities, each a fraction from 0 to below 1, found 1.0; write for example [0, 0.5, 0.9]",
         "line 13: search.momentum: expected a number from 0 to below 1 or a range, found \"high\"; write for example { min = 0.9, max = 0.9999, scale = \"reverse-log\" }",
@@ -295,9 +297,9 @@ fn every_range_is_held() {
             &["-1", "4294967296", "1e3", "0x1_0000_0000", "99999999999999999999999999999999999999999"],
         ),
         ("workload.evaluate_every", &["1", "1000"], &["0", "1001"]),
-        ("grid.batch_sizes", &["[1]", "[4294967295, 3]"], &["[]", "[0]", "[2, 2]", "2", "[1.5]", "[[2]]"]),
+        ("grid.batch_sizes", &["[1]", "[16777216, 3]"], &["[]", "[0]", "[2, 2]", "2", "[1.5]", "[[2]]"]),
         ("grid.sparsities", &["[0.999999]", "[0, 0.5]", "[-0.0]"], &["[]", "[1]", "[-0.1]", "[nan]", "[0, 0.0]", "[0.0, -0.0]"]),
-        ("grid.trials", &["1"], &["0"]),
+        ("grid.trials", &["1", "100000"], &["0", "100001", "1000000000"]),
         ("pruning.criterion", &["random", "magnitude", "\"snip\""], &["snipp", "1"]),
         ("pruning.biases", &["exempt"], &["never"]),
         ("pruning.examples", &["0", "45000"], &["-1", "0.5"]),
@@ -317,8 +319,9 @@ fn every_range_is_held() {
             &["{ criterion = \"grasp\", temperature = 1 }"],
             &["{ criterion = \"grasp\", temperature = 0 }", "{ temperature = 200 }"],
         ),
-        ("data.validation_fraction", &["0.5"], &["0", "1"]),
+        ("data.validation_fraction", &["0.5", "1e-6"], &["0", "1", "1e-300", "0.9999999"]),
         ("data.order", &["shared", "per-trial"], &["trial", "0"]),
+        ("data.source", &["own", "original"], &["mine", "0"]),
         ("workload.goal_comparison", &["float32", "integers"], &["float", "32"]),
         ("data.split_seed", &["0", "9223372036854775807"], &["-1", "9223372036854775808"]),
         ("smoothness.every", &["1", "100"], &["0", "-1", "0.5"]),
@@ -335,7 +338,7 @@ fn every_range_is_held() {
             ],
         ),
         ("execution.device", &["cuda", "auto"], &["gpu"]),
-        ("execution.threads", &["0"], &["-1"]),
+        ("execution.threads", &["0", "1024"], &["-1", "1025", "100000"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),
         ("execution.products", &["fused", "cublas"], &["cudnn", "true"]),
         ("execution.tf32", &["true"], &["1"]),

@@ -70,11 +70,14 @@ impl fmt::Display for Value {
 /// Reads a TOML document; on syntax errors, all of them with their places.
 pub fn read(text: &str) -> Result<Table, Vec<(Origin, String)>> {
     let (document, errors) = DeTable::parse_recoverable(text);
+    let ends: Vec<usize> = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+    // The line, from 1, of a byte.
+    let line = |offset: usize| Origin::Line(1 + ends.partition_point(|&end| end < offset));
     if errors.is_empty() {
-        return Ok(table(document.get_ref(), &|offset| Origin::Line(line_at(text, offset))));
+        return Ok(table(document.get_ref(), &line));
     }
     let sentence = |error: toml::de::Error| {
-        let origin = error.span().map_or(Origin::File, |span| Origin::Line(line_at(text, span.start)));
+        let origin = error.span().map_or(Origin::File, |span| line(span.start));
         (origin, format!("expected TOML, found a syntax error: {}; correct the line", error.message().replace('\n', ", ")))
     };
     let mut problems: Vec<_> = errors.into_iter().map(sentence).collect();
@@ -113,9 +116,4 @@ fn value(parsed: &DeValue<'_>, origin: &dyn Fn(usize) -> Origin) -> Value {
         }
         DeValue::Table(inner) => Value::Table(table(inner, origin)),
     }
-}
-
-/// The line, from 1, of a byte offset.
-fn line_at(text: &str, offset: usize) -> usize {
-    1 + text.bytes().take(offset).filter(|byte| *byte == b'\n').count()
 }

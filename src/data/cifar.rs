@@ -7,8 +7,8 @@ use super::contents::Contents;
 use super::{CLASSES, Examples, ImageShape, MOST_EXAMPLES};
 use crate::Result;
 
-/// Reads `files` one after the other; images must be `shape`. Pixels become channel last.
-pub(super) fn read(files: &[PathBuf], shape: ImageShape) -> Result<Examples> {
+/// Reads `files` one after the other; images must be `shape`. Pixels become channel last. Adds the digest of each.
+pub(super) fn read(files: &[PathBuf], shape: ImageShape, digests: &mut Vec<String>) -> Result<Examples> {
     let record_bytes = 1 + shape.bytes();
     let plane = shape.height * shape.width;
     let mut examples = Examples::empty(shape);
@@ -40,6 +40,7 @@ pub(super) fn read(files: &[PathBuf], shape: ImageShape) -> Result<Examples> {
             examples.labels.push(label);
             examples.images.extend((0..plane).flat_map(|pixel| planes[pixel..].iter().step_by(plane).copied()));
         }
+        digests.push(contents.digest());
     }
     Ok(examples)
 }

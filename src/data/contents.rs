@@ -5,6 +5,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::MultiGzDecoder;
+use sha2::{Digest, Sha256};
 
 use crate::{Error, Result};
 
@@ -12,6 +13,7 @@ use crate::{Error, Result};
 pub(super) struct Contents {
     path: PathBuf,
     reader: Box<dyn Read>,
+    hash: Sha256,
 }
 
 impl Contents {
@@ -19,16 +21,24 @@ impl Contents {
     pub fn open(path: &Path) -> Result<Self> {
         let reader = File::open(path).and_then(|file| decompressed(BufReader::new(file)));
         let reader = reader.map_err(|error| Error::Data { path: path.into(), problem: format!("cannot be read: {error}") })?;
-        Ok(Contents { path: path.into(), reader })
+        Ok(Contents { path: path.into(), reader, hash: Sha256::new() })
     }
 
     /// The next `bytes` bytes, or all that is left when that is less.
     pub fn read_up_to(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let mut read = Vec::new();
         match self.reader.by_ref().take(bytes as u64).read_to_end(&mut read) {
-            Ok(_) => Ok(read),
+            Ok(_) => {
+                self.hash.update(&read);
+                Ok(read)
+            }
             Err(error) => Err(self.error(describe(&error))),
         }
+    }
+
+    /// SHA-256, in hexadecimal, of all that was read.
+    pub fn digest(self) -> String {
+        format!("{:x}", self.hash.finalize())
     }
 
     /// The error that says `problem` of this file.

@@ -1,11 +1,11 @@
 //! A whole data set: training, validation and test examples, and what normalises their pixels.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Examples, ImageShape, cifar, find, idx};
-use crate::config::{DataSplit, DatasetName};
+use super::{Examples, ImageShape, cifar, find, idx, sources};
+use crate::config::{DataSource, DataSplit, DatasetName};
 use crate::random::{Permutation, Purpose};
 use crate::{Error, Result};
 
@@ -47,18 +47,24 @@ impl Dataset {
     /// Reads the files that [`super::locate`] finds for `name` and splits them.
     ///
     /// # Errors
-    /// [`Error::Data`] where a file is missing, damaged, of other extents than the data set's, or where the split would leave no
+    /// [`Error::Data`] where a file is missing, damaged, of other extents than the data set's, not the original though the split says so, or where the split would leave no
     /// training or no validation example.
     pub fn load(name: DatasetName, folder: &Path, split: &DataSplit) -> Result<Dataset> {
         let files = find::locate(name, folder)?;
         let shape = shape_of(name);
+        let digests = &mut Vec::new();
         let (file, test) = match (name, files.as_slice()) {
-            (DatasetName::Cifar10, [batches @ .., test]) => (cifar::read(batches, shape)?, cifar::read(std::slice::from_ref(test), shape)?),
+            (DatasetName::Cifar10, [batches @ .., test]) => {
+                (cifar::read(batches, shape, digests)?, cifar::read(std::slice::from_ref(test), shape, digests)?)
+            }
             (_, [images, labels, test_images, test_labels]) => {
-                (idx::read(images, labels, shape)?, idx::read(test_images, test_labels, shape)?)
+                (idx::read(images, labels, shape, digests)?, idx::read(test_images, test_labels, shape, digests)?)
             }
             (_, other) => unreachable!("{name} consists of {} files", other.len()),
         };
+        if split.source == DataSource::Original {
+            originals(name, &files, digests)?;
+        }
         let place = files.first().and_then(|file| file.parent()).unwrap_or(folder);
         Dataset::new(name, &file, test, split).map_err(|problem| Error::Data { path: place.into(), problem })
     }
@@ -95,6 +101,24 @@ impl Dataset {
         let table = |channel: &Normalisation| std::array::from_fn(|p| ((p as f64 / 255.0 - channel.mean) / channel.std) as f32);
         self.normalisation.iter().map(table).collect()
     }
+}
+
+/// Refuses files that are not the ones the data set's publishers made: other data would be measured in their name.
+fn originals(name: DatasetName, files: &[PathBuf], digests: &[String]) -> Result<()> {
+    for ((file, found), published) in files.iter().zip(digests).zip(sources::set(name).files) {
+        if published.sha256.as_deref().is_some_and(|expected| expected != found) {
+            let what = match sources::known(found) {
+                Some((other, file)) => format!("that of {other}, {file}"),
+                None => format!("another (SHA-256 {found})"),
+            };
+            let problem = format!(
+                "expected the original file of {name}, found {what}; fetch it (dps-train data fetch {name}), or set data.source = \"own\" if these \
+                 data are meant"
+            );
+            return Err(Error::Data { path: file.clone(), problem });
+        }
+    }
+    Ok(())
 }
 
 /// Extents of the images of `name`.

@@ -10,11 +10,10 @@ use crate::Result;
 const IMAGES: u32 = 0x0000_0803;
 const LABELS: u32 = 0x0000_0801;
 
-/// Reads an image file and the label file that belongs to it; images must be `shape`, of one channel.
-pub(super) fn read(images: &Path, labels: &Path, shape: ImageShape) -> Result<Examples> {
-    let pixels = read_images(images, shape)?;
-    let contents = Contents::open(labels)?;
-    let classes = read_labels(contents)?;
+/// Reads an image file and the label file that belongs to it; images must be `shape`, of one channel. Adds the digests of both.
+pub(super) fn read(images: &Path, labels: &Path, shape: ImageShape, digests: &mut Vec<String>) -> Result<Examples> {
+    let pixels = read_images(images, shape, digests)?;
+    let classes = read_labels(Contents::open(labels)?, digests)?;
     let count = pixels.len() / shape.bytes();
     if classes.len() != count {
         let problem = format!("expected one label for each of the {count} images of {}, found {} labels", images.display(), classes.len());
@@ -23,21 +22,26 @@ pub(super) fn read(images: &Path, labels: &Path, shape: ImageShape) -> Result<Ex
     Ok(Examples { images: pixels, labels: classes, shape })
 }
 
-fn read_images(path: &Path, shape: ImageShape) -> Result<Vec<u8>> {
+fn read_images(path: &Path, shape: ImageShape, digests: &mut Vec<String>) -> Result<Vec<u8>> {
     let mut contents = Contents::open(path)?;
     let [count, height, width] = read_header(&mut contents, IMAGES)?;
     if (height, width) != (shape.height, shape.width) {
         return Err(contents.error(format!("expected images of {}×{} pixels, found {height}×{width}", shape.height, shape.width)));
     }
-    read_body(&mut contents, count, shape.bytes(), "images")
+    let pixels = read_body(&mut contents, count, shape.bytes(), "images")?;
+    digests.push(contents.digest());
+    Ok(pixels)
 }
 
-fn read_labels(mut contents: Contents) -> Result<Vec<u8>> {
+fn read_labels(mut contents: Contents, digests: &mut Vec<String>) -> Result<Vec<u8>> {
     let [count] = read_header(&mut contents, LABELS)?;
     let labels = read_body(&mut contents, count, 1, "labels")?;
     match labels.iter().position(|&label| label >= CLASSES) {
         Some(i) => Err(contents.error(format!("expected labels from 0 to {}, found {} at example {i}", CLASSES - 1, labels[i]))),
-        None => Ok(labels),
+        None => {
+            digests.push(contents.digest());
+            Ok(labels)
+        }
     }
 }
 

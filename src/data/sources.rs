@@ -79,6 +79,13 @@ pub(super) fn system_folder(name: DatasetName) -> Option<PathBuf> {
     }
 }
 
+/// Which data set's file has this SHA-256, if any's.
+pub(super) fn known(sha256: &str) -> Option<(DatasetName, String)> {
+    let names = DatasetName::NAMES.iter().filter_map(|name| name.parse::<DatasetName>().ok());
+    let files = names.flat_map(|name| set(name).files.into_iter().map(move |file| (name, file)));
+    files.into_iter().find(|(_, file)| file.sha256.as_deref() == Some(sha256)).map(|(name, file)| (name, file.name))
+}
+
 /// What is known of `name`.
 pub(super) fn set(name: DatasetName) -> Set {
     let idx = |sums: [&str; 4]| (0..4).map(|i| Published::new(IDX_FILES[i], IDX_BYTES[i], sums[i])).collect();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::explain;
+use super::{error, explain};
 use crate::Result;
 use crate::storage::{Storage, folder};
 
@@ -22,7 +22,17 @@ pub fn lock_path(result: &Path) -> PathBuf {
     beside(result, "lock")
 }
 
-/// Two results must not share a journal, so only the usual ending is replaced.
+/// The figure beside a result file: `x.h5` → `x.svg`.
+pub fn figure_path(result: &Path) -> PathBuf {
+    beside(result, "svg")
+}
+
+/// All files that a study writes beside its result file.
+pub fn paths_beside(result: &Path) -> [PathBuf; 4] {
+    [journal_path(result), checkpoint_path(result), lock_path(result), figure_path(result)]
+}
+
+/// Two results must not share a file, so only the usual ending is replaced: other dots, as in `goal-0.12`, begin no ending.
 fn beside(result: &Path, ending: &str) -> PathBuf {
     if result.extension().is_some_and(|found| found == "h5") { result.with_extension(ending) } else { appended(result, ending) }
 }
@@ -46,6 +56,14 @@ pub fn set_aside(result: &Path, storage: &dyn Storage) -> Result<Vec<(PathBuf, P
     let names = |n: u32| paths.each_ref().map(|path| appended(path, &format!("old-{n}")));
     let free = (1..).map(names).find(|names| !names.iter().any(exists)).unwrap_or_else(|| names(0));
     let moves: Vec<(PathBuf, PathBuf)> = paths.into_iter().zip(free).filter(|(path, _)| exists(path)).collect();
+    for (from, _) in &moves {
+        if !fs::symlink_metadata(from).is_ok_and(|found| found.is_file()) {
+            return Err(error(
+                from,
+                "expected a file of an earlier study to move aside, found a folder, a link or a device; choose another --output",
+            ));
+        }
+    }
     for (from, to) in &moves {
         storage.rename(from, to).map_err(|cause| explain(from, "the file could not be moved aside", &cause))?;
     }

@@ -1,6 +1,6 @@
 //! What a journal says: its header, its records, and the cells and trials they add up to.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -50,6 +50,8 @@ pub enum Record {
         batch_size: u32,
         /// Its sparsity.
         sparsity: f64,
+        /// How many trials it has, numbered from 0: all of them are recorded before.
+        trials: u32,
         /// Wrongly classified test examples of the best trial, where there is one.
         test_errors: Option<u32>,
         /// Wall-clock seconds of the cell, over all runs.
@@ -59,6 +61,15 @@ pub enum Record {
     Restart {
         /// When, ISO 8601 in UTC.
         started: String,
+        /// The configuration from now on, as canonical TOML, where it has more cells or trials than before.
+        configuration: Option<String>,
+    },
+    /// A finished cell gets more trials: those it has may be recorded anew, since a better one would cut them short.
+    Extension {
+        /// Its batch size, in examples.
+        batch_size: u32,
+        /// Its sparsity.
+        sparsity: f64,
     },
     /// The connections of a seed's network are scored.
     Scores {
@@ -73,12 +84,12 @@ pub enum Record {
 /// All that a journal says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
-    /// Which study it is of, in the words of the run that started it.
+    /// Which study it is of, in the words of the run that started it, but for the configuration: that is the latest.
     pub header: Header,
     /// The finished cells in the order in which they were finished, each with its trials by index.
     pub finished: Vec<Cell>,
-    /// Trials that ended in cells that are not finished, by index; the cells in the order of their first record.
-    pub partial: Vec<(CellKey, Vec<Trial>)>,
+    /// Cells that are not finished, in the order of their first record.
+    pub partial: Vec<Partial>,
     /// Scores of connections, by seed: seconds each to make, and the same for every cell.
     pub scores: BTreeMap<u64, Vec<f32>>,
     /// How many later runs went on with the study.
@@ -87,48 +98,80 @@ pub struct Contents {
     pub dropped_bytes: u64,
 }
 
+/// A cell that is not finished.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Partial {
+    /// Which one.
+    pub key: CellKey,
+    /// Its trials that have ended, by index.
+    pub trials: Vec<Trial>,
+    /// Where it was finished with fewer trials: test errors of its best one, and its seconds.
+    pub extended: Option<(Option<u32>, f64)>,
+}
+
 /// A cell's records so far.
 struct Entry {
     key: CellKey,
     trials: BTreeMap<u32, Trial>,
+    /// Trials that an extension allows to be recorded anew.
+    revisable: BTreeSet<u32>,
+    /// What [`Partial::extended`] says.
+    extended: Option<(Option<u32>, f64)>,
     /// Its place among the finished cells, test errors and seconds, once it is finished.
     finished: Option<(usize, Option<u32>, f64)>,
 }
 
-/// The bytes of a journal without records.
-pub(super) fn beginning(header: &Header) -> Result<Vec<u8>, String> {
+/// The bytes of a journal without records, and the checksum to chain the first one to.
+pub(super) fn beginning(header: &Header) -> Result<(Vec<u8>, u32), String> {
     let mut bytes = format!("{MAGIC}{VERSION}\n").into_bytes();
-    bytes.extend(encode(header)?);
-    Ok(bytes)
+    let (header, checksum) = encode(header, 0)?;
+    bytes.extend(header);
+    Ok((bytes, checksum))
 }
 
-/// A record as it lies in the journal.
-pub(super) fn encode(record: &impl Serialize) -> Result<Vec<u8>, String> {
+/// A record as it lies in the journal behind one with the checksum `previous`, and its own checksum.
+pub(super) fn encode(record: &impl Serialize, previous: u32) -> Result<(Vec<u8>, u32), String> {
     let payload = postcard::to_stdvec(record).map_err(|error| format!("the record could not be encoded ({error})"))?;
-    frame::framed(&payload).ok_or_else(|| "the record is longer than 4 GiB: evaluate less often".into())
+    frame::framed(&payload, previous).ok_or_else(|| "the record is longer than 4 GiB: evaluate less often".into())
 }
 
-/// What a journal's bytes say, or in one sentence why they are none.
-pub(super) fn decode(bytes: &[u8]) -> Result<Contents, String> {
+/// What a journal's bytes say, and the checksum of the last record; or in one sentence why they are none.
+pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     let mut at = magic(bytes)?;
     let Some(first) = frame::record(bytes, at) else {
         return Err(format!("the journal's header, at byte {at}, is damaged: restore the file from a copy, or {OTHER_STUDY}"));
     };
-    let header = payload(first).ok_or_else(|| strange(at))?;
-    at += frame::HEAD + first.len();
+    let mut header: Header = payload(first.payload).ok_or_else(|| strange(at))?;
+    at += frame::HEAD + first.payload.len();
+    let mut last_checksum = first.checksum;
 
     let (mut cells, mut scores, mut restarts, mut finished) = (Vec::new(), BTreeMap::new(), 0, 0);
-    while let Some(bytes) = frame::record(bytes, at) {
-        match payload(bytes).ok_or_else(|| strange(at))? {
+    while let Some(record) = frame::record(bytes, at) {
+        if record.previous != last_checksum {
+            return Err(format!(
+                "the record at byte {at} was not written behind the one before it: records are missing, or in another order; restore the file \
+                 from a copy, or {OTHER_STUDY}"
+            ));
+        }
+        last_checksum = record.checksum;
+        match payload(record.payload).ok_or_else(|| strange(at))? {
             Record::Trial { batch_size, sparsity, trial } => {
                 let entry = entry(&mut cells, CellKey { batch_size, sparsity });
                 let index = trial.index;
-                if entry.trials.insert(index, trial.clone()).is_some_and(|known| !known.agrees(&trial)) {
+                let revised = entry.revisable.remove(&index);
+                if entry.trials.insert(index, trial.clone()).is_some_and(|known| !revised && !known.agrees(&trial)) {
                     return Err(twice(&format!("trial {index} of the"), entry.key, at));
                 }
             }
-            Record::Cell { batch_size, sparsity, test_errors, seconds } => {
+            Record::Cell { batch_size, sparsity, trials, test_errors, seconds } => {
                 let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                let known = (0..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
+                if known < trials as usize {
+                    return Err(format!(
+                        "the cell with batch size {batch_size} and sparsity {sparsity} is recorded as finished at byte {at}, but {known} of its {trials} \
+                         trials are: restore the file from a copy, or {OTHER_STUDY}"
+                    ));
+                }
                 let place = entry.finished.map_or(finished, |(place, ..)| place);
                 if entry.finished.is_some_and(|(_, known, _)| known != test_errors) {
                     return Err(twice("the end of the", entry.key, at));
@@ -136,12 +179,24 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, String> {
                 entry.finished = Some((place, test_errors, seconds));
                 finished = finished.max(place + 1);
             }
-            Record::Restart { .. } => restarts += 1,
+            Record::Restart { configuration, .. } => {
+                restarts += 1;
+                if let Some(configuration) = configuration {
+                    header.configuration = configuration;
+                }
+            }
+            Record::Extension { batch_size, sparsity } => {
+                let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                if let Some((_, test_errors, seconds)) = entry.finished.take() {
+                    entry.extended = Some((test_errors, seconds));
+                    entry.revisable = entry.trials.keys().copied().collect();
+                }
+            }
             Record::Scores { seed, values } => {
                 scores.insert(seed, values);
             }
         }
-        at += frame::HEAD + bytes.len();
+        at += frame::HEAD + record.payload.len();
     }
     if let Some(next) = frame::next_record(bytes, at) {
         return Err(format!(
@@ -151,12 +206,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, String> {
     }
     let (mut done, partial): (Vec<Entry>, Vec<Entry>) = cells.into_iter().partition(|entry| entry.finished.is_some());
     done.sort_by_key(|entry| entry.finished.map(|(place, ..)| place));
-    let finished = done.into_iter().filter_map(|Entry { key, trials, finished }| {
+    let finished = done.into_iter().filter_map(|Entry { key, trials, finished, .. }| {
         finished.map(|(_, test_errors, seconds)| Cell { key, trials: trials.into_values().collect(), test_errors, seconds })
     });
-    let partial = partial.into_iter().map(|entry| (entry.key, entry.trials.into_values().collect()));
+    let partial =
+        partial.into_iter().map(|Entry { key, trials, extended, .. }| Partial { key, trials: trials.into_values().collect(), extended });
     let dropped_bytes = (bytes.len() - at) as u64;
-    Ok(Contents { header, finished: finished.collect(), partial: partial.collect(), scores, restarts, dropped_bytes })
+    let contents = Contents { header, finished: finished.collect(), partial: partial.collect(), scores, restarts, dropped_bytes };
+    Ok((contents, last_checksum))
 }
 
 /// The length of the first line, if it is a journal's of this version.
@@ -184,7 +241,7 @@ fn entry(cells: &mut Vec<Entry>, key: CellKey) -> &mut Entry {
     let place =
         cells.iter().position(|entry| entry.key.batch_size == key.batch_size && entry.key.sparsity.to_bits() == key.sparsity.to_bits());
     let place = place.unwrap_or_else(|| {
-        cells.push(Entry { key, trials: BTreeMap::new(), finished: None });
+        cells.push(Entry { key, trials: BTreeMap::new(), revisable: BTreeSet::new(), extended: None, finished: None });
         cells.len() - 1
     });
     &mut cells[place]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::{error, explain};
 use crate::Result;
-use crate::storage::folder;
+use crate::storage::{folder, open_regular};
 
 /// How long a job waits for a lock that another holds: whoever looks who holds it has it for an instant.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -52,7 +52,7 @@ impl Lock {
         let start = Instant::now();
         // Each further attempt is another job that ended in between, or one that looked who holds the lock.
         for _ in 0..100 {
-            let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+            let file = open_regular(path, OpenOptions::new().read(true).write(true).create(true).truncate(false)).map_err(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
@@ -81,11 +81,12 @@ impl Lock {
     ///
     /// A file system that refuses locks is believed: there a file that exists is a lock that is held.
     pub fn holder(path: &Path) -> Option<Holder> {
-        if let Ok(file) = File::open(held(path)) {
+        let open = |path: &Path| open_regular(path, OpenOptions::new().read(true));
+        if let Ok(file) = open(&held(path)) {
             return Some(Holder::read(&file));
         }
         // The file is removed with the lock, so one that is there and not locked is a killed job's.
-        let file = File::open(path).ok()?;
+        let file = open(path).ok()?;
         match file.try_lock_shared() {
             Err(TryLockError::WouldBlock) => Some(Holder::read(&file)),
             Ok(()) | Err(TryLockError::Error(_)) => None,
@@ -101,7 +102,8 @@ impl Lock {
                 Ok(Lock { path, _file: file })
             }
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
-                let holder = File::open(&path).map_or_else(|_| "unknown".into(), |file| holder(&file));
+                let opened = open_regular(&path, OpenOptions::new().read(true));
+                let holder = opened.map_or_else(|_| "unknown".into(), |file| holder(&file));
                 let advice = "wait until it has ended, or delete this file if it was killed, since this file system cannot lock files";
                 Err(error(&path, format!("another job works on this study: {holder}; {advice}")))
             }
@@ -157,7 +159,11 @@ impl Holder {
     fn read(file: &File) -> Holder {
         let mut text = String::new();
         let _ = file.take(4096).read_to_string(&mut text);
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim).filter(|value| !value.is_empty());
+        let field = |name: &str| {
+            let value = text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+            // A file that somebody else wrote may have anything in it; a terminal must not see it.
+            value.filter(|value| !value.is_empty() && value.len() <= 255 && !value.contains(char::is_control))
+        };
         let since = field("since ")
             .and_then(|seconds| seconds.parse().ok())
             // The year 9999 is the last that has a text.

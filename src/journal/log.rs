@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::contents::{beginning, decode, encode};
 use super::{Contents, Header, OTHER_STUDY, Record, error, explain};
 use crate::Result;
-use crate::config::{IGNORED_KEYS, differences};
+use crate::config::{GRID_KEYS, IGNORED_KEYS, differences};
 use crate::storage::Storage;
 
 /// A study's journal, open for appending. The caller holds the study's [`Lock`](super::Lock).
@@ -19,6 +19,8 @@ pub struct Journal {
     storage: Arc<dyn Storage>,
     /// Bytes of whole records; what the file has beyond them is a failed append's.
     length: u64,
+    /// Checksum of the last record.
+    last_checksum: u32,
     /// Whether the file may have bytes beyond `length`.
     torn: bool,
 }
@@ -41,8 +43,8 @@ impl Journal {
     /// or of another format; it is damaged before its last record; or the file cannot be read or written. The file is then unchanged.
     pub fn open(path: &Path, header: &Header, storage: Arc<dyn Storage>) -> Result<Opened> {
         let bytes = bytes(path, &*storage)?;
-        let (contents, length) = if bytes.is_empty() {
-            let bytes = beginning(header).map_err(|problem| error(path, problem))?;
+        let (contents, length, last_checksum) = if bytes.is_empty() {
+            let (bytes, last_checksum) = beginning(header).map_err(|problem| error(path, problem))?;
             storage.publish(path, &bytes).map_err(|cause| explain(path, "the journal could not be started", &cause))?;
             let contents = Contents {
                 header: header.clone(),
@@ -52,16 +54,17 @@ impl Journal {
                 restarts: 0,
                 dropped_bytes: 0,
             };
-            (contents, bytes.len() as u64)
+            (contents, bytes.len() as u64, last_checksum)
         } else {
-            let contents = decode(&bytes).map_err(|problem| error(path, problem))?;
+            let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(path, problem))?;
             same_study(&contents.header, header).map_err(|problem| error(path, problem))?;
             let length = bytes.len() as u64 - contents.dropped_bytes;
-            (contents, length)
+            (contents, length, last_checksum)
         };
         let failed = |cause: io::Error| explain(path, "the journal could not be opened for appending", &cause);
         let file = storage.open(path).map_err(failed)?;
-        let mut journal = Journal { path: path.to_owned(), file, storage, length, torn: contents.dropped_bytes > 0 };
+        let torn = contents.dropped_bytes > 0;
+        let mut journal = Journal { path: path.to_owned(), file, storage, length, last_checksum, torn };
         journal.mend().map_err(failed)?;
         // A run that was killed between writing its last record and syncing it left one that is read but may not be on the disk.
         journal.storage.sync(&journal.file).map_err(failed)?;
@@ -75,7 +78,7 @@ impl Journal {
     /// [`Error::Journal`](crate::Error::Journal): it is no journal, is damaged before its last record, or cannot be read.
     pub fn read(path: &Path, storage: &dyn Storage) -> Result<Option<Contents>> {
         let bytes = bytes(path, storage)?;
-        if bytes.is_empty() { Ok(None) } else { decode(&bytes).map(Some).map_err(|problem| error(path, problem)) }
+        if bytes.is_empty() { Ok(None) } else { decode(&bytes).map(|(contents, _)| Some(contents)).map_err(|problem| error(path, problem)) }
     }
 
     /// Adds records, and returns once they are on the disk itself.
@@ -84,9 +87,11 @@ impl Journal {
     /// [`Error::Journal`](crate::Error::Journal): the records, or the first of them, may or may not be found when the journal is next opened; all before it
     /// will. The journal can still be appended to, once there is space.
     pub fn append(&mut self, records: &[Record]) -> Result<()> {
-        let mut bytes = Vec::new();
+        let (mut bytes, mut last_checksum) = (Vec::new(), self.last_checksum);
         for record in records {
-            bytes.extend(encode(record).map_err(|problem| error(&self.path, problem))?);
+            let (record, checksum) = encode(record, last_checksum).map_err(|problem| error(&self.path, problem))?;
+            bytes.extend(record);
+            last_checksum = checksum;
         }
         let written = self.mend().and_then(|()| {
             self.torn = true;
@@ -95,6 +100,7 @@ impl Journal {
         });
         let Err(cause) = written else {
             self.length += bytes.len() as u64;
+            self.last_checksum = last_checksum;
             self.torn = false;
             return Ok(());
         };
@@ -129,7 +135,7 @@ fn same_study(journal: &Header, now: &Header) -> std::result::Result<(), String>
     if journal.digest != now.digest {
         let found: (Option<toml::Table>, Option<toml::Table>) = (journal.configuration.parse().ok(), now.configuration.parse().ok());
         let mut differences = match found {
-            (Some(old), Some(new)) => differences(&old, &new, &IGNORED_KEYS),
+            (Some(old), Some(new)) => differences(&old, &new, &[&IGNORED_KEYS[..], &GRID_KEYS[..]].concat()),
             _ => Vec::new(),
         }
         .iter()

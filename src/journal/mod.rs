@@ -13,9 +13,9 @@ mod frame;
 mod lock;
 mod log;
 
-pub use aside::{checkpoint_path, journal_path, lock_path, set_aside};
+pub use aside::{checkpoint_path, figure_path, journal_path, lock_path, paths_beside, set_aside};
 pub use checkpoint::{Checkpoint, Loaded, load, save};
-pub use contents::{Contents, Header, Record};
+pub use contents::{Contents, Header, Partial, Record};
 pub use lock::{Holder, Lock};
 pub use log::{Journal, Opened};
 

@@ -3,7 +3,7 @@
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Event, Observer, name, outcome};
+use super::{Event, Observer, name, outcome, resumed, some};
 
 pub(super) struct Bar {
     bar: ProgressBar,
@@ -30,7 +30,10 @@ impl Observer for Bar {
             Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
                 (self.cells, self.finished) = (*cells, *done);
                 self.bar.println(format!(
-                    "{name}: {cells} cells of {trials} trials; goal: at most {threshold} errors of {validation_examples}\n{ranks} ranks; {device}"
+                    "{name}: {} of {}; goal: at most {threshold} errors of {validation_examples}\n{}; {device}",
+                    some(*cells, "cell"),
+                    some(*trials as usize, "trial"),
+                    some(*ranks, "rank")
                 ));
             }
             Event::CellStarted { key, index, max_steps, .. } => {
@@ -39,6 +42,7 @@ impl Observer for Bar {
                 self.bar.set_prefix(format!("[{}/{}] {}", index + 1, self.cells, name(key)));
                 self.bar.set_message("steps");
             }
+            Event::Resumed { key, step, ended, trials } => self.bar.println(resumed(key, *step, *ended, *trials)),
             Event::Scored { seed, trials } => {
                 self.bar.set_length(u64::from(*trials));
                 self.bar.set_position(seed + 1);

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::{Event, Observer};
+use crate::streams;
 use crate::study::Status;
 
 pub(super) struct Json;
@@ -18,6 +19,9 @@ impl Observer for Json {
                 "event": "cell_started", "cell": index, "batch_size": key.batch_size, "sparsity": key.sparsity, "max_steps": max_steps,
                 "ranks_a_batch": ranks_a_batch,
             }),
+            Event::Resumed { key, step, ended, trials } => json!({
+                "event": "resumed", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": step, "ended": ended, "trials": trials,
+            }),
             Event::Scored { seed, trials } => json!({ "event": "scored", "trial": seed, "trials": trials }),
             Event::Moment { moment, .. } if !moment.evaluated => return,
             Event::Moment { key, moment } => json!({
@@ -32,6 +36,6 @@ impl Observer for Json {
                 "infeasible": cell.count(Status::Infeasible), "censored": cell.count(Status::Censored), "seconds": cell.seconds,
             }),
         };
-        eprintln!("{line}");
+        streams::err(&line.to_string());
     }
 }

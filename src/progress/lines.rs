@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Event, Observer, name, outcome};
+use super::{Event, Observer, name, outcome, resumed, some};
+use crate::streams;
 
 const EVERY: Duration = Duration::from_secs(60);
 
@@ -24,26 +25,35 @@ impl Observer for Lines {
         match event {
             Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
                 (self.cells, self.finished) = (*cells, *done);
-                eprintln!("{name}: {cells} cells of {trials} trials; goal: at most {threshold} errors of {validation_examples}");
-                eprintln!("{ranks} ranks; {device}");
+                let (cells, trials) = (some(*cells, "cell"), some(*trials as usize, "trial"));
+                streams::err(&format!("{name}: {cells} of {trials}; goal: at most {threshold} errors of {validation_examples}"));
+                streams::err(&format!("{}; {device}", some(*ranks, "rank")));
                 if *done > 0 {
-                    eprintln!("{done} cells were measured before");
+                    streams::err(&format!("{} measured before", some(*done, "cell")));
                 }
             }
+            Event::Resumed { key, step, ended, trials } => streams::err(&resumed(key, *step, *ended, *trials)),
             Event::CellStarted { .. } => self.last = Instant::now(),
             Event::Scored { seed, trials } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
-                eprintln!("connections of {} of {trials} networks are scored", seed + 1);
+                streams::err(&format!("connections of {} of {trials} networks are scored", seed + 1));
             }
             Event::Moment { key, moment } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
-                eprintln!("{}: step {}, {} trials left", name(key), moment.step, moment.alive);
+                streams::err(&format!("{}: step {}, {} trials left", name(key), moment.step, moment.alive));
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
-            Event::Note { line } => eprintln!("{line}"),
+            Event::Note { line } => streams::err(line),
             Event::CellFinished { cell } => {
                 self.finished += 1;
-                eprintln!("[{}/{}] {}: {} in {:.1} s", self.finished, self.cells, name(&cell.key), outcome(cell), cell.seconds);
+                streams::err(&format!(
+                    "[{}/{}] {}: {} in {:.1} s",
+                    self.finished,
+                    self.cells,
+                    name(&cell.key),
+                    outcome(cell),
+                    cell.seconds
+                ));
             }
         }
     }

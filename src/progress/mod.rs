@@ -51,6 +51,17 @@ pub enum Event<'a> {
         /// Ranks that share a batch.
         ranks_a_batch: usize,
     },
+    /// The cell goes on where an earlier run left it.
+    Resumed {
+        /// Which one.
+        key: CellKey,
+        /// Steps that its living trials have taken; 0: none has begun.
+        step: u32,
+        /// Trials that have ended.
+        ended: usize,
+        /// Trials a cell.
+        trials: u32,
+    },
     /// The cell has taken some steps.
     Moment {
         /// The cell.
@@ -114,6 +125,17 @@ fn outcome(cell: &Cell) -> String {
         ),
         None => "no trial reached the goal".into(),
     }
+}
+
+/// Where a cell goes on, in words.
+fn resumed(key: &CellKey, step: u32, ended: usize, trials: u32) -> String {
+    let from = if step > 0 { format!("goes on from step {step}") } else { "goes on".into() };
+    format!("{} {from}, {ended} of {trials} trials ended", name(key))
+}
+
+/// A number of things, the word in the singular or the plural.
+fn some(count: usize, word: &str) -> String {
+    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
 }
 
 /// A cell's name in messages.

@@ -49,6 +49,14 @@ impl Mask {
         hash
     }
 
+    /// Layers of which it keeps no weight.
+    pub fn dead_layers(&self, network: &Network) -> usize {
+        let Mask::Sparse { kept, .. } = self else { return 0 };
+        let weights = network.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights);
+        let begins = |place: usize| kept.partition_point(|&index| (index as usize) < place);
+        weights.filter(|tensor| begins(tensor.range().start) == begins(tensor.range().end)).count()
+    }
+
     /// Sets the removed parameters to zero.
     pub fn apply(&self, weights: &mut [f32]) {
         if let Mask::Sparse { kept, .. } = self {
@@ -76,7 +84,7 @@ pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: Bi
         let range = tensor.range().start as u32..tensor.range().end as u32;
         if tensor.kind == Kind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
     }
-    let keep = (candidates.len() as f64 * (1.0 - sparsity)).round() as usize;
+    let keep = rounded(candidates.len(), sparsity);
     let score = |index: u32| {
         let score = scores[index as usize];
         if score.is_nan() { f32::NEG_INFINITY } else { score }
@@ -85,6 +93,20 @@ pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: Bi
     kept.extend_from_slice(&candidates[..keep]);
     kept.sort_unstable();
     Mask::Sparse { kept, parameters }
+}
+
+/// κ, of m candidates.
+fn rounded(candidates: usize, sparsity: f64) -> usize {
+    (candidates as f64 * (1.0 - sparsity)).round() as usize
+}
+
+/// How many parameters a mask of that sparsity keeps.
+pub fn kept_parameters(network: &Network, sparsity: f64, biases: BiasPruning) -> usize {
+    let count = |kind: Kind| network.tensors.iter().filter(|tensor| tensor.kind == kind).map(|tensor| tensor.len).sum::<usize>();
+    match biases {
+        BiasPruning::Exempt => count(Kind::Bias) + rounded(count(Kind::Weights), sparsity),
+        BiasPruning::Prunable => rounded(network.parameters(), sparsity),
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +136,20 @@ mod tests {
         let Mask::Sparse { kept, .. } = mask else { panic!("a sparse mask") };
         let bias_indices = network.tensors.iter().filter(|tensor| tensor.kind == Kind::Bias).flat_map(|tensor| tensor.range());
         assert!(bias_indices.into_iter().all(|index| kept.binary_search(&(index as u32)).is_ok()));
+    }
+
+    #[test]
+    fn a_layer_without_weights_is_dead_though_it_has_biases() {
+        let network = Network::new(NetworkName::SimpleCnn);
+        let parameters = network.parameters();
+        let mask = |kept: Vec<u32>| Mask::Sparse { kept, parameters };
+        let firsts: Vec<u32> = network.tensors.iter().map(|tensor| tensor.offset as u32).collect();
+        assert_eq!(mask(firsts.clone()).dead_layers(&network), 0);
+        // Weights of the first layer, and every bias.
+        let biases = [vec![firsts[0]], firsts.iter().copied().skip(1).step_by(2).collect()].concat();
+        assert_eq!(mask(biases).dead_layers(&network), 2);
+        assert_eq!(mask(vec![parameters as u32 - 1]).dead_layers(&network), 3);
+        assert_eq!(Mask::Dense(parameters).dead_layers(&network), 0);
     }
 
     #[test]

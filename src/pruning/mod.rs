@@ -5,5 +5,5 @@
 mod mask;
 mod score;
 
-pub use mask::{Mask, keep_highest};
+pub use mask::{Mask, keep_highest, kept_parameters};
 pub use score::{connection_sensitivity, gradient_signal, magnitude, random};

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use hdf5::types::TypeDescriptor;
-use hdf5::{File, H5Type, Location};
+use hdf5::{File, H5Type, LinkType, Location};
 
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
 use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, one_line};
@@ -50,6 +50,7 @@ fn open(path: &Path) -> Found<(File, u64)> {
 }
 
 fn contents(file: &File, bytes: u64) -> Found<Results> {
+    own_links(file)?;
     match text(file, "schema") {
         Ok(schema) if schema == SCHEMA => {}
         _ => return Err(format!("an HDF5 file, but no result file of dps-train: its attribute schema is not \"{SCHEMA}\"")),
@@ -77,6 +78,22 @@ fn contents(file: &File, bytes: u64) -> Found<Results> {
     })
 }
 
+/// Refuses a file whose tables are in another one: reading it would open whatever file, or pipe, it names.
+fn own_links(file: &File) -> Found<()> {
+    let mut others = Vec::new();
+    let visited = file.iter_visit_default(|name, link| {
+        if link.link_type != LinkType::Hard {
+            others.push(name.chars().take(40).filter(|letter| !letter.is_control()).collect::<String>());
+        }
+        Ok(())
+    });
+    visited.map_err(|error| format!("damaged: its groups cannot be listed ({})", one_line(&error)))?;
+    match others.first() {
+        Some(name) => Err(format!("expected groups and tables of its own, found a link, /{name}; dps-train writes none")),
+        None => Ok(()),
+    }
+}
+
 fn environment(at: &Location) -> Found<Environment> {
     Ok(Environment {
         program_version: text(at, "program_version")?,
@@ -93,7 +110,7 @@ fn environment(at: &Location) -> Found<Environment> {
 }
 
 fn workload(at: &Location) -> Found<WorkloadSummary> {
-    Ok(WorkloadSummary {
+    let workload = WorkloadSummary {
         dataset: text(at, "dataset")?,
         network: text(at, "network")?,
         optimizer: text(at, "optimizer")?,
@@ -105,7 +122,15 @@ fn workload(at: &Location) -> Found<WorkloadSummary> {
         max_steps: number(at, "max_steps")?,
         evaluate_every: number(at, "evaluate_every")?,
         parameters: number(at, "parameters")?,
-    })
+    };
+    let WorkloadSummary { goal_error, goal_threshold, validation_examples, max_steps, evaluate_every, .. } = workload;
+    let damaged = |what: &str| Err(format!("damaged: the attributes of /workload say {what}"));
+    match () {
+        () if !(0.0..=1.0).contains(&goal_error) => damaged(&format!("goal_error = {goal_error}, which is no fraction")),
+        () if goal_threshold > validation_examples => damaged("that more errors than there are validation examples reach the goal"),
+        () if evaluate_every == 0 || max_steps == 0 => damaged("that trials take, or are evaluated after, 0 steps"),
+        () => Ok(workload),
+    }
 }
 
 /// Puts the three tables together again. Trials are in order of cells, curves in order of trials: a row out of place is damage.

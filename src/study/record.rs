@@ -103,6 +103,8 @@ pub struct Trial {
     pub parameters_kept: u32,
     /// 64-bit hash of the mask, equal on all ranks.
     pub mask_hash: u64,
+    /// Layers of which no weight is left: they pass nothing on, and the network learns no more than how common the classes are.
+    pub dead_layers: u32,
     /// Evaluations in order of steps.
     pub curve: Vec<CurvePoint>,
     /// Measurements of the loss surface in order of steps; empty where the study has none.

@@ -11,10 +11,12 @@ use super::keeper::Keeper;
 use super::{Cell, CellKey, Trial};
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
-use crate::config::{DataOrder, Loaded, Study};
+use crate::config::{self, DataOrder, Grid, Loaded, Study};
 use crate::data::Dataset;
+use crate::journal::Partial;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
+use crate::pruning::kept_parameters;
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::storage::Storage;
 use crate::training::{CellState, CellWork, Conductor, Decision, Gauge, Groups, Masks, Moment, measure};
@@ -47,14 +49,34 @@ pub enum Outcome {
 pub(super) struct Past {
     /// Cells that are measured.
     pub finished: Vec<Cell>,
-    /// Trials that ended in other cells.
-    pub partial: Vec<(CellKey, Vec<Trial>)>,
+    /// Other cells that have trials.
+    pub partial: Vec<Partial>,
     /// Scores of connections, by seed.
     pub scores: BTreeMap<u64, Vec<f32>>,
     /// Where a cell was left.
     pub left: Option<(CellKey, CellState)>,
     /// Start of the study.
     pub started: String,
+    /// Its configuration as TOML: this one, with the cells and trials of earlier runs.
+    pub configuration: String,
+}
+
+/// Checks what only the network can say of a study: whether its masks keep anything.
+///
+/// # Errors
+/// [`Error::Configuration`], naming the sparsities that keep nothing.
+pub fn check(loaded: &Loaded) -> Result<()> {
+    let study = &loaded.study;
+    let network = Network::new(study.workload.network);
+    let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
+    let parameters = network.parameters();
+    let problem = |sparsity: &f64| {
+        format!(
+            "grid.sparsities: expected a sparsity at which a parameter of {parameters} is kept, found {sparsity}, which keeps none; lower it"
+        )
+    };
+    let problems: Vec<String> = study.grid.sparsities.iter().filter(|&&sparsity| keeps(sparsity) == 0).map(problem).collect();
+    if problems.is_empty() { Ok(()) } else { Err(Error::Configuration { path: loaded.name.clone(), problems }) }
 }
 
 /// Measures a study on all ranks' devices, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call
@@ -69,20 +91,25 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (study, world) = (&loaded.study, place.world);
+    check(loaded)?;
     agree(world, "program", VERSION_AND_COMMIT)?;
-    agree(world, "configuration", &loaded.digest)?;
+    agree(world, "configuration", &format!("{} {:?}", loaded.digest, study.grid))?;
     agree(world, "data", &dataset.digest)?;
 
     let network = Arc::new(Network::new(study.workload.network));
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
-    let trials = study.search.draw(study.grid.trials);
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
-    let (keeper, past) = open(loaded, dataset, place, output, fresh, observer)?;
+    let (keeper, past) = open(loaded, dataset, &network, place, output, fresh, observer)?;
+    let whole = config::parse(&loaded.name, &past.configuration, &[])?.study.grid;
+    let trials = study.search.draw(whole.trials);
+    scorer.listen(Some(signals::stop));
     let mut masks = Masks::new(&network, &study.pruning, past.scores);
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
+    results.configuration = past.configuration;
     results.environment.started = past.started;
     results.cells = past.finished;
-    let mut score = Score { study, world, keeper, observer, key: CellKey { batch_size: 0, sparsity: 0.0 }, saved: Instant::now() };
+    let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, Instant::now());
+    let mut score = Score { study, world, keeper, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
 
     let lanes = lanes(study, &scorer, world);
     let keys = cells(study);
@@ -91,15 +118,15 @@ pub fn run(
         device: &results.environment.device,
         ranks: world.size(),
         cells: keys.len(),
-        done: results.cells.len(),
-        trials: study.grid.trials,
+        done: keys.iter().filter(|&&key| is_finished(&results, key, whole.trials)).count(),
+        trials: whole.trials,
         threshold,
         validation_examples: dataset.validation.len(),
     });
-    results.complete = results.cells.len() == keys.len();
+    results.complete = all_finished(&results, &whole);
     score.publish(&results)?;
     for (index, &key) in keys.iter().enumerate() {
-        if results.cells.iter().any(|cell| cell.key == key) {
+        if is_finished(&results, key, whole.trials) {
             continue;
         }
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
@@ -108,6 +135,7 @@ pub fn run(
         if key.sparsity > 0.0 && !score.masks(&mut masks, &mut scorer, dataset.training.len())? {
             return Ok(Outcome::Stopped);
         }
+        let begun = begin_from(key, &results, &past.partial, past.left.as_ref());
         score.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
         let work = CellWork {
             workload: &study.workload,
@@ -118,16 +146,26 @@ pub fn run(
             full_evaluation: study.execution.full_evaluation,
             shared_order: study.data.order == DataOrder::Shared,
             lanes,
+            extended: begun.extended,
+            interrupt: signals::stop,
             gauge: study.smoothness.as_ref().map(|settings| Gauge::new(settings, dataset.training.len())),
         };
         score.key = key;
-        let from = begin_from(key, &past.partial, past.left.as_ref());
-        let Some(cell) = measure(&work, &mut backend, &groups, &masks, from, &mut score)? else {
+        if begun.state.step > 0 || !begun.state.ended.is_empty() {
+            let (step, ended) = (begun.state.step, begun.state.ended.len());
+            score.observer.event(&Event::Resumed { key, step, ended, trials: whole.trials });
+        }
+        if begun.is_new_extension {
+            score.keep(|keeper| keeper.extended(key))?;
+        }
+        let Some(cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut score)? else {
+            score.keep(Keeper::wait)?;
             return Ok(Outcome::Stopped);
         };
         score.finished(&cell)?;
+        results.cells.retain(|known| known.key != key);
         results.cells.push(cell);
-        results.complete = results.cells.len() == keys.len();
+        results.complete = all_finished(&results, &whole);
         results.environment.finished = now();
         score.publish(&results)?;
     }
@@ -143,9 +181,22 @@ fn lanes(study: &Study, backend: &impl Backend, world: &dyn Communicator) -> usi
     least.map_or(1, |least| least as usize)
 }
 
+/// Whether a cell has all its trials.
+fn is_finished(results: &Results, key: CellKey, trials: u32) -> bool {
+    results.cells.iter().any(|cell| cell.key == key && cell.trials.len() >= trials as usize)
+}
+
+/// Whether every cell of a grid has all its trials.
+fn all_finished(results: &Results, grid: &Grid) -> bool {
+    grid_cells(grid).iter().all(|&key| is_finished(results, key, grid.trials))
+}
+
 /// The cells of a study, in the order in which they are measured.
 pub fn cells(study: &Study) -> Vec<CellKey> {
-    let grid = &study.grid;
+    grid_cells(&study.grid)
+}
+
+fn grid_cells(grid: &Grid) -> Vec<CellKey> {
     let row = |&batch_size: &u32| grid.sparsities.iter().map(move |&sparsity| CellKey { batch_size, sparsity });
     grid.batch_sizes.iter().flat_map(row).collect()
 }
@@ -154,6 +205,7 @@ pub fn cells(study: &Study) -> Vec<CellKey> {
 fn open(
     loaded: &Loaded,
     dataset: &Dataset,
+    network: &Network,
     place: &Place,
     output: &Path,
     fresh: bool,
@@ -161,8 +213,8 @@ fn open(
 ) -> Result<(Option<Keeper>, Past)> {
     let world = place.world;
     let opened = if world.rank() == 0 {
-        Keeper::open(loaded, dataset, output, place.storage.clone(), fresh, &now(), &mut |line| observer.event(&Event::Note { line }))
-            .map(Some)
+        let mut tell = |line: &str| observer.event(&Event::Note { line });
+        Keeper::open(loaded, dataset, network, output, place.storage.clone(), fresh, &mut tell).map(Some)
     } else {
         Ok(None)
     };
@@ -177,21 +229,39 @@ fn open(
     Ok((keeper, past))
 }
 
+/// Where a cell goes on.
+struct Begun {
+    state: CellState,
+    /// Whether it was finished with fewer trials, and whether this run is the first to know that it gets more.
+    extended: bool,
+    is_new_extension: bool,
+}
+
 /// Where a cell goes on: where its checkpoint left it, and without the trials whose end is journaled. The best of these trains again, if
-/// the checkpoint has not its test errors: they are measured on its weights.
-fn begin_from(key: CellKey, partial: &[(CellKey, Vec<Trial>)], left: Option<&(CellKey, CellState)>) -> CellState {
+/// the checkpoint has not its test errors: they are measured on its weights. A cell that was finished with fewer trials has them all, and its test errors.
+fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option<&(CellKey, CellState)>) -> Begun {
+    if let Some(cell) = results.cells.iter().find(|cell| cell.key == key) {
+        let Cell { trials, test_errors, seconds, .. } = cell.clone();
+        let state = CellState { ended: trials, test_errors, seconds, ..CellState::default() };
+        return Begun { state, extended: true, is_new_extension: true };
+    }
     let mut state = left.filter(|(cell, _)| *cell == key).map(|(_, state)| state.clone()).unwrap_or_default();
-    let journaled = partial.iter().filter(|(cell, _)| *cell == key).flat_map(|(_, trials)| trials);
-    let best =
-        journaled.clone().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index)).map(|trial| trial.index);
-    for trial in journaled {
+    let partial = partial.iter().find(|partial| partial.key == key);
+    let extended = partial.and_then(|partial| partial.extended);
+    if let (Some((test_errors, seconds)), None) = (extended, state.test_errors) {
+        state.test_errors = test_errors;
+        state.seconds = state.seconds.max(seconds);
+    }
+    let journaled = || partial.into_iter().flat_map(|partial| &partial.trials);
+    let best = journaled().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index)).map(|trial| trial.index);
+    for trial in journaled() {
         let again = state.test_errors.is_none() && best == Some(trial.index);
         if !again && state.ended.iter().all(|ended| ended.index != trial.index) {
             state.ended.push(trial.clone());
             state.lanes.retain(|lane| lane.trial != trial.index);
         }
     }
-    state
+    Begun { state, extended: extended.is_some(), is_new_extension: false }
 }
 
 /// Conducts the cells: reports to the observer on rank 0, journals there, and agrees with all ranks on when to checkpoint and stop.
@@ -202,12 +272,20 @@ struct Score<'a> {
     keeper: Option<Keeper>,
     observer: &'a mut dyn Observer,
     key: CellKey,
-    /// When the last checkpoint was written.
+    /// Trials a cell.
+    trials: u32,
+    /// When the last checkpoint was taken.
     saved: Instant,
+    /// When the one that is being taken was asked for, and for how long the last one stopped the training.
+    asked: Instant,
+    cost: Duration,
 }
 
-/// Longest time, in seconds, between two moments at which a signal is seen, as far as a single step is not longer.
-const LISTEN_EVERY: f64 = 2.0;
+/// Longest time, in seconds, between two moments at which a signal is seen. Of what takes longer, a step or an evaluation, parts are listened between.
+const LISTEN_EVERY: f64 = 0.25;
+
+/// Part of the time that checkpoints may stop the training.
+const CHECKPOINT_SHARE: u32 = 50;
 
 impl Score<'_> {
     /// What rank 0 alone does with its files; where it fails, all fail.
@@ -218,9 +296,13 @@ impl Score<'_> {
 
     /// Scores the connections of every trial's network that no earlier run has scored. False: a signal wants the study to stop.
     fn masks(&mut self, masks: &mut Masks, scorer: &mut impl Backend, training_examples: usize) -> Result<bool> {
-        let trials = self.study.grid.trials;
+        let trials = self.trials;
         for seed in 0..u64::from(trials) {
-            let Some(values) = masks.score(scorer, seed, training_examples)? else { continue };
+            let values = match masks.score(scorer, seed, training_examples) {
+                Err(Error::Interrupted) => return Ok(false),
+                values => values?,
+            };
+            let Some(values) = values else { continue };
             self.keep(|keeper| keeper.scored(seed, values))?;
             self.observer.event(&Event::Scored { seed, trials });
             if self.stop() {
@@ -251,11 +333,15 @@ impl Conductor for Score<'_> {
         self.observer.event(&Event::Moment { key: self.key, moment });
         // Rank 0's clock decides for all; a signal may reach any rank.
         let every = Duration::from_secs(self.study.execution.checkpoint_seconds.into());
-        let due = !every.is_zero() && self.saved.elapsed() >= every;
+        let since = self.saved.elapsed();
+        let idle = self.keeper.as_ref().is_some_and(|keeper| keeper.is_idle(since));
+        let due = idle && (signals::urgent() || !every.is_zero() && since >= every.max(self.cost * CHECKPOINT_SHARE));
         let steps = (LISTEN_EVERY / moment.step_seconds.max(1e-9)).clamp(1.0, 1e9) as u64;
-        let words = self.world.all_gather_words(&[signals::stop().into(), due.into(), steps]);
-        let stop = words.chunks_exact(3).any(|theirs| theirs[0] == 1);
-        Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32 })
+        let guard = moment.step_seconds.max(moment.evaluation_seconds) > LISTEN_EVERY;
+        let words = self.world.all_gather_words(&[signals::stop().into(), due.into(), steps, guard.into()]);
+        let stop = words.chunks_exact(4).any(|theirs| theirs[0] == 1);
+        self.asked = Instant::now();
+        Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32, guard: words[3] == 1 })
     }
 
     fn stop(&mut self) -> bool {
@@ -271,14 +357,16 @@ impl Conductor for Score<'_> {
         self.keep(|keeper| {
             state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
             state.lanes.sort_by_key(|lane| lane.trial);
-            keeper.checkpoint(key, state)
+            keeper.checkpoint(key, state, signals::stop())
         })?;
         self.saved = Instant::now();
+        self.cost = self.saved - self.asked;
         Ok(())
     }
 }
 
-fn now() -> String {
+/// This moment, ISO 8601 in UTC.
+pub(super) fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 

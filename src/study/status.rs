@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{Cell, CellKey, Status, cells};
 use crate::config::{self, Study};
-use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock};
+use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
 
@@ -115,9 +115,14 @@ pub fn status(output: &Path) -> Result<Report> {
             return Err(Error::Results { path: output.to_owned(), problem });
         }
     };
-    let study = config::parse(&output.display().to_string(), &configuration, &[])?.study;
+    let study = config::parse("its configuration", &configuration, &[]).map_err(|error| Error::Results {
+        path: output.to_owned(),
+        problem: format!("damaged, or of another version: {}", first_line(&error.to_string())),
+    })?;
+    let study = study.study;
     let keys = cells(&study);
-    let next = keys.iter().find(|key| !finished.iter().any(|cell| cell.key == **key));
+    let is_finished = |key: &CellKey| finished.iter().any(|cell| cell.key == *key && cell.trials.len() >= study.grid.trials as usize);
+    let next = keys.iter().find(|key| !is_finished(key));
     let under_way = next.and_then(|&key| {
         let known = under_way(&study, key, &partial, checkpoint.as_ref());
         (job.is_some() || known.step.is_some() || known.ended > 0).then_some(known)
@@ -141,10 +146,15 @@ pub fn status(output: &Path) -> Result<Report> {
     })
 }
 
-fn under_way(study: &Study, key: CellKey, partial: &[(CellKey, Vec<super::Trial>)], checkpoint: Option<&Checkpoint>) -> UnderWay {
+/// The first line of a message, cut to what fits on a few lines of a terminal.
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().filter(|letter| !letter.is_control()).take(300).collect()
+}
+
+fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Option<&Checkpoint>) -> UnderWay {
     let checkpoint = checkpoint.filter(|found| found.batch_size == key.batch_size && found.sparsity == key.sparsity);
     // The journal is written as trials end, the checkpoint from time to time.
-    let journaled = partial.iter().filter(|(cell, _)| *cell == key).map(|(_, trials)| trials.len()).sum();
+    let journaled = partial.iter().find(|partial| partial.key == key).map_or(0, |partial| partial.trials.len());
     UnderWay {
         batch_size: key.batch_size,
         sparsity: key.sparsity,

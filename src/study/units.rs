@@ -13,6 +13,11 @@ pub fn count(number: u128) -> String {
     text
 }
 
+/// A number of things, the word in the singular or the plural.
+pub fn some(number: u128, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number)) }
+}
+
 /// Three significant digits with a decimal prefix: `1.23 GFLOP`.
 pub fn si(value: f64, unit: &str) -> String {
     const PREFIXES: [&str; 9] = ["", "k", "M", "G", "T", "P", "E", "Z", "Y"];
@@ -37,7 +42,7 @@ pub fn si(value: f64, unit: &str) -> String {
     format!("{value:.digits$} {prefix}{unit}")
 }
 
-/// A duration in the two largest units that fit: `3 h 20 min`.
+/// A duration in the two largest units that fit: `3 h 20 min`, `1 year 72 days`.
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 0.0 {
         return "unknown".to_owned();
@@ -45,14 +50,14 @@ pub fn duration(seconds: f64) -> String {
     if seconds < 59.95 {
         return format!("{seconds:.1} s");
     }
-    const UNITS: [(&str, u64); 5] = [("a", 365 * 86_400), ("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)];
+    const UNITS: [(&str, u64); 5] = [("year", 365 * 86_400), ("day", 86_400), ("h", 3_600), ("min", 60), ("s", 1)];
     let seconds = seconds.round() as u64;
     let first = UNITS.iter().position(|(_, length)| seconds >= *length).unwrap_or(UNITS.len() - 1);
     let mut rest = seconds;
     let parts = UNITS.iter().skip(first).take(2).map(|(unit, length)| {
         let whole = rest / length;
         rest %= length;
-        format!("{whole} {unit}")
+        if unit.len() > 3 || *unit == "day" { some(whole.into(), unit) } else { format!("{whole} {unit}") }
     });
     parts.collect::<Vec<String>>().join(" ")
 }
@@ -91,8 +96,9 @@ mod tests {
             (59.96, "1 min 0 s"),
             (3_599.6, "1 h 0 min"),
             (12_000.0, "3 h 20 min"),
-            (86_400.0 * 162.0, "162 d 0 h"),
-            (365.0 * 86_400.0 * 3.5, "3 a 182 d"),
+            (86_400.0 * 162.0, "162 days 0 h"),
+            (86_400.0 * 437.0, "1 year 72 days"),
+            (365.0 * 86_400.0 * 3.5, "3 years 182 days"),
             (f64::INFINITY, "unknown"),
             (f64::NAN, "unknown"),
         ] {

@@ -7,13 +7,13 @@ use super::evaluation::{Evaluation, decide};
 use super::gauge::Gauge;
 use super::state::{CellState, LaneRecord};
 use super::{Groups, Masks};
-use crate::Result;
-use crate::backend::{Backend, LaneStart, LaneState, Progress, Set};
+use crate::backend::{Backend, Interrupt, LaneStart, LaneState, Progress, Set};
 use crate::config::Workload;
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
 use crate::search::Metaparameters;
 use crate::study::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
+use crate::{Error, Result};
 
 /// What a cell is to measure.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,10 @@ pub struct CellWork<'a> {
     pub shared_order: bool,
     /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.
     pub lanes: usize,
+    /// Whether some trials ended in an earlier run that had no others: like those of an earlier wave they may yet be cut short.
+    pub extended: bool,
+    /// Asked in the middle of what takes long; true once on a rank, [`Conductor::stop`] says so on all.
+    pub interrupt: Interrupt,
     /// What is measured of the loss surface, where anything is. Trials that complete or spend their steps are measured at their end too, censored
     /// ones are not.
     pub gauge: Option<Gauge>,
@@ -56,6 +60,8 @@ pub struct Moment {
     pub seconds: f64,
     /// Seconds a step, lately.
     pub step_seconds: f64,
+    /// Seconds of the evaluation that was just made, if one was.
+    pub evaluation_seconds: f64,
 }
 
 /// What to do after a [`Moment`].
@@ -67,6 +73,8 @@ pub struct Decision {
     pub stop: bool,
     /// Steps to take before asking again; an evaluation comes before, if it is due.
     pub steps: u32,
+    /// Ask whether to stop in the middle of steps and evaluations, too, which costs a copy of the lanes.
+    pub guard: bool,
 }
 
 /// Who a cell reports to, and who may interrupt it. Every rank has one; all must decide alike.
@@ -75,7 +83,7 @@ pub trait Conductor {
     fn ended(&mut self, trial: &Trial) -> Result<()>;
     /// Some steps were taken.
     fn moment(&mut self, moment: &Moment) -> Result<Decision>;
-    /// Whether to stop at once, in the middle of something long.
+    /// Whether to stop at once, in the middle of something long. Every rank must ask alike, and all get the same answer.
     fn stop(&mut self) -> bool;
     /// What is needed to go on from here: this rank's lanes, where it leads its group, else none; the rest is the same on all ranks.
     fn checkpoint(&mut self, state: CellState) -> Result<()>;
@@ -135,26 +143,27 @@ fn run_wave<B: Backend>(
     let clock = Instant::now();
     let before = from.seconds;
     // The records of an earlier wave may yet be cut short by a later one, so a race of several waves journals none of them before its end.
-    let early = !work.race || work.trials.len() <= work.lanes;
+    let early = !work.extended && (!work.race || work.trials.len() <= work.lanes);
     let mut race = Race::begin(work, backend, groups, masks, from, wave)?;
     let every = work.workload.evaluate_every;
     let budget = work.workload.max_steps / every * every;
     let last = race.best.filter(|_| work.race).map_or(budget, |best| best.min(budget));
-    let (mut seconds, mut stretch) = (0.0, 1);
+    let (mut seconds, mut stretch, mut evaluation_seconds) = (0.0, 1, 0.0);
     while race.step < last && race.alive.contains(&true) {
         let due = (race.step / every + 1) * every;
         let end = due.min(race.step.saturating_add(stretch));
         let steps = race.step..work.gauge.map_or(end, |gauge| gauge.pause(race.step, end));
         let taken = steps.len() as f64;
         let evaluated = steps.end == due;
-        // A measurement may take long: a study that is stopped in the middle of one goes on from before the step.
+        // What takes long may be stopped in the middle: the study then goes on from before the step.
         let measures = work.gauge.is_some_and(|gauge| evaluated || gauge.is_due(steps.start));
-        let saved = if measures { Some(race.state(before + seconds)?) } else { None };
+        let saved = if measures || race.guard { Some(race.state(before + seconds)?) } else { None };
         let began = clock.elapsed().as_secs_f64();
         let mut verdict = race.train(steps, conductor)?;
         let trained = clock.elapsed().as_secs_f64();
         if evaluated && verdict == Verdict::Open {
             verdict = race.evaluate(conductor, early)?;
+            evaluation_seconds = clock.elapsed().as_secs_f64() - trained;
         }
         if let (Verdict::Stopped, Some(saved)) = (verdict, saved) {
             conductor.checkpoint(saved)?;
@@ -170,8 +179,10 @@ fn run_wave<B: Backend>(
             examples: race.examples,
             seconds,
             step_seconds: (trained - began) / taken,
+            evaluation_seconds,
         })?;
         stretch = decision.steps.max(1);
+        race.guard(decision.guard);
         if verdict == Verdict::Decided {
             break;
         }
@@ -225,7 +236,7 @@ enum Verdict {
     Open,
     /// A trial has reached the goal, and it is a race.
     Decided,
-    /// The conductor stopped it in the middle of a measurement.
+    /// The conductor stopped it in the middle of something.
     Stopped,
 }
 
@@ -254,6 +265,8 @@ struct Race<'a, 'g, B: Backend> {
     examples: u64,
     /// What the last stretch of steps did to each lane.
     progress: Vec<Progress>,
+    /// [`Decision::guard`].
+    guard: bool,
 }
 
 impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
@@ -283,23 +296,27 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         let (mut starts, mut words) = (Vec::new(), Vec::new());
         for &trial in &mine {
             let (weights, mask) = masks.start(trial as u64, work.key.sparsity);
-            words.push([mask.kept() as u64, mask.hash()]);
+            words.push([mask.kept() as u64, mask.hash(), masks.dead_layers(&mask) as u64]);
             kept[trial] = work.gauge.filter(|gauge| gauge.measures(trial)).map(|_| mask.clone());
             let rule = Rule::new(work.workload, &work.trials[trial]);
             let seed = if work.shared_order { 0 } else { trial as u64 };
             starts.push(LaneStart { seed, weights, mask, rule, state: states[trial].take() });
         }
         let mut trials: Vec<Trial> = work.trials.iter().zip(records).enumerate().map(begun).collect();
-        for (trial, [kept, hash]) in share(groups, &alive, &words)? {
+        for (trial, [kept, hash, dead]) in share(groups, &alive, &words)? {
             trials[trial].parameters_kept = kept as u32;
             trials[trial].mask_hash = hash;
+            trials[trial].dead_layers = dead as u32;
         }
         for trial in from.ended {
             let index = trial.index as usize;
             trials[index] = trial;
         }
+        let lanes = backend.lanes(starts)?;
+        // Nobody knows yet how long a step takes.
+        backend.listen(Some(work.interrupt));
         Ok(Race {
-            lanes: backend.lanes(starts)?,
+            lanes,
             work,
             backend,
             groups,
@@ -315,7 +332,21 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             best_errors: None,
             examples: 0,
             progress: Vec::new(),
+            guard: true,
         })
+    }
+
+    fn guard(&mut self, guard: bool) {
+        self.guard = guard;
+        self.backend.listen(guard.then_some(self.work.interrupt));
+    }
+
+    /// What came of something that may have been interrupted on some ranks; none where the study is to stop, on all of them.
+    fn unless_stopped<T>(&self, result: Result<T>, conductor: &mut dyn Conductor) -> Result<Option<T>> {
+        match result {
+            Ok(_) | Err(Error::Interrupted) if self.guard && conductor.stop() => Ok(None),
+            other => other.map(Some),
+        }
     }
 
     fn train(&mut self, steps: Range<u32>, conductor: &mut dyn Conductor) -> Result<Verdict> {
@@ -323,7 +354,9 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         let before = if due { Some(self.weights()?) } else { None };
         self.examples +=
             steps.len() as u64 * u64::from(self.work.key.batch_size) * self.alive.iter().filter(|&&alive| alive).count() as u64;
-        self.progress = self.backend.train(&mut self.lanes, steps.clone(), self.work.key.batch_size as usize)?;
+        let trained = self.backend.train(&mut self.lanes, steps.clone(), self.work.key.batch_size as usize);
+        let Some(progress) = self.unless_stopped(trained, conductor)? else { return Ok(Verdict::Stopped) };
+        self.progress = progress;
         if let Some(before) = before
             && !self.measure(&self.alive.clone(), Some(before), conductor)?
         {
@@ -351,8 +384,9 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         if most == 0 {
             return Ok(true);
         }
-        // All ranks ask as often as those of the group that measures most.
-        let mut questions = Questions { left: most * gauge.questions(), conductor };
+        // All ranks ask as often as those of the group that measures most, and once more: a pass may be interrupted after its last question.
+        let mut questions = Questions { left: most * gauge.questions() + 1, conductor };
+        self.backend.listen(Some(self.work.interrupt));
         let now = self.weights()?;
         let followed = before.is_some();
         let mut before = before.unwrap_or_default().into_iter();
@@ -365,9 +399,11 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             let (here, next) = if followed { (before, now) } else { (now, None) };
             let measured = match (&self.masks[trial], &here) {
                 (Some(mask), Some(here)) if next.is_some() == followed => {
-                    match gauge.measure(self.backend, self.step, here, next.as_deref(), mask, &mut || questions.ask())? {
-                        None => return Ok(false),
-                        measured => measured,
+                    match gauge.measure(self.backend, self.step, here, next.as_deref(), mask, &mut || questions.ask()) {
+                        Ok(None) => return Ok(false),
+                        // The others hear of it when they next ask.
+                        Err(Error::Interrupted) => break,
+                        measured => measured?,
                     }
                 }
                 _ => None,
@@ -379,6 +415,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
                 return Ok(false);
             }
         }
+        self.guard(self.guard);
         for (trial, words) in share(self.groups, flagged, &words)? {
             self.trials[trial].measurements.extend(Measurement::from_words(words));
         }
@@ -389,7 +426,9 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     fn evaluate(&mut self, conductor: &mut dyn Conductor, early: bool) -> Result<Verdict> {
         let work = self.work;
         let sound: Vec<usize> = (0..self.mine.len()).filter(|&lane| self.progress[lane].broken.is_none()).collect();
-        let mut evaluations = self.errors(&sound)?.into_iter();
+        let evaluations = self.errors(&sound);
+        let Some(evaluations) = self.unless_stopped(evaluations, conductor)? else { return Ok(Verdict::Stopped) };
+        let mut evaluations = evaluations.into_iter();
         let report = |progress: &Progress| match progress.broken {
             Some(step) => [1 + u64::from(step), 0, 0, 0],
             None => evaluations.next().map_or([0; 4], |seen| [0, progress.loss.to_bits().into(), seen.errors.into(), seen.examples.into()]),
@@ -422,8 +461,10 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         }
         // The first to reach the goal, lowest number first, decides the cell, unless an earlier wave did.
         if let Some(winner) = winner.filter(|_| self.best.is_none_or(|best| self.step < best) || self.test_errors.is_none()) {
+            let tested = self.test(winner);
+            let Some(found) = self.unless_stopped(tested, conductor)? else { return Ok(Verdict::Stopped) };
             self.best = Some(self.step);
-            self.test_errors = Some(self.test(winner)?);
+            self.test_errors = Some(self.everyone(winner, &found)?);
         }
         let mut complete = vec![false; self.trials.len()];
         ended.iter().for_each(|&trial| complete[trial] = self.trials[trial].status == Status::Complete);
@@ -458,10 +499,14 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         outcome
     }
 
-    /// The winner's errors on the whole test set, known to all ranks.
-    fn test(&mut self, winner: usize) -> Result<u32> {
+    /// The winner's errors on the whole test set, on the ranks that train it.
+    fn test(&mut self, winner: usize) -> Result<Vec<u32>> {
         let which: Vec<usize> = (0..self.mine.len()).filter(|&lane| self.mine[lane] == winner).collect();
-        let found = self.backend.evaluate(&self.lanes, &which, Set::Test)?;
+        self.backend.evaluate(&self.lanes, &which, Set::Test)
+    }
+
+    /// What the ranks that train `winner` found, on all ranks.
+    fn everyone(&self, winner: usize, found: &[u32]) -> Result<u32> {
         let mut alone = vec![false; self.trials.len()];
         alone[winner] = true;
         let words: Vec<[u64; 1]> = found.iter().map(|&errors| [errors.into()]).collect();
@@ -519,6 +564,7 @@ fn begun((index, (&metaparameters, (curve, measurements, seconds))): (usize, (&M
         steps_run: curve.last().map_or(0, |point| point.step),
         parameters_kept: 0,
         mask_hash: 0,
+        dead_layers: 0,
         curve,
         measurements,
         seconds,

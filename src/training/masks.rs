@@ -45,6 +45,11 @@ impl<'a> Masks<'a> {
         Ok(passed.then_some(scores))
     }
 
+    /// Layers of which a mask keeps no weight.
+    pub fn dead_layers(&self, mask: &Mask) -> usize {
+        mask.dead_layers(self.network)
+    }
+
     /// Initial weights and mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.
     pub fn start(&self, seed: u64, sparsity: f64) -> (Vec<f32>, Mask) {
         let weights = initial_weights(self.network, seed);

@@ -222,6 +222,6 @@ fn dataset(network: &Network) -> Dataset {
         labels: (0..n).map(|i| (i % 10) as u8).collect(),
         shape,
     };
-    let split = DataSplit { validation_fraction: 0.25, split_seed: 0 };
+    let split = DataSplit { validation_fraction: 0.25, ..DataSplit::default() };
     Dataset::new(DatasetName::Mnist, &examples(8000), examples(10), &split).expect("pixels that differ")
 }

@@ -48,7 +48,7 @@ pub fn problem(name: NetworkName, examples: usize) -> (Arc<Network>, Dataset) {
         labels: (0..n).map(|i| (numbers.uniform((1 << 40) + (from + i) as u64) * 10.0) as u8).collect(),
         shape,
     };
-    let split = DataSplit { validation_fraction: 0.1, split_seed: 0 };
+    let split = DataSplit { validation_fraction: 0.1, ..DataSplit::default() };
     let dataset = Dataset::new(DatasetName::Mnist, &random(0, examples), random(1 << 30, 620), &split).expect("pixels that differ");
     (network, dataset)
 }

@@ -124,6 +124,7 @@ impl Made {
                 steps_run,
                 parameters_kept: (62_346.0 * (1.0 - key.sparsity)) as u32,
                 mask_hash: 1,
+                dead_layers: 0,
                 curve: Vec::new(),
                 measurements: Vec::new(),
                 seconds: f64::from(steps_run) * 1e-3,

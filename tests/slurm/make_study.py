@@ -28,6 +28,9 @@ examples = 100
 learning_rate = { min = 1e-4, max = 1e2, scale = "log" }
 momentum = { min = 0.5, max = 0.95, scale = "reverse-log" }
 
+[data]
+source = "own"
+
 [execution]
 race = false
 threads = 1

@@ -45,6 +45,9 @@ trials = 5
 [pruning]
 examples = 100
 
+[data]
+source = "own"
+
 [search]
 learning_rate = { min = 1e-3, max = 1e4, scale = "log" }
 momentum = { min = 0.5, max = 0.95, scale = "reverse-log" }

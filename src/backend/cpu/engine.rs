@@ -13,13 +13,13 @@ use super::plan::{LOGITS, Plan};
 use super::simd::Simd;
 use super::tangents::{Along, Tangents};
 use super::worker::{Worker, collect};
-use crate::Result;
 use crate::backend::margin::{self, WORDS};
-use crate::backend::{Backend, Device, EVALUATION_BLOCK, LaneStart, LaneState, Progress, Set};
+use crate::backend::{Backend, Device, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set};
 use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
+use crate::{Error, Result};
 
 /// Multiply-adds that are worth sharing among threads: at three quarters of it (a dense Simple-CNN at batch size 2) two threads were now
 /// faster than one, now slower. Bits do not depend on it.
@@ -71,6 +71,8 @@ struct Share<'a> {
     dataset: &'a Dataset,
     tables: Vec<[f32; 256]>,
     level: Level,
+    /// Asked after each leaf.
+    interrupt: Option<Interrupt>,
 }
 
 /// What one thread works with.
@@ -169,6 +171,7 @@ impl<'a> CpuBackend<'a> {
                 dataset,
                 tables: dataset.lookup_table(),
                 level,
+                interrupt: None,
             },
         }
     }
@@ -186,7 +189,7 @@ impl<'a> CpuBackend<'a> {
     }
 
     /// Every lane takes all its steps on one thread: nothing waits for anything, and a lane's state stays in that core's cache.
-    fn train_apart(&mut self, lanes: &mut [Lane], steps: Range<u32>, leaves: Leaves, batch: usize) {
+    fn train_apart(&mut self, lanes: &mut [Lane], steps: Range<u32>, leaves: Leaves, batch: usize) -> Result<()> {
         let level = self.share.level;
         let length = length(lanes.iter().map(|lane| &lane.mask));
         let version = self.versions(lanes.len() * steps.len());
@@ -196,7 +199,7 @@ impl<'a> CpuBackend<'a> {
         let (count, from) = (steps.len() as u64, steps.start);
         self.each(lanes.iter_mut().zip(sums.chunks_exact_mut(length)).enumerate().collect(), |share, seat, (index, (lane, sum))| {
             for step in steps.clone() {
-                if lane.progress.broken.is_some() {
+                if lane.progress.broken.is_some() || share.interrupted() {
                     break;
                 }
                 let draw = Draw::Shuffled(&lane.sampler, u64::from(step) * batch as u64);
@@ -206,25 +209,27 @@ impl<'a> CpuBackend<'a> {
             }
         });
         self.sums = sums;
+        self.vote()
     }
 
     /// All lanes take one step, threads and ranks sharing their batches.
-    fn train_together(&mut self, lanes: &mut [Lane], step: u32, leaves: Leaves, batch: usize) {
+    fn train_together(&mut self, lanes: &mut [Lane], step: u32, leaves: Leaves, batch: usize) -> Result<()> {
         let mut lanes: Vec<&mut Lane> = lanes.iter_mut().filter(|lane| lane.progress.broken.is_none()).collect();
         let position = u64::from(step) * batch as u64;
         let jobs: Vec<Job> =
             lanes.iter().map(|lane| Job::of_lane(&lane.weights, &lane.plan, &lane.mask, Draw::Shuffled(&lane.sampler, position))).collect();
-        let places = self.gradients(&jobs, leaves);
+        let places = self.gradients(&jobs, leaves)?;
         drop(jobs);
         let (level, sums) = (self.share.level, std::mem::take(&mut self.sums));
         self.each(lanes.iter_mut().zip(places).collect(), |_, _, (lane, place)| {
             lane.step(level, step, batch, &sums[place..][..=lane.mask.kept()]);
         });
         self.sums = sums;
+        Ok(())
     }
 
     /// The summed gradient and loss of every job over a whole batch, on every rank: where in `self.sums` each begins.
-    fn gradients(&mut self, jobs: &[Job], leaves: Leaves) -> Vec<usize> {
+    fn gradients(&mut self, jobs: &[Job], leaves: Leaves) -> Result<Vec<usize>> {
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         let length = length(jobs.iter().map(|job| job.mask));
         let nodes = |rank: usize| leaves.nodes(leaves.slice(rank, ranks));
@@ -245,6 +250,7 @@ impl<'a> CpuBackend<'a> {
             }
         }
         self.each_of(threads, tasks, |share, seat, (job, version, part, sum)| share.node_sum(seat, job, version, leaves, part, sum));
+        self.vote()?;
         let (order, places) = additions(leaves, &parts, &wholes);
         let level = self.share.level;
         self.each_of(threads, sums.chunks_mut(row).take(jobs.len()).collect(), |_, _, sums| add_blocks(level, sums, length, &order));
@@ -253,7 +259,7 @@ impl<'a> CpuBackend<'a> {
             self.exchange(jobs, leaves, &mut sums, [row, length], &places);
         }
         self.sums = sums;
-        (0..jobs.len()).map(|job| job * row).collect()
+        Ok((0..jobs.len()).map(|job| job * row).collect())
     }
 
     /// Sums over ranks: every rank sends its nodes' kept gradients, and all add them up the same way. The totals end at each job's first place.
@@ -281,13 +287,20 @@ impl<'a> CpuBackend<'a> {
     }
 
     /// A derivative at weights without a mask, summed over the first `examples` training examples, and the summed loss.
-    fn derivative(&mut self, weights: &[f32], temperature: f32, derivative: Derivative, examples: usize) -> (Vec<f32>, f32) {
+    fn derivative(&mut self, weights: &[f32], temperature: f32, derivative: Derivative, examples: usize) -> Result<(Vec<f32>, f32)> {
         let mask = Mask::Dense(weights.len());
         let plan = self.share.plan.clone();
         let job = Job { weights, plan: &plan, mask: &mask, draw: Draw::InOrder, temperature, derivative };
-        let places = self.gradients(&[job], Leaves::new(examples));
+        let places = self.gradients(&[job], Leaves::new(examples))?;
         let sum = &self.sums[places[0]..][..=weights.len()];
-        (sum[..weights.len()].to_vec(), sum[weights.len()])
+        Ok((sum[..weights.len()].to_vec(), sum[weights.len()]))
+    }
+
+    /// Ends what was interrupted on any rank of the group, on all of them; where somebody listens, all must ask.
+    fn vote(&self) -> Result<()> {
+        let Some(interrupt) = self.share.interrupt else { return Ok(()) };
+        let interrupted = self.communicator.all_gather_words(&[interrupt().into()]).contains(&1);
+        if interrupted { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     /// Reserves version numbers.
@@ -333,22 +346,26 @@ impl Backend for CpuBackend<'_> {
         format!("CPU, {}, {threads} thread{} a rank", self.share.level.name(), if threads == 1 { "" } else { "s" })
     }
 
+    fn listen(&mut self, interrupt: Option<Interrupt>) {
+        self.share.interrupt = interrupt;
+    }
+
     fn room(&self, world: &dyn Communicator) -> u64 {
         memory::room(&self.share.network, self.communicator.size(), world)
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
-        Ok(self.derivative(weights, 1.0, Derivative::Gradient, examples))
+        self.derivative(weights, 1.0, Derivative::Gradient, examples)
     }
 
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
-        let (gradient, _) = self.derivative(weights, temperature, Derivative::Gradient, examples);
-        let (product, _) = self.derivative(weights, temperature, Derivative::HessianProduct(&gradient), examples);
+        let (gradient, _) = self.derivative(weights, temperature, Derivative::Gradient, examples)?;
+        let (product, _) = self.derivative(weights, temperature, Derivative::HessianProduct(&gradient), examples)?;
         Ok(product)
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
-        Ok(self.sum_of_squares(weights, mask, examples))
+        self.sum_of_squares(weights, mask, examples)
     }
 
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
@@ -374,10 +391,10 @@ impl Backend for CpuBackend<'_> {
         let leaves = Leaves::new(batch);
         let alone = self.sharing(lanes.iter().map(|lane| lane.plan.work * batch as f64).fold(0.0, f64::max)) == 1;
         if self.communicator.size() == 1 && (alone || lanes.len() >= self.seats.len()) {
-            self.train_apart(lanes, steps, leaves, batch);
+            self.train_apart(lanes, steps, leaves, batch)?;
         } else {
             for step in steps {
-                self.train_together(lanes, step, leaves, batch);
+                self.train_together(lanes, step, leaves, batch)?;
             }
         }
         Ok(lanes.iter().map(|lane| lane.progress).collect())
@@ -404,7 +421,12 @@ impl Backend for CpuBackend<'_> {
             })
             .collect();
         let mine = tasks.iter_mut().skip(rank).step_by(ranks).collect();
-        self.each(mine, |share, seat, (lane, version, examples, margins)| share.margins(seat, lane, *version, set, examples, margins));
+        self.each(mine, |share, seat, (lane, version, examples, margins)| {
+            if !share.interrupted() {
+                share.margins(seat, lane, *version, set, examples, margins);
+            }
+        });
+        self.vote()?;
         if ranks > 1 {
             let mut words = Vec::with_capacity(tasks.len().div_ceil(ranks) * WORDS);
             tasks.iter().skip(rank).step_by(ranks).for_each(|(_, _, _, margins)| margin::send(margins, &mut words));
@@ -419,6 +441,11 @@ impl Backend for CpuBackend<'_> {
 }
 
 impl Share<'_> {
+    /// Whether to leave the rest of the work undone.
+    fn interrupted(&self) -> bool {
+        self.interrupt.is_some_and(|interrupt| interrupt())
+    }
+
     /// The kept parameters' derivative, and the loss behind it, summed over the leaves under a node in the order of the tree.
     fn node_sum(&self, seat: &mut Seat, job: &Job, version: u64, leaves: Leaves, node: Node, sum: &mut [f32]) {
         let Seat { worker, tangents, stack, indices } = seat;
@@ -428,6 +455,9 @@ impl Share<'_> {
         }
         let mut waiting = 0;
         for (done, leaf) in leaves.under(node).enumerate() {
+            if self.interrupted() {
+                break;
+            }
             let examples = leaves.examples(leaf);
             indices.resize(examples.len(), 0);
             job.draw.fill(examples.start, indices);

@@ -151,9 +151,9 @@ impl LayerPlan {
         }
     }
 
-    /// Rows that a fully connected layer computes with, in whole groups.
+    /// Rows that a fully connected layer computes with, in whole groups: at least one, of zeros, where no weight is kept.
     pub(super) fn computed_rows(&self, layer: &Dense) -> usize {
-        self.rows.as_ref().map_or(layer.inputs, Vec::len).next_multiple_of(ROWS)
+        self.rows.as_ref().map_or(layer.inputs, |rows| rows.len().max(1)).next_multiple_of(ROWS)
     }
 }
 

@@ -16,15 +16,15 @@ use super::pass::{Aim, Pass};
 use super::resident::{Draw, Resident};
 use super::sums::{MOST_LEAVES, Parts, Share};
 use super::workspace::{Workspace, slot_bytes};
-use crate::Result;
 use crate::backend::cpu::{CpuBackend, Level};
 use crate::backend::margin::{self, WORDS};
-use crate::backend::{Backend, EVALUATION_BLOCK, LaneStart, LaneState, Progress, Set};
+use crate::backend::{Backend, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set};
 use crate::comm::{Communicator, additions};
 use crate::config::Reduction;
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::pruning::Mask;
+use crate::{Error, Result};
 
 /// Images of all lanes that fill a GPU: an evaluation looks at about so many before the host asks whether it is decided.
 const FULL: usize = 1 << 14;
@@ -50,6 +50,8 @@ pub struct CudaBackend<'a> {
     exchange: Option<Exchange>,
     /// Whether a step was taken: kernels are loaded and NCCL's connections made by then, which must not happen while a step is recorded.
     warm: bool,
+    /// Asked between steps, and between parts of what goes through the whole training set.
+    interrupt: Option<Interrupt>,
 }
 
 /// What one set of weights after another goes through.
@@ -71,7 +73,18 @@ impl<'a> CudaBackend<'a> {
         if network.classes() != 10 {
             return Err(refuse(format!("expected a network of 10 classes, found {}; use --device cpu", network.classes())));
         }
-        Ok(CudaBackend { clock: cuda.gpu.zeros(2)?, sums: None, exchange: None, warm: false, cuda, network, dataset, resident, group })
+        Ok(CudaBackend {
+            clock: cuda.gpu.zeros(2)?,
+            sums: None,
+            exchange: None,
+            warm: false,
+            interrupt: None,
+            cuda,
+            network,
+            dataset,
+            resident,
+            group,
+        })
     }
 
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
@@ -82,6 +95,12 @@ impl<'a> CudaBackend<'a> {
         let draw = Draw::Shuffled(0, batch, at(&self.clock, 0), at(&seeds, 0));
         self.resident.gather(gpu, &self.resident.training, draw, map, 1, batch, at(&images, 0), at(&labels, 0))?;
         Ok((gpu.download(&images, 0, batch * map.len())?, gpu.download(&labels, 0, batch)?))
+    }
+
+    /// Ends what was interrupted on any rank of the group, on all of them; where somebody listens, all must ask.
+    fn vote(&self) -> Result<()> {
+        let Some(interrupt) = self.interrupt else { return Ok(()) };
+        if self.group.all_gather_words(&[interrupt().into()]).contains(&1) { Err(Error::Interrupted) } else { Ok(()) }
     }
 
     fn gpu(&self) -> &'a Gpu {
@@ -255,6 +274,10 @@ impl Backend for CudaBackend<'_> {
         format!("{}{products}{sums}", self.cuda.name())
     }
 
+    fn listen(&mut self, interrupt: Option<Interrupt>) {
+        self.interrupt = interrupt;
+    }
+
     fn room(&self, world: &dyn Communicator) -> u64 {
         let ranks = world.size() as u64;
         // Weights and velocities, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks exchange.
@@ -275,6 +298,7 @@ impl Backend for CudaBackend<'_> {
         let work = Work { lanes: 1, which: &which, weights: &weights };
         let mut total = vec![0.0_f32; parameters + 1];
         for start in (0..examples).step_by(SEGMENT) {
+            self.vote()?;
             let share = self.share(SEGMENT.min(examples - start));
             self.prepare(1, &share)?;
             self.leaf_sums(&work, &share, |first, _| Draw::InOrder(start + first))?;
@@ -319,6 +343,7 @@ impl Backend for CudaBackend<'_> {
     /// On the host's processors: a study asks for one a seed, and no kernel computes it.
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
         let mut host = CpuBackend::new(self.network.clone(), self.dataset, Level::best(), self.cuda.threads, self.group);
+        host.listen(self.interrupt);
         host.hessian_gradient(weights, temperature, examples)
     }
 
@@ -334,10 +359,14 @@ impl Backend for CudaBackend<'_> {
         };
         let mut words = Vec::new();
         for block in (rank..blocks).step_by(ranks) {
+            if self.interrupt.is_some_and(|interrupt| interrupt()) {
+                break;
+            }
             let range = block * APART..((block + 1) * APART).min(examples);
             let squares = self.squares(&weights, &which, kept.as_ref(), mask.kept(), range)?;
             words.push(squares.iter().sum::<f64>().to_bits());
         }
+        self.vote()?;
         words.resize(blocks.div_ceil(ranks), 0);
         let all = self.group.all_gather_words(&words);
         Ok((0..blocks).map(|block| f64::from_bits(all[block % ranks * words.len() + block / ranks])).sum())
@@ -367,6 +396,7 @@ impl Backend for CudaBackend<'_> {
             }
             let buffers = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &share, ranks))?;
             for _ in steps {
+                self.vote()?;
                 if !self.warm || self.exchange.as_ref().is_some_and(|exchange| !exchange.in_stream()) {
                     self.step(lanes, &share, batch)?;
                     self.warm = true;

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use super::{CpuBackend, LOGITS, Seat, Share, collect, room};
+use crate::Result;
 use crate::pruning::Mask;
 
 /// Examples that one thread sums over by itself; sums of blocks are added in order. It is no function of ranks or threads.
@@ -15,7 +16,7 @@ const BLOCK: usize = 64;
 const PARTS: usize = 16;
 
 impl CpuBackend<'_> {
-    pub(super) fn sum_of_squares(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> f64 {
+    pub(super) fn sum_of_squares(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
         let blocks = examples.div_ceil(BLOCK);
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         let version = self.versions(1);
@@ -24,10 +25,11 @@ impl CpuBackend<'_> {
             let range = *block * BLOCK..((*block + 1) * BLOCK).min(examples);
             *sum = share.block_of_squares(seat, weights, mask, version, range);
         });
+        self.vote()?;
         let mut words: Vec<u64> = mine.iter().map(|(_, sum)| sum.to_bits()).collect();
         words.resize(blocks.div_ceil(ranks), 0);
         let all = self.communicator.all_gather_words(&words);
-        (0..blocks).map(|block| f64::from_bits(all[block % ranks * words.len() + block / ranks])).sum()
+        Ok((0..blocks).map(|block| f64::from_bits(all[block % ranks * words.len() + block / ranks])).sum())
     }
 }
 
@@ -40,6 +42,9 @@ impl Share<'_> {
         let all = Mask::Dense(self.network.parameters());
         let mut sum = 0.0;
         for example in examples {
+            if self.interrupted() {
+                break;
+            }
             indices.clear();
             indices.push(example as u32);
             worker.gather(&self.dataset.training, &self.tables, indices);

@@ -1,0 +1,47 @@
+//! Standard output and standard error, neither of which may end a program: a log on a full disk or a terminal that is gone is no reason to lose a study.
+//!
+//! Rust's `println!` and `eprintln!` panic where they cannot write, so nothing else here may use them.
+
+use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Exit code of a program that did its work but could not print what it was asked for.
+pub const UNPRINTED: u8 = 9;
+
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Writes to standard output. A reader that has gone (`| head`) is no failure; any other one is remembered for [`lost`].
+pub fn out(text: &str) {
+    let mut output = std::io::stdout();
+    if let Err(cause) = output.write_all(text.as_bytes()).and_then(|()| output.flush())
+        && cause.kind() != ErrorKind::BrokenPipe
+    {
+        LOST.store(true, Ordering::Relaxed);
+        err(&format!("standard output cannot be written ({cause})"));
+    }
+}
+
+/// Writes a line to standard error, or nowhere if that cannot be written.
+pub fn err(line: &str) {
+    // In one piece, so that lines of several ranks do not mix.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Whether something that was to be printed on standard output was not.
+pub fn lost() -> bool {
+    LOST.load(Ordering::Relaxed)
+}
+
+/// What a program does first. A panic, which is a bug of ours, becomes one sentence and exit code 1; under mpirun that ends the other ranks, too.
+/// Writing beyond a file size limit (`ulimit -f`) becomes an error like that of a full disk, where the signal of it would end the program.
+pub fn prepare(program: &'static str) {
+    // SAFETY: to ignore a signal runs no code of ours.
+    #[cfg(unix)]
+    unsafe {
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+    std::panic::set_hook(Box::new(move |panic| {
+        err(&format!("{program}: unexpected failure, please report it: {panic}"));
+        std::process::exit(1);
+    }));
+}
