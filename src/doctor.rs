@@ -9,6 +9,7 @@ use crate::backend::cpu::Level;
 use crate::comm::{Single, threads};
 use crate::config::DatasetName;
 use crate::data::locate;
+use crate::units::some;
 use crate::version::VERSION_AND_COMMIT;
 
 /// What was found, in the order in which it is printed.
@@ -87,7 +88,7 @@ fn processor() -> String {
         _ => "memory unknown".into(),
     };
     let count = threads(&Single);
-    format!("{count} {}{model}, {}, {memory}", if count == 1 { "core" } else { "cores" }, Level::best().name())
+    format!("{}{model}, {}, {memory}", some(count, "core"), Level::best().name())
 }
 
 #[cfg(feature = "mpi")]

@@ -26,6 +26,7 @@ pub mod storage;
 pub mod streams;
 pub mod study;
 pub mod training;
+pub mod units;
 pub mod version;
 
 pub use error::{Error, Result, STOPPED};

@@ -66,6 +66,20 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
 }
 
 #[test]
+fn trials_with_dead_layers_are_counted() {
+    let mut results = Made::small().results();
+    let sparsity = results.cells.iter().map(|cell| cell.key.sparsity).fold(0.0, f64::max);
+    let mut trials = 0;
+    for cell in results.cells.iter_mut().filter(|cell| cell.key.sparsity == sparsity) {
+        trials = cell.trials.len();
+        cell.trials[1].dead_layers = 2;
+    }
+    let words = format!("Sparsity {sparsity}: trials with a dead layer (pruning left it no weight): 1 of {trials}.");
+    assert_eq!(analysis::table(&results).matches(&words).count(), 1);
+    assert_eq!(page(&report(vec![results]).0).matches(&words).count(), 1);
+}
+
+#[test]
 fn text_of_a_file_cannot_become_markup() {
     let mut results = Made::small().results();
     let hostile = "<script>alert(1)</script> & \"'\u{1}\u{8}</svg>|\n";

@@ -1,8 +1,7 @@
 //! The axes of every figure: natural units in, positions and labels out.
 
+use crate::units::count;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-
-use super::terminal::thousands;
 
 /// How an axis spaces its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,7 +175,7 @@ pub fn power(base: &str, exponent: f64) -> String {
 /// Six decimals at most, without the zeros at the end; of thousands none.
 fn decimal(value: f64) -> String {
     if (1e3..1e9).contains(&value) {
-        return thousands(value.round() as u64);
+        return count(value.round() as u64);
     }
     let text = format!("{value:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -7,7 +7,8 @@ use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, Shift, decays};
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::Study;
-use super::terminal::{digits, significant, thousands};
+use super::terminal::{digits, significant};
+use crate::units::{count, some};
 
 /// A study with what was made of it.
 pub struct Section<'a> {
@@ -83,13 +84,8 @@ fn section(section: &Section) -> String {
     let mut text = format!("<h2 id=\"{}\">{}</h2>\n", study.slug, escape(&study.name()));
     match warnings.len() {
         0 => text += "<p>No warnings.</p>\n",
-        count => {
-            let _ = writeln!(
-                text,
-                "<p><a href=\"#{}-warnings\">{count} warning{}</a> below.</p>",
-                study.slug,
-                if count == 1 { "" } else { "s" }
-            );
+        number => {
+            let _ = writeln!(text, "<p><a href=\"#{}-warnings\">{}</a> below.</p>", study.slug, some(number, "warning"));
         }
     }
     text += "<h3>What was run</h3>\n";
@@ -138,7 +134,7 @@ fn ran(study: &Study) -> String {
     let finished = if study.results.complete { "finished" } else { "cells are still to come" };
     let mut rows = vec![
         ("Workload", study.name()),
-        ("Parameters", thousands(workload.parameters)),
+        ("Parameters", count(workload.parameters)),
         (
             "Goal",
             match study.measures_alone() {
@@ -146,20 +142,20 @@ fn ran(study: &Study) -> String {
                 false => format!(
                     "validation error ≤ {}: at most {} of {} examples wrong",
                     workload.goal_error,
-                    thousands(workload.goal_threshold),
-                    thousands(workload.validation_examples)
+                    count(workload.goal_threshold),
+                    count(workload.validation_examples)
                 ),
             },
         ),
-        ("Tested", format!("every {} steps, up to {}", workload.evaluate_every, thousands(workload.max_steps))),
-        ("Batch sizes", list(&mut sizes.iter().map(|size| thousands(*size)))),
+        ("Tested", format!("every {} steps, up to {}", workload.evaluate_every, count(workload.max_steps))),
+        ("Batch sizes", list(&mut sizes.iter().map(|size| count(*size)))),
         ("Sparsities", list(&mut sparsities.iter().map(f64::to_string))),
-        ("Trials", format!("{trials}, {cells} cell{}; {finished}", if cells == 1 { "" } else { "s" })),
+        ("Trials", format!("{trials}, {}; {finished}", some(cells, "cell"))),
         ("Result files", study.sources.join(", ")),
     ];
     for environment in &study.environments {
-        let ranks = if environment.ranks == 1 { "1 rank".to_owned() } else { format!("{} ranks", environment.ranks) };
-        let threads = if environment.threads == 1 { "1 thread".to_owned() } else { format!("{} threads", environment.threads) };
+        let ranks = some(environment.ranks as usize, "rank");
+        let threads = some(environment.threads as usize, "thread");
         rows.push((
             "Run on",
             format!("{}, {ranks} of {threads}, host {}, MPI: {}", environment.device, environment.host, environment.mpi_library),
@@ -180,10 +176,10 @@ fn headline(study: &Study) -> String {
     let heading = ["batch size".to_owned()].into_iter().chain(grid.sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
     let row = |&size: &u32| {
         let steps = |&sparsity: &f64| match grid.cell(size, sparsity) {
-            Some(cell) => cell.steps_to_result().map_or("–".to_owned(), thousands),
+            Some(cell) => cell.steps_to_result().map_or("–".to_owned(), count),
             None => "·".to_owned(),
         };
-        [thousands(size)].into_iter().chain(grid.sparsities.iter().map(steps)).collect()
+        [count(size)].into_iter().chain(grid.sparsities.iter().map(steps)).collect()
     };
     let note = "<p class=\"faint\">Fewest steps over a cell's trials. – no trial reached the goal; · not measured yet.</p>\n";
     rows(heading.collect(), grid.batch_sizes.iter().map(row).collect()) + note
@@ -236,7 +232,7 @@ fn fitted(study: &Study, fits: &[Fitted]) -> String {
             Ok(fit) => notes += &format!("<li>Sparsity {}: {}.</li>\n", fitted.sparsity, regimes(study, fitted.sparsity, fit)),
         }
         if !fitted.left_out.is_empty() {
-            let sizes: Vec<String> = fitted.left_out.iter().map(|size| thousands(*size)).collect();
+            let sizes: Vec<String> = fitted.left_out.iter().map(|size| count(*size)).collect();
             notes += &format!(
                 "<li>Sparsity {}: left out, as no trial reached the goal: batch size {}.</li>\n",
                 fitted.sparsity,
@@ -253,11 +249,11 @@ fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
         return String::new();
     }
     let part = match study.measured_on() {
-        Some((some, all)) if some < all => format!(
+        Some((part, all)) if part < all => format!(
             " Measured on the first {} of {} training examples: an estimate of what the whole training set, the paper's choice, would give; \
              of L one from above, as gradients of a part differ by noise too.",
-            thousands(some as u32),
-            thousands(all as u32)
+            count(part as u32),
+            count(all as u32)
         ),
         _ => String::new(),
     };
@@ -278,7 +274,7 @@ fn smooth(study: &Study, smoothness: &[Smooth]) -> String {
          values rule a mean, so the median stands beside it. Numbers are geometric means over a cell's trials, each measured so many times; in brackets 95 % intervals \
          by Student's t over those trials, of which a single one has none.{part}{unmeasured}</p>\n"
     );
-    let name = |smooth: &Smooth| [thousands(smooth.key.batch_size), smooth.key.sparsity.to_string()];
+    let name = |smooth: &Smooth| [count(smooth.key.batch_size), smooth.key.sparsity.to_string()];
     let strings = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
     let heading = [
         "batch size",
@@ -368,8 +364,8 @@ fn regimes(study: &Study, sparsity: f64, fit: &Fit) -> String {
         }
     }
     let range = |&(name, low, high): &(&str, u32, u32)| match low == high {
-        true => format!("{name} at {}", thousands(low)),
-        false => format!("{name} from {} to {}", thousands(low), thousands(high)),
+        true => format!("{name} at {}", count(low)),
+        false => format!("{name} from {} to {}", count(low), count(high)),
     };
     let (low, high) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
     let critical = fit.critical.value;
@@ -390,11 +386,11 @@ fn brief(estimate: Estimate) -> String {
     rounded(estimate, 3)
 }
 
-fn rounded(estimate: Estimate, count: usize) -> String {
+fn rounded(estimate: Estimate, significant: usize) -> String {
     let number = |value: f64| match value {
         infinite if infinite.is_infinite() => "∞".to_owned(),
-        whole if (1e3..1e9).contains(&whole) => thousands(whole.round() as u32),
-        value => digits(value, count),
+        whole if (1e3..1e9).contains(&whole) => count(whole.round() as u32),
+        value => digits(value, significant),
     };
     match estimate {
         Estimate { value, .. } if value.is_nan() => "–".to_owned(),

@@ -1,9 +1,11 @@
 //! Tables for the terminal.
 
 use super::Grid;
+use super::warnings::dead_layers;
 use crate::config::NetworkName;
 use crate::results::{Results, WorkloadSummary};
 use crate::study::{Cell, Status, Trial};
+use crate::units::count;
 
 /// In place of a number: no trial of the cell reached the goal.
 const NOT_REACHED: &str = "–";
@@ -19,10 +21,10 @@ pub fn table(results: &Results) -> String {
         "{}\nGoal: validation error ≤ {} (at most {} of {} examples wrong), tested every {} steps up to {}.\n",
         workload_name(workload),
         workload.goal_error,
-        thousands(workload.goal_threshold),
-        thousands(workload.validation_examples),
+        count(workload.goal_threshold),
+        count(workload.validation_examples),
         workload.evaluate_every,
-        thousands(workload.max_steps),
+        count(workload.max_steps),
     );
     if results.cells.is_empty() {
         return text + "\nNo cell is finished yet.\n";
@@ -39,6 +41,9 @@ pub fn table(results: &Results) -> String {
     }
     if unmeasured {
         text += &format!("{}{NOT_MEASURED}  not measured yet\n", if unreached { "" } else { "\n" });
+    }
+    for sentence in dead_layers(results) {
+        text += &format!("\n{sentence}\n");
     }
     text += "\nWork, and what other rules would have taken, with whole evaluations\n";
     text += &aligned(&work(results));
@@ -72,19 +77,19 @@ fn work(results: &Results) -> Vec<Vec<String>> {
         let column = |index: usize| {
             let times = |work: Work| work[index] as f64 / done[index].max(1) as f64;
             match low[index] == high[index] {
-                true => format!("{} ({:.1}×)", thousands(low[index]), times(low)),
-                false => format!("{} to {} ({:.1} to {:.1}×)", thousands(low[index]), thousands(high[index]), times(low), times(high)),
+                true => format!("{} ({:.1}×)", count(low[index]), times(low)),
+                false => format!("{} to {} ({:.1} to {:.1}×)", count(low[index]), count(high[index]), times(low), times(high)),
             }
         };
         vec![name, column(0), column(1)]
     };
     let mut rows = vec![
         ["", "example-gradients", "validation examples"].map(str::to_owned).to_vec(),
-        vec!["computed".to_owned(), thousands(done[0]), thousands(done[1])],
+        vec!["computed".to_owned(), count(done[0]), count(done[1])],
     ];
     let budgets = if workload.max_steps < papers_steps { vec![workload.max_steps, papers_steps] } else { vec![workload.max_steps] };
     for budget in budgets {
-        let steps = thousands(budget);
+        let steps = count(budget);
         let to_goal = |end: &dyn Fn(&Trial) -> u32| rule(&|trial| trial.steps.unwrap_or_else(|| end(trial)).min(budget));
         // A trial that was cut off, or spent a smaller budget, might have reached the goal at its next evaluation, or never.
         let next = |trial: &Trial| trial.steps_run.saturating_add(workload.evaluate_every);
@@ -106,10 +111,10 @@ fn steps_to_result(grid: &Grid) -> Vec<Vec<String>> {
     let heading = grid.sparsities.iter().map(|sparsity| format!("sparsity {sparsity}"));
     let rows = grid.batch_sizes.iter().map(|&batch_size| {
         let steps = grid.sparsities.iter().map(|&sparsity| match grid.cell(batch_size, sparsity) {
-            Some(cell) => cell.steps_to_result().map_or(NOT_REACHED.to_owned(), thousands),
+            Some(cell) => cell.steps_to_result().map_or(NOT_REACHED.to_owned(), count),
             None => NOT_MEASURED.to_owned(),
         });
-        [thousands(batch_size)].into_iter().chain(steps).collect()
+        [count(batch_size)].into_iter().chain(steps).collect()
     });
     [["batch size".to_owned()].into_iter().chain(heading).collect()].into_iter().chain(rows).collect()
 }
@@ -133,13 +138,13 @@ fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
         let best = cell.best();
         let value = |value: Option<f64>| value.map_or(NOT_REACHED.to_owned(), significant);
         let chosen = best.map(|trial| trial.metaparameters);
-        let mut row = vec![thousands(cell.key.batch_size), cell.key.sparsity.to_string()];
+        let mut row = vec![count(cell.key.batch_size), cell.key.sparsity.to_string()];
         row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
         row.push(best.map_or(NOT_REACHED.to_owned(), |trial| trial.index.to_string()));
         row.extend(kept([
             value(chosen.map(|values| values.learning_rate)),
             value(chosen.and_then(|values| values.momentum)),
-            chosen.and_then(|values| values.decay_steps).map_or(NOT_REACHED.to_owned(), thousands),
+            chosen.and_then(|values| values.decay_steps).map_or(NOT_REACHED.to_owned(), count),
             value(chosen.and_then(|values| values.end_learning_rate_factor)),
         ]));
         let test_error = cell.test_errors.map(|errors| f64::from(errors) / f64::from(results.workload.test_examples));
@@ -160,15 +165,6 @@ fn aligned(rows: &[Vec<String>]) -> String {
         row.iter().zip(&widths).map(|(text, width)| format!("  {text:>width$}")).chain(["\n".to_owned()]).collect()
     };
     rows.iter().map(line).collect()
-}
-
-/// 12345 as "12,345".
-pub fn thousands(number: impl Into<u64>) -> String {
-    let digits = number.into().to_string();
-    let first = digits.len() % 3;
-    let separated =
-        digits.char_indices().map(|(at, digit)| if at > 0 && at % 3 == first { format!(",{digit}") } else { digit.to_string() });
-    separated.collect()
 }
 
 /// Four significant digits, the way a metaparameter is read aloud.

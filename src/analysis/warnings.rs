@@ -2,6 +2,7 @@
 
 use super::studies::Study;
 use crate::config::{Metaparameter, Range, Scale, Search};
+use crate::results::Results;
 use crate::study::{Cell, Status, Trial};
 
 /// Share of a searched range, in u, at each end that counts as its edge.
@@ -10,8 +11,8 @@ pub const EDGE: f64 = 0.05;
 /// Trials that must have had a chance in a cell.
 pub const FEWEST_TRIALS: usize = 3;
 
-/// One sentence a problem: cells that are missing or reached no goal, whose best point lies at an edge of the search space, or that too
-/// few trials decided.
+/// One sentence a problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
+/// search space, or that too few trials decided.
 pub fn warnings(study: &Study) -> Vec<String> {
     let mut found = study.notes.clone();
     match &study.configuration {
@@ -29,11 +30,11 @@ pub fn warnings(study: &Study) -> Vec<String> {
     if !study.results.complete && study.configuration.is_err() {
         found.push("The study is not finished: cells are still to come.".to_owned());
     }
+    found.extend(dead_layers(&study.results));
     for cell in &study.results.cells {
         let name = format!("Batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
         match cell.best() {
-            // A goal of no error at all is that of whole runs, which smoothness is measured along.
-            None if study.results.workload.goal_threshold == 0 => {}
+            None if study.measures_alone() => {}
             None => found.push(format!(
                 "{name}: no trial reached the goal within {} steps ({} incomplete, {} infeasible).",
                 study.results.workload.max_steps,
@@ -48,6 +49,21 @@ pub fn warnings(study: &Study) -> Vec<String> {
         }
     }
     found
+}
+
+/// A sentence for each sparsity at which trials have a dead layer. A trial's mask is the same at every batch size.
+pub fn dead_layers(results: &Results) -> Vec<String> {
+    let mut sparsities: Vec<f64> = results.cells.iter().map(|cell| cell.key.sparsity).collect();
+    sparsities.sort_by(f64::total_cmp);
+    sparsities.dedup();
+    let of_sparsity = |&sparsity: &f64| {
+        let cells = results.cells.iter().filter(|cell| cell.key.sparsity == sparsity);
+        let trials = &cells.max_by_key(|cell| cell.trials.len())?.trials;
+        let dead = trials.iter().filter(|trial| trial.dead_layers > 0).count();
+        (dead > 0)
+            .then(|| format!("Sparsity {sparsity}: trials with a dead layer (pruning left it no weight): {dead} of {}.", trials.len()))
+    };
+    sparsities.iter().filter_map(of_sparsity).collect()
 }
 
 /// Which searched metaparameters of the trial lie within [`EDGE`] of a limit of their range, in the search's own scale.

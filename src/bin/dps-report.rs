@@ -5,6 +5,7 @@
 use std::process::ExitCode;
 
 use dps::arguments::Report;
+use dps::units::some;
 use dps::{analysis, results, streams};
 
 /// The exit code of `--strict` where there are warnings.
@@ -47,7 +48,7 @@ fn report(arguments: &Report) -> dps::Result<usize> {
     }
     if let Some(folder) = &arguments.shallue {
         let cells = analysis::shallue(&report.studies, folder)?;
-        streams::out(&format!("Export: {} ({cells} cell{})\n", folder.display(), if cells == 1 { "" } else { "s" }));
+        streams::out(&format!("Export: {} ({})\n", folder.display(), some(cells, "cell")));
     }
     streams::out(&format!("Report: {}\n", report.page.display()));
     Ok(report.warnings.len())

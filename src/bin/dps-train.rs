@@ -18,6 +18,7 @@ use dps::progress::Event;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::study::{Cost, Memory, Outcome, Place, Plan, Processors, Site};
+use dps::units::some;
 use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, results, signals, streams, study};
 
 fn main() -> ExitCode {
@@ -100,7 +101,7 @@ fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
     let merged = results::merge(parts)?;
     results::write(output, &merged)?;
     let state = if merged.complete { "complete" } else { "incomplete" };
-    out(&format!("{}: {} cells from {count} files, {state}\n", output.display(), merged.cells.len()));
+    out(&format!("{}: {} from {}, {state}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")));
     Ok(())
 }
 

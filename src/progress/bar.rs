@@ -3,7 +3,8 @@
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Event, Observer, name, outcome, resumed, some};
+use super::{Event, Observer, name, outcome, resumed};
+use crate::units::some;
 
 pub(super) struct Bar {
     bar: ProgressBar,

@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Event, Observer, name, outcome, resumed, some};
+use super::{Event, Observer, name, outcome, resumed};
 use crate::streams;
+use crate::units::some;
 
 const EVERY: Duration = Duration::from_secs(60);
 

@@ -133,11 +133,6 @@ fn resumed(key: &CellKey, step: u32, ended: usize, trials: u32) -> String {
     format!("{} {from}, {ended} of {trials} trials ended", name(key))
 }
 
-/// A number of things, the word in the singular or the plural.
-fn some(count: usize, word: &str) -> String {
-    if count == 1 { format!("1 {word}") } else { format!("{count} {word}s") }
-}
-
 /// A cell's name in messages.
 fn name(key: &CellKey) -> String {
     format!("batch size {}, sparsity {}", key.batch_size, key.sparsity)

@@ -6,4 +6,4 @@ mod mask;
 mod score;
 
 pub use mask::{Mask, keep_highest, kept_parameters};
-pub use score::{connection_sensitivity, gradient_signal, magnitude, random};
+pub use score::{connection_sensitivity, gradient_signal, without_data};

@@ -1,6 +1,7 @@
 //! Scores of connections: higher is kept.
 
-use crate::network::Network;
+use crate::config::Criterion;
+use crate::network::{Network, initial_weights};
 use crate::random::{Numbers, Purpose};
 
 /// Connection sensitivity |w · ∂L/∂w| / Σ|w · ∂L/∂w| (Lee et al., ICLR 2019, equation 6), from the loss gradient summed over the scoring
@@ -18,13 +19,22 @@ pub fn gradient_signal(weights: &[f32], product: &[f32]) -> Vec<f32> {
     weights.iter().zip(product).map(|(&w, &p)| (f64::from(w) * f64::from(p)) as f32).collect()
 }
 
+/// The scores of a seed's network by a criterion that needs no data; none for the other criteria.
+pub fn without_data(criterion: Criterion, network: &Network, seed: u64) -> Option<Vec<f32>> {
+    match criterion {
+        Criterion::Random => Some(random(network, seed)),
+        Criterion::Magnitude => Some(magnitude(&initial_weights(network, seed))),
+        Criterion::Snip | Criterion::Grasp => None,
+    }
+}
+
 /// The magnitude of each initial weight.
-pub fn magnitude(weights: &[f32]) -> Vec<f32> {
+fn magnitude(weights: &[f32]) -> Vec<f32> {
     weights.iter().map(|weight| weight.abs()).collect()
 }
 
 /// Uniform random scores: a random subset of every size, nested.
-pub fn random(network: &Network, seed: u64) -> Vec<f32> {
+fn random(network: &Network, seed: u64) -> Vec<f32> {
     let numbers = Numbers::new(seed, Purpose::RandomMask);
     (0..network.parameters() as u64).map(|index| numbers.uniform(index) as f32).collect()
 }

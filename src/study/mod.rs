@@ -8,7 +8,6 @@ mod plan;
 mod record;
 mod run;
 mod status;
-mod units;
 
 pub use memory::{Memory, Processors, data_bytes};
 pub use plan::{Cost, Plan, PlannedCell, Site};

@@ -4,8 +4,10 @@ use std::fmt;
 
 use super::memory::Memory;
 use super::record::CellKey;
-use super::units::{count, duration, si, some};
 use crate::config::{Criterion, Study, first_of};
+use crate::network::Network;
+use crate::pruning::{keep_highest, without_data};
+use crate::units::{count, duration, si, some};
 
 /// What a network costs on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,10 +50,15 @@ pub struct Plan {
     pub smoothness_flop: f64,
     /// Most validation errors with which a trial is complete.
     pub threshold: u64,
+    /// Trials with a dead layer at each sparsity that has any, of the first [`EXAMINED`]; nothing where masks take a pass over the data.
+    dead: Vec<(f64, usize)>,
     study: Study,
     cost: Cost,
     site: Site,
 }
+
+/// Trials whose masks a plan makes, to see whether they have dead layers.
+const EXAMINED: u32 = 16;
 
 /// The upper bound of one cell's cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -109,6 +116,7 @@ impl Plan {
                 .map(|(b, s)| cell(b, s))
                 .collect(),
             score_flop: passes * trials as f64 * examples as f64 * cost.training_flop,
+            dead: dead_layers(study),
             threshold: study.workload.goal_threshold(site.validation_examples),
             study: study.clone(),
             cost: *cost,
@@ -143,10 +151,10 @@ impl Plan {
         let mut rows = vec![["batch size", "sparsity", "trial-steps", "evaluations", "training", "evaluation", "time"].map(str::to_owned)];
         rows.extend(self.cells.iter().map(|cell| {
             [
-                count(cell.key.batch_size.into()),
+                count(cell.key.batch_size),
                 cell.key.sparsity.to_string(),
-                count(cell.trial_steps.into()),
-                count(cell.evaluations.into()),
+                count(cell.trial_steps),
+                count(cell.evaluations),
                 flop(cell.training_flop),
                 flop(cell.evaluation_flop),
                 time(cell.training_flop + cell.evaluation_flop),
@@ -185,16 +193,16 @@ impl fmt::Display for Plan {
             workload.optimizer,
             workload.schedule,
             workload.goal_error,
-            count(self.threshold.into()),
-            count(site.validation_examples.into()),
+            count(self.threshold),
+            count(site.validation_examples),
         )?;
         writeln!(
             f,
             "{} × {} × at most {} steps, evaluated every {}",
-            some(self.cells.len() as u128, "cell"),
-            some(study.grid.trials.into(), "trial"),
-            count(workload.max_steps.into()),
-            count(workload.evaluate_every.into()),
+            some(self.cells.len(), "cell"),
+            some(study.grid.trials as usize, "trial"),
+            count(workload.max_steps),
+            count(workload.evaluate_every),
         )?;
         writeln!(
             f,
@@ -215,12 +223,29 @@ impl fmt::Display for Plan {
             }
             writeln!(f, "{}", line.trim_end())?;
         }
+        let examined = study.grid.trials.min(EXAMINED);
+        for (sparsity, dead) in &self.dead {
+            write!(f, "\nSparsity {sparsity}: trials with a dead layer (pruning leaves it no weight): {dead} of the first {examined}.")?;
+        }
         if study.execution.race {
             writeln!(f, "\nA cell ends as soon as a trial of it reaches the goal, so most cells take less.")
         } else {
             writeln!(f, "\nEvery trial runs to its own goal or end (race = false).")
         }
     }
+}
+
+/// Sparsities at which masks that need no data leave layers without a weight, and in how many of the first [`EXAMINED`] trials.
+fn dead_layers(study: &Study) -> Vec<(f64, usize)> {
+    let network = Network::new(study.workload.network);
+    let trials = 0..study.grid.trials.min(EXAMINED).into();
+    let scores: Vec<Vec<f32>> = trials.filter_map(|seed| without_data(study.pruning.criterion, &network, seed)).collect();
+    let of_sparsity = |&sparsity: &f64| {
+        let is_dead = |scores: &&Vec<f32>| keep_highest(&network, scores, sparsity, study.pruning.biases).dead_layers(&network) > 0;
+        let dead = scores.iter().filter(is_dead).count();
+        (dead > 0).then_some((sparsity, dead))
+    };
+    study.grid.sparsities.iter().filter(|sparsity| **sparsity > 0.0).filter_map(of_sparsity).collect()
 }
 
 #[cfg(test)]
@@ -300,6 +325,19 @@ mod tests {
         assert_eq!(table[1], "        16         0        1,600          100   553 GFLOP  4.50 TFLOP      50.5 s", "{text}");
         assert!(table.iter().all(|line| line.chars().count() == table[0].chars().count()), "{text}");
         assert!(table[8].trim_start().starts_with("at most") && table[8].contains("9,600") && table[8].contains("600"), "{text}");
+    }
+
+    #[test]
+    fn trials_with_dead_layers_are_counted() {
+        let text = |settings: &[&str]| Plan::new(&small(settings), &COST, &site()).to_string();
+        let random = text(&["pruning.criterion=random", "grid.sparsities=[0, 0.9, 0.9999]", "grid.trials=100"]);
+        assert!(
+            random.contains("\nSparsity 0.9999: trials with a dead layer (pruning leaves it no weight): 16 of the first 16.\n"),
+            "{random}"
+        );
+        assert!(!random.contains("Sparsity 0.9:"), "{random}");
+        // SNIP's scores need the data, which a plan does not read.
+        assert!(!text(&["grid.sparsities=[0.9999]"]).contains("dead"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::{Cell, CellKey, Status, cells};
 use crate::config::{self, Study};
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::storage::Disk;
+use crate::units::some;
 use crate::{Error, Result, results};
 
 /// How far a study is.
@@ -205,7 +206,7 @@ impl fmt::Display for Report {
         if let Some(Holder { host, process, since }) = &self.job {
             writeln!(f, "  job         process {process} on {host}, since {since}")?;
         }
-        let restarts = self.restarts.map_or(String::new(), |restarts| format!(", restarted {restarts} times"));
+        let restarts = self.restarts.map_or(String::new(), |restarts| format!(", restarted {}", some(restarts as usize, "time")));
         writeln!(f, "  started     {}{restarts}", self.started)?;
         let ago = humantime::parse_rfc3339(&self.last_write).ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let ago =

@@ -6,7 +6,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Criterion, Pruning, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest, magnitude, random};
+use crate::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest, without_data};
 
 /// Scores by seed. They depend on nothing else (a cell's batch size, sparsity and metaparameters play no part), so a study scores each
 /// seed once.
@@ -29,20 +29,20 @@ impl<'a> Masks<'a> {
         if self.scores.contains_key(&seed) {
             return Ok(None);
         }
+        let criterion = self.pruning.criterion;
+        if let Some(scores) = without_data(criterion, self.network, seed) {
+            self.scores.insert(seed, scores);
+            return Ok(None);
+        }
         let weights = initial_weights(self.network, seed);
         let examples = first_of(self.pruning.examples, training_examples as u64) as usize;
-        let scores = match self.pruning.criterion {
-            Criterion::Snip => connection_sensitivity(&weights, &backend.gradient(&weights, examples)?.0),
-            Criterion::Grasp => {
-                let temperature = self.pruning.temperature.unwrap_or(1.0) as f32;
-                gradient_signal(&weights, &backend.hessian_gradient(&weights, temperature, examples)?)
-            }
-            Criterion::Random => random(self.network, seed),
-            Criterion::Magnitude => magnitude(&weights),
+        let scores = if criterion == Criterion::Grasp {
+            let temperature = self.pruning.temperature.unwrap_or(1.0) as f32;
+            gradient_signal(&weights, &backend.hessian_gradient(&weights, temperature, examples)?)
+        } else {
+            connection_sensitivity(&weights, &backend.gradient(&weights, examples)?.0)
         };
-        let passed = matches!(self.pruning.criterion, Criterion::Snip | Criterion::Grasp);
-        let scores = self.scores.entry(seed).or_insert(scores);
-        Ok(passed.then_some(scores))
+        Ok(Some(self.scores.entry(seed).or_insert(scores)))
     }
 
     /// Layers of which a mask keeps no weight.

@@ -4,9 +4,9 @@ use super::super::axes::{Axis, Scale};
 use super::super::grid::Curve;
 use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour, marker};
 use super::super::studies::Study;
-use super::super::terminal::thousands;
 use super::{Figure, series_entry};
 use crate::study::{Cell, CurvePoint, Trial};
+use crate::units::count;
 
 /// Points of a curve at most; of more, means of neighbours are drawn.
 const MOST_POINTS: usize = 60;
@@ -148,7 +148,7 @@ pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option
                 layers.push(Layer::Points(marker(*number), colour(*number), line.clone()));
             }
         }
-        Panel { title: format!("batch size {}", thousands(size)), x: x.clone(), y: y.clone(), layers, note: None }
+        Panel { title: format!("batch size {}", count(size)), x: x.clone(), y: y.clone(), layers, note: None }
     };
     let entry = |(number, sparsity): (usize, &f64)| {
         let entry = series_entry(number, format!("sparsity {sparsity}"));

@@ -6,11 +6,11 @@ use super::super::axes::{Axis, Scale, power};
 use super::super::grid::{Grid, batch};
 use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour};
 use super::super::studies::Study;
-use super::super::terminal::thousands;
 use super::{Figure, batch_axis};
 use crate::config::{Metaparameter, Search};
 use crate::search::Metaparameters;
 use crate::study::{Cell, Status, Trial};
+use crate::units::count;
 
 /// How a status looks: shape and colour both tell it.
 fn look(status: Status) -> (Marker, RGBColor) {
@@ -144,7 +144,7 @@ fn limits(parameter: Option<Metaparameter>) -> impl Iterator<Item = f64> {
 /// A panel a cell; a row a batch size and a column a sparsity where those fit. `effective` adds lines of equal effective learning rate.
 fn squares(grid: &Grid, [across, up]: [&Dimension; 2], [x, y]: [&Axis; 2], effective: bool) -> (Vec<Panel>, usize) {
     let panel = |(size, sparsity): (u32, f64)| {
-        let title = format!("S {sparsity}, B {}", thousands(size));
+        let title = format!("S {sparsity}, B {}", count(size));
         let Some(cell) = grid.cell(size, sparsity) else {
             return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
         };

@@ -19,6 +19,7 @@ use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
+use crate::units::some;
 use crate::{Error, Result};
 
 /// Multiply-adds that are worth sharing among threads: at three quarters of it (a dense Simple-CNN at batch size 2) two threads were now
@@ -343,7 +344,7 @@ impl Backend for CpuBackend<'_> {
 
     fn describe(&self) -> String {
         let threads = self.seats.len();
-        format!("CPU, {}, {threads} thread{} a rank", self.share.level.name(), if threads == 1 { "" } else { "s" })
+        format!("CPU, {}, {} a rank", self.share.level.name(), some(threads, "thread"))
     }
 
     fn listen(&mut self, interrupt: Option<Interrupt>) {

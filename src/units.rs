@@ -1,8 +1,8 @@
 //! Numbers for people to read.
 
 /// A whole number with commas between thousands.
-pub fn count(number: u128) -> String {
-    let digits = number.to_string();
+pub fn count(number: impl Into<u128>) -> String {
+    let digits = number.into().to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
     for (place, digit) in digits.chars().enumerate() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
@@ -14,8 +14,8 @@ pub fn count(number: u128) -> String {
 }
 
 /// A number of things, the word in the singular or the plural.
-pub fn some(number: u128, word: &str) -> String {
-    if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number)) }
+pub fn some(number: usize, word: &str) -> String {
+    if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number as u128)) }
 }
 
 /// Three significant digits with a decimal prefix: `1.23 GFLOP`.
@@ -57,7 +57,7 @@ pub fn duration(seconds: f64) -> String {
     let parts = UNITS.iter().skip(first).take(2).map(|(unit, length)| {
         let whole = rest / length;
         rest %= length;
-        if unit.len() > 3 || *unit == "day" { some(whole.into(), unit) } else { format!("{whole} {unit}") }
+        if unit.len() > 3 || *unit == "day" { some(whole as usize, unit) } else { format!("{whole} {unit}") }
     });
     parts.collect::<Vec<String>>().join(" ")
 }
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn thousands_are_separated() {
-        for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (14_000_000, "14,000,000"), (123_456, "123,456")] {
+        for (number, text) in [(0_u32, "0"), (999, "999"), (1_000, "1,000"), (14_000_000, "14,000,000"), (123_456, "123,456")] {
             assert_eq!(count(number), text);
         }
     }
