@@ -2,7 +2,6 @@
 //!
 //! Nothing here starts MPI, opens a GPU or changes anything.
 
-use std::fmt;
 use std::path::Path;
 
 use crate::backend::cpu::Level;
@@ -54,23 +53,22 @@ impl Examination {
     }
 }
 
-impl fmt::Display for Examination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Examination {
+    /// What was found, a line each, and whether a study can run; `gpu` asks for one on a GPU.
+    pub fn text(&self, gpu: bool) -> String {
         let width = self.lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, text) in &self.lines {
-            writeln!(f, "{name:width$}  {text}")?;
-        }
+        let lines: String = self.lines.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect();
         let place = match self.gpus {
             0 => "on the CPU; what a GPU lacks is said above".to_owned(),
             1 => "on the GPU, and on the CPU with --device cpu".to_owned(),
             gpus => format!("on {gpus} GPUs, a rank each, and on the CPU with --device cpu"),
         };
-        match self.datasets.first() {
-            Some(_) => writeln!(f, "\nStudies can run here: {place}."),
-            None => {
-                writeln!(f, "\nNo study can run here before a data set is fetched; run: dps-train data fetch {}", DatasetName::FashionMnist)
-            }
-        }
+        let verdict = match self.exit_code(gpu) {
+            0 => format!("Studies can run here: {place}."),
+            6 => "No study can run on a GPU here; what is missing is said above.".to_owned(),
+            _ => format!("No study can run here before a data set is fetched; run: dps-train data fetch {}", DatasetName::FashionMnist),
+        };
+        format!("{lines}\n{verdict}\n")
     }
 }
 
@@ -172,8 +170,8 @@ mod tests {
         assert_eq!(with(&[DatasetName::Mnist], 0).exit_code(true), 6);
         assert_eq!(with(&[DatasetName::Mnist], 1).exit_code(true), 0);
         assert_eq!(with(&[], 1).exit_code(false), 3);
-        assert!(with(&[], 0).to_string().contains("data fetch"));
-        let text = examine(folder.path()).to_string();
+        assert!(with(&[], 0).text(false).contains("data fetch"));
+        let text = examine(folder.path()).text(false);
         for name in ["dps", "CPU", "MPI", "HDF5", "cifar-10"] {
             assert!(text.lines().any(|line| line.starts_with(name)), "{name}: {text}");
         }

@@ -13,6 +13,7 @@ pub mod config;
 pub mod data;
 pub mod doctor;
 pub mod error;
+pub mod init;
 pub mod journal;
 pub mod network;
 pub mod optimizer;

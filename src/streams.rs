@@ -2,11 +2,16 @@
 //!
 //! Rust's `println!` and `eprintln!` panic where they cannot write, so nothing else here may use them.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::short;
 
 /// Exit code of a program that did its work but could not print what it was asked for.
 pub const UNPRINTED: u8 = 9;
+
+/// Letters of a line of [`usage`] at most.
+const LINE: usize = 420;
 
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -25,6 +30,24 @@ pub fn out(text: &str) {
 pub fn err(line: &str) {
     // In one piece, so that lines of several ranks do not mix.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Writes a question to standard error, on the line on which the answer is typed.
+pub fn prompt(question: &str) {
+    let _ = std::io::stderr().write_all(question.as_bytes());
+}
+
+/// Says what clap has to say of a command line: help and the version on standard output, a mistake on standard error, of which a quoted word may be
+/// megabytes long. The exit code.
+pub fn usage(answer: &clap::Error) -> u8 {
+    let text = answer.render();
+    if answer.use_stderr() {
+        let lines: Vec<String> = text.to_string().trim_end().lines().map(|line| short(line, LINE)).collect();
+        err(&lines.join("\n"));
+    } else {
+        out(&if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() });
+    }
+    answer.exit_code() as u8
 }
 
 /// Whether something that was to be printed on standard output was not.

@@ -60,5 +60,6 @@ fn names_each_library_and_what_to_do_where_it_is_missing_or_too_old() {
     ] {
         let (text, code) = examine(&[(variable, value)]);
         assert!(code == Some(6) && text.contains(words), "{variable}={value}: {text}");
+        assert!(text.ends_with("No study can run on a GPU here; what is missing is said above.\n"), "{text}");
     }
 }

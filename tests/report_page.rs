@@ -66,6 +66,35 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
 }
 
 #[test]
+fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = || {
+        let names = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let report = |results: Results| analysis::report(vec![("x.h5".to_owned(), results)], folder.path()).unwrap();
+    let mut other = Made::small().results();
+    other.workload.optimizer = "sgd".to_owned();
+    fs::write(folder.path().join("mine.svg"), "mine").unwrap();
+    fs::write(folder.path().join("notes.md"), "mine").unwrap();
+    report(other);
+    let before = files();
+    report(Made::small().results());
+    let after = files();
+    assert!(after.contains("mine.svg") && after.contains("notes.md") && after.contains("index.html"), "{after:?}");
+    assert!(before.iter().any(|name| name.contains("-sgd-")) && !after.iter().any(|name| name.contains("-sgd-")), "{after:?}");
+    // A list that names what no report writes removes nothing.
+    let list = folder.path().join(analysis::LIST);
+    let text = fs::read_to_string(&list).unwrap();
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    fs::write(folder.path().join("inner/x.svg"), "mine").unwrap();
+    fs::write(folder.path().join("x.h5"), "mine").unwrap();
+    fs::write(&list, format!("{text}inner/x.svg\n../x.svg\nx.h5\n.svg\n")).unwrap();
+    report(Made::small().results());
+    assert!(folder.path().join("inner/x.svg").exists() && folder.path().join("x.h5").exists());
+}
+
+#[test]
 fn trials_with_dead_layers_are_counted() {
     let mut results = Made::small().results();
     let sparsity = results.cells.iter().map(|cell| cell.key.sparsity).fold(0.0, f64::max);

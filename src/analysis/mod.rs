@@ -23,7 +23,7 @@ pub use figures::{Figure, figures, steps_to_result_plot};
 pub use fits::{Fitted, Shift, fits};
 pub use grid::Grid;
 pub use png::png;
-pub use report::{Report, report};
+pub use report::{LIST, Report, report};
 pub use shallue::shallue;
 pub use sheet::Sheet;
 pub use smoothness::{Along, Measured, Smooth, Surface, smoothness};

@@ -1,5 +1,7 @@
 //! Everything written into one folder.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::figures::{self, Figure};
@@ -13,6 +15,15 @@ use super::warnings::warnings;
 use crate::results::{self, Results};
 use crate::{Error, Result};
 
+/// File of a report's folder that names the files of the report, a line each, below a heading.
+pub const LIST: &str = "dps-report.txt";
+
+/// First line of it.
+const HEADING: &str = "Files of this report; dps-report replaces or removes them when it writes another report here:";
+
+/// Longest list of an earlier report that is read, in bytes.
+const LONGEST_LIST: u64 = 1 << 20;
+
 /// What was written, and what its reader should know first.
 #[derive(Debug, Clone)]
 pub struct Report {
@@ -25,10 +36,11 @@ pub struct Report {
 }
 
 /// Writes the page `index.html`, every figure as SVG and PNG and every table as CSV and Markdown into `folder`. `files` are results with
-/// the names the page calls them by; those of one study become one.
+/// the names the page calls them by; those of one study become one. Files of an earlier report in `folder` that this one does not write are
+/// removed: [`LIST`] names them.
 ///
 /// # Errors
-/// [`Error::Results`] where a file cannot be written.
+/// [`Error::Results`] where a file cannot be written or removed.
 pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
     let studies: Vec<(Study, Vec<Fitted>)> = gather(files)
         .into_iter()
@@ -55,6 +67,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
     }
     let page = page(&sections, &compared, &written.names);
     written.file("index.html".to_owned(), page.as_bytes())?;
+    written.replace_list()?;
     let several = sections.len() > 1;
     let named = |section: &Section| {
         let name = if several { format!("{}: ", section.study.name()) } else { String::new() };
@@ -80,6 +93,26 @@ fn comparisons(studies: &[(Study, Vec<Fitted>)]) -> Vec<Figure> {
     groups.iter().filter_map(|group| figures::optimizers(group)).collect()
 }
 
+/// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.
+fn listed(list: &Path) -> Vec<String> {
+    if !fs::symlink_metadata(list).is_ok_and(|found| found.is_file() && found.len() <= LONGEST_LIST) {
+        return Vec::new();
+    }
+    let is_ours = |name: &&str| {
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        plain
+            && ["csv", "html", "md", "png", "svg"]
+                .iter()
+                .any(|kind| name.strip_suffix(kind).is_some_and(|stem| stem.len() > 1 && stem.ends_with('.')))
+    };
+    let text = fs::read_to_string(list).unwrap_or_default();
+    let mut lines = text.lines();
+    if lines.next() != Some(HEADING) {
+        return Vec::new();
+    }
+    lines.filter(is_ours).map(str::to_owned).collect()
+}
+
 /// The folder, and the names of what has been written into it.
 struct Written<'a> {
     folder: &'a Path,
@@ -91,6 +124,23 @@ impl Written<'_> {
         results::publish(&self.folder.join(&name), bytes)?;
         self.names.push(name);
         Ok(())
+    }
+
+    /// Removes the files of an earlier report that were not written again, and lists those that were.
+    fn replace_list(&self) -> Result<()> {
+        let list = self.folder.join(LIST);
+        for name in listed(&list).iter().filter(|name| !self.names.contains(name)) {
+            let path = self.folder.join(name);
+            match fs::remove_file(&path) {
+                Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                    let problem =
+                        format!("this file of an earlier report cannot be removed ({cause}); remove it, or choose another --output");
+                    return Err(Error::Results { path, problem });
+                }
+                _ => {}
+            }
+        }
+        results::publish(&list, format!("{HEADING}\n{}\n", self.names.join("\n")).as_bytes())
     }
 
     /// Each figure in both formats; returned with its SVG document.

@@ -1,14 +1,16 @@
-//! `dps-train CONFIG [options]`, `dps-train merge`, `dps-train status`, `dps-train doctor` and `dps-train data fetch [NAME]`.
+//! `dps-train CONFIG [options]`, `dps-train init`, `dps-train configs`, `dps-train merge`, `dps-train status`, `dps-train doctor` and `dps-train data fetch [NAME]`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use super::EXIT_CODES;
-use crate::config::{DatasetName, Override};
+use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
+use crate::init::Given;
 use crate::journal::paths_beside;
 use crate::version::VERSION_AND_COMMIT;
 
@@ -49,6 +51,18 @@ pub enum Train {
         /// The folder of all data sets.
         data: PathBuf,
     },
+    /// Write a new configuration.
+    Init {
+        /// Its file.
+        path: PathBuf,
+        /// What it is of; the rest is asked.
+        given: Given,
+    },
+    /// List the configurations that come with the program, or print one.
+    Configs {
+        /// Which one to print.
+        name: Option<String>,
+    },
     /// List the data sets that can be fetched.
     ListData {
         /// The folder of all data sets.
@@ -73,6 +87,8 @@ pub struct StudyArguments {
     pub fresh: bool,
     /// Say nothing but errors.
     pub quiet: bool,
+    /// Say what is decided and done along the way.
+    pub verbose: bool,
     /// How progress is shown; [`Progress::None`] where quiet.
     pub progress: Progress,
 }
@@ -124,6 +140,9 @@ struct RawStudy {
     /// The study's TOML file.
     #[arg(required = true)]
     config: Option<PathBuf>,
+    /// More of them, which are refused in words of our own.
+    #[arg(hide = true)]
+    more: Vec<PathBuf>,
     /// Set a key of the configuration; an empty value removes it. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
     set: Vec<Override>,
@@ -159,6 +178,9 @@ struct RawStudy {
     /// Say nothing but errors.
     #[arg(short, long, conflicts_with = "progress")]
     quiet: bool,
+    /// Say more, in lines: the whole configuration, where each thing comes from, each evaluation and checkpoint.
+    #[arg(short, long, conflicts_with = "quiet")]
+    verbose: bool,
     /// How to show progress: auto (a bar on a terminal, plain lines elsewhere), bar, json (an object a line) or none.
     #[arg(long, value_enum, default_value = "auto", hide_possible_values = true)]
     progress: Progress,
@@ -203,6 +225,29 @@ enum RawCommand {
         #[arg(long, conflicts_with = "json")]
         progress: bool,
     },
+    /// Write a new configuration with comments, which asks for what is not given.
+    Init {
+        /// The file to write, which must not be there yet.
+        #[arg(value_name = "NEW.toml")]
+        path: PathBuf,
+        /// Data set.
+        #[arg(long, value_name = "NAME", value_parser = names::<DatasetName>(DatasetName::NAMES))]
+        dataset: Option<DatasetName>,
+        /// Network [default: the one that fits the data set]
+        #[arg(long, value_name = "NAME", value_parser = names::<NetworkName>(NetworkName::NAMES))]
+        network: Option<NetworkName>,
+        /// Optimizer.
+        #[arg(long, value_name = "NAME", value_parser = names::<OptimizerName>(OptimizerName::NAMES))]
+        optimizer: Option<OptimizerName>,
+        /// Learning-rate schedule [default: linear-decay for cifar-10, else constant]
+        #[arg(long, value_name = "NAME", value_parser = names::<ScheduleName>(ScheduleName::NAMES))]
+        schedule: Option<ScheduleName>,
+    },
+    /// List the configurations that come with the program and the paper's figures each is for; with a name, print one.
+    Configs {
+        /// The configuration to print.
+        name: Option<String>,
+    },
     /// Say what this machine has for a study, and what to do about what it lacks.
     ///
     /// Exit code 0: a study can run here; 3: it has no data set; 6: with --gpu, it has no GPU that can be used.
@@ -223,7 +268,7 @@ enum RawDataCommand {
     /// Fetch a data set; without a name, list those there are.
     Fetch {
         /// The data set.
-        #[arg(value_parser = PossibleValuesParser::new(DatasetName::NAMES).try_map(|name| name.parse::<DatasetName>()))]
+        #[arg(value_parser = names::<DatasetName>(DatasetName::NAMES))]
         name: Option<DatasetName>,
         #[command(flatten)]
         data: RawData,
@@ -239,6 +284,10 @@ impl Train {
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
         let Raw { command, study } = Raw::try_parse_from(words)?;
         match (command, study.config.clone()) {
+            (Some(RawCommand::Init { path, dataset, network, optimizer, schedule }), _) => {
+                Ok(Train::Init { path, given: Given { dataset, network, optimizer, schedule } })
+            }
+            (Some(RawCommand::Configs { name }), _) => Ok(Train::Configs { name }),
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: Some(dataset), data })), _) => {
                 Ok(Train::FetchData { dataset, data: data.folder() })
             }
@@ -253,9 +302,13 @@ impl Train {
                 };
                 Ok(Train::Status { results, form })
             }
-            (None, Some(config)) => {
+            (None, Some(config)) if study.more.is_empty() => {
                 let cells = study.cells;
                 study.validate(config).map(if cells { Train::Cells } else { Train::Study })
+            }
+            (None, Some(_)) => {
+                let problem = format!("expected one configuration file, found {}; start dps-train once for each", 1 + study.more.len());
+                Err(usage(ErrorKind::TooManyValues, &problem))
             }
             (None, None) => Err(usage(ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one")),
         }
@@ -302,9 +355,15 @@ impl RawStudy {
             plan: self.plan,
             fresh: self.fresh,
             quiet: self.quiet,
+            verbose: self.verbose,
             progress,
         })
     }
+}
+
+/// Reads one of some names.
+fn names<T: FromStr<Err = String> + Clone + Send + Sync + 'static>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
 }
 
 /// A word of the command line as TOML: a number if it is one, else text for the configuration's rules to refuse by name.
@@ -328,12 +387,14 @@ fn after_help() -> String {
   dps-train configs/mnist-simple-cnn-sgd.toml --plan         what a study of the paper would cost
   mpirun -n 8 dps-train CONFIG --batch-size 16,64 --sparsity 0,0.9 --trials 4
   dps-train CONFIG --set workload.optimizer=nesterov --set search.momentum=0.9
+  dps-train init study.toml                                  a new configuration, which asks what it is of
+  dps-train configs                                          the paper's configurations, and its figures they are for
   dps-train status results/quickstart.h5                     how far it is
   dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
   dps-train data fetch fashion-mnist
   dps-train doctor                                           what this machine has for a study
 
-The same command continues a study that was interrupted.
+The same command continues a study that was interrupted. With more batch sizes, sparsities or trials it measures\nonly what is missing.
 
 {EXIT_CODES}"
     )
@@ -376,6 +437,7 @@ mod tests {
             plan: false,
             fresh: false,
             quiet: false,
+            verbose: false,
             progress: Progress::Auto,
         };
         assert_eq!(study("configs/fashion-mnist-goal-0.12.toml"), expected);
@@ -450,6 +512,10 @@ mod tests {
             "status",
             "status a.h5 --json --progress",
             "a.toml --cells --plan",
+            "a.toml --quiet --verbose",
+            "init",
+            "init a.toml --dataset mnits",
+            "configs a b",
         ] {
             let error = read(line).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}: {error}");
@@ -459,6 +525,17 @@ mod tests {
         assert!(help.to_string().contains("Examples:") && help.to_string().contains("Exit codes:"));
         let version = read("--version").unwrap_err();
         assert_eq!((version.exit_code(), version.to_string()), (0, format!("dps-train {VERSION_AND_COMMIT}\n")));
+    }
+
+    #[test]
+    fn configurations_are_made_and_listed() {
+        let given = Given { dataset: Some(DatasetName::Mnist), optimizer: Some(OptimizerName::Sgd), ..Given::default() };
+        assert_eq!(read("init a.toml --dataset mnist --optimizer sgd").unwrap(), Train::Init { path: "a.toml".into(), given });
+        assert_eq!(read("configs").unwrap(), Train::Configs { name: None });
+        assert_eq!(read("configs quickstart").unwrap(), Train::Configs { name: Some("quickstart".into()) });
+        let two = read("a.toml b.toml").unwrap_err().to_string();
+        assert!(two.contains("expected one configuration file, found 2; start dps-train once for each"), "{two}");
+        assert!(study("a.toml --verbose").verbose);
     }
 
     #[test]

@@ -15,9 +15,9 @@ fn main() -> ExitCode {
     streams::prepare("dps-report");
     let arguments = match Report::read(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(error.exit_code() as u8);
+        Err(answer) => {
+            let code = streams::usage(&answer);
+            return ExitCode::from(if code == 0 && streams::lost() { streams::UNPRINTED } else { code });
         }
     };
     match report(&arguments) {

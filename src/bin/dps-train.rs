@@ -2,7 +2,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-use std::io::IsTerminal;
+use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,13 +13,17 @@ use dps::backend::{Chosen, choose};
 use dps::comm::{Communicator, Single, launcher, resident_memory, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
+use dps::init::{self, Given};
 use dps::network::Network;
 use dps::progress::Event;
 use dps::storage::Disk;
-use dps::streams::{err, out};
+use dps::streams::{err, out, prompt};
 use dps::study::{Cost, Memory, Outcome, Place, Plan, Processors, Site};
 use dps::units::some;
 use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, results, signals, streams, study};
+
+/// Bytes of an answer that are read.
+const LONGEST_ANSWER: u64 = 1_000;
 
 fn main() -> ExitCode {
     streams::prepare("dps-train");
@@ -39,11 +43,17 @@ fn run() -> u8 {
         }
         // None of the others starts MPI: batch scripts run them outside of mpirun.
         Ok(Train::Cells(arguments)) => finish(&list(&arguments)),
+        Ok(Train::Init { path, given }) => finish(&new_configuration(&path, &given)),
+        Ok(Train::Configs { name: None }) => {
+            out(&init::list());
+            0
+        }
+        Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
         Ok(Train::Merge { parts, output, force }) => finish(&merge(parts, &output, force)),
         Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
         Ok(Train::Doctor { data, gpu }) => {
             let examination = doctor::examine(&data);
-            out(&examination.to_string());
+            out(&examination.text(gpu));
             examination.exit_code(gpu)
         }
         Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| err(line)).map(|place| {
@@ -56,13 +66,9 @@ fn run() -> u8 {
             }
             0
         }
-        Err(error) => {
-            // Under mpirun every rank reads the command line; the first one speaks.
-            if launcher::rank() == 0 {
-                let _ = error.print();
-            }
-            error.exit_code() as u8
-        }
+        // Under mpirun every rank reads the command line; the first one speaks.
+        Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
+        Err(answer) => streams::usage(&answer),
     }
 }
 
@@ -82,6 +88,21 @@ fn list(arguments: &StudyArguments) -> Result<()> {
     let study = config::load(&arguments.config, &arguments.overrides)?.study;
     let lines = study::cells(&study).into_iter().enumerate();
     out(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
+    Ok(())
+}
+
+/// Writes a new configuration, asking at the terminal for what is not given.
+fn new_configuration(path: &Path, given: &Given) -> Result<()> {
+    let mut ask = |question: &str| {
+        prompt(question);
+        let mut answer = String::new();
+        // An answer is a word: a line without an end is none.
+        let read = std::io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut answer).ok()?;
+        (read > 0).then_some(answer)
+    };
+    let terminal = std::io::stdin().is_terminal();
+    init::init(path, given, if terminal { Some(&mut ask) } else { None })?;
+    out(&format!("{} is written; what it costs at most: dps-train {} --plan\n", path.display(), path.display()));
     Ok(())
 }
 
@@ -174,7 +195,11 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Err(error) => return refuse(error),
     };
     let place = Place { world, mpi_library, threads, storage: Arc::new(Disk) };
-    let mut observer = if speaks { progress::observer(arguments.progress, std::io::stderr().is_terminal()) } else { progress::silent() };
+    let mut observer = if speaks {
+        progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal())
+    } else {
+        progress::silent()
+    };
     let notes = notes(&loaded.study, &dataset, world.size() * threads);
     choice.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let outcome = match &chosen {

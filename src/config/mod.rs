@@ -9,13 +9,17 @@ mod load;
 mod overrides;
 mod reader;
 mod rules;
+mod shipped;
 mod study;
+mod template;
 mod tree;
 
 pub use difference::{CELL_KEYS, Difference, GRID_KEYS, IGNORED_KEYS, differences};
 pub use load::{Loaded, canonical, load, parse};
 pub use overrides::Override;
+pub use shipped::{SHIPPED, Shipped};
 pub use study::*;
+pub use template::{Choices, template};
 
 #[cfg(test)]
 mod tests;

@@ -82,10 +82,11 @@ fn workload(mut section: Section) -> Draft {
         section.problem_among("evaluate_every", &["max_steps"], &sentence);
     }
     if let (Some(dataset), Some(network)) = (draft.dataset, draft.network) {
-        let (images, fitting) = match dataset {
-            DatasetName::Mnist | DatasetName::FashionMnist => ("28×28×1", NetworkName::SimpleCnn),
-            DatasetName::Cifar10 => ("32×32×3", NetworkName::Resnet8),
+        let images = match dataset {
+            DatasetName::Mnist | DatasetName::FashionMnist => "28×28×1",
+            DatasetName::Cifar10 => "32×32×3",
         };
+        let fitting = dataset.network();
         if network != fitting {
             let sentence =
                 format!("expected \"{fitting}\" for the {images} images of {dataset}, found \"{network}\"; change one of the two");

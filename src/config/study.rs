@@ -433,6 +433,14 @@ impl Workload {
 }
 
 impl DatasetName {
+    /// The network that fits its images.
+    pub fn network(self) -> NetworkName {
+        match self {
+            DatasetName::Mnist | DatasetName::FashionMnist => NetworkName::SimpleCnn,
+            DatasetName::Cifar10 => NetworkName::Resnet8,
+        }
+    }
+
     /// Examples in the training file, and bytes of one image.
     pub fn training_file(self) -> (u64, u64) {
         match self {

@@ -20,7 +20,7 @@ impl Contents {
     /// Opens `path`; whether it is gzipped is seen from its first bytes, not its name.
     pub fn open(path: &Path) -> Result<Self> {
         let reader = File::open(path).and_then(|file| decompressed(BufReader::new(file)));
-        let reader = reader.map_err(|error| Error::Data { path: path.into(), problem: format!("cannot be read: {error}") })?;
+        let reader = reader.map_err(|error| Error::Data { path: path.into(), problem: unreadable(&error) })?;
         Ok(Contents { path: path.into(), reader, hash: Sha256::new() })
     }
 
@@ -53,8 +53,12 @@ pub(super) fn describe(error: &io::Error) -> String {
         io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             format!("its gzip data is damaged or cut short ({error}); fetch the data set again")
         }
-        _ => format!("cannot be read: {error}"),
+        _ => unreadable(error),
     }
+}
+
+fn unreadable(error: &io::Error) -> String {
+    format!("the file cannot be read ({error}); make it readable, or fetch the data set into another folder with --data")
 }
 
 /// `reader` itself, or what it holds in gzip, by its first two bytes.

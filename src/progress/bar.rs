@@ -10,18 +10,20 @@ pub(super) struct Bar {
     bar: ProgressBar,
     cells: usize,
     finished: usize,
+    /// Whether details are shown.
+    verbose: bool,
 }
 
 impl Bar {
     /// A bar on `terminal`, or on standard error where that is `None`.
-    pub(super) fn new(terminal: Option<Term>) -> Bar {
+    pub(super) fn new(terminal: Option<Term>, verbose: bool) -> Bar {
         let target = ProgressDrawTarget::term(terminal.unwrap_or_else(Term::stderr), 10);
         let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant; should it ever be wrong, the default style still shows where the cell is.
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}, {elapsed} (at most {eta} more)") {
             bar.set_style(style);
         }
-        Bar { bar, cells: 0, finished: 0 }
+        Bar { bar, cells: 0, finished: 0, verbose }
     }
 }
 
@@ -50,11 +52,13 @@ impl Observer for Bar {
                 self.bar.set_prefix("scoring connections");
                 self.bar.set_message("networks");
             }
+            Event::Detail { line } if self.verbose => self.bar.println(line),
+            Event::Detail { .. } => {}
             Event::Note { line } => self.bar.println(line),
             Event::Moment { moment, .. } => {
                 let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
                 let rate = moment.examples as f64 / moment.seconds.max(1e-9);
-                self.bar.set_message(format!("steps {} trials left{best}, {rate:.0} images/s", moment.alive));
+                self.bar.set_message(format!("steps, {} left{best}, {rate:.0} images/s", some(moment.alive, "trial")));
                 self.bar.set_position(u64::from(moment.step));
             }
             Event::CellFinished { cell } => {

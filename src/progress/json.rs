@@ -6,7 +6,10 @@ use super::{Event, Observer};
 use crate::streams;
 use crate::study::Status;
 
-pub(super) struct Json;
+pub(super) struct Json {
+    /// Whether details are shown.
+    pub verbose: bool,
+}
 
 impl Observer for Json {
     fn event(&mut self, event: &Event) {
@@ -28,6 +31,8 @@ impl Observer for Json {
                 "event": "evaluated", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": moment.step, "alive": moment.alive,
                 "best_errors": moment.best_errors, "training_examples": moment.examples, "seconds": moment.seconds,
             }),
+            Event::Detail { .. } if !self.verbose => return,
+            Event::Detail { line } => json!({ "event": "detail", "line": line }),
             Event::Note { line } => json!({ "event": "note", "line": line }),
             Event::CellFinished { cell } => json!({
                 "event": "cell_finished", "batch_size": cell.key.batch_size, "sparsity": cell.key.sparsity,

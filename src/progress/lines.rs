@@ -13,11 +13,20 @@ pub(super) struct Lines {
     last: Instant,
     cells: usize,
     finished: usize,
+    /// Whether details and each evaluation are shown.
+    verbose: bool,
 }
 
 impl Default for Lines {
     fn default() -> Self {
-        Lines { last: Instant::now(), cells: 0, finished: 0 }
+        Lines { last: Instant::now(), cells: 0, finished: 0, verbose: false }
+    }
+}
+
+impl Lines {
+    /// Lines that show details, too.
+    pub(super) fn verbose() -> Lines {
+        Lines { verbose: true, ..Lines::default() }
     }
 }
 
@@ -39,11 +48,23 @@ impl Observer for Lines {
                 self.last = Instant::now();
                 streams::err(&format!("connections of {} of {trials} networks are scored", seed + 1));
             }
+            Event::Moment { key, moment } if self.verbose && moment.evaluated => {
+                let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
+                let rate = moment.examples as f64 / moment.seconds.max(1e-9);
+                streams::err(&format!(
+                    "{}: step {}, {} left{best}, {rate:.0} images/s",
+                    name(key),
+                    moment.step,
+                    some(moment.alive, "trial")
+                ));
+            }
             Event::Moment { key, moment } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
-                streams::err(&format!("{}: step {}, {} trials left", name(key), moment.step, moment.alive));
+                streams::err(&format!("{}: step {}, {} left", name(key), moment.step, some(moment.alive, "trial")));
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
+            Event::Detail { line } if self.verbose => streams::err(line),
+            Event::Detail { .. } => {}
             Event::Note { line } => streams::err(line),
             Event::CellFinished { cell } => {
                 self.finished += 1;

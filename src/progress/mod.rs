@@ -74,6 +74,11 @@ pub enum Event<'a> {
         /// Its trials.
         cell: &'a Cell,
     },
+    /// Something that only somebody who asks for more wants to know.
+    Detail {
+        /// One sentence, or a file of them.
+        line: &'a str,
+    },
     /// Something a person should know.
     Note {
         /// One sentence.
@@ -94,15 +99,16 @@ impl Observer for Silent {
     fn event(&mut self, _event: &Event) {}
 }
 
-/// The observer for a way of showing progress; `terminal` says whether standard error is one.
-pub fn observer(progress: Progress, terminal: bool) -> Box<dyn Observer> {
+/// The observer for a way of showing progress; `verbose` also shows details, in lines, and `terminal` says whether standard error is one.
+pub fn observer(progress: Progress, verbose: bool, terminal: bool) -> Box<dyn Observer> {
     match progress {
+        Progress::Auto if verbose => Box::new(lines::Lines::verbose()),
         Progress::None => Box::new(Silent),
-        Progress::Json => Box::new(json::Json),
-        Progress::Bar => Box::new(bar::Bar::new(terminal::of_launcher())),
-        Progress::Auto if terminal => Box::new(bar::Bar::new(None)),
+        Progress::Json => Box::new(json::Json { verbose }),
+        Progress::Bar => Box::new(bar::Bar::new(terminal::of_launcher(), verbose)),
+        Progress::Auto if terminal => Box::new(bar::Bar::new(None, false)),
         Progress::Auto => match terminal::of_launcher() {
-            Some(found) => Box::new(bar::Bar::new(Some(found))),
+            Some(found) => Box::new(bar::Bar::new(Some(found), false)),
             None => Box::new(lines::Lines::default()),
         },
     }

@@ -23,12 +23,17 @@ type Found<T> = std::result::Result<T, String>;
 /// # Errors
 /// [`Error::Results`] for a file that is no HDF5 file, is damaged, has another schema or a newer version of it, or contradicts itself.
 pub fn read(path: &Path) -> Result<Results> {
-    open(path).and_then(|(file, bytes)| contents(&file, bytes)).map_err(|problem| Error::Results { path: path.to_owned(), problem })
+    let advised = |problem: String| match problem.starts_with("damaged: ") {
+        true => format!("{problem}; copy it again, or run dps-train again to write it anew"),
+        false => problem,
+    };
+    let read = open(path).and_then(|(file, bytes)| contents(&file, bytes));
+    read.map_err(|problem| Error::Results { path: path.to_owned(), problem: advised(problem) })
 }
 
 /// The open file and its length in bytes.
 fn open(path: &Path) -> Found<(File, u64)> {
-    let unreadable = |error| format!("the result file cannot be read ({error})");
+    let unreadable = |error| format!("the result file cannot be read ({error}); give the --output of a study, which may be read");
     let metadata = fs::metadata(path).map_err(unreadable)?;
     // HDF5 would wait for ever at a pipe.
     if !metadata.is_file() {

@@ -20,6 +20,7 @@ use crate::pruning::kept_parameters;
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::storage::Storage;
 use crate::training::{CellState, CellWork, Conductor, Decision, Gauge, Groups, Masks, Moment, measure};
+use crate::units::some;
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
 use crate::{Error, Result, signals};
 
@@ -123,6 +124,9 @@ pub fn run(
         threshold,
         validation_examples: dataset.validation.len(),
     });
+    score.detail(|| format!("{}, digest {}:\n{}", loaded.name, loaded.digest, results.configuration.trim_end()));
+    score.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
+    score.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));
     results.complete = all_finished(&results, &whole);
     score.publish(&results)?;
     for (index, &key) in keys.iter().enumerate() {
@@ -137,6 +141,7 @@ pub fn run(
         }
         let begun = begin_from(key, &results, &past.partial, past.left.as_ref());
         score.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
+        score.detail(|| format!("each batch is trained by {}", some(size, "rank")));
         let work = CellWork {
             workload: &study.workload,
             key,
@@ -312,6 +317,11 @@ impl Score<'_> {
         Ok(true)
     }
 
+    /// Tells those who want to know more.
+    fn detail(&mut self, line: impl FnOnce() -> String) {
+        self.observer.event(&Event::Detail { line: &line() });
+    }
+
     fn finished(&mut self, cell: &Cell) -> Result<()> {
         self.keep(|keeper| keeper.finished(cell))?;
         self.observer.event(&Event::CellFinished { cell });
@@ -353,7 +363,7 @@ impl Conductor for Score<'_> {
         let lanes = postcard::to_stdvec(&std::mem::take(&mut state.lanes)).unwrap_or_default();
         let all = self.world.gather(&lanes);
         drop(lanes);
-        let key = self.key;
+        let (key, step) = (self.key, state.step);
         self.keep(|keeper| {
             state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
             state.lanes.sort_by_key(|lane| lane.trial);
@@ -361,6 +371,8 @@ impl Conductor for Score<'_> {
         })?;
         self.saved = Instant::now();
         self.cost = self.saved - self.asked;
+        let cost = self.cost.as_secs_f64() * 1e3;
+        self.detail(|| format!("checkpoint of step {step}: the training stood still for {cost:.1} ms"));
         Ok(())
     }
 }

@@ -118,7 +118,10 @@ pub fn status(output: &Path) -> Result<Report> {
     };
     let study = config::parse("its configuration", &configuration, &[]).map_err(|error| Error::Results {
         path: output.to_owned(),
-        problem: format!("damaged, or of another version: {}", first_line(&error.to_string())),
+        problem: format!(
+            "its configuration is damaged, or of another version of this program, which reads it: {}",
+            first_line(&error.to_string())
+        ),
     })?;
     let study = study.study;
     let keys = cells(&study);

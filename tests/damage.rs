@@ -1,0 +1,99 @@
+//! A study stopped in its middle whose files are damaged goes on to the results of one that never was stopped, or is refused in words.
+#![cfg(unix)]
+
+mod records;
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use dps::results;
+use dps::study::Cell;
+use records::timeless;
+use support::study::{succeed, train, write_config, write_data};
+
+fn command(folder: &Path) -> Command {
+    let mut command = train();
+    command.arg(folder.join("small.toml")).arg("--data").arg(folder).arg("--output").arg(folder.join("x.h5"));
+    command.args(["--quiet", "--set", "execution.checkpoint_seconds=1"]);
+    command
+}
+
+fn cells(folder: &Path) -> Vec<Cell> {
+    let results = results::read(&folder.join("x.h5")).unwrap();
+    assert!(results.complete);
+    timeless(results.cells)
+}
+
+/// Runs the study until it has finished a cell and saved a checkpoint of another, then stops it by a signal.
+fn stop_in_the_middle(folder: &Path) {
+    let mut child = command(folder).spawn().unwrap();
+    let begun = Instant::now();
+    let finished = || results::read(&folder.join("x.h5")).is_ok_and(|results| !results.cells.is_empty());
+    while !(finished() && folder.join("x.checkpoint").exists()) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint after a finished cell");
+        assert!(child.try_wait().unwrap().is_none(), "the study ended before it could be stopped");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(75));
+    assert!(folder.join("x.checkpoint").exists());
+}
+
+/// What may happen to a file.
+type Damage = fn(Vec<u8>) -> Vec<u8>;
+
+const DAMAGES: [(&str, Damage); 6] = [
+    ("empty", |_| Vec::new()),
+    ("cut to a half", |bytes| bytes[..bytes.len() / 2].to_vec()),
+    ("its last byte cut off", |bytes| bytes[..bytes.len() - 1].to_vec()),
+    ("a bit flipped in its middle", |mut bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 4;
+        bytes
+    }),
+    ("zeros at its end", |bytes| [bytes, vec![0; 4096]].concat()),
+    ("twice", |bytes| [bytes.clone(), bytes].concat()),
+];
+
+#[test]
+fn a_stopped_study_with_damaged_files_goes_on_to_the_same_results_or_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_data(folder, 600, 90);
+    write_config(folder, &[("goal_error = 0.3", "goal_error = 0.05"), ("max_steps = 40", "max_steps = 120"), ("= 4\n\n", "= 8\n\n")]);
+    succeed(&mut command(folder));
+    let expected = cells(folder);
+    for name in ["x.h5", "x.journal"] {
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    stop_in_the_middle(folder);
+    let kept: Vec<(&str, Vec<u8>)> =
+        ["x.h5", "x.journal", "x.checkpoint"].iter().map(|name| (*name, fs::read(folder.join(name)).unwrap())).collect();
+
+    let mut refused = Vec::new();
+    for (name, bytes) in &kept {
+        for (what, damage) in DAMAGES {
+            for (name, bytes) in &kept {
+                fs::write(folder.join(name), bytes).unwrap();
+            }
+            fs::write(folder.join(name), damage(bytes.clone())).unwrap();
+            let output = command(folder).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            match output.status.code() {
+                Some(0) => assert_eq!(cells(folder), expected, "{name}: {what}"),
+                Some(7) => {
+                    assert!(said.contains(name), "{name}: {what}: {said}");
+                    refused.push((*name, what));
+                }
+                other => panic!("{name}: {what}: exit code {other:?}: {said}"),
+            }
+        }
+    }
+    // A result file is written anew and a checkpoint is done without; a journal is more than a torn tail only where somebody changed it.
+    assert!(refused.iter().all(|(name, _)| *name == "x.journal"), "{refused:?}");
+    assert!(refused.contains(&("x.journal", "a bit flipped in its middle")), "{refused:?}");
+    assert!(!refused.contains(&("x.journal", "its last byte cut off")), "{refused:?}");
+}

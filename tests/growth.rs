@@ -1,0 +1,101 @@
+//! A study can grow: with more batch sizes, sparsities or trials the same output measures only what is missing, and ends with the records of a
+//! study that was that large from the beginning.
+
+mod records;
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use dps::results;
+use dps::study::Cell;
+use records::timeless;
+use serde_json::Value;
+use support::study::{succeed, train, write_config, write_data};
+
+/// A folder with data and a configuration of two batch sizes, two sparsities and five trials.
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    write_config(folder.path(), &[]);
+    folder
+}
+
+/// The program on the configuration, with the part of the grid that `options` name.
+fn command(folder: &Path, output: &str, options: &[&str]) -> Command {
+    let mut command = train();
+    command.arg(folder.join("small.toml")).arg("--data").arg(folder).arg("--output").arg(folder.join(output)).args(options);
+    command
+}
+
+/// The cells that a run measured, as batch size and sparsity.
+fn measured(folder: &Path, output: &str, options: &[&str]) -> Vec<(u64, f64)> {
+    let log = succeed(command(folder, output, options).args(["--progress", "json"]));
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}")));
+    let finished = events.filter(|event| event["event"] == "cell_finished");
+    finished.map(|event| (event["batch_size"].as_u64().unwrap(), event["sparsity"].as_f64().unwrap())).collect()
+}
+
+/// The cells of a complete study in order of their keys, without their times.
+fn cells(folder: &Path, output: &str) -> Vec<Cell> {
+    let results = results::read(&folder.join(output)).unwrap();
+    assert!(results.complete);
+    let mut cells = timeless(results.cells);
+    cells.sort_by(|a, b| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity)));
+    cells
+}
+
+#[test]
+fn only_what_is_missing_is_measured_and_the_records_are_those_of_a_large_study() {
+    let folder = folder();
+    let folder = folder.path();
+    let all = [(2, 0.0), (2, 0.9), (37, 0.0), (37, 0.9)];
+    assert_eq!(measured(folder, "whole.h5", &[]), all);
+    let whole = cells(folder, "whole.h5");
+    assert!(whole.iter().any(|cell| cell.steps_to_result().is_some()), "no trial reached the goal: nothing to compare");
+
+    let small = ["--batch-size", "37", "--sparsity", "0", "--trials", "2"];
+    assert_eq!(measured(folder, "grown.h5", &small), [(37, 0.0)]);
+    assert_eq!(measured(folder, "grown.h5", &["--batch-size", "37", "--trials", "2"]), [(37, 0.9)]);
+    assert_eq!(measured(folder, "grown.h5", &["--trials", "2"]), [(2, 0.0), (2, 0.9)]);
+    assert_eq!(measured(folder, "grown.h5", &["--batch-size", "37"]), [(37, 0.0), (37, 0.9)]);
+    assert_eq!(measured(folder, "grown.h5", &[]), [(2, 0.0), (2, 0.9)]);
+    assert_eq!(cells(folder, "grown.h5"), whole);
+    // A smaller study is in it already.
+    assert_eq!(measured(folder, "grown.h5", &small), []);
+    assert_eq!(cells(folder, "grown.h5"), whole);
+}
+
+#[test]
+fn a_run_killed_while_a_study_grows_loses_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    succeed(&mut command(folder, "whole.h5", &["--quiet"]));
+    let whole = cells(folder, "whole.h5");
+    succeed(&mut command(folder, "grown.h5", &["--quiet", "--trials", "2"]));
+    for milliseconds in [20, 80, 140, 200, 320, 440] {
+        let options = ["--quiet", "--threads", "1", "--set", "execution.lanes=2"];
+        let mut child = command(folder, "grown.h5", &options).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    succeed(&mut command(folder, "grown.h5", &["--quiet"]));
+    assert_eq!(cells(folder, "grown.h5"), whole);
+}
+
+#[test]
+fn what_changes_a_cells_meaning_is_refused_by_its_key() {
+    let folder = folder();
+    let folder = folder.path();
+    succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--trials", "2"]));
+    let before = std::fs::read(folder.join("x.journal")).unwrap();
+    for (setting, key) in [("workload.max_steps=48", "workload.max_steps"), ("pruning.examples=50", "pruning.examples")] {
+        let output = command(folder, "x.h5", &["--set", setting]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(7), "{said}");
+        assert!(said.contains(key), "{said}");
+    }
+    assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
+}
