@@ -5,6 +5,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+pub mod allocator;
 pub mod analysis;
 pub mod arguments;
 pub mod backend;

@@ -17,7 +17,7 @@ Exit codes:
   3  a data file is missing or damaged
   4  a result file cannot be read or written
   5  the ranks disagree, or one is lost
-  6  the device asked for cannot be used
+  6  the device asked for cannot be used, or memory is used up
   7  the study's journal cannot be used
   8  the report has warnings, with dps-report --strict
   9  done, but what was asked for could not be printed

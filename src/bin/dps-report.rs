@@ -4,12 +4,16 @@
 
 use std::process::ExitCode;
 
+use dps::allocator::Allocator;
 use dps::arguments::Report;
 use dps::units::some;
 use dps::{analysis, results, streams};
 
 /// The exit code of `--strict` where there are warnings.
 const WARNED: u8 = 8;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     streams::prepare("dps-report");

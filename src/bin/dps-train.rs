@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use dps::allocator::Allocator;
 use dps::arguments::{Progress, StatusForm, StudyArguments, Train};
 use dps::backend::cpu::{self, Cpu, peak_flop};
 use dps::backend::{Chosen, choose};
@@ -24,6 +25,9 @@ use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, r
 
 /// Bytes of an answer that are read.
 const LONGEST_ANSWER: u64 = 1_000;
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     streams::prepare("dps-train");

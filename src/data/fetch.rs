@@ -17,8 +17,12 @@ use crate::{Error, Result};
 
 /// Bytes between two messages of progress on one file.
 const PROGRESS_BYTES: u64 = 32 << 20;
-/// Longest run of a package client.
-const CLIENT_LIMIT: Duration = Duration::from_secs(600);
+/// Longest run of a package client, and how often it is said that it still runs.
+const CLIENT_LIMIT: Duration = Duration::from_secs(180);
+const CLIENT_WORD: Duration = Duration::from_secs(30);
+/// Slowest download that is waited for, in bytes a second, after the time that a connection may take.
+const SLOWEST: u64 = 100_000;
+const CONNECTION: Duration = Duration::from_secs(30);
 /// Files under way are named so; those of an interrupted fetch are removed by a later one once they are this old.
 const PART_PREFIX: &str = ".dps-fetch-";
 const PART_AGE: Duration = Duration::from_secs(3600);
@@ -116,7 +120,7 @@ impl Delivery<'_> {
             Source::Web(address) => self.take_web(address),
             Source::WebArchive(address, archive) => {
                 let mut part = self.part()?;
-                copy_checked(download(address)?, archive, &mut part, self.progress)?;
+                copy_checked(download(address, deadline(archive.bytes))?, archive, &mut part, self.progress)?;
                 part.rewind().map_err(|error| error.to_string())?;
                 self.take_archive(part, true)
             }
@@ -149,7 +153,7 @@ impl Delivery<'_> {
 
     fn take_web(&mut self, address: &str) -> Reason {
         for file in self.missing.clone() {
-            let body = download(&format!("{address}/{}.gz", file.name))?;
+            let body = download(&format!("{address}/{}.gz", file.name), deadline(file.bytes))?;
             self.place(body, file).map_err(|reason| format!("{}: {reason}", file.name))?;
         }
         Ok(())
@@ -172,16 +176,18 @@ impl Delivery<'_> {
 
     fn take_npm(&mut self, package: &str) -> Reason {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        run("npm", &["pack", package, "--silent", "--ignore-scripts", "--fetch-retries=0"], folder.path())?;
+        let options = ["--silent", "--ignore-scripts", "--fetch-retries=0", "--fetch-timeout=20000"];
+        run("npm", &[&["pack", package][..], &options].concat(), folder.path(), self.progress)?;
         self.take_archive(open(&with_extension(folder.path(), "tgz")?)?, false)
     }
 
     fn take_debian(&mut self, package: &str, folder: &str) -> Reason {
         let temporary = tempfile::tempdir().map_err(|error| error.to_string())?;
-        run("apt-get", &["download", "-q", package], temporary.path())?;
+        let options = ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20"];
+        run("apt-get", &[&["download", "-q", package][..], &options].concat(), temporary.path(), self.progress)?;
         let file = with_extension(temporary.path(), "deb")?;
         let contents = temporary.path().join("contents");
-        run("dpkg-deb", &["-x", &file.to_string_lossy(), &contents.to_string_lossy()], temporary.path())?;
+        run("dpkg-deb", &["-x", &file.to_string_lossy(), &contents.to_string_lossy()], temporary.path(), self.progress)?;
         self.take_folder(&contents.join(folder))
     }
 
@@ -271,20 +277,61 @@ fn copy_checked(mut reader: impl Read, file: &Published, output: &mut dyn Write,
     }
 }
 
-/// The body at a web address. Every wait has a limit, so a machine without a network finds out within seconds.
-fn download(address: &str) -> std::result::Result<impl Read + use<>, String> {
+/// How long a download of so many bytes may take.
+fn deadline(bytes: u64) -> Duration {
+    CONNECTION + Duration::from_secs(bytes / SLOWEST)
+}
+
+/// The body at a web address. Every wait has a limit, so a machine without a network finds out within seconds; the whole may last until the `deadline`.
+fn download(address: &str, deadline: Duration) -> std::result::Result<Box<dyn Read>, String> {
     let config = ureq::Agent::config_builder()
         .timeout_resolve(Some(Duration::from_secs(5)))
         .timeout_connect(Some(Duration::from_secs(5)))
         .timeout_recv_response(Some(Duration::from_secs(20)))
         .timeout_per_read(Some(Duration::from_secs(20)))
+        .timeout_global(Some(deadline))
         .build();
-    let response = ureq::Agent::new_with_config(config).get(address).call().map_err(|error| error.to_string())?;
-    Ok(response.into_body().into_reader())
+    match ureq::Agent::new_with_config(config).get(address).call() {
+        Ok(response) => Ok(Box::new(response.into_body().into_reader())),
+        Err(error) => match plain_proxy(address, |name| std::env::var(name).ok()) {
+            // ureq asks a proxy for a tunnel (CONNECT) even to an address without TLS; many proxies allow that for TLS alone.
+            Some(proxy) => through_curl(address, &proxy, deadline)
+                .map(|file| Box::new(file) as Box<dyn Read>)
+                .map_err(|other| format!("{error}; without a tunnel: {other}")),
+            None => Err(error.to_string()),
+        },
+    }
+}
+
+/// The proxy that the environment names for an address without TLS.
+fn plain_proxy(address: &str, variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let names = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
+    names.iter().filter(|_| address.starts_with("http://")).find_map(|name| variable(name)).filter(|proxy| !proxy.is_empty())
+}
+
+/// The body at an address, which curl asks of a proxy.
+fn through_curl(address: &str, proxy: &str, deadline: Duration) -> std::result::Result<fs::File, String> {
+    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let seconds = deadline.as_secs().to_string();
+    let options = ["--fail", "--silent", "--show-error", "--connect-timeout", "5", "--max-time", &seconds, "--output", "body"];
+    run("curl", &[&options[..], &["--proxy", proxy, address]].concat(), folder.path(), &mut |_| ())?;
+    // The file stays readable when its folder is gone.
+    fs::File::open(folder.path().join("body")).map_err(|error| error.to_string())
 }
 
 /// Runs a package client in `folder`; what it says on failure is the reason.
-fn run(program: &str, arguments: &[&str], folder: &Path) -> Reason {
+fn run(program: &str, arguments: &[&str], folder: &Path, progress: &mut dyn FnMut(&str)) -> Reason {
+    run_within((CLIENT_LIMIT, CLIENT_WORD), program, arguments, folder, progress)
+}
+
+/// The same with limits of its own: the longest run, and how often it is said that it still runs.
+fn run_within(
+    (limit, word): (Duration, Duration),
+    program: &str,
+    arguments: &[&str],
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Reason {
     // A file, since a pipe that nobody reads would stop a talkative client.
     let mut words = tempfile::tempfile().map_err(|error| error.to_string())?;
     let output = words.try_clone().map_err(|error| error.to_string())?;
@@ -295,17 +342,22 @@ fn run(program: &str, arguments: &[&str], folder: &Path) -> Reason {
         _ => format!("the command {program} cannot be run: {error}"),
     })?;
     let begun = Instant::now();
+    let mut said = Duration::ZERO;
     let status = loop {
+        if begun.elapsed() >= said + word {
+            said += word;
+            progress(&format!("{program} has run for {} s; it is ended after {} s", said.as_secs_f64(), limit.as_secs_f64()));
+        }
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if begun.elapsed() < CLIENT_LIMIT => std::thread::sleep(Duration::from_millis(50)),
+            Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(50)),
             ended => {
                 // It may have ended in between; nothing else can fail here.
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(match ended {
                     Err(error) => format!("{program} is lost: {error}"),
-                    Ok(_) => format!("{program} took more than {} s", CLIENT_LIMIT.as_secs()),
+                    Ok(_) => format!("{program} took more than {} s", limit.as_secs_f64()),
                 });
             }
         }
@@ -496,10 +548,10 @@ mod tests {
     #[test]
     fn package_clients_say_why_they_fail() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(run("no-such-client", &[], folder.path()).unwrap_err(), "the command no-such-client is not installed");
-        let reason = run("sh", &["-c", "echo no such package >&2; exit 3"], folder.path()).unwrap_err();
+        assert_eq!(run("no-such-client", &[], folder.path(), &mut |_| ()).unwrap_err(), "the command no-such-client is not installed");
+        let reason = run("sh", &["-c", "echo no such package >&2; exit 3"], folder.path(), &mut |_| ()).unwrap_err();
         assert!(reason.contains("sh failed") && reason.ends_with("no such package"), "{reason}");
-        assert_eq!(run("sh", &["-c", "echo > there.tgz"], folder.path()), Ok(()));
+        assert_eq!(run("sh", &["-c", "echo > there.tgz"], folder.path(), &mut |_| ()), Ok(()));
         assert_eq!(with_extension(folder.path(), "tgz").unwrap(), folder.path().join("there.tgz"));
         assert!(with_extension(folder.path(), "deb").is_err());
     }
@@ -509,5 +561,58 @@ mod tests {
         let file = NamedTempFile::new().unwrap();
         let (result, _) = try_fetch(&set_of(DatasetName::Mnist, vec![]), file.path());
         assert!(result.unwrap_err().to_string().contains("the folder cannot be made"));
+    }
+
+    #[test]
+    fn a_client_that_hangs_is_spoken_of_and_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut said = Vec::new();
+        let limits = (Duration::from_millis(1000), Duration::from_millis(400));
+        let reason = run_within(limits, "sleep", &["60"], folder.path(), &mut |line| said.push(line.to_owned())).unwrap_err();
+        assert_eq!(reason, "sleep took more than 1 s");
+        assert_eq!(said, ["sleep has run for 0.4 s; it is ended after 1 s", "sleep has run for 0.8 s; it is ended after 1 s"]);
+    }
+
+    #[test]
+    fn a_download_that_trickles_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = format!("http://{}/file", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+            while stream.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let begun = Instant::now();
+        let read = download(&address, Duration::from_millis(700)).map(|mut body| body.read_to_end(&mut Vec::new()).is_err());
+        assert!(read.unwrap_or(true) && begun.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn a_proxy_without_tunnels_is_asked_for_the_file_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        if run("curl", &["--version"], folder.path(), &mut |_| ()).is_err() {
+            return;
+        }
+        // A proxy is asked for whole addresses.
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = format!("http://{}", listener.local_addr().unwrap());
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 4096];
+            let length = stream.read(&mut request).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nbody").unwrap();
+            String::from_utf8_lossy(&request[..length]).into_owned()
+        });
+        let mut file = through_curl("http://nowhere.invalid/file.gz", &proxy, Duration::from_secs(10)).unwrap();
+        let mut body = String::new();
+        file.read_to_string(&mut body).unwrap();
+        assert_eq!(body, "body");
+        assert!(server.join().unwrap().starts_with("GET http://nowhere.invalid/file.gz HTTP/1.1\r\n"));
+        let named = |name: &str| (name == "http_proxy").then(|| proxy.clone());
+        assert_eq!(plain_proxy("http://nowhere.invalid", named), Some(proxy.clone()));
+        assert_eq!(plain_proxy("https://nowhere.invalid", named), None);
+        assert_eq!(plain_proxy("http://nowhere.invalid", |_| None), None);
     }
 }

@@ -1,0 +1,70 @@
+//! The allocator of the programs: the system's, which ends the program in a sentence where there is no memory left.
+//!
+//! Rust would end it with SIGABRT and words that say neither why nor what to do. All that a study finished is in its journal.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+
+/// Exit code where memory runs out: as for a device that cannot do what is asked of it.
+const NO_MEMORY: i32 = 6;
+
+/// See the module.
+pub struct Allocator;
+
+// SAFETY: every call is handed to the system's allocator as it is; where that has none, the process ends.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are those that System asks for.
+        there(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        there(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        there(unsafe { System.realloc(place, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+fn there(place: *mut u8, bytes: usize) -> *mut u8 {
+    if place.is_null() {
+        end(bytes);
+    }
+    place
+}
+
+/// Says that there is no memory for so many bytes and ends the process, without allocating any.
+#[cold]
+fn end(bytes: usize) -> ! {
+    let mut digits = [b'0'; 20];
+    let (mut first, mut rest) = (digits.len(), bytes);
+    while first > 0 && (rest > 0 || first == digits.len()) {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    let parts: [&[u8]; 3] = [
+        b"dps: expected memory for ",
+        &digits[first..],
+        b" more bytes, found none: start fewer ranks on this host, set execution.lanes lower, or raise the limit (ulimit -v, the job's memory); \
+          what was measured is saved\n",
+    ];
+    let mut text = [0; 256];
+    let mut length = 0;
+    for part in parts {
+        text[length..length + part.len()].copy_from_slice(part);
+        length += part.len();
+    }
+    // SAFETY: the bytes written are initialised and there; neither call allocates or runs code of ours.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), length as _);
+        libc::_exit(NO_MEMORY)
+    }
+}
