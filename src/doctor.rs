@@ -8,7 +8,7 @@ use crate::backend::cpu::Level;
 use crate::comm::{Single, threads};
 use crate::config::DatasetName;
 use crate::data::locate;
-use crate::units::some;
+use crate::readable::some;
 use crate::version::VERSION_AND_COMMIT;
 
 /// What was found, in the order in which it is printed.

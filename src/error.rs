@@ -9,11 +9,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
 pub const STOPPED: u8 = 75;
 
+/// Exit code where ranks disagree, or one is lost.
+pub const LOST: u8 = 5;
+
 /// Everything that can go wrong, in words meant for the person who runs the program.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A configuration file or an override of it is not a study. All problems are listed at once.
-    #[error("{}: {}", short(path, 200), list(problems))]
+    #[error("{}: {}", short(path, PATH), list(problems))]
     Configuration {
         /// The file, or the option, the problems are in.
         path: String,
@@ -21,7 +24,7 @@ pub enum Error {
         problems: Vec<String>,
     },
     /// A data file is missing, damaged or not what its name says.
-    #[error("{}: {}", short(&path.display().to_string(), 200), sentences(problem))]
+    #[error("{}: {}", short(&path.display().to_string(), PATH), sentences(problem))]
     Data {
         /// The file or folder.
         path: PathBuf,
@@ -29,7 +32,7 @@ pub enum Error {
         problem: String,
     },
     /// A result file could not be written or read.
-    #[error("{}: {}", short(&path.display().to_string(), 200), sentences(problem))]
+    #[error("{}: {}", short(&path.display().to_string(), PATH), sentences(problem))]
     Results {
         /// The HDF5 file.
         path: PathBuf,
@@ -66,7 +69,7 @@ pub enum Error {
     #[error("stopped by a signal")]
     Interrupted,
     /// The study's journal, checkpoint or lock cannot be used: nothing finished is lost, but the study cannot go on like this.
-    #[error("{}: {}", short(&path.display().to_string(), 200), sentences(problem))]
+    #[error("{}: {}", short(&path.display().to_string(), PATH), sentences(problem))]
     Journal {
         /// The journal, checkpoint or lock file.
         path: PathBuf,
@@ -82,7 +85,7 @@ impl Error {
             Error::Configuration { .. } => 2,
             Error::Data { .. } => 3,
             Error::Results { .. } => 4,
-            Error::Communication { .. } => crate::comm::LOST,
+            Error::Communication { .. } => LOST,
             Error::Device { .. } => 6,
             Error::Elsewhere { code, .. } => *code,
             Error::Journal { .. } => 7,
@@ -94,8 +97,9 @@ impl Error {
 /// Problems that are named; of more there is a count.
 const NAMED: usize = 10;
 
-/// Letters of a sentence at most: what it quotes may have been made by a program.
-const SENTENCE: usize = 420;
+/// Letters of a path in front of a sentence, and of the sentence, at most: what they quote may have been made by a program.
+const PATH: usize = 120;
+const SENTENCE: usize = 370;
 
 /// One problem on the line itself, several on lines of their own.
 fn list(problems: &[String]) -> String {

@@ -21,6 +21,8 @@ pub mod optimizer;
 pub mod progress;
 pub mod pruning;
 pub mod random;
+pub mod readable;
+pub mod records;
 pub mod results;
 pub mod search;
 pub mod signals;
@@ -28,7 +30,6 @@ pub mod storage;
 pub mod streams;
 pub mod study;
 pub mod training;
-pub mod units;
 pub mod version;
 
 pub use error::{Error, Result, STOPPED};

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
+use crate::error::LOST;
 use crate::streams;
 
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -140,5 +141,5 @@ fn watch(launcher: u32) {
     STOP.get_or_init(Default::default).store(true, Ordering::Relaxed);
     tell("the launcher is gone");
     std::thread::sleep(ALONE);
-    std::process::exit(crate::comm::LOST.into());
+    std::process::exit(LOST.into());
 }

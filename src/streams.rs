@@ -2,6 +2,7 @@
 //!
 //! Rust's `println!` and `eprintln!` panic where they cannot write, so nothing else here may use them.
 
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,6 +18,10 @@ static LOST: AtomicBool = AtomicBool::new(false);
 
 /// Writes to standard output. A reader that has gone (`| head`) is no failure; any other one is remembered for [`lost`].
 pub fn out(text: &str) {
+    print(&plain(text));
+}
+
+fn print(text: &str) {
     let mut output = std::io::stdout();
     if let Err(cause) = output.write_all(text.as_bytes()).and_then(|()| output.flush())
         && cause.kind() != ErrorKind::BrokenPipe
@@ -29,7 +34,18 @@ pub fn out(text: &str) {
 /// Writes a line to standard error, or nowhere if that cannot be written.
 pub fn err(line: &str) {
     // In one piece, so that lines of several ranks do not mix.
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{}\n", plain(line)).as_bytes());
+}
+
+/// A text without control characters but for ends of lines and tabs: names of files, words of a command line and texts of damaged files may hold
+/// some, which would steer the reader's terminal.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let is_plain = |letter: char| !letter.is_control() || letter == '\n' || letter == '\t';
+    if text.chars().all(is_plain) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |letter: char| if is_plain(letter) { letter.to_string() } else { letter.escape_unicode().to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Writes a question to standard error, on the line on which the answer is typed.
@@ -45,7 +61,7 @@ pub fn usage(answer: &clap::Error) -> u8 {
         let lines: Vec<String> = text.to_string().trim_end().lines().map(|line| short(line, LINE)).collect();
         err(&lines.join("\n"));
     } else {
-        out(&if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() });
+        print(&if std::io::stdout().is_terminal() { text.ansi().to_string() } else { text.to_string() });
     }
     answer.exit_code() as u8
 }
@@ -67,4 +83,15 @@ pub fn prepare(program: &'static str) {
         err(&format!("{program}: unexpected failure, please report it: {panic}"));
         std::process::exit(1);
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_and_not_sent() {
+        assert_eq!(plain("a\tb\nµ"), "a\tb\nµ");
+        assert_eq!(plain("\u{1b}[31mred\r\u{9b}\u{7f}"), "\\u{1b}[31mred\\u{d}\\u{9b}\\u{7f}");
+    }
 }

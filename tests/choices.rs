@@ -5,8 +5,8 @@ mod support;
 
 use std::path::Path;
 
+use dps::records::{Cell, Status, Trial};
 use dps::results::{self, Results};
-use dps::study::{Cell, Status, Trial};
 use support::study::{succeed, train, write_config, write_data};
 
 /// What the program makes of a configuration with some keys changed.

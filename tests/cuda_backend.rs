@@ -8,8 +8,8 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dps::records::Cell;
 use dps::results::{self, Results};
-use dps::study::Cell;
 use records::timeless;
 use support::double::{DEVICE, under};
 use support::study::{mpirun, train, write_config, write_data};

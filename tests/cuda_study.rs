@@ -8,8 +8,8 @@ mod support;
 use std::path::Path;
 use std::process::Command;
 
+use dps::records::{Cell, Status};
 use dps::results::{self, Results};
-use dps::study::{Cell, Status};
 use records::timeless;
 use support::study::{mpirun, train, write_config, write_data};
 

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use dps::records::Cell;
 use dps::results;
-use dps::study::Cell;
 use records::timeless;
 use support::study::{succeed, train, write_config, write_data};
 

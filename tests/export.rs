@@ -5,8 +5,8 @@ mod report_support;
 use std::fs;
 use std::path::Path;
 
+use dps::records::Status;
 use dps::results;
-use dps::study::Status;
 use report_support::Made;
 
 #[test]

@@ -4,9 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use dps::records::{Cell, CellKey, Status, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
-use dps::study::{Cell, CellKey, Status, Trial};
 
 fn study(trials: u32) -> Results {
     let metaparameters = Metaparameters { learning_rate: 0.1, momentum: None, decay_steps: None, end_learning_rate_factor: None };

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use dps::records::Cell;
 use dps::results;
-use dps::study::Cell;
 use records::timeless;
 use serde_json::Value;
 use support::study::{succeed, train, write_config, write_data};

@@ -11,9 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use dps::journal::{self, Loaded};
+use dps::records::Cell;
 use dps::results;
 use dps::storage::Disk;
-use dps::study::Cell;
 use records::timeless;
 use support::study::{mpirun, succeed, train, write_config, write_data};
 

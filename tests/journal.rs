@@ -10,11 +10,12 @@ use std::sync::Arc;
 use dps::Error;
 use dps::backend::LaneState;
 use dps::journal::{
-    Checkpoint, Contents, Header, Journal, Loaded, Lock, Partial, Record, checkpoint_path, journal_path, load, lock_path, save, set_aside,
+    Checkpoint, Contents, Header, Journal, Loaded, Lock, Partial, Record, checkpoint_path, journal_path, load, lock_path, overwrites, save,
+    set_aside,
 };
+use dps::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::search::Metaparameters;
 use dps::storage::{Disk, Failing, Fault};
-use dps::study::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::training::{CellState, LaneRecord};
 use proptest::prelude::*;
 
@@ -547,6 +548,25 @@ fn results_of_different_names_have_different_journals() {
     let journals: std::collections::BTreeSet<_> = names.iter().map(|name| journal_path(Path::new(name))).collect();
     // "x" and "x.h5" are the exception: no one has both.
     assert_eq!(journals.len(), names.len() - 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_study_does_not_write_over_its_configuration_by_any_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("x.journal"), "a configuration").unwrap();
+    std::os::unix::fs::symlink(at("x.journal"), at("link.h5")).unwrap();
+    let config = at("x.journal");
+    for output in ["x.h5", "x.journal", "./x.h5", "../", "link.h5"] {
+        let output = if output == "../" { at("../").join(folder.path().file_name().unwrap()).join("x.h5") } else { at(output) };
+        assert!(overwrites(&output, &config), "{output:?}");
+    }
+    for output in ["y.h5", "x.journal.h5"] {
+        assert!(!overwrites(&at(output), &config), "{output:?}");
+    }
+    // By name alone, where nothing is there yet.
+    assert!(overwrites(Path::new("no/a.toml"), Path::new("no/a.toml")));
 }
 
 #[test]

@@ -81,6 +81,15 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     assert_eq!((found.cells.len(), found.environment.threads >= 2), (4, true));
     assert_eq!(timeless(found.clone()), timeless(results::read(&whole).unwrap()));
 
+    // A cell that is to get more trials is not whole.
+    let mut growing = results::read(&whole).unwrap();
+    growing.cells[1].trials.truncate(2);
+    let part = study.path("growing.h5");
+    results::write(&part, &growing).unwrap();
+    let grown = study.path("grown.h5");
+    succeed(&mut merge(&[&part], &grown, &[]));
+    assert!(!results::read(&grown).unwrap().complete);
+
     // What was merged can be merged again, and its parts with it.
     let again = study.path("again.h5");
     succeed(&mut merge(&[&output, &a, &output], &again, &[]));

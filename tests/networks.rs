@@ -13,7 +13,7 @@ use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
 use dps::network::Network;
 use dps::optimizer::{Rule, Schedule};
 use dps::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest};
-use dps::training::Gauge;
+use dps::training::Probe;
 use support::fixture::{self, Biases, Cut, Fixture, Theory};
 use support::noise;
 use support::reference::{self, Net};
@@ -257,8 +257,8 @@ fn smoothness_and_the_gradients_variance_are_pytorchs() {
             let rate = expected.rate / expected.step_examples as f64;
             let next: Vec<f32> = weights.iter().zip(&step).map(|(&w, &g)| (f64::from(w) - rate * f64::from(g)) as f32).collect();
             let settings = Smoothness { every: 1, start: false, trials: 0, points: expected.points, whole_step: true, examples: 0 };
-            let gauge = Gauge::new(&settings, theory.images);
-            let found = gauge.measure(&mut backend, 7, &weights, Some(&next), &mask, &mut || false).unwrap().unwrap();
+            let probe = Probe::new(&settings, theory.images);
+            let found = probe.measure(&mut backend, 7, &weights, Some(&next), &mask, &mut || false).unwrap().unwrap();
             for (what, found, theirs) in [
                 ("loss", found.loss, expected.loss),
                 ("gradient", found.gradient_norm, expected.gradient_norm),
@@ -271,8 +271,8 @@ fn smoothness_and_the_gradients_variance_are_pytorchs() {
             }
             assert_eq!(found.step, 7);
             assert_eq!(
-                gauge.measure(&mut backend, 7, &weights, None, &mask, &mut || false).unwrap(),
-                Some(dps::study::Measurement { lipschitz: None, ..found })
+                probe.measure(&mut backend, 7, &weights, None, &mask, &mut || false).unwrap(),
+                Some(dps::records::Measurement { lipschitz: None, ..found })
             );
         }
     }

@@ -6,8 +6,8 @@ mod support;
 
 use std::path::Path;
 
+use dps::records::{Cell, Status};
 use dps::results::{self, Results};
-use dps::study::{Cell, Status};
 use records::timeless;
 use support::study::{mpirun, succeed, train, write_config, write_data};
 

@@ -7,8 +7,9 @@ use dps::backend::cpu::{Cpu, Level};
 use dps::comm::Single;
 use dps::config::{self, Loaded, Override};
 use dps::data::Dataset;
+use dps::records::{Cell, Status};
 use dps::storage::Disk;
-use dps::study::{Cell, Outcome, Place, Status, run};
+use dps::study::{Outcome, Place, run};
 use dps::{progress, results};
 
 const STUDY: &str = r#"[workload]

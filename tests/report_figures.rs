@@ -3,8 +3,8 @@
 mod report_support;
 
 use dps::analysis::{self, Study, figures, fits, gather};
+use dps::records::{Measurement, Status};
 use dps::results::Results;
-use dps::study::{Measurement, Status};
 use report_support::Made;
 
 fn study(results: Results) -> Study {

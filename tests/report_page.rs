@@ -5,8 +5,8 @@ mod report_support;
 use std::fs;
 
 use dps::analysis::{self, Report, gather, warnings};
+use dps::records::Status;
 use dps::results::Results;
-use dps::study::Status;
 use report_support::Made;
 
 /// The report of some results, named 0.h5, 1.h5 …, and its folder.

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use dps::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
-use dps::study::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::{Error, analysis};
 use proptest::prelude::*;
 
@@ -204,6 +204,29 @@ fn a_write_that_cannot_be_leaves_things_as_they_were() {
         assert!(results::write(&path, &Results { configuration, ..small_study() }).is_err());
         assert_eq!(results::read(&path).unwrap(), small_study());
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_result_goes_through_a_link_and_a_figure_replaces_one() {
+    use std::os::unix::fs::symlink;
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("disk")).unwrap();
+    symlink("disk/far.h5", at("near.h5")).unwrap();
+    symlink(at("near.h5"), at("nearer.h5")).unwrap();
+    for _ in 0..2 {
+        results::write(&at("nearer.h5"), &small_study()).unwrap();
+        assert_eq!(results::read(&at("disk/far.h5")).unwrap(), small_study());
+        assert!(["near.h5", "nearer.h5"].iter().all(|name| at(name).is_symlink()));
+    }
+    symlink("loop.h5", at("loop.h5")).unwrap();
+    let problem = results::write(&at("loop.h5"), &small_study()).unwrap_err().to_string();
+    assert!(problem.contains("leads to itself"), "{problem}");
+    fs::write(at("mine"), "mine").unwrap();
+    symlink("mine", at("x.svg")).unwrap();
+    results::publish(&at("x.svg"), b"figure").unwrap();
+    assert_eq!((fs::read(at("mine")).unwrap(), fs::read(at("x.svg")).unwrap()), (b"mine".to_vec(), b"figure".to_vec()));
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use dps::records::Cell;
 use dps::results;
-use dps::study::Cell;
 use records::timeless;
 use support::noise;
 use support::study::{mpirun, succeed, train, write_config, write_data};

@@ -1,6 +1,6 @@
 //! The axes of every figure: natural units in, positions and labels out.
 
-use crate::units::count;
+use crate::readable::count;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 /// How an axis spaces its values.

@@ -4,7 +4,7 @@ use super::fit::{Estimate, Fit};
 use super::studies::Study;
 use crate::config::ScheduleName;
 use crate::optimizer::Schedule;
-use crate::study::{Cell, Trial};
+use crate::records::{Cell, Trial};
 
 /// What was fitted to one sparsity.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! A study's cells as a grid.
 
+use crate::records::Cell;
 use crate::results::Results;
-use crate::study::Cell;
 
 /// Points of a line, in natural units of two axes; it breaks at what is not a number.
 pub type Curve = Vec<(f64, f64)>;

@@ -7,8 +7,7 @@ use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, Shift, decays};
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::Study;
-use super::terminal::{digits, significant};
-use crate::units::{count, some};
+use crate::readable::{count, digits, significant, some};
 
 /// A study with what was made of it.
 pub struct Section<'a> {

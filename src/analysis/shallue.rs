@@ -12,8 +12,8 @@ use serde_json::{Map, Value, json};
 
 use super::studies::Study;
 use crate::config::{self, Metaparameter, Scale};
+use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
-use crate::study::{Cell, Status, Trial};
 use crate::{Error, Result};
 
 /// The columns of `measurements.csv`. A validation error is there for whole evaluations alone; `val/errors` of `val/examples` seen is what was counted.

@@ -6,7 +6,7 @@
 use super::fit::Estimate;
 use super::fits::{Fitted, Shift, decays, squared_rates};
 use super::studies::Study;
-use crate::study::{Cell, CellKey, Measurement, Trial};
+use crate::records::{Cell, CellKey, Measurement, Trial};
 
 /// How one number is made of a trial's many. The paper says of L that it is the mean, and of β nothing; a few large values rule a mean, and not a median.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,10 +3,9 @@
 use std::collections::HashSet;
 
 use super::Grid;
-use super::terminal::workload_name;
 use crate::config;
-use crate::results::{Environment, Results};
-use crate::study::CellKey;
+use crate::records::CellKey;
+use crate::results::{Environment, Results, WorkloadSummary};
 
 /// One study as the report shows it.
 #[derive(Debug, Clone)]
@@ -179,4 +178,9 @@ fn slug(names: &[&str]) -> String {
 
 fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// The workload in a line, without its goal.
+pub fn workload_name(workload: &WorkloadSummary) -> String {
+    format!("{}, {}, {}, {} learning rate", workload.dataset, workload.network, workload.optimizer, workload.schedule)
 }

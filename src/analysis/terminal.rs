@@ -1,11 +1,12 @@
 //! Tables for the terminal.
 
 use super::Grid;
+use super::studies::workload_name;
 use super::warnings::dead_layers;
 use crate::config::NetworkName;
-use crate::results::{Results, WorkloadSummary};
-use crate::study::{Cell, Status, Trial};
-use crate::units::count;
+use crate::readable::{count, significant};
+use crate::records::{Cell, Status, Trial};
+use crate::results::Results;
 
 /// In place of a number: no trial of the cell reached the goal.
 const NOT_REACHED: &str = "–";
@@ -165,26 +166,4 @@ fn aligned(rows: &[Vec<String>]) -> String {
         row.iter().zip(&widths).map(|(text, width)| format!("  {text:>width$}")).chain(["\n".to_owned()]).collect()
     };
     rows.iter().map(line).collect()
-}
-
-/// Four significant digits, the way a metaparameter is read aloud.
-pub fn significant(value: f64) -> String {
-    digits(value, 4)
-}
-
-/// So many significant digits.
-pub fn digits(value: f64, count: usize) -> String {
-    match value.abs() {
-        0.0 => "0".to_owned(),
-        size if (1e-3..1e4).contains(&size) => {
-            let decimals = (count as i32 - 1 - size.log10().floor() as i32).max(0) as usize;
-            format!("{value:.decimals$}")
-        }
-        _ => format!("{value:.0$e}", count - 1),
-    }
-}
-
-/// The workload in a line, without its goal.
-pub fn workload_name(workload: &WorkloadSummary) -> String {
-    format!("{}, {}, {}, {} learning rate", workload.dataset, workload.network, workload.optimizer, workload.schedule)
 }

@@ -2,8 +2,9 @@
 
 use super::studies::Study;
 use crate::config::{Metaparameter, Range, Scale, Search};
+use crate::readable::significant;
+use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
-use crate::study::{Cell, Status, Trial};
 
 /// Share of a searched range, in u, at each end that counts as its edge.
 pub const EDGE: f64 = 0.05;
@@ -85,7 +86,7 @@ fn edges(search: &Search, best: &Trial) -> Vec<String> {
         } else {
             return None;
         };
-        Some(format!("the best {name}, {}, lies at the {side} edge of its range ({limit})", super::terminal::significant(value)))
+        Some(format!("the best {name}, {}, lies at the {side} edge of its range ({limit})", significant(value)))
     };
     searched.into_iter().filter_map(edge).collect()
 }

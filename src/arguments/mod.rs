@@ -6,7 +6,7 @@ mod report;
 mod train;
 
 pub use report::Report;
-pub use train::{Progress, StatusForm, StudyArguments, Train};
+pub use train::{StatusForm, StudyArguments, Train};
 
 /// The same for both programs (README, "Exit codes").
 const EXIT_CODES: &str = "\

@@ -6,12 +6,12 @@ use std::str::FromStr;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use super::EXIT_CODES;
 use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
 use crate::init::Given;
-use crate::journal::paths_beside;
+use crate::progress::ProgressForm;
 use crate::version::VERSION_AND_COMMIT;
 
 /// What `dps-train` is asked to do.
@@ -89,8 +89,8 @@ pub struct StudyArguments {
     pub quiet: bool,
     /// Say what is decided and done along the way.
     pub verbose: bool,
-    /// How progress is shown; [`Progress::None`] where quiet.
-    pub progress: Progress,
+    /// How progress is shown; [`ProgressForm::None`] where quiet.
+    pub progress: ProgressForm,
 }
 
 /// How [`Train::Status`] is printed.
@@ -102,19 +102,6 @@ pub enum StatusForm {
     Json,
     /// A line that changes only when the study advances.
     Progress,
-}
-
-/// How progress is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Progress {
-    /// A bar on a terminal, plain lines elsewhere.
-    Auto,
-    /// A bar.
-    Bar,
-    /// One JSON object a line.
-    Json,
-    /// Nothing.
-    None,
 }
 
 /// Steps-to-result of pruned networks over batch sizes and sparsities.
@@ -183,7 +170,7 @@ struct RawStudy {
     verbose: bool,
     /// How to show progress: auto (a bar on a terminal, plain lines elsewhere), bar, json (an object a line) or none.
     #[arg(long, value_enum, default_value = "auto", hide_possible_values = true)]
-    progress: Progress,
+    progress: ProgressForm,
 }
 
 #[derive(Debug, Args)]
@@ -339,14 +326,7 @@ impl RawStudy {
         let mut file = stem.to_owned();
         file.push(".h5");
         let output = self.output.unwrap_or_else(|| Path::new("results").join(file));
-        if output == config || paths_beside(&output).contains(&config) {
-            let problem = format!(
-                "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
-                config.display()
-            );
-            return Err(usage(ErrorKind::ArgumentConflict, &problem));
-        }
-        let progress = if self.quiet { Progress::None } else { self.progress };
+        let progress = if self.quiet { ProgressForm::None } else { self.progress };
         Ok(StudyArguments {
             config,
             overrides,
@@ -438,7 +418,7 @@ mod tests {
             fresh: false,
             quiet: false,
             verbose: false,
-            progress: Progress::Auto,
+            progress: ProgressForm::Auto,
         };
         assert_eq!(study("configs/fashion-mnist-goal-0.12.toml"), expected);
     }
@@ -501,7 +481,6 @@ mod tests {
             "a.toml b.toml",
             "a.toml --sett x=1",
             "a.toml --set x",
-            "a.toml -o a.toml",
             "a.toml --quiet --progress bar",
             "a.toml data fetch",
             "a.toml --progress loud",
@@ -541,7 +520,7 @@ mod tests {
     #[test]
     fn quiet_shows_no_progress() {
         let quiet = study("a.toml -q --plan");
-        assert_eq!((quiet.quiet, quiet.plan, quiet.progress), (true, true, Progress::None));
-        assert_eq!(study("a.toml --progress json").progress, Progress::Json);
+        assert_eq!((quiet.quiet, quiet.plan, quiet.progress), (true, true, ProgressForm::None));
+        assert_eq!(study("a.toml --progress json").progress, ProgressForm::Json);
     }
 }

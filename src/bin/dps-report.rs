@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use dps::allocator::Allocator;
 use dps::arguments::Report;
-use dps::units::some;
+use dps::readable::some;
 use dps::{analysis, results, streams};
 
 /// The exit code of `--strict` where there are warnings.

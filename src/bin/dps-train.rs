@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use dps::allocator::Allocator;
-use dps::arguments::{Progress, StatusForm, StudyArguments, Train};
+use dps::arguments::{StatusForm, StudyArguments, Train};
 use dps::backend::cpu::{self, Cpu, peak_flop};
 use dps::backend::{Chosen, choose};
 use dps::comm::{Communicator, Single, launcher, resident_memory, together};
@@ -16,12 +16,12 @@ use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::init::{self, Given};
 use dps::network::Network;
-use dps::progress::Event;
+use dps::progress::{Event, ProgressForm};
+use dps::readable::some;
 use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
 use dps::study::{Cost, Memory, Outcome, Place, Plan, Processors, Site};
-use dps::units::some;
-use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, results, signals, streams, study};
+use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, records, results, signals, streams, study};
 
 /// Bytes of an answer that are read.
 const LONGEST_ANSWER: u64 = 1_000;
@@ -90,7 +90,7 @@ fn finish(result: &Result<()>) -> u8 {
 /// The cells of a study, numbered as they are measured.
 fn list(arguments: &StudyArguments) -> Result<()> {
     let study = config::load(&arguments.config, &arguments.overrides)?.study;
-    let lines = study::cells(&study).into_iter().enumerate();
+    let lines = records::cells(&study.grid).into_iter().enumerate();
     out(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
     Ok(())
 }
@@ -168,7 +168,7 @@ fn start(arguments: &StudyArguments) -> u8 {
 fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> u8 {
     let speaks = world.rank() == 0;
     if speaks {
-        signals::speak(arguments.progress == Progress::Json);
+        signals::speak(arguments.progress == ProgressForm::Json);
     }
     // What all ranks know, one says.
     let refuse = |error: Error| {
@@ -218,7 +218,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(Outcome::Finished(results)) if speaks => finish(&report(arguments, &results)),
         Ok(Outcome::Finished(_)) => 0,
         Ok(Outcome::Stopped) => {
-            if speaks && arguments.progress == Progress::Json {
+            if speaks && arguments.progress == ProgressForm::Json {
                 err("{\"event\":\"stopped\"}");
             } else if speaks {
                 err("dps-train: stopped by a signal, with everything saved; the same command continues");
@@ -241,7 +241,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
 
 /// Says an error, in the form in which progress is shown.
 fn fail(arguments: &StudyArguments, error: &Error) {
-    if arguments.progress == Progress::Json {
+    if arguments.progress == ProgressForm::Json {
         err(&format!("{}", serde_json::json!({ "event": "error", "message": error.to_string(), "exit_code": error.exit_code() })));
     } else {
         err(&format!("dps-train: {error}"));
@@ -251,6 +251,13 @@ fn fail(arguments: &StudyArguments, error: &Error) {
 /// The study, the device and a line about its choice, or the same error on every rank.
 fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Chosen, Option<String>)> {
     let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
+    if journal::overwrites(&arguments.output, &arguments.config) {
+        let problem = format!(
+            "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
+            arguments.config.display()
+        );
+        return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
+    }
     study::check(&loaded)?;
     let (chosen, line) = choose(&loaded.study.execution, world)?;
     Ok((loaded, chosen, line))

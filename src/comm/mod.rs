@@ -20,9 +20,6 @@ pub use placement::{available_memory, host_hash, host_name, resident_memory, thr
 pub use single::Single;
 pub use tree::{Leaves, Node, additions};
 
-/// Exit code where a rank is lost (README, "Exit codes").
-pub const LOST: u8 = 5;
-
 /// Collective operations among ranks; every rank must call the same ones in the same order.
 pub trait Communicator {
     /// This process's number, from 0.

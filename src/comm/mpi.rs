@@ -5,8 +5,9 @@ use ::mpi::datatype::PartitionMut;
 use ::mpi::environment::Universe;
 use ::mpi::topology::{Color, Communicator as _, SimpleCommunicator};
 
+use super::Communicator;
 use super::watch::{limit, watched};
-use super::{Communicator, LOST};
+use crate::error::LOST;
 use crate::{Error, Result};
 
 /// MPI_COMM_WORLD; dropping it finalises MPI, so it must outlive every communicator split from it.

@@ -4,23 +4,27 @@
 use std::path::PathBuf;
 
 use super::contents::Contents;
-use super::{CLASSES, Examples, ImageShape, MOST_EXAMPLES};
+use super::{CLASSES, Examples, ImageShape};
 use crate::Result;
+
+/// Bytes that are read at most, more than the data set has: a damaged file cannot ask for all memory.
+const MOST_BYTES: usize = 1 << 28;
 
 /// Reads `files` one after the other; images must be `shape`. Pixels become channel last. Adds the digest of each.
 pub(super) fn read(files: &[PathBuf], shape: ImageShape, digests: &mut Vec<String>) -> Result<Examples> {
     let record_bytes = 1 + shape.bytes();
+    let most = MOST_BYTES / record_bytes;
     let plane = shape.height * shape.width;
     let mut examples = Examples::empty(shape);
     for file in files {
         let mut contents = Contents::open(file)?;
-        let room = (MOST_EXAMPLES - examples.len()) * record_bytes;
+        let room = (most - examples.len()) * record_bytes;
         let bytes = contents.read_up_to(room + 1)?;
         if bytes.is_empty() {
             return Err(contents.error(format!("expected records of {record_bytes} bytes, found an empty file")));
         }
         if bytes.len() > room {
-            return Err(contents.error(format!("expected at most {MOST_EXAMPLES} examples in all files together, found more")));
+            return Err(contents.error(format!("expected at most {most} examples in all files together, found more")));
         }
         if !bytes.len().is_multiple_of(record_bytes) {
             let problem = format!(

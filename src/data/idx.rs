@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::contents::Contents;
-use super::{CLASSES, Examples, ImageShape, MOST_EXAMPLES};
+use super::{CLASSES, Examples, ImageShape};
 use crate::Result;
 
 const IMAGES: u32 = 0x0000_0803;
@@ -44,6 +44,9 @@ fn read_labels(mut contents: Contents, digests: &mut Vec<String>) -> Result<Vec<
         }
     }
 }
+
+/// Most examples read from one file, four times what the data sets have: a damaged count cannot ask for all memory.
+const MOST_EXAMPLES: usize = 1 << 18;
 
 /// The `N` extents after the magic number, the first of which is the number of examples.
 fn read_header<const N: usize>(contents: &mut Contents, magic: u32) -> Result<[usize; N]> {

@@ -19,6 +19,3 @@ pub use examples::{Examples, ImageShape};
 pub use fetch::fetch;
 pub use find::{default_folder, locate};
 pub use sampler::Sampler;
-
-/// Most examples read from one file: four times what the data sets have, so that a damaged count cannot ask for all memory.
-const MOST_EXAMPLES: usize = 1 << 18;

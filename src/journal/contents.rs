@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OTHER_STUDY, frame};
 use crate::backend::floats;
-use crate::study::{Cell, CellKey, Trial};
+use crate::records::{Cell, CellKey, Trial};
 
 const MAGIC: &str = "dps journal ";
 

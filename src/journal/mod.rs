@@ -6,18 +6,18 @@
 //! ranks there are, or what a result file looks like; it prints nothing. One process (rank 0) alone uses it for a study, and the lock
 //! sees to that. Every file operation goes through [`Storage`](crate::storage::Storage), so that tests can let each fail in turn.
 
-mod aside;
 mod checkpoint;
 mod contents;
 mod frame;
 mod lock;
 mod log;
+mod paths;
 
-pub use aside::{checkpoint_path, figure_path, journal_path, lock_path, paths_beside, set_aside};
 pub use checkpoint::{Checkpoint, Loaded, load, save};
 pub use contents::{Contents, Header, Partial, Record};
 pub use lock::{Holder, Lock};
 pub use log::{Journal, Opened};
+pub use paths::{checkpoint_path, figure_path, journal_path, lock_path, overwrites, set_aside};
 
 use std::io;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The layer lists of Simple-CNN and ResNet-8 (Lee et al., ICLR 2021, appendix B; layouts as the public code's).
 
-use super::{Convolution, Dense, GlobalMean, Kind, Layer, Map, Network, Slot, Tail, Tensor};
+use super::{Convolution, Dense, Epilogue, GlobalMean, Kind, Layer, Map, Network, Slot, Tensor};
 use crate::config::NetworkName;
 
 /// Collects maps, layers and tensors in forward order.
@@ -32,13 +32,13 @@ impl Builder {
     }
 
     /// Adds a convolution from the map `input` and returns its index; the caller has chosen the border of `input`.
-    fn convolution(&mut self, name: &str, input: Slot, shape: (usize, usize, usize), tail: Tail, producer: Option<usize>) -> usize {
+    fn convolution(&mut self, name: &str, input: Slot, shape: (usize, usize, usize), epilogue: Epilogue, producer: Option<usize>) -> usize {
         let (kernel, stride, channels) = shape;
         let input_map = self.network.maps[input];
         let size = |inner: usize| (input_map.before + inner + input_map.after - kernel) / stride + 1;
         let output = Map::plain(size(input_map.height), size(input_map.width), channels);
         let (weights, bias) = self.parameters(name, kernel * kernel * input_map.channels, channels);
-        let convolution = Convolution { kernel, stride, output, weights, bias, input, input_map, tail, producer, bypass: None };
+        let convolution = Convolution { kernel, stride, output, weights, bias, input, input_map, epilogue, producer, bypass: None };
         self.network.layers.push(Layer::Convolution(convolution));
         self.network.layers.len() - 1
     }
@@ -57,8 +57,8 @@ pub(super) fn simple_cnn() -> Network {
     let image = builder.map(Map::plain(28, 28, 1));
     let first = builder.map(Map::plain(12, 12, 32));
     let second = builder.map(Map::plain(4, 4, 64));
-    let one = builder.convolution("conv1", image, (5, 1, 32), Tail::ReluMaxPool { pooled: first }, None);
-    let two = builder.convolution("conv2", first, (5, 1, 64), Tail::ReluMaxPool { pooled: second }, Some(one));
+    let one = builder.convolution("conv1", image, (5, 1, 32), Epilogue::ReluMaxPool { pooled: first }, None);
+    let two = builder.convolution("conv2", first, (5, 1, 64), Epilogue::ReluMaxPool { pooled: second }, Some(one));
     builder.dense(second, 10, Some(two))
 }
 
@@ -75,18 +75,18 @@ pub(super) fn resnet8() -> Network {
     let mut shape = Map::plain(32, 32, 16);
     let mut stream = builder.map(shape);
     let mut rectified = builder.map(same(shape, BLOCKS[0].1));
-    let mut last = builder.convolution("conv0", image, (3, 1, 16), Tail::Stream { stream, rectified, shortcut: None }, None);
+    let mut last = builder.convolution("conv0", image, (3, 1, 16), Epilogue::Stream { stream, rectified, shortcut: None }, None);
     for (block, &(channels, stride)) in BLOCKS.iter().enumerate() {
         shape = Map::plain(shape.height / stride, shape.width / stride, channels);
         let inside = builder.map(same(shape, 1));
         let name = format!("block{}", block + 1);
-        let tail = Tail::Relu { rectified: inside };
-        let first = builder.convolution(&format!("{name}.conv1"), rectified, (3, stride, channels), tail, Some(last));
+        let epilogue = Epilogue::Relu { rectified: inside };
+        let first = builder.convolution(&format!("{name}.conv1"), rectified, (3, stride, channels), epilogue, Some(last));
         let shortcut = Some(stream);
         stream = builder.map(shape);
         rectified = builder.map(BLOCKS.get(block + 1).map_or(shape, |&(_, next)| same(shape, next)));
-        let tail = Tail::Stream { stream, rectified, shortcut };
-        last = builder.convolution(&format!("{name}.conv2"), inside, (3, 1, channels), tail, Some(first));
+        let epilogue = Epilogue::Stream { stream, rectified, shortcut };
+        last = builder.convolution(&format!("{name}.conv2"), inside, (3, 1, channels), epilogue, Some(first));
         if let Layer::Convolution(convolution) = &mut builder.network.layers[first] {
             convolution.bypass = Some(last);
         }

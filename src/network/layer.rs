@@ -76,7 +76,7 @@ pub struct Convolution {
     pub kernel: usize,
     /// Rows and columns from one output to the next.
     pub stride: usize,
-    /// The sum's shape, before [`Convolution::tail`].
+    /// The sum's shape, before [`Convolution::epilogue`].
     pub output: Map,
     /// Offset of the weights `[kernel][kernel][in][out]` in the flat parameter vector.
     pub weights: usize,
@@ -87,7 +87,7 @@ pub struct Convolution {
     /// Shape of the map read.
     pub input_map: Map,
     /// What happens to the sum.
-    pub tail: Tail,
+    pub epilogue: Epilogue,
     /// The convolution whose output this one reads; none reads the image, whose gradient nobody needs.
     pub producer: Option<usize>,
     /// For the first convolution of a residual block: the block's last convolution, whose output gradient reaches the block's
@@ -95,10 +95,10 @@ pub struct Convolution {
     pub bypass: Option<usize>,
 }
 
-/// What happens to a convolution's sum. The gradient that a back end keeps for the layer is, for [`Tail::ReluMaxPool`], that of the
+/// What happens to a convolution's sum. The gradient that a back end keeps for the layer is, for [`Epilogue::ReluMaxPool`], that of the
 /// pooled map; for the others that of the sum.
 #[derive(Debug, Clone)]
-pub enum Tail {
+pub enum Epilogue {
     /// ReLU, then the maximum over 2 × 2.
     ReluMaxPool {
         /// Map written.
@@ -121,12 +121,12 @@ pub enum Tail {
     },
 }
 
-impl Tail {
+impl Epilogue {
     /// The map that the next layer reads.
     pub fn written(&self) -> Slot {
         match *self {
-            Tail::ReluMaxPool { pooled } => pooled,
-            Tail::Relu { rectified } | Tail::Stream { rectified, .. } => rectified,
+            Epilogue::ReluMaxPool { pooled } => pooled,
+            Epilogue::Relu { rectified } | Epilogue::Stream { rectified, .. } => rectified,
         }
     }
 }
@@ -184,7 +184,7 @@ impl Layer {
 
 /// What a back end does for a network, on the images and the weights it holds. Gradients of parameters are summed over examples.
 pub trait Operations {
-    /// Convolution, bias and tail.
+    /// Convolution, bias and epilogue.
     fn convolution_forward(&mut self, index: usize, layer: &Convolution);
     /// Adds the gradients of weights and bias; writes the gradient of the producer's output, if there is a producer.
     fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network);

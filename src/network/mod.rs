@@ -9,7 +9,7 @@ mod layer;
 mod tensor;
 
 pub use initialisation::initial_weights;
-pub use layer::{Convolution, Dense, GlobalMean, Layer, Map, Operations, Slot, Tail};
+pub use layer::{Convolution, Dense, Epilogue, GlobalMean, Layer, Map, Operations, Slot};
 pub use tensor::{Kind, Tensor};
 
 use crate::config::NetworkName;

@@ -4,7 +4,8 @@ use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Event, Observer, name, outcome, resumed};
-use crate::units::some;
+use crate::readable::some;
+use crate::streams::plain;
 
 pub(super) struct Bar {
     bar: ProgressBar,
@@ -33,7 +34,8 @@ impl Observer for Bar {
             Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
                 (self.cells, self.finished) = (*cells, *done);
                 self.bar.println(format!(
-                    "{name}: {} of {}; goal: at most {threshold} errors of {validation_examples}\n{}; {device}",
+                    "{}: {} of {}; goal: at most {threshold} errors of {validation_examples}\n{}; {device}",
+                    plain(name),
                     some(*cells, "cell"),
                     some(*trials as usize, "trial"),
                     some(*ranks, "rank")
@@ -52,9 +54,9 @@ impl Observer for Bar {
                 self.bar.set_prefix("scoring connections");
                 self.bar.set_message("networks");
             }
-            Event::Detail { line } if self.verbose => self.bar.println(line),
+            Event::Detail { line } if self.verbose => self.bar.println(plain(line)),
             Event::Detail { .. } => {}
-            Event::Note { line } => self.bar.println(line),
+            Event::Note { line } => self.bar.println(plain(line)),
             Event::Moment { moment, .. } => {
                 let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
                 let rate = moment.examples as f64 / moment.seconds.max(1e-9);

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{Event, Observer};
+use crate::records::Status;
 use crate::streams;
-use crate::study::Status;
 
 pub(super) struct Json {
     /// Whether details are shown.

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::{Event, Observer, name, outcome, resumed};
+use crate::readable::some;
 use crate::streams;
-use crate::units::some;
 
 const EVERY: Duration = Duration::from_secs(60);
 

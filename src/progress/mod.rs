@@ -7,9 +7,23 @@ mod json;
 mod lines;
 mod terminal;
 
-use crate::arguments::Progress;
-use crate::study::{Cell, CellKey};
+use clap::ValueEnum;
+
+use crate::records::{Cell, CellKey};
 use crate::training::Moment;
+
+/// How progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProgressForm {
+    /// A bar on a terminal, plain lines elsewhere.
+    Auto,
+    /// A bar.
+    Bar,
+    /// One JSON object a line.
+    Json,
+    /// Nothing.
+    None,
+}
 
 /// Something that happened.
 #[derive(Debug, Clone, Copy)]
@@ -100,14 +114,14 @@ impl Observer for Silent {
 }
 
 /// The observer for a way of showing progress; `verbose` also shows details, in lines, and `terminal` says whether standard error is one.
-pub fn observer(progress: Progress, verbose: bool, terminal: bool) -> Box<dyn Observer> {
+pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dyn Observer> {
     match progress {
-        Progress::Auto if verbose => Box::new(lines::Lines::verbose()),
-        Progress::None => Box::new(Silent),
-        Progress::Json => Box::new(json::Json { verbose }),
-        Progress::Bar => Box::new(bar::Bar::new(terminal::of_launcher(), verbose)),
-        Progress::Auto if terminal => Box::new(bar::Bar::new(None, false)),
-        Progress::Auto => match terminal::of_launcher() {
+        ProgressForm::Auto if verbose => Box::new(lines::Lines::verbose()),
+        ProgressForm::None => Box::new(Silent),
+        ProgressForm::Json => Box::new(json::Json { verbose }),
+        ProgressForm::Bar => Box::new(bar::Bar::new(terminal::of_launcher(), verbose)),
+        ProgressForm::Auto if terminal => Box::new(bar::Bar::new(None, false)),
+        ProgressForm::Auto => match terminal::of_launcher() {
             Some(found) => Box::new(bar::Bar::new(Some(found), false)),
             None => Box::new(lines::Lines::default()),
         },

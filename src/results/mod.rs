@@ -15,7 +15,7 @@ pub use read::read;
 pub use schema::SCHEMA_VERSION;
 pub use write::{write, write_through};
 
-use crate::study::Cell;
+use crate::records::Cell;
 
 /// What to do about a file system that cannot lock files, which HDF5 asks of it.
 const WITHOUT_LOCKS: &str = "close that program, or set the environment variable HDF5_USE_FILE_LOCKING=FALSE";

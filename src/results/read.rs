@@ -9,7 +9,7 @@ use hdf5::{File, H5Type, LinkType, Location};
 
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
 use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, one_line};
-use crate::study::{Cell, CellKey, Trial};
+use crate::records::{Cell, CellKey, Trial};
 use crate::{Error, Result};
 
 /// Deflate makes no more than this many bytes of one: a larger table is not in the file.

@@ -4,8 +4,8 @@ use hdf5::H5Type;
 use hdf5::types::{EnumMember, EnumType, FixedUnicode, IntSize, TypeDescriptor};
 
 use super::WorkloadSummary;
+use crate::records::{Cell, CurvePoint, Measurement, Status, Trial};
 use crate::search::Metaparameters;
-use crate::study::{Cell, CurvePoint, Measurement, Status, Trial};
 
 /// The attribute `schema` of every result file.
 pub(super) const SCHEMA: &str = "dps-results";

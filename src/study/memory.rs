@@ -1,9 +1,9 @@
 //! How much memory a study takes, by arithmetic: so that a plan says it before anything is allocated.
 
-use super::run::cells;
 use crate::backend::cpu::Wave;
 use crate::config::{OptimizerName, Study, first_of};
 use crate::network::Network;
+use crate::records::cells;
 use crate::training::Groups;
 
 /// What a study takes of each rank's memory, at most.
@@ -43,7 +43,7 @@ impl Memory {
         let state = 4 * (parameters * (1 + usize::from(velocity)) + validation) as u64;
 
         let (mut training, mut saving) = (0, 0);
-        for key in cells(study) {
+        for key in cells(&study.grid) {
             let batch = key.batch_size as usize;
             let size = Groups::ranks_a_batch(ranks, batch, study.execution.data_parallel as usize);
             let mine = lanes.div_ceil(ranks / size);

@@ -3,11 +3,11 @@
 use std::fmt;
 
 use super::memory::Memory;
-use super::record::CellKey;
 use crate::config::{Criterion, Study, first_of};
 use crate::network::Network;
 use crate::pruning::{keep_highest, without_data};
-use crate::units::{count, duration, si, some};
+use crate::readable::{count, duration, si, some};
+use crate::records::CellKey;
 
 /// What a network costs on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]

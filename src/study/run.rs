@@ -1,14 +1,10 @@
 //! Measuring a study: cell after cell, journaled as trials end, published as soon as a cell is finished, interrupted and continued at will.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
-use super::keeper::Keeper;
-use super::{Cell, CellKey, Trial};
+use super::files::{Files, Restored, now};
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
 use crate::config::{self, DataOrder, Grid, Loaded, Study};
@@ -17,10 +13,11 @@ use crate::journal::Partial;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::pruning::kept_parameters;
+use crate::readable::some;
+use crate::records::{Cell, CellKey, Trial, cells};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::storage::Storage;
-use crate::training::{CellState, CellWork, Conductor, Decision, Gauge, Groups, Masks, Moment, measure};
-use crate::units::some;
+use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
 use crate::{Error, Result, signals};
 
@@ -43,23 +40,6 @@ pub enum Outcome {
     Finished(Box<Results>),
     /// A signal stopped it, with all it had in the journal and the checkpoint: the same command continues.
     Stopped,
-}
-
-/// What rank 0 found on disk, for all ranks.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Past {
-    /// Cells that are measured.
-    pub finished: Vec<Cell>,
-    /// Other cells that have trials.
-    pub partial: Vec<Partial>,
-    /// Scores of connections, by seed.
-    pub scores: BTreeMap<u64, Vec<f32>>,
-    /// Where a cell was left.
-    pub left: Option<(CellKey, CellState)>,
-    /// Start of the study.
-    pub started: String,
-    /// Its configuration as TOML: this one, with the cells and trials of earlier runs.
-    pub configuration: String,
 }
 
 /// Checks what only the network can say of a study: whether its masks keep anything.
@@ -100,7 +80,7 @@ pub fn run(
     let network = Arc::new(Network::new(study.workload.network));
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
-    let (keeper, past) = open(loaded, dataset, &network, place, output, fresh, observer)?;
+    let (files, past) = open(loaded, dataset, &network, place, output, fresh, observer)?;
     let whole = config::parse(&loaded.name, &past.configuration, &[])?.study.grid;
     let trials = study.search.draw(whole.trials);
     scorer.listen(Some(signals::stop));
@@ -110,11 +90,11 @@ pub fn run(
     results.environment.started = past.started;
     results.cells = past.finished;
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, Instant::now());
-    let mut score = Score { study, world, keeper, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
+    let mut driver = Driver { study, world, files, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
 
     let lanes = lanes(study, &scorer, world);
-    let keys = cells(study);
-    score.observer.event(&Event::Study {
+    let keys = cells(&study.grid);
+    driver.observer.event(&Event::Study {
         name: &loaded.name,
         device: &results.environment.device,
         ranks: world.size(),
@@ -124,11 +104,11 @@ pub fn run(
         threshold,
         validation_examples: dataset.validation.len(),
     });
-    score.detail(|| format!("{}, digest {}:\n{}", loaded.name, loaded.digest, results.configuration.trim_end()));
-    score.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
-    score.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));
+    driver.detail(|| format!("{}, digest {}:\n{}", loaded.name, loaded.digest, results.configuration.trim_end()));
+    driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
+    driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));
     results.complete = all_finished(&results, &whole);
-    score.publish(&results)?;
+    driver.publish(&results)?;
     for (index, &key) in keys.iter().enumerate() {
         if is_finished(&results, key, whole.trials) {
             continue;
@@ -136,12 +116,12 @@ pub fn run(
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
         let mut backend = together(world, device.backend(&network, dataset, groups.local()))?;
-        if key.sparsity > 0.0 && !score.masks(&mut masks, &mut scorer, dataset.training.len())? {
+        if key.sparsity > 0.0 && !driver.masks(&mut masks, &mut scorer, dataset.training.len())? {
             return Ok(Outcome::Stopped);
         }
         let begun = begin_from(key, &results, &past.partial, past.left.as_ref());
-        score.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
-        score.detail(|| format!("each batch is trained by {}", some(size, "rank")));
+        driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
+        driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
         let work = CellWork {
             workload: &study.workload,
             key,
@@ -153,26 +133,26 @@ pub fn run(
             lanes,
             extended: begun.extended,
             interrupt: signals::stop,
-            gauge: study.smoothness.as_ref().map(|settings| Gauge::new(settings, dataset.training.len())),
+            probe: study.smoothness.as_ref().map(|settings| Probe::new(settings, dataset.training.len())),
         };
-        score.key = key;
+        driver.key = key;
         if begun.state.step > 0 || !begun.state.ended.is_empty() {
             let (step, ended) = (begun.state.step, begun.state.ended.len());
-            score.observer.event(&Event::Resumed { key, step, ended, trials: whole.trials });
+            driver.observer.event(&Event::Resumed { key, step, ended, trials: whole.trials });
         }
         if begun.is_new_extension {
-            score.keep(|keeper| keeper.extended(key))?;
+            driver.keep(|files| files.extended(key))?;
         }
-        let Some(cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut score)? else {
-            score.keep(Keeper::wait)?;
+        let Some(cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut driver)? else {
+            driver.keep(Files::wait)?;
             return Ok(Outcome::Stopped);
         };
-        score.finished(&cell)?;
+        driver.finished(&cell)?;
         results.cells.retain(|known| known.key != key);
         results.cells.push(cell);
         results.complete = all_finished(&results, &whole);
         results.environment.finished = now();
-        score.publish(&results)?;
+        driver.publish(&results)?;
     }
     Ok(Outcome::Finished(Box::new(results)))
 }
@@ -193,17 +173,7 @@ fn is_finished(results: &Results, key: CellKey, trials: u32) -> bool {
 
 /// Whether every cell of a grid has all its trials.
 fn all_finished(results: &Results, grid: &Grid) -> bool {
-    grid_cells(grid).iter().all(|&key| is_finished(results, key, grid.trials))
-}
-
-/// The cells of a study, in the order in which they are measured.
-pub fn cells(study: &Study) -> Vec<CellKey> {
-    grid_cells(&study.grid)
-}
-
-fn grid_cells(grid: &Grid) -> Vec<CellKey> {
-    let row = |&batch_size: &u32| grid.sparsities.iter().map(move |&sparsity| CellKey { batch_size, sparsity });
-    grid.batch_sizes.iter().flat_map(row).collect()
+    cells(grid).iter().all(|&key| is_finished(results, key, grid.trials))
 }
 
 /// Rank 0's files, and what they say, on every rank.
@@ -215,23 +185,23 @@ fn open(
     output: &Path,
     fresh: bool,
     observer: &mut dyn Observer,
-) -> Result<(Option<Keeper>, Past)> {
+) -> Result<(Option<Files>, Restored)> {
     let world = place.world;
     let opened = if world.rank() == 0 {
         let mut tell = |line: &str| observer.event(&Event::Note { line });
-        Keeper::open(loaded, dataset, network, output, place.storage.clone(), fresh, &mut tell).map(Some)
+        Files::open(loaded, dataset, network, output, place.storage.clone(), fresh, &mut tell).map(Some)
     } else {
         Ok(None)
     };
-    let (keeper, bytes) = match together(world, opened)? {
-        Some((keeper, past)) => (Some(keeper), postcard::to_stdvec(&past).unwrap_or_default()),
+    let (files, bytes) = match together(world, opened)? {
+        Some((files, past)) => (Some(files), postcard::to_stdvec(&past).unwrap_or_default()),
         None => (None, Vec::new()),
     };
     let past = postcard::from_bytes(&world.broadcast(bytes)).map_err(|cause| Error::Communication {
         rank: world.rank(),
         problem: format!("expected what rank 0 read from the journal, found something else ({cause}); run the same program on all ranks"),
     })?;
-    Ok((keeper, past))
+    Ok((files, past))
 }
 
 /// Where a cell goes on.
@@ -270,11 +240,11 @@ fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option
 }
 
 /// Conducts the cells: reports to the observer on rank 0, journals there, and agrees with all ranks on when to checkpoint and stop.
-struct Score<'a> {
+struct Driver<'a> {
     study: &'a Study,
     world: &'a dyn Communicator,
     /// On rank 0.
-    keeper: Option<Keeper>,
+    files: Option<Files>,
     observer: &'a mut dyn Observer,
     key: CellKey,
     /// Trials a cell.
@@ -292,10 +262,10 @@ const LISTEN_EVERY: f64 = 0.25;
 /// Part of the time that checkpoints may stop the training.
 const CHECKPOINT_SHARE: u32 = 50;
 
-impl Score<'_> {
+impl Driver<'_> {
     /// What rank 0 alone does with its files; where it fails, all fail.
-    fn keep(&mut self, act: impl FnOnce(&mut Keeper) -> Result<()>) -> Result<()> {
-        let result = self.keeper.as_mut().map_or(Ok(()), act);
+    fn keep(&mut self, act: impl FnOnce(&mut Files) -> Result<()>) -> Result<()> {
+        let result = self.files.as_mut().map_or(Ok(()), act);
         together(self.world, result)
     }
 
@@ -308,7 +278,7 @@ impl Score<'_> {
                 values => values?,
             };
             let Some(values) = values else { continue };
-            self.keep(|keeper| keeper.scored(seed, values))?;
+            self.keep(|files| files.scored(seed, values))?;
             self.observer.event(&Event::Scored { seed, trials });
             if self.stop() {
                 return Ok(false);
@@ -323,20 +293,20 @@ impl Score<'_> {
     }
 
     fn finished(&mut self, cell: &Cell) -> Result<()> {
-        self.keep(|keeper| keeper.finished(cell))?;
+        self.keep(|files| files.finished(cell))?;
         self.observer.event(&Event::CellFinished { cell });
         Ok(())
     }
 
     fn publish(&mut self, results: &Results) -> Result<()> {
-        self.keep(|keeper| keeper.publish(results))
+        self.keep(|files| files.publish(results))
     }
 }
 
-impl Conductor for Score<'_> {
+impl Conductor for Driver<'_> {
     fn ended(&mut self, trial: &Trial) -> Result<()> {
         let key = self.key;
-        self.keep(|keeper| keeper.ended(key, trial))
+        self.keep(|files| files.ended(key, trial))
     }
 
     fn moment(&mut self, moment: &Moment) -> Result<Decision> {
@@ -344,7 +314,7 @@ impl Conductor for Score<'_> {
         // Rank 0's clock decides for all; a signal may reach any rank.
         let every = Duration::from_secs(self.study.execution.checkpoint_seconds.into());
         let since = self.saved.elapsed();
-        let idle = self.keeper.as_ref().is_some_and(|keeper| keeper.is_idle(since));
+        let idle = self.files.as_ref().is_some_and(|files| files.is_idle(since));
         let due = idle && (signals::urgent() || !every.is_zero() && since >= every.max(self.cost * CHECKPOINT_SHARE));
         let steps = (LISTEN_EVERY / moment.step_seconds.max(1e-9)).clamp(1.0, 1e9) as u64;
         let guard = moment.step_seconds.max(moment.evaluation_seconds) > LISTEN_EVERY;
@@ -364,10 +334,10 @@ impl Conductor for Score<'_> {
         let all = self.world.gather(&lanes);
         drop(lanes);
         let (key, step) = (self.key, state.step);
-        self.keep(|keeper| {
+        self.keep(|files| {
             state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
             state.lanes.sort_by_key(|lane| lane.trial);
-            keeper.checkpoint(key, state, signals::stop())
+            files.checkpoint(key, state, signals::stop())
         })?;
         self.saved = Instant::now();
         self.cost = self.saved - self.asked;
@@ -375,11 +345,6 @@ impl Conductor for Score<'_> {
         self.detail(|| format!("checkpoint of step {step}: the training stood still for {cost:.1} ms"));
         Ok(())
     }
-}
-
-/// This moment, ISO 8601 in UTC.
-pub(super) fn now() -> String {
-    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 /// The results of a study with no cell measured yet.

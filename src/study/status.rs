@@ -7,11 +7,11 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
-use super::{Cell, CellKey, Status, cells};
 use crate::config::{self, Study};
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
+use crate::readable::some;
+use crate::records::{Cell, CellKey, Status, cells};
 use crate::storage::Disk;
-use crate::units::some;
 use crate::{Error, Result, results};
 
 /// How far a study is.
@@ -124,7 +124,7 @@ pub fn status(output: &Path) -> Result<Report> {
         ),
     })?;
     let study = study.study;
-    let keys = cells(&study);
+    let keys = cells(&study.grid);
     let is_finished = |key: &CellKey| finished.iter().any(|cell| cell.key == *key && cell.trials.len() >= study.grid.trials as usize);
     let next = keys.iter().find(|key| !is_finished(key));
     let under_way = next.and_then(|&key| {

@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::time::Instant;
 
 use super::evaluation::{Evaluation, decide};
-use super::gauge::Gauge;
+use super::probe::Probe;
 use super::state::{CellState, LaneRecord};
 use super::{Groups, Masks};
 use crate::backend::{Backend, Interrupt, LaneStart, LaneState, Progress, Set};
 use crate::config::Workload;
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
+use crate::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use crate::search::Metaparameters;
-use crate::study::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use crate::{Error, Result};
 
 /// What a cell is to measure.
@@ -40,7 +40,7 @@ pub struct CellWork<'a> {
     pub interrupt: Interrupt,
     /// What is measured of the loss surface, where anything is. Trials that complete or spend their steps are measured at their end too, censored
     /// ones are not.
-    pub gauge: Option<Gauge>,
+    pub probe: Option<Probe>,
 }
 
 /// Where a cell is; the same on every rank, but for the times.
@@ -152,11 +152,11 @@ fn run_wave<B: Backend>(
     while race.step < last && race.alive.contains(&true) {
         let due = (race.step / every + 1) * every;
         let end = due.min(race.step.saturating_add(stretch));
-        let steps = race.step..work.gauge.map_or(end, |gauge| gauge.pause(race.step, end));
+        let steps = race.step..work.probe.map_or(end, |probe| probe.pause(race.step, end));
         let taken = steps.len() as f64;
         let evaluated = steps.end == due;
         // What takes long may be stopped in the middle: the study then goes on from before the step.
-        let measures = work.gauge.is_some_and(|gauge| evaluated || gauge.is_due(steps.start));
+        let measures = work.probe.is_some_and(|probe| evaluated || probe.is_due(steps.start));
         let saved = if measures || race.guard { Some(race.state(before + seconds)?) } else { None };
         let began = clock.elapsed().as_secs_f64();
         let mut verdict = race.train(steps, conductor)?;
@@ -297,7 +297,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
         for &trial in &mine {
             let (weights, mask) = masks.start(trial as u64, work.key.sparsity);
             words.push([mask.kept() as u64, mask.hash(), masks.dead_layers(&mask) as u64]);
-            kept[trial] = work.gauge.filter(|gauge| gauge.measures(trial)).map(|_| mask.clone());
+            kept[trial] = work.probe.filter(|probe| probe.measures(trial)).map(|_| mask.clone());
             let rule = Rule::new(work.workload, &work.trials[trial]);
             let seed = if work.shared_order { 0 } else { trial as u64 };
             starts.push(LaneStart { seed, weights, mask, rule, state: states[trial].take() });
@@ -350,7 +350,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     }
 
     fn train(&mut self, steps: Range<u32>, conductor: &mut dyn Conductor) -> Result<Verdict> {
-        let due = self.work.gauge.is_some_and(|gauge| gauge.is_due(steps.start));
+        let due = self.work.probe.is_some_and(|probe| probe.is_due(steps.start));
         let before = if due { Some(self.weights()?) } else { None };
         self.examples +=
             steps.len() as u64 * u64::from(self.work.key.batch_size) * self.alive.iter().filter(|&&alive| alive).count() as u64;
@@ -378,14 +378,14 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
     /// Measures the living trials flagged: where they are, or, with their weights `before` the step just taken, where they were. Every rank must
     /// call it. False where the conductor stopped it: nothing is recorded then.
     fn measure(&mut self, flagged: &[bool], before: Option<Vec<Option<Vec<f32>>>>, conductor: &mut dyn Conductor) -> Result<bool> {
-        let Some(gauge) = self.work.gauge else { return Ok(true) };
-        let measured = flagged.iter().enumerate().filter(|&(trial, &flag)| flag && gauge.measures(trial)).map(|(trial, _)| trial);
+        let Some(probe) = self.work.probe else { return Ok(true) };
+        let measured = flagged.iter().enumerate().filter(|&(trial, &flag)| flag && probe.measures(trial)).map(|(trial, _)| trial);
         let most = self.groups.most_of_one(measured);
         if most == 0 {
             return Ok(true);
         }
         // All ranks ask as often as those of the group that measures most, and once more: a pass may be interrupted after its last question.
-        let mut questions = Questions { left: most * gauge.questions() + 1, conductor };
+        let mut questions = Questions { left: most * probe.questions() + 1, conductor };
         self.backend.listen(Some(self.work.interrupt));
         let now = self.weights()?;
         let followed = before.is_some();
@@ -399,7 +399,7 @@ impl<'a, 'g, B: Backend> Race<'a, 'g, B> {
             let (here, next) = if followed { (before, now) } else { (now, None) };
             let measured = match (&self.masks[trial], &here) {
                 (Some(mask), Some(here)) if next.is_some() == followed => {
-                    match gauge.measure(self.backend, self.step, here, next.as_deref(), mask, &mut || questions.ask()) {
+                    match probe.measure(self.backend, self.step, here, next.as_deref(), mask, &mut || questions.ask()) {
                         Ok(None) => return Ok(false),
                         // The others hear of it when they next ask.
                         Err(Error::Interrupted) => break,

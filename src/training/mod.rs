@@ -5,14 +5,14 @@
 
 mod cell;
 mod evaluation;
-mod gauge;
 mod groups;
 mod masks;
+mod probe;
 mod state;
 
 pub use cell::{CellWork, Conductor, Decision, Moment, measure};
 pub use evaluation::{Evaluation, decide};
-pub use gauge::Gauge;
 pub use groups::Groups;
 pub use masks::Masks;
+pub use probe::Probe;
 pub use state::{CellState, LaneRecord};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{LaneState, floats};
-use crate::study::{CurvePoint, Measurement, Trial};
+use crate::records::{CurvePoint, Measurement, Trial};
 
 /// Where a cell is. It says nothing of ranks, threads or devices, so any number of ranks can go on from it. The default is a cell that has
 /// not begun.

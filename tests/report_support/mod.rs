@@ -1,9 +1,9 @@
 //! Studies made up for the tests of reports: every number follows from a known law.
 #![allow(dead_code)] // each test crate uses a part
 
+use dps::records::{Cell, CellKey, CurvePoint, Status, Trial};
 use dps::results::{Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
-use dps::study::{Cell, CellKey, CurvePoint, Status, Trial};
 
 /// Steps between evaluations of every made study.
 pub const EVERY: u32 = 16;

@@ -5,8 +5,8 @@ use super::super::grid::Curve;
 use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour, marker};
 use super::super::studies::Study;
 use super::{Figure, series_entry};
-use crate::study::{Cell, CurvePoint, Trial};
-use crate::units::count;
+use crate::readable::count;
+use crate::records::{Cell, CurvePoint, Trial};
 
 /// Points of a curve at most; of more, means of neighbours are drawn.
 const MOST_POINTS: usize = 60;

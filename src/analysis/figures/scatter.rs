@@ -8,9 +8,9 @@ use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colo
 use super::super::studies::Study;
 use super::{Figure, batch_axis};
 use crate::config::{Metaparameter, Search};
+use crate::readable::count;
+use crate::records::{Cell, Status, Trial};
 use crate::search::Metaparameters;
-use crate::study::{Cell, Status, Trial};
-use crate::units::count;
 
 /// How a status looks: shape and colour both tell it.
 fn look(status: Status) -> (Marker, RGBColor) {

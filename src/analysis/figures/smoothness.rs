@@ -8,7 +8,7 @@ use super::super::smoothness;
 use super::super::studies::Study;
 use super::Figure;
 use super::curves::{Look, Shown, sheet};
-use crate::study::{Cell, Measurement};
+use crate::records::{Cell, Measurement};
 
 /// Lipschitz constant over steps; none where nothing was measured.
 pub fn lipschitz(study: &Study) -> Option<Figure> {

@@ -1,10 +1,10 @@
 //! Convolutions on one image: forward into rows of sums, and backward from rows of gradients.
 //!
 //! Both work on groups of output rows small enough for the first-level cache; what follows the sum (bias, ReLU, pooling, shortcut) is
-//! applied while the rows are there (`tail.rs`), so no sum ever travels through memory. Layers that fit are computed by `winograd.rs`.
+//! applied while the rows are there (`epilogue.rs`), so no sum ever travels through memory. Layers that fit are computed by `winograd.rs`.
 
 use super::simd::Simd;
-use super::tile::{Positions, Runs, outer, product};
+use super::tile::{Positions, Runs, block, outer, product};
 use super::winograd::{self, Points};
 use crate::network::{Convolution, Map};
 
@@ -23,12 +23,6 @@ pub(super) fn group_rows(layer: &Convolution) -> usize {
     let row = layer.output.width * layer.output.channels;
     let rows = (GROUP / row).max(2) & !1;
     rows.min(layer.output.height)
-}
-
-/// Output channels that a forward pass computes together.
-#[inline(always)]
-pub(super) fn block<S: Simd>(channels: usize) -> usize {
-    if channels.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH }
 }
 
 /// `packed[block][row][channel]` = `from[row][block][channel]`: the weights as a forward pass wants them. Read in place, rows of other

@@ -19,7 +19,7 @@ use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
-use crate::units::some;
+use crate::readable::some;
 use crate::{Error, Result};
 
 /// Multiply-adds that are worth sharing among threads: at three quarters of it (a dense Simple-CNN at batch size 2) two threads were now

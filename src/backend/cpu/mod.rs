@@ -7,6 +7,7 @@
 
 mod convolution;
 mod engine;
+mod epilogue;
 mod floats;
 mod lane;
 mod level;
@@ -15,8 +16,8 @@ mod peak;
 mod plan;
 mod planar;
 mod pooled;
+mod pruned;
 mod simd;
-mod tail;
 mod tangents;
 mod taps;
 mod tile;

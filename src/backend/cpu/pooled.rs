@@ -6,19 +6,10 @@
 //! one output sums over many terms: for a filter gradient, positions in reading order (windows, where the layer reads few channels); for a
 //! data gradient, positions in reverse, and output channels within each.
 
-use super::convolution::block;
-use super::plan::Blocks;
+use super::pruned::{BLOCK, Blocks};
 use super::simd::{DEAD, Simd};
+use super::tile::block;
 use crate::network::{Convolution, Map};
-
-/// Channels that a block of weights holds. A layer that reads a multiple of them goes from event to event; one that reads fewer has too
-/// short runs for that.
-pub(super) const BLOCK: usize = 16;
-
-/// Whether the layer reads whole blocks of channels.
-pub(super) fn deep(layer: &Convolution) -> bool {
-    layer.input_map.channels.is_multiple_of(BLOCK)
-}
 
 /// A gradient that is not zero.
 #[derive(Debug, Clone, Copy, Default)]

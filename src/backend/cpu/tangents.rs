@@ -7,12 +7,12 @@
 use std::sync::Arc;
 
 use super::convolution::{adjoint, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose};
+use super::epilogue::rectify;
 use super::floats::Floats;
 use super::level::{Kernel, Level};
 use super::simd::{DEAD, Simd};
-use super::tail::rectify;
 use super::winograd::{self, Points};
-use crate::network::{Convolution, Dense, GlobalMean, Layer, Map, Network, Slot, Tail};
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Layer, Map, Network, Slot};
 
 /// Images of a pass: few enough for their maps to stay in the second-level cache.
 const PASS: usize = 4;
@@ -110,7 +110,7 @@ impl Tangents {
                 Layer::Convolution(layer) => {
                     sums = layer.output.len();
                     forward = laid_out_len(layer);
-                    if let Tail::ReluMaxPool { pooled } = layer.tail {
+                    if let Epilogue::ReluMaxPool { pooled } = layer.epilogue {
                         chosen = network.maps[pooled].inner_len();
                     }
                     tangents.points.grow(layer);
@@ -201,20 +201,20 @@ impl Tangents {
                     level.run(Forward { layer, input, weights, bias: None, first, sums: more, points });
                     add(tangents, more);
                 }
-                self.tail(index, layer, at, first, rows);
+                self.epilogue(index, layer, at, first, rows);
             }
         }
     }
 
     /// What follows the sums of some rows.
-    fn tail(&mut self, index: usize, layer: &Convolution, at: usize, first: usize, rows: usize) {
+    fn epilogue(&mut self, index: usize, layer: &Convolution, at: usize, first: usize, rows: usize) {
         let network = &self.network;
         let (width, channels, row) = (layer.output.width, layer.output.channels, layer.output.row());
         let [sums, tangents, _] = &mut self.rows;
-        let rectified_slot = layer.tail.written();
+        let rectified_slot = layer.epilogue.written();
         let map = network.maps[rectified_slot];
-        match layer.tail {
-            Tail::ReluMaxPool { .. } => {
+        match layer.epilogue {
+            Epilogue::ReluMaxPool { .. } => {
                 let chosen = &mut self.choices[index][at * map.inner_len()..][..map.inner_len()];
                 let [values, derivatives] = &mut self.maps[rectified_slot];
                 for window in 0..rows / 2 * (width / 2) {
@@ -238,7 +238,7 @@ impl Tangents {
                 }
                 return;
             }
-            Tail::Stream { stream, shortcut, .. } => {
+            Epilogue::Stream { stream, shortcut, .. } => {
                 if let Some(shortcut) = shortcut {
                     let from = network.maps[shortcut];
                     let [values, derivatives] = self.maps[shortcut].each_ref().map(|floats| image(floats, from.len(), at));
@@ -248,7 +248,7 @@ impl Tangents {
                 self.maps[stream][VALUE][offset..][..rows * row].copy_from_slice(&sums[..rows * row]);
                 self.maps[stream][TANGENT][offset..][..rows * row].copy_from_slice(&tangents[..rows * row]);
             }
-            Tail::Relu { .. } => {}
+            Epilogue::Relu { .. } => {}
         }
         let [values, derivatives] = &mut self.maps[rectified_slot];
         for y in 0..rows {
@@ -407,7 +407,7 @@ impl Tangents {
         let (output, length) = (layer.output, layer.output.len());
         let mut to = std::mem::take(&mut self.gradients[producer]);
         let shape = network.maps[read];
-        if let Tail::ReluMaxPool { .. } = layer.tail {
+        if let Epilogue::ReluMaxPool { .. } = layer.epilogue {
             let choices = &self.choices[producer][at * shape.inner_len()..][..shape.inner_len()];
             for (to, from) in to.iter_mut().zip(from) {
                 let to = &mut to[at * length..][..length];

@@ -1,8 +1,8 @@
 //! The forward pass of a pruned convolution that ends in ReLU and 2 × 2 max-pooling, one image at a time: vectors run along pool windows, so
 //! that each kept weight is multiplied with whole vectors and the others cost nothing.
 
-use super::plan::Taps;
 use super::pooled::Event;
+use super::pruned::Taps;
 use super::simd::Simd;
 use crate::network::Convolution;
 

@@ -2,6 +2,12 @@
 
 use super::simd::Simd;
 
+/// Output channels that a forward pass computes together.
+#[inline(always)]
+pub(super) fn block<S: Simd>(channels: usize) -> usize {
+    if channels.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH }
+}
+
 /// Rows of inputs that a tile of outputs reads: `rows` runs of `run` contiguous floats.
 #[derive(Clone, Copy)]
 pub(super) struct Runs {

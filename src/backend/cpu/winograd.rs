@@ -8,17 +8,11 @@ mod transforms;
 
 pub(super) use transforms::weights;
 
-use super::convolution::block;
+use self::transforms::{BLOCK, POINTS};
 use super::floats::Floats;
 use super::simd::Simd;
-use super::tile::{Positions, Runs, outer, product};
-use crate::network::{Convolution, Tail};
-
-/// Points of a tile.
-const POINTS: usize = 16;
-
-/// Tiles that are multiplied together.
-const BLOCK: usize = 16;
+use super::tile::{Positions, Runs, block, outer, product};
+use crate::network::{Convolution, Epilogue};
 
 /// Tiles whose filter gradient is added up before it goes to memory.
 const CHUNK: usize = 64;
@@ -69,7 +63,7 @@ pub(super) fn fits(layer: &Convolution) -> bool {
     let tiled = output.width.is_multiple_of(2) && BLOCK.is_multiple_of(output.width / 2) && output.height.is_multiple_of(rows(layer));
     let whole = map.channels.is_multiple_of(CHANNELS) && output.channels.is_multiple_of(CHANNELS);
     let plain = layer.kernel == 3 && layer.stride == 1 && (map.before, map.after) == (1, 1);
-    plain && tiled && whole && !matches!(layer.tail, Tail::ReluMaxPool { .. })
+    plain && tiled && whole && !matches!(layer.epilogue, Epilogue::ReluMaxPool { .. })
 }
 
 /// Rows of outputs in a block of tiles.

@@ -6,19 +6,20 @@ use super::convolution::{
     RESIDENT_WEIGHTS, add_positions, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose,
     transpose_matrix,
 };
+use super::epilogue;
 use super::floats::Floats;
 use super::level::{Kernel, Level};
 use super::plan::{LOGITS, LayerPlan, Plan};
 use super::planar::Planes;
 use super::pooled::{self, Event, Events};
+use super::pruned::{BLOCK, deep};
 use super::simd::Simd;
-use super::tail;
 use super::taps;
 use super::tile::{Positions, Runs, outer, product};
 use super::winograd::{self, Points};
 use crate::backend::margin::margin;
 use crate::data::Examples;
-use crate::network::{Convolution, Dense, GlobalMean, Layer, Map, Network, Operations, Tail};
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Layer, Map, Network, Operations};
 use crate::pruning::Mask;
 
 /// Buffers for up to `capacity` images, `pass` of them at a time, allocated once, and the weights in the layouts that the kernels want.
@@ -116,9 +117,9 @@ impl Worker {
                 Layer::Convolution(c) => {
                     packed = laid_out_len(c);
                     worker.points.grow(c);
-                    if let Tail::ReluMaxPool { pooled } = c.tail {
+                    if let Epilogue::ReluMaxPool { pooled } = c.epilogue {
                         choice = network.maps[pooled].inner_len();
-                        if pooled::deep(c) {
+                        if deep(c) {
                             worker.events.grow(c);
                             worker.input_gradient.grow(pooled::sent_len(c.input_map));
                         } else {
@@ -263,8 +264,8 @@ pub(super) fn image_floats(network: &Network) -> usize {
 /// Floats of an image's gradient of a convolution's sum, or of its pooled map.
 fn gradient_floats(network: &Network, layer: &Layer) -> usize {
     match layer {
-        Layer::Convolution(layer) => match layer.tail {
-            Tail::ReluMaxPool { pooled } => network.maps[pooled].inner_len(),
+        Layer::Convolution(layer) => match layer.epilogue {
+            Epilogue::ReluMaxPool { pooled } => network.maps[pooled].inner_len(),
             _ => layer.output.inner_len(),
         },
         _ => 0,
@@ -467,7 +468,7 @@ unsafe fn prepare_pooled<S: Simd>(
         taps.extend(plan.taps.iter().map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
     }
     if backward && layer.producer.is_some() && !plan.blocks.sent.is_empty() {
-        transposed[..plan.blocks.offsets.len() * pooled::BLOCK].fill(0.0);
+        transposed[..plan.blocks.offsets.len() * BLOCK].fill(0.0);
         plan.blocks.places.iter().for_each(|&(place, weight)| transposed[place as usize] = weights[weight as usize]);
     } else if backward && layer.producer.is_some() {
         let (run, outputs) = (layer.run(), layer.output.channels);
@@ -490,7 +491,7 @@ impl Kernel for Prepare<'_> {
                 unsafe { lay_out::<S>(layer, &weights[layer.weights..][..layer.weight_count()], &mut worker.packed[index]) };
             }
             match layer {
-                Layer::Convolution(layer) if matches!(layer.tail, Tail::ReluMaxPool { .. }) => {
+                Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
                     let weights = &weights[layer.weights..][..layer.weight_count()];
                     let (transposed, taps) = (&mut worker.transposed[index], &mut worker.taps[index]);
                     unsafe { prepare_pooled::<S>(layer, &plan.layers[index], weights, backward, transposed, taps) };
@@ -545,15 +546,15 @@ impl Kernel for ConvolutionForward<'_, '_> {
         let ConvolutionForward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
         let bias = &pass.weights[layer.bias..][..layer.output.channels];
-        let written = layer.tail.written();
+        let written = layer.epilogue.written();
         let map = worker.network.maps[written];
         let mut output = std::mem::take(&mut worker.maps[written]);
-        let mut kept_stream = match layer.tail {
-            Tail::Stream { stream, .. } => std::mem::take(&mut worker.maps[stream]),
+        let mut kept_stream = match layer.epilogue {
+            Epilogue::Stream { stream, .. } => std::mem::take(&mut worker.maps[stream]),
             _ => Floats::default(),
         };
         let group = group_rows(layer);
-        let pool = matches!(layer.tail, Tail::ReluMaxPool { .. });
+        let pool = matches!(layer.epilogue, Epilogue::ReluMaxPool { .. });
         let resident = layer.kernel * layer.run() * S::WIDTH.min(layer.output.channels) * 2 <= RESIDENT_WEIGHTS;
         for image in 0..pass.count {
             let input = image_of(&worker.maps[layer.input], layer.input_map, image);
@@ -579,25 +580,32 @@ impl Kernel for ConvolutionForward<'_, '_> {
                 let sums = &mut worker.rows[..rows * layer.output.width * layer.output.channels];
                 let (weights, points) = (&worker.packed[index], &mut worker.points);
                 unsafe { forward_rows::<S>(layer, input, weights, Some(bias), first, sums, points) };
-                match layer.tail {
-                    Tail::ReluMaxPool { .. } => {
+                match layer.epilogue {
+                    Epilogue::ReluMaxPool { .. } => {
                         unsafe { pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice) };
                     }
-                    Tail::Relu { .. } => tail::relu(layer, sums, first, rows, map, output),
-                    Tail::Stream { shortcut, .. } => {
+                    Epilogue::Relu { .. } => epilogue::relu(layer, sums, first, rows, map, output),
+                    Epilogue::Stream { shortcut, .. } => {
                         if let Some(shortcut) = shortcut {
                             let from = worker.network.maps[shortcut];
-                            tail::add_shortcut(layer, from, &worker.maps[shortcut][image * from.len()..][..from.len()], first, rows, sums);
+                            epilogue::add_shortcut(
+                                layer,
+                                from,
+                                &worker.maps[shortcut][image * from.len()..][..from.len()],
+                                first,
+                                rows,
+                                sums,
+                            );
                         }
                         let offset = image * layer.output.len() + first * layer.output.width * layer.output.channels;
                         kept_stream[offset..][..sums.len()].copy_from_slice(sums);
-                        tail::relu(layer, sums, first, rows, map, output);
+                        epilogue::relu(layer, sums, first, rows, map, output);
                     }
                 }
             }
         }
         worker.maps[written] = output;
-        if let Tail::Stream { stream, .. } = layer.tail {
+        if let Epilogue::Stream { stream, .. } = layer.epilogue {
             worker.maps[stream] = kept_stream;
         }
     }
@@ -638,12 +646,12 @@ impl Kernel for ConvolutionBackward<'_, '_> {
             if worker.adjoints[index].is_none() {
                 worker.input_gradient[..sent].fill(0.0);
             }
-            if let Tail::ReluMaxPool { .. } = layer.tail {
+            if let Epilogue::ReluMaxPool { .. } = layer.epilogue {
                 let choice = &worker.choices[index][image * own..][..own];
                 pooled::bias_gradient(received, bias_gradient);
                 let blocks = &plan.blocks;
                 unsafe {
-                    if pooled::deep(layer) {
+                    if deep(layer) {
                         let (events, weights) = (&mut worker.events, &worker.transposed[index]);
                         if blocks.sent.is_empty() {
                             events.list(layer, blocks, received, choice);
@@ -694,20 +702,20 @@ impl Kernel for ConvolutionBackward<'_, '_> {
             let input_gradient = &worker.input_gradient[..sent];
             let inner = layer.input_map.inner_len();
             let to = &mut gradients[image * inner..][..inner];
-            match producer.tail {
+            match producer.epilogue {
                 // The map has no border.
-                Tail::ReluMaxPool { .. } => {
+                Epilogue::ReluMaxPool { .. } => {
                     to.copy_from_slice(input_gradient);
                     pooled::cut_dead(to, &worker.choices[layer.producer.unwrap_or(0)][image * inner..][..inner]);
                 }
-                Tail::Relu { .. } => tail::relu_backward(layer.input_map, input, gradient_map, input_gradient, to),
-                Tail::Stream { .. } => {
-                    tail::relu_backward(layer.input_map, input, gradient_map, input_gradient, to);
+                Epilogue::Relu { .. } => epilogue::relu_backward(layer.input_map, input, gradient_map, input_gradient, to),
+                Epilogue::Stream { .. } => {
+                    epilogue::relu_backward(layer.input_map, input, gradient_map, input_gradient, to);
                     if let Some(bypass) = layer.bypass {
                         let block = network.convolution(bypass);
                         let size = block.output.inner_len();
                         let gradient = &worker.gradients[bypass][image * size..][..size];
-                        tail::add_shortcut_backward(block, gradient, producer.output, layer.input_map, input, to);
+                        epilogue::add_shortcut_backward(block, gradient, producer.output, layer.input_map, input, to);
                     }
                 }
             }

@@ -7,7 +7,7 @@ use super::gpu::{Gpu, at, launch};
 use super::products::{Blas, Onward, Tails};
 use super::workspace::Workspace;
 use crate::Result;
-use crate::network::{Convolution, Dense, GlobalMean, Map, Network, Operations, Tail};
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Map, Network, Operations};
 
 /// Rows of a tile of `columns` columns: 128 threads with 8 × 4 sums each (convolution.cu).
 const fn tile_rows(columns: usize) -> usize {
@@ -107,7 +107,7 @@ impl Shape {
             height: layer.output.height as i32,
             width: layer.output.width as i32,
             out: layer.output.channels as i32,
-            pooled: matches!(layer.tail, Tail::ReluMaxPool { .. }).into(),
+            pooled: matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }).into(),
         }
     }
 
@@ -185,11 +185,11 @@ impl Pass<'_> {
 
     fn forward(&self, index: usize, layer: &Convolution) -> Result<()> {
         let maps = &self.network.maps;
-        let map: Map = maps[layer.tail.written()];
+        let map: Map = maps[layer.epilogue.written()];
         let training = matches!(self.aim, Aim::Gradients(_));
         let choice = if training { at(&self.space.choices[index], 0) } else { 0 };
         let (mut stream, mut shortcut, mut channels) = (0, 0, 0);
-        if let Tail::Stream { stream: to, shortcut: from, .. } = layer.tail {
+        if let Epilogue::Stream { stream: to, shortcut: from, .. } = layer.epilogue {
             stream = at(&self.space.maps[to], 0);
             if let Some(from) = from {
                 (shortcut, channels) = (at(&self.space.maps[from], 0), maps[from].channels);
@@ -214,7 +214,7 @@ impl Pass<'_> {
             self.weights,
             self.pitch as i32,
             at(&self.space.maps[layer.input], 0),
-            at(&self.space.maps[layer.tail.written()], 0),
+            at(&self.space.maps[layer.epilogue.written()], 0),
             choice,
             stream,
             shortcut
@@ -259,9 +259,9 @@ impl Pass<'_> {
                 None => self.filter_gradient(shape, input, gradient, choice),
             };
         };
-        let rectified = match network.convolution(producer).tail {
+        let rectified = match network.convolution(producer).epilogue {
             // The pool's choice already knows what the ReLU let through.
-            Tail::ReluMaxPool { .. } => 0,
+            Epilogue::ReluMaxPool { .. } => 0,
             _ => input,
         };
         let bypass = layer.bypass.map_or(0, |bypass| at(&self.space.gradients[bypass], 0));

@@ -83,7 +83,7 @@ impl Matrix {
     }
 }
 
-/// Where the tail of a convolution's forward pass writes, beside its map.
+/// Where the epilogue of a convolution's forward pass writes, beside its map.
 pub(super) struct Tails {
     pub written: Written,
     pub choice: u64,
@@ -247,7 +247,7 @@ impl Blas {
     pub fn forward(&self, pass: &Pass, layer: &Convolution, tails: &Tails) -> Result<()> {
         let shape = Shape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
-        let output = at(&pass.space.maps[layer.tail.written()], 0);
+        let output = at(&pass.space.maps[layer.epilogue.written()], 0);
         for chunk in self.chunks(pass.lanes, pass.images, 1, positions * (terms + out))? {
             let (lanes, count) = (chunk.lanes.len(), chunk.images.len());
             let rows = count * positions;

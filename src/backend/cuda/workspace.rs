@@ -6,7 +6,7 @@ use super::check::refuse;
 use super::gpu::Gpu;
 use crate::Result;
 use crate::config::NetworkName;
-use crate::network::{Layer, Network, Tail};
+use crate::network::{Epilogue, Layer, Network};
 
 /// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
 const MOST_BYTES: u64 = 8 << 30;
@@ -55,8 +55,8 @@ impl Default for Workspace {
 /// Floats of a layer's gradient, bytes of its pool's choice, floats of the mean's gradient, an image.
 fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
     match layer {
-        Layer::Convolution(convolution) => match convolution.tail {
-            Tail::ReluMaxPool { pooled } => [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), 0],
+        Layer::Convolution(convolution) => match convolution.epilogue {
+            Epilogue::ReluMaxPool { pooled } => [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), 0],
             _ => [convolution.output.inner_len(), 0, 0],
         },
         Layer::GlobalMean(mean) => [0, 0, network.maps[mean.output].len()],

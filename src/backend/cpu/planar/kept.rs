@@ -1,8 +1,8 @@
 //! The kept weights of a convolution, by what they add to and in the order of the sums.
 
-use super::super::plan::{Tap, Taps, reads};
+use super::super::pruned::{Tap, Taps, reads};
 use super::panes;
-use crate::network::{Convolution, Layer, Map, Network, Tail};
+use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
 /// A convolution with less than this part of its weights visits kept weights alone: a little less than where both kernels take the same time, its
 /// neighbours being in panes. That is later on wide maps, because less of their panes is border, and earlier at stride 1, where all weights take
@@ -82,7 +82,8 @@ impl Kept {
 /// [`Kept::live`]
 fn live(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> Vec<bool> {
     let outputs = layer.output.channels;
-    let inside = matches!(layer.tail, Tail::Relu { .. }) && [index, index + 1].iter().all(|&index| Kept::pays(network, index, kept));
+    let inside =
+        matches!(layer.epilogue, Epilogue::Relu { .. }) && [index, index + 1].iter().all(|&index| Kept::pays(network, index, kept));
     let weights = &kept[layer.weights..][..layer.weight_count()];
     let is_written = |channel: usize| kept[layer.bias + channel] || weights.iter().skip(channel).step_by(outputs).any(|&kept| kept);
     (0..outputs).map(|channel| !inside || is_written(channel) && reads(network, index, layer, kept, channel)).collect()

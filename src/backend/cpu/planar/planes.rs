@@ -2,13 +2,14 @@
 
 use super::super::floats::Floats;
 use super::super::level::{Kernel, Level};
-use super::super::plan::{Plan, Taps};
+use super::super::plan::Plan;
 use super::super::pooled::Event;
+use super::super::pruned::Taps;
 use super::super::simd::Simd;
 use super::kept::{Kept, received};
 use super::panes::{self, PANES, plane, planes_len};
 use super::products::{self, Target};
-use crate::network::{Convolution, Layer, Map, Network, Tail};
+use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
 /// Gradients that are there at once.
 const TURNS: usize = 3;
@@ -92,7 +93,7 @@ impl Planes {
     /// Brings the maps that a convolution reads from the layout of the layer that wrote them into that of the convolution. `maps` have channels last.
     pub(in super::super) fn bring_maps(&mut self, network: &Network, plan: &Plan, index: usize, layer: &Convolution, maps: &mut [Floats]) {
         self.bring_map(network, layer.input, [plan.planar_at(layer.producer), plan.planar_at(Some(index))], maps);
-        if let (Tail::Stream { shortcut: Some(shortcut), .. }, Some(first)) = (&layer.tail, layer.producer) {
+        if let (Epilogue::Stream { shortcut: Some(shortcut), .. }, Some(first)) = (&layer.epilogue, layer.producer) {
             let writer = network.convolution(first).producer;
             self.bring_map(network, *shortcut, [plan.planar_at(writer), plan.planar_at(Some(index))], maps);
         }
@@ -112,7 +113,7 @@ impl Planes {
         self.level.run(Bring { layouts, image_map, image, planes_map, planes });
     }
 
-    /// Convolution, bias and tail of an image.
+    /// Convolution, bias and epilogue of an image.
     pub(in super::super) fn forward(&mut self, network: &Network, plan: &Plan, index: usize, bias: &[f32]) {
         if let Some(kept) = &plan.layers[index].kept {
             let layer = network.convolution(index);
@@ -180,11 +181,11 @@ impl Kernel for Forward<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Forward { planes, network, layer, kept, index, bias } = self;
-        let (read, out, written) = (plane(layer.input_map), plane(layer.output), layer.tail.written());
+        let (read, out, written) = (plane(layer.input_map), plane(layer.output), layer.epilogue.written());
         let to = plane(network.maps[written]);
         let mut rectified = std::mem::take(&mut planes.maps[written]);
-        let mut kept_stream = match layer.tail {
-            Tail::Stream { stream, .. } => std::mem::take(&mut planes.maps[stream]),
+        let mut kept_stream = match layer.epilogue {
+            Epilogue::Stream { stream, .. } => std::mem::take(&mut planes.maps[stream]),
             _ => Floats::default(),
         };
         let input = planes.maps[layer.input].as_ptr();
@@ -193,15 +194,15 @@ impl Kernel for Forward<'_> {
         for first in (0..out.height).step_by(rows) {
             for channel in (0..layer.output.channels).filter(|&channel| kept.live[channel]) {
                 let taps = of(&planes.forward[index], &kept.forward, channel);
-                let sums = match layer.tail {
-                    Tail::Stream { .. } => &mut kept_stream[channel * out.len() + out.at_row(first)..][..rows * out.row()],
+                let sums = match layer.epilogue {
+                    Epilogue::Stream { .. } => &mut kept_stream[channel * out.len() + out.at_row(first)..][..rows * out.row()],
                     _ => &mut planes.band[..rows * out.row()],
                 };
                 unsafe {
                     let input = input.add(first * layer.stride * read.row());
                     products::sums::<S>(out.width, layer.stride, taps, input, read, bias[channel], sums.as_mut_ptr(), target);
                 }
-                if let Tail::Stream { shortcut: Some(shortcut), .. } = layer.tail
+                if let Epilogue::Stream { shortcut: Some(shortcut), .. } = layer.epilogue
                     && channel < network.maps[shortcut].channels
                 {
                     let from = plane(network.maps[shortcut]);
@@ -219,7 +220,7 @@ impl Kernel for Forward<'_> {
             unsafe { panes::fill_borders::<S>(to, points) };
         }
         planes.maps[written] = rectified;
-        if let Tail::Stream { stream, .. } = layer.tail {
+        if let Epilogue::Stream { stream, .. } = layer.epilogue {
             planes.maps[stream] = kept_stream;
         }
     }

@@ -1,10 +1,15 @@
 //! Winograd's transforms: of weights, tiles and gradients to their points, and back. Each is one matrix (Lavin and Gray, section 4.1, with the last
 //! point's sign turned in both of a pair, so that nothing is negated) down the columns, then along the rows.
 
-use super::super::convolution::block;
 use super::super::simd::Simd;
-use super::{BLOCK, POINTS};
+use super::super::tile::block;
 use crate::network::Convolution;
+
+/// Points of a tile.
+pub(super) const POINTS: usize = 16;
+
+/// Tiles that are multiplied together.
+pub(super) const BLOCK: usize = 16;
 
 /// Vectors `stride` floats apart. No closures here and below: the compiler would not compile them for S.
 #[inline(always)]

@@ -1,6 +1,4 @@
-//! What a study records: one row a trial, one row a cell, one curve a trial.
-//!
-//! The journal stores these in the order of their fields: whoever changes a field raises the journal's version.
+//! What is recorded of a trial: how it ended, its evaluations and its measurements.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,15 +31,6 @@ impl Status {
             Status::Censored => "censored",
         }
     }
-}
-
-/// A study cell: one batch size at one sparsity.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct CellKey {
-    /// Global batch size, in examples.
-    pub batch_size: u32,
-    /// Fraction of parameters removed.
-    pub sparsity: f64,
 }
 
 /// One evaluation of one trial.
@@ -118,43 +107,5 @@ impl Trial {
     pub fn agrees(&self, other: &Trial) -> bool {
         let other = Trial { seconds: self.seconds, ..other.clone() };
         *self == other || format!("{self:?}") == format!("{other:?}")
-    }
-}
-
-/// A finished cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Cell {
-    /// Which cell.
-    pub key: CellKey,
-    /// Its trials, by index.
-    pub trials: Vec<Trial>,
-    /// Wrongly classified test examples of the best trial's weights at its goal step, where the cell has a best trial.
-    pub test_errors: Option<u32>,
-    /// Wall-clock seconds of the cell.
-    pub seconds: f64,
-}
-
-impl Cell {
-    /// Whether two records of a cell are equal but for its times.
-    pub fn agrees(&self, other: &Cell) -> bool {
-        self.key == other.key
-            && self.test_errors == other.test_errors
-            && self.trials.len() == other.trials.len()
-            && self.trials.iter().zip(&other.trials).all(|(trial, other)| trial.agrees(other))
-    }
-
-    /// The trial that decides the cell: fewest steps, then lowest index.
-    pub fn best(&self) -> Option<&Trial> {
-        self.trials.iter().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index))
-    }
-
-    /// K*, the lowest number of steps over the trials that reached the goal.
-    pub fn steps_to_result(&self) -> Option<u32> {
-        self.best().and_then(|trial| trial.steps)
-    }
-
-    /// Trials that ended with `status`.
-    pub fn count(&self, status: Status) -> usize {
-        self.trials.iter().filter(|trial| trial.status == status).count()
     }
 }

@@ -1,16 +1,18 @@
 //! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use super::run::{Past, now};
-use super::{Cell, CellKey, Trial};
+use serde::{Deserialize, Serialize};
+
 use crate::config::{self, Grid, Loaded};
 use crate::data::Dataset;
-use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Record};
+use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
+use crate::records::{Cell, CellKey, Trial};
 use crate::results::{self, Results};
 use crate::storage::Storage;
 use crate::training::CellState;
@@ -18,7 +20,7 @@ use crate::version::{COMMIT, VERSION};
 use crate::{Error, Result, signals};
 
 /// Everything a study keeps on disk while it runs.
-pub(super) struct Keeper {
+pub(super) struct Files {
     journal: Journal,
     checkpoint: PathBuf,
     output: PathBuf,
@@ -39,7 +41,24 @@ pub(super) struct Extents<'a> {
     pub validation_examples: usize,
 }
 
-impl Keeper {
+/// What rank 0 found on disk, for all ranks.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Restored {
+    /// Cells that are measured.
+    pub finished: Vec<Cell>,
+    /// Other cells that have trials.
+    pub partial: Vec<Partial>,
+    /// Scores of connections, by seed.
+    pub scores: BTreeMap<u64, Vec<f32>>,
+    /// Where a cell was left.
+    pub left: Option<(CellKey, CellState)>,
+    /// Start of the study.
+    pub started: String,
+    /// Its configuration as TOML: this one, with the cells and trials of earlier runs.
+    pub configuration: String,
+}
+
+impl Files {
     /// Opens the files beside `output`, or starts them; `fresh` moves those of an earlier study aside. What a person should know besides goes
     /// to `tell`.
     pub(super) fn open(
@@ -50,7 +69,7 @@ impl Keeper {
         storage: Arc<dyn Storage>,
         fresh: bool,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<(Keeper, Past)> {
+    ) -> Result<(Files, Restored)> {
         let lock = Lock::take(&journal::lock_path(output))?;
         if fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
@@ -106,7 +125,7 @@ impl Keeper {
                 None
             }
         };
-        let past = Past {
+        let past = Restored {
             finished: contents.finished,
             partial: contents.partial,
             scores: contents.scores,
@@ -114,7 +133,7 @@ impl Keeper {
             started: contents.header.started,
             configuration: configuration.unwrap_or_else(|| loaded.text.clone()),
         };
-        let keeper = Keeper {
+        let files = Files {
             journal,
             checkpoint,
             output: output.into(),
@@ -125,7 +144,7 @@ impl Keeper {
             writing: Duration::ZERO,
             _lock: lock,
         };
-        Ok((keeper, past))
+        Ok((files, past))
     }
 
     /// A seed's connections are scored.
@@ -203,7 +222,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for Files {
     fn drop(&mut self) {
         // Before the lock is let go.
         let _ = self.wait();
@@ -255,4 +274,9 @@ impl Extents<'_> {
         };
         state.lanes.iter().all(lane) && state.ended.iter().all(|trial| trial.index < trials)
     }
+}
+
+/// This moment, ISO 8601 in UTC.
+pub(super) fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }

@@ -18,6 +18,23 @@ pub fn some(number: usize, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number as u128)) }
 }
 
+/// Four significant digits, the way a metaparameter is read aloud.
+pub fn significant(value: f64) -> String {
+    digits(value, 4)
+}
+
+/// So many significant digits.
+pub fn digits(value: f64, count: usize) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        size if (1e-3..1e4).contains(&size) => {
+            let decimals = (count as i32 - 1 - size.log10().floor() as i32).max(0) as usize;
+            format!("{value:.decimals$}")
+        }
+        _ => format!("{value:.0$e}", count - 1),
+    }
+}
+
 /// Three significant digits with a decimal prefix: `1.23 GFLOP`.
 pub fn si(value: f64, unit: &str) -> String {
     const PREFIXES: [&str; 9] = ["", "k", "M", "G", "T", "P", "E", "Z", "Y"];

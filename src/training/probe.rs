@@ -4,11 +4,11 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Smoothness, first_of};
 use crate::pruning::Mask;
-use crate::study::Measurement;
+use crate::records::Measurement;
 
 /// Which trials are measured, when and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Gauge {
+pub struct Probe {
     every: u32,
     start: bool,
     trials: u64,
@@ -17,12 +17,12 @@ pub struct Gauge {
     examples: usize,
 }
 
-impl Gauge {
-    /// The gauge of these settings for a training set of `training_examples`.
-    pub fn new(settings: &Smoothness, training_examples: usize) -> Gauge {
+impl Probe {
+    /// The probe of these settings for a training set of `training_examples`.
+    pub fn new(settings: &Smoothness, training_examples: usize) -> Probe {
         let Smoothness { every, start, trials, points, whole_step, examples } = *settings;
         let (trials, examples) = (first_of(trials, u64::MAX), first_of(examples, training_examples as u64) as usize);
-        Gauge { every, start, trials, points, whole_step, examples }
+        Probe { every, start, trials, points, whole_step, examples }
     }
 
     /// Whether a trial is measured at all.
@@ -51,7 +51,7 @@ impl Gauge {
     }
 
     /// Measures at `weights`, whose masked ones are zero, after `step` steps; `next` are the weights one step later, where a step follows.
-    /// None where `stop` says so, which is asked [`Gauge::questions`] times at most.
+    /// None where `stop` says so, which is asked [`Probe::questions`] times at most.
     ///
     /// The gradient's Lipschitz constant along the step d is the largest ‖∇f(w + γd) − ∇f(w)‖ / ‖γd‖ over γ = 1/points … 1 (Lee et al., ICLR
     /// 2021, equation 11; Zhang et al., ICLR 2020), or without γ = 1 where the settings leave it out. Weights are single precision, so w + γd is rounded, and the distance taken is the one to the rounded point.

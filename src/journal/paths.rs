@@ -28,8 +28,15 @@ pub fn figure_path(result: &Path) -> PathBuf {
 }
 
 /// All files that a study writes beside its result file.
-pub fn paths_beside(result: &Path) -> [PathBuf; 4] {
+fn paths_beside(result: &Path) -> [PathBuf; 4] {
     [journal_path(result), checkpoint_path(result), lock_path(result), figure_path(result)]
+}
+
+/// Whether a study at `result` would write over `file`, by that name or another.
+pub fn overwrites(result: &Path, file: &Path) -> bool {
+    let written = [result.to_owned()].into_iter().chain(paths_beside(result));
+    let found = fs::canonicalize(file).ok();
+    written.into_iter().any(|path| path == file || found.is_some() && fs::canonicalize(path).ok() == found)
 }
 
 /// Two results must not share a file, so only the usual ending is replaced: other dots, as in `goal-0.12`, begin no ending.

@@ -1,0 +1,148 @@
+//! What a mask leaves of a convolution: single weights (taps) for forward passes, blocks of weights for gradients.
+
+use crate::network::{Convolution, Layer, Network};
+
+/// A pooled convolution with less than this part of its weights visits kept weights alone in its forward pass.
+const FORWARD_KEPT: f64 = 0.6;
+
+/// A pooled convolution with less than this part of its blocks visits kept blocks alone for its filter gradient.
+const BACKWARD_BLOCKS: f64 = 0.7;
+
+/// With less than this part, for its data gradient too, which then goes through memory.
+const SENT_BLOCKS: f64 = 0.35;
+
+/// Channels that a block of weights holds. A layer that reads a multiple of them goes from event to event; one that reads fewer has too
+/// short runs for that.
+pub(super) const BLOCK: usize = 16;
+
+/// Whether the layer reads whole blocks of channels.
+pub(super) fn deep(layer: &Convolution) -> bool {
+    layer.input_map.channels.is_multiple_of(BLOCK)
+}
+
+/// The kept weights of a convolution, by output channel. Output channels that no kept weight reads have none.
+#[derive(Default)]
+pub(super) struct Taps {
+    /// Output channel o has the taps from `starts[o]` up to `starts[o + 1]`.
+    pub starts: Vec<u32>,
+    /// In the order of the sum.
+    pub taps: Vec<Tap>,
+    /// Offset in the input map of what each pool window's first position reads.
+    pub corners: Vec<u32>,
+}
+
+/// A kept weight.
+pub(super) struct Tap {
+    /// Offset of what it reads for a window's first position in [`phases`](super::taps::phases).
+    pub at: u32,
+    /// Offset in the layer's weights.
+    pub weight: u32,
+}
+
+/// Blocks of [`BLOCK`] weights: one output channel, one place in the kernel, consecutive input channels. The gradient of all of them, one
+/// after the other, is the layer's in a leaf ([`Blocks::is_partial`] or not).
+#[derive(Default)]
+pub(super) struct Blocks {
+    /// Output channel o has the blocks from `starts[o]` up to `starts[o + 1]`.
+    pub starts: Vec<u32>,
+    /// Offset, in the input map, of what a block reads for position 0.
+    pub offsets: Vec<u32>,
+    /// Where some blocks are left out: (place in the blocks, place in the layer's weights) of every kept weight.
+    pub places: Vec<(u32, u32)>,
+    /// Whether some are left out.
+    pub is_partial: bool,
+    /// 1 for an output channel with a kept weight, else 0.
+    pub alive: Vec<u32>,
+    /// (block, output channel) in the order of the data gradient's sums: by place in the kernel, then output channel. Empty where all
+    /// weights are sent.
+    pub sent: Vec<(u32, u32)>,
+}
+
+/// Bytes of the most [`Taps`] and [`Blocks`] that a convolution with a pool can have.
+pub(super) fn most_bytes(layer: &Convolution) -> u64 {
+    let taps = FORWARD_KEPT * layer.weight_count() as f64 * size_of::<Tap>() as f64;
+    let places = layer.weight_count() as f64 * BACKWARD_BLOCKS * size_of::<(u32, u32)>() as f64;
+    (taps + places) as u64 + 4 * (3 * layer.weight_count() / BLOCK + 3 * layer.output.channels + 2) as u64
+}
+
+/// Whether a kept weight of the next layer reads an output channel of the convolution at `index`; a stream has other readers, too.
+pub(super) fn reads(network: &Network, index: usize, layer: &Convolution, kept: &[bool], channel: usize) -> bool {
+    match network.layers.get(index + 1) {
+        Some(Layer::Convolution(next)) => {
+            let kept = &kept[next.weights..][..next.weight_count()];
+            kept.chunks_exact(next.output.channels).skip(channel).step_by(next.input_map.channels).any(|row| row.contains(&true))
+        }
+        Some(Layer::Dense(next)) => {
+            let kept = &kept[next.weights..][..next.inputs * next.outputs];
+            kept.chunks_exact(next.outputs).skip(channel).step_by(layer.output.channels).any(|row| row.contains(&true))
+        }
+        _ => true,
+    }
+}
+
+impl Taps {
+    /// None where too much is kept, or the pooled map is not one run of whole blocks of windows.
+    pub(super) fn new(network: &Network, layer: &Convolution, kept: &[bool], read: impl Fn(usize) -> bool) -> Option<Taps> {
+        let count = kept.iter().filter(|&&kept| kept).count();
+        let map = network.maps[layer.epilogue.written()];
+        let windows = map.height * map.width;
+        let pairs = layer.input_map.channels > 1 || layer.input_map.row().is_multiple_of(2);
+        let whole = windows.is_multiple_of(BLOCK) && map.len() == map.inner_len() && layer.stride == 1 && pairs;
+        if !whole || count as f64 >= FORWARD_KEPT * kept.len() as f64 {
+            return None;
+        }
+        let (outputs, inputs) = (layer.output.channels, layer.input_map.channels);
+        let (mut starts, mut taps) = (vec![0], Vec::with_capacity(count));
+        for output in 0..outputs {
+            for (tap, row) in kept.chunks_exact(outputs).enumerate() {
+                if row[output] && read(output) {
+                    let (place, input) = (tap / inputs, tap % inputs);
+                    let (ky, kx) = (place / layer.kernel, place % layer.kernel);
+                    let at = ((ky * (layer.kernel + 1) + kx) * inputs + input) * windows;
+                    taps.push(Tap { at: at as u32, weight: (tap * outputs + output) as u32 });
+                }
+            }
+            starts.push(taps.len() as u32);
+        }
+        let corner = |window: usize| {
+            let (y, x) = (window / map.width, window % map.width);
+            (2 * (y * layer.input_map.row() + x * inputs)) as u32
+        };
+        Some(Taps { starts, taps, corners: (0..windows).map(corner).collect() })
+    }
+}
+
+impl Blocks {
+    pub(super) fn new(layer: &Convolution, kept: Option<&[bool]>) -> Blocks {
+        let (outputs, run) = (layer.output.channels, layer.run());
+        let all = layer.weight_count() / BLOCK;
+        let first = |output: usize, block: usize| block * BLOCK * outputs + output;
+        let any = |kept: &[bool], output: usize, block: usize| (0..BLOCK).any(|i| kept[first(output, block) + i * outputs]);
+        let blocks = all / outputs;
+        let partial = kept.filter(|kept| {
+            let left = (0..outputs).map(|output| (0..blocks).filter(|&block| any(kept, output, block)).count()).sum::<usize>();
+            (left as f64) < BACKWARD_BLOCKS * all as f64
+        });
+        let mut found = Blocks { starts: vec![0], is_partial: partial.is_some(), ..Blocks::default() };
+        for output in 0..outputs {
+            found.alive.push(kept.is_none_or(|kept| kept.iter().skip(output).step_by(outputs).any(|&kept| kept)).into());
+            for block in (0..blocks).filter(|&block| partial.is_none_or(|kept| any(kept, output, block))) {
+                for i in (0..BLOCK).filter(|&i| partial.is_some_and(|kept| kept[first(output, block) + i * outputs])) {
+                    let place = found.offsets.len() * BLOCK + i;
+                    found.places.push((place as u32, (first(output, block) + i * outputs) as u32));
+                }
+                found.sent.push((found.offsets.len() as u32, output as u32));
+                let (ky, within) = (block * BLOCK / run, block * BLOCK % run);
+                found.offsets.push((ky * layer.input_map.row() + within) as u32);
+            }
+            found.starts.push(found.offsets.len() as u32);
+        }
+        if (found.offsets.len() as f64) < SENT_BLOCKS * all as f64 {
+            // Stable: output channels stay in order.
+            found.sent.sort_by_key(|&(block, _)| found.offsets[block as usize]);
+        } else {
+            found.sent.clear();
+        }
+        found
+    }
+}

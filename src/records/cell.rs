@@ -1,0 +1,59 @@
+//! What is recorded of a cell: its trials.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Status, Trial};
+use crate::config::Grid;
+
+/// A study cell: one batch size at one sparsity.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CellKey {
+    /// Global batch size, in examples.
+    pub batch_size: u32,
+    /// Fraction of parameters removed.
+    pub sparsity: f64,
+}
+
+/// The cells of a grid, in the order in which they are measured.
+pub fn cells(grid: &Grid) -> Vec<CellKey> {
+    let row = |&batch_size: &u32| grid.sparsities.iter().map(move |&sparsity| CellKey { batch_size, sparsity });
+    grid.batch_sizes.iter().flat_map(row).collect()
+}
+
+/// A finished cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Which cell.
+    pub key: CellKey,
+    /// Its trials, by index.
+    pub trials: Vec<Trial>,
+    /// Wrongly classified test examples of the best trial's weights at its goal step, where the cell has a best trial.
+    pub test_errors: Option<u32>,
+    /// Wall-clock seconds of the cell.
+    pub seconds: f64,
+}
+
+impl Cell {
+    /// Whether two records of a cell are equal but for its times.
+    pub fn agrees(&self, other: &Cell) -> bool {
+        self.key == other.key
+            && self.test_errors == other.test_errors
+            && self.trials.len() == other.trials.len()
+            && self.trials.iter().zip(&other.trials).all(|(trial, other)| trial.agrees(other))
+    }
+
+    /// The trial that decides the cell: fewest steps, then lowest index.
+    pub fn best(&self) -> Option<&Trial> {
+        self.trials.iter().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index))
+    }
+
+    /// K*, the lowest number of steps over the trials that reached the goal.
+    pub fn steps_to_result(&self) -> Option<u32> {
+        self.best().and_then(|trial| trial.steps)
+    }
+
+    /// Trials that ended with `status`.
+    pub fn count(&self, status: Status) -> usize {
+        self.trials.iter().filter(|trial| trial.status == status).count()
+    }
+}

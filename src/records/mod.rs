@@ -1,0 +1,10 @@
+//! The records of a study: cells, trials, evaluations and measurements of the loss surface.
+//!
+//! Plain data that training fills, the journal and the result files keep, and the analysis reads; nothing here computes or opens a file. The
+//! journal stores the fields in their order: whoever changes a field raises the journal's version.
+
+mod cell;
+mod trial;
+
+pub use cell::{Cell, CellKey, cells};
+pub use trial::{CurvePoint, Measurement, Status, Trial};
