@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu test-slurm soak build bench check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu test-inputs test-slurm soak build bench check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -70,6 +70,12 @@ test-slurm: build ## run the batch scripts on a real Slurm on this machine; need
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends slurm-wlm munge
 	fi
 	tests/slurm/run.sh $(TARGET)/release
+
+test-inputs: build ## run some 1,700 bad inputs, each of which must end in a sentence and an exit code; in two minutes
+	@tests/bad_inputs.py --self-test
+	# Most of the time goes into waiting for a disk, which a file system in memory has none of.
+	if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
+	tests/bad_inputs.py $(TARGET)/release
 
 soak: setup ## kill a random rank 200 times, and compare what comes out
 	@cargo test --test resume -- --ignored --nocapture soak

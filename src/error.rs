@@ -99,7 +99,7 @@ const NAMED: usize = 10;
 
 /// Letters of a path in front of a sentence, and of the sentence, at most: what they quote may have been made by a program.
 const PATH: usize = 120;
-const SENTENCE: usize = 370;
+const SENTENCE: usize = 350;
 
 /// One problem on the line itself, several on lines of their own.
 fn list(problems: &[String]) -> String {

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::short;
@@ -16,6 +17,9 @@ const LINE: usize = 420;
 
 static LOST: AtomicBool = AtomicBool::new(false);
 
+/// Which program this is.
+static PROGRAM: OnceLock<&str> = OnceLock::new();
+
 /// Writes to standard output. A reader that has gone (`| head`) is no failure; any other one is remembered for [`lost`].
 pub fn out(text: &str) {
     print(&plain(text));
@@ -27,7 +31,8 @@ fn print(text: &str) {
         && cause.kind() != ErrorKind::BrokenPipe
     {
         LOST.store(true, Ordering::Relaxed);
-        err(&format!("standard output cannot be written ({cause})"));
+        let program = PROGRAM.get().map_or("dps", |name| name);
+        err(&format!("{program}: standard output cannot be written ({cause}); name a file or a pipe that can"));
     }
 }
 
@@ -74,6 +79,7 @@ pub fn lost() -> bool {
 /// What a program does first. A panic, which is a bug of ours, becomes one sentence and exit code 1; under mpirun that ends the other ranks, too.
 /// Writing beyond a file size limit (`ulimit -f`) becomes an error like that of a full disk, where the signal of it would end the program.
 pub fn prepare(program: &'static str) {
+    let _ = PROGRAM.set(program);
     // SAFETY: to ignore a signal runs no code of ours.
     #[cfg(unix)]
     unsafe {

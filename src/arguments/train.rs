@@ -7,8 +7,11 @@ use std::str::FromStr;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
 use super::EXIT_CODES;
+use super::manual::{completions, pages};
+use super::report::Report;
 use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
 use crate::init::Given;
 use crate::progress::ProgressForm;
@@ -62,6 +65,18 @@ pub enum Train {
     Configs {
         /// Which one to print.
         name: Option<String>,
+    },
+    /// Print a text.
+    Print {
+        /// The whole of it.
+        text: String,
+    },
+    /// Write the manual pages into a folder.
+    Man {
+        /// The folder.
+        folder: PathBuf,
+        /// Each page's file name, and the page.
+        pages: Vec<(String, String)>,
     },
     /// List the data sets that can be fetched.
     ListData {
@@ -248,6 +263,17 @@ enum RawCommand {
     /// Data sets.
     #[command(subcommand)]
     Data(RawDataCommand),
+    /// Print completions of both programs' command lines for a shell.
+    #[command(after_help = "For bash: dps-train completions bash > ~/.local/share/bash-completion/completions/dps-train")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page of dps-train, for man -l; with a folder, write those of both programs and all commands there.
+    Man {
+        /// The folder, for example ~/.local/share/man/man1.
+        folder: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -273,6 +299,14 @@ impl Train {
         match (command, study.config.clone()) {
             (Some(RawCommand::Init { path, dataset, network, optimizer, schedule }), _) => {
                 Ok(Train::Init { path, given: Given { dataset, network, optimizer, schedule } })
+            }
+            (Some(RawCommand::Completions { shell }), _) => Ok(Train::Print { text: completions(programs(), shell) }),
+            (Some(RawCommand::Man { folder }), _) => {
+                let pages = pages(programs());
+                Ok(match folder {
+                    Some(folder) => Train::Man { folder, pages },
+                    None => Train::Print { text: pages.into_iter().next().map(|(_, page)| page).unwrap_or_default() },
+                })
             }
             (Some(RawCommand::Configs { name }), _) => Ok(Train::Configs { name }),
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: Some(dataset), data })), _) => {
@@ -356,6 +390,10 @@ fn literal(word: &str) -> toml::Value {
     }
 }
 
+fn programs() -> Vec<clap::Command> {
+    vec![Raw::command(), Report::command()]
+}
+
 fn usage(kind: ErrorKind, problem: &str) -> clap::Error {
     Raw::command().error(kind, problem)
 }
@@ -367,14 +405,15 @@ fn after_help() -> String {
   dps-train configs/mnist-simple-cnn-sgd.toml --plan         what a study of the paper would cost
   mpirun -n 8 dps-train CONFIG --batch-size 16,64 --sparsity 0,0.9 --trials 4
   dps-train CONFIG --set workload.optimizer=nesterov --set search.momentum=0.9
-  dps-train init study.toml                                  a new configuration, which asks what it is of
-  dps-train configs                                          the paper's configurations, and its figures they are for
+  dps-train init study.toml                                  write a new configuration
+  dps-train configs                                          list the paper's configurations
   dps-train status results/quickstart.h5                     how far it is
   dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
   dps-train data fetch fashion-mnist
   dps-train doctor                                           what this machine has for a study
 
-The same command continues a study that was interrupted. With more batch sizes, sparsities or trials it measures\nonly what is missing.
+The same command continues a study that was interrupted. With more batch sizes, sparsities or
+trials it measures only those.
 
 {EXIT_CODES}"
     )
@@ -515,6 +554,21 @@ mod tests {
         let two = read("a.toml b.toml").unwrap_err().to_string();
         assert!(two.contains("expected one configuration file, found 2; start dps-train once for each"), "{two}");
         assert!(study("a.toml --verbose").verbose);
+    }
+
+    #[test]
+    fn completions_and_manual_pages_are_of_both_programs() {
+        for shell in ["bash", "zsh", "fish"] {
+            let Train::Print { text } = read(&format!("completions {shell}")).unwrap() else { panic!("{shell}") };
+            assert!(["dps-train", "dps-report", "doctor", "strict"].iter().all(|word| text.contains(word)), "{shell}");
+        }
+        let Train::Man { pages, .. } = read("man folder").unwrap() else { panic!("no pages") };
+        let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
+        for name in ["dps-train.1", "dps-train-merge.1", "dps-train-data-fetch.1", "dps-report.1"] {
+            assert!(names.contains(&name), "{names:?}");
+        }
+        let Train::Print { text } = read("man").unwrap() else { panic!("no page") };
+        assert!(text.contains(".TH dps-train 1") && text.contains("Exit codes"), "{text}");
     }
 
     #[test]

@@ -48,6 +48,11 @@ fn run() -> u8 {
         // None of the others starts MPI: batch scripts run them outside of mpirun.
         Ok(Train::Cells(arguments)) => finish(&list(&arguments)),
         Ok(Train::Init { path, given }) => finish(&new_configuration(&path, &given)),
+        Ok(Train::Print { text }) => {
+            out(&text);
+            0
+        }
+        Ok(Train::Man { folder, pages }) => finish(&write_pages(&folder, &pages)),
         Ok(Train::Configs { name: None }) => {
             out(&init::list());
             0
@@ -107,6 +112,13 @@ fn new_configuration(path: &Path, given: &Given) -> Result<()> {
     let terminal = std::io::stdin().is_terminal();
     init::init(path, given, if terminal { Some(&mut ask) } else { None })?;
     out(&format!("{} is written; what it costs at most: dps-train {} --plan\n", path.display(), path.display()));
+    Ok(())
+}
+
+/// Writes manual pages into a folder.
+fn write_pages(folder: &Path, pages: &[(String, String)]) -> Result<()> {
+    pages.iter().try_for_each(|(name, page)| results::publish(&folder.join(name), page.as_bytes()))?;
+    out(&format!("{}: {}\n", folder.display(), some(pages.len(), "manual page")));
     Ok(())
 }
 
@@ -258,7 +270,10 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
         );
         return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
     }
-    study::check(&loaded)?;
+    study::check(&loaded).map_err(|error| match error {
+        Error::Configuration { problems, .. } => Error::Configuration { path: arguments.config.display().to_string(), problems },
+        other => other,
+    })?;
     let (chosen, line) = choose(&loaded.study.execution, world)?;
     Ok((loaded, chosen, line))
 }

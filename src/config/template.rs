@@ -92,7 +92,7 @@ learning_rate = {{ min = 1e-4, max = 1.0, scale = "log" }}
 # whole_step = true # the last of them is the end of the step
 # examples = 0 # training examples that are measured on; 0: all
 
-# How the work is done. Of these, only race, full_evaluation, products, reduction and tf32 change what is recorded.
+# How the work is done. Of these, race and full_evaluation change what else is recorded; products, reduction and tf32 change rounding on a GPU.
 [execution]
 # device = "auto" # or cpu, cuda
 # threads = 0 # of each rank; 0: the processors of the host shared among its ranks

@@ -81,7 +81,7 @@ table!(TrialRow, "trials", "One row a trial: one training run of a cell with one
     cell: u32 = "row of /cells it belongs to, from 0",
     batch_size: u32 = "examples in a batch, over all ranks",
     sparsity: f64 = "fraction of parameters removed before training",
-    trial: u32 = "number in its cell, from 0; also the seed of initialisation, mask and data order",
+    trial: u32 = "number in its cell, from 0; also the seed of its initial weights, its mask and, unless all trials share one, its data order",
     learning_rate: f64 = "initial learning rate",
     momentum: f64 = "momentum; NaN where the optimizer has none",
     decay_steps: i64 = "steps over which the learning rate decays; -1 where the schedule is constant",

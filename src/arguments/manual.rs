@@ -1,0 +1,37 @@
+//! What the definitions of the command lines make besides help: completions of shells, and manual pages.
+
+use clap::Command;
+use clap_complete::{Shell, generate};
+use clap_mangen::Man;
+
+/// Completions of all the programs' command lines for a shell.
+pub(super) fn completions(programs: Vec<Command>, shell: Shell) -> String {
+    let mut text = Vec::new();
+    for mut program in programs {
+        let name = program.get_name().to_owned();
+        generate(shell, &mut program, name, &mut text);
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// A manual page for each program and each of its commands: the file's name, and the page in roff.
+pub(super) fn pages(programs: Vec<Command>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for mut program in programs {
+        program = program.disable_help_subcommand(true);
+        program.build();
+        collect(&program, program.get_name(), &mut found);
+    }
+    found
+}
+
+fn collect(command: &Command, name: &str, found: &mut Vec<(String, String)>) {
+    let mut page = Vec::new();
+    let man = Man::new(command.clone().name(name.to_owned()).display_name(name.to_owned()));
+    // Writing to memory does not fail.
+    let _ = man.render(&mut page);
+    found.push((format!("{name}.1"), String::from_utf8_lossy(&page).into_owned()));
+    for inner in command.get_subcommands().filter(|inner| !inner.is_hide_set()) {
+        collect(inner, &format!("{name}-{}", inner.get_name()), found);
+    }
+}
