@@ -28,11 +28,11 @@ endef
 quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a minute or two
 	$(call on_two_ranks,configs/quickstart.toml)
 
-study-small: build ## measure the README's sample study of Fashion-MNIST on two ranks, in an hour of two cores, and report it
+study-small: build ## measure the README's sample study of Fashion-MNIST on two ranks, in less than an hour of two cores, and report it
 	$(call on_two_ranks,configs/study-small.toml)
 	$(TARGET)/release/dps-report results/study-small.h5 --output results/study-small
 
-smoothness-small: build ## measure the README's loss surface, sparse and dense, on two ranks, in twenty minutes of processor time; report it, with the sample study if that is there
+smoothness-small: build ## measure the loss surface of docs/experiments.md, sparse and dense, on two ranks, in twenty minutes of processor time; report it, with the sample study if that is there
 	$(call on_two_ranks,configs/smoothness-small.toml)
 	files=(results/smoothness-small.h5)
 	if [ -e results/study-small.h5 ]; then files=(results/study-small.h5 "$${files[@]}"); fi
@@ -122,6 +122,7 @@ check: setup ## check formatting, lints and documentation
 	cargo clippy --all-targets --test cuda --test cuda_products --test cuda_study -- -D warnings
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
+	tests/check_links.py
 
 setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang, HDF5
 	@if ! command -v cargo > /dev/null; then

@@ -1,7 +1,7 @@
 //! dps measures how data parallelism (batch size) and sparsity (pruning) change the number of steps a network needs to train:
 //! the experiment of Lee, Ajanthan, Torr and Jaggi (ICLR 2021), after Shallue et al. (2019).
 //!
-//! Data flows one way: config → search → training (over backend and comm) → study → results.
+//! docs/architecture.md follows the data through the folders here and says which may import which.
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

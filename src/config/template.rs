@@ -39,7 +39,7 @@ pub fn template(choices: Choices) -> String {
     let [datasets, optimizers, schedules] = [DatasetName::NAMES, OptimizerName::NAMES, ScheduleName::NAMES].map(|names| names.join(", "));
     format!(
         r#"# A study: {dataset}, {network}, {optimizer}. A line that begins with # is a comment; a key in a comment shows its default.
-# The README's section "Configuration" lists every key and value.
+# docs/configuration.md of dps lists every key and value.
 
 [workload]
 dataset = "{dataset}" # {datasets}

@@ -1,6 +1,6 @@
 //! The result file: one HDF5 file a study, written after every finished cell and read by `dps-report` and by anything that speaks HDF5.
 //!
-//! What lives here is the schema (versioned; README, "Result files"), its writer, its reader and the atomic publication of a file.
+//! What lives here is the schema (versioned; docs/results.md), its writer, its reader and the atomic publication of a file.
 //! It knows the study's records and nothing of how they came about; no other module opens an HDF5 file.
 
 mod merge;

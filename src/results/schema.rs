@@ -1,4 +1,4 @@
-//! The tables of a result file: names, columns, units. What is written here is what README's "Result files" says.
+//! The tables of a result file: names, columns, units. docs/results.md says the same to readers.
 
 use hdf5::H5Type;
 use hdf5::types::{EnumMember, EnumType, FixedUnicode, IntSize, TypeDescriptor};
