@@ -15,7 +15,7 @@ use dps::records::Cell;
 use dps::results;
 use dps::storage::Disk;
 use records::timeless;
-use support::study::{mpirun, succeed, train, write_config, write_data};
+use support::study::{Study, mpirun, signal, succeed, train};
 
 /// A cell that takes a minute, of which no test waits for the end.
 const LONG: [(&str, &str); 6] = [
@@ -28,21 +28,7 @@ const LONG: [(&str, &str); 6] = [
     ("min = 1e-3, max = 1e4", "min = 1e-9, max = 1e-8"),
 ];
 
-struct Study {
-    folder: tempfile::TempDir,
-    config: PathBuf,
-    output: PathBuf,
-}
-
 impl Study {
-    fn new(changes: &[(&str, &str)]) -> Study {
-        let folder = tempfile::tempdir().unwrap();
-        write_data(folder.path(), 600, 90);
-        let config = write_config(folder.path(), changes);
-        let output = folder.path().join("x.h5");
-        Study { folder, config, output }
-    }
-
     fn command(&self, mut command: Command) -> Command {
         command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(&self.output).args(["--threads", "1"]);
         command
@@ -114,10 +100,10 @@ fn mpirun_alone(ranks: usize) -> Command {
 }
 
 /// What was shown after Ctrl-C was typed.
-fn interrupted(mut child: Child, output: &Path) -> String {
+fn interrupted(mut child: Child, study: &Study) -> String {
     child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
     let start = Instant::now();
-    while !ranks(output).is_empty() {
+    while !study.ranks().is_empty() {
         assert!(start.elapsed() < Duration::from_secs(60), "ranks outlive Ctrl-C");
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -149,7 +135,7 @@ fn control_c_to_mpirun_loses_seconds_and_is_answered_on_a_busy_machine_with_a_sl
         }
         // At any moment between two checkpoints.
         std::thread::sleep(Duration::from_millis(700));
-        let shown = interrupted(child, &study.output);
+        let shown = interrupted(child, &study);
         let ago = saved_ago(&shown);
         assert!(ago < 15.0, "{ranks} ranks: {ago} s are lost: {shown}");
         let (step, lanes) = study.checkpoint().unwrap_or_else(|| panic!("{ranks} ranks: the checkpoint is gone: {shown}"));
@@ -170,16 +156,6 @@ fn control_c_to_mpirun_loses_seconds_and_is_answered_on_a_busy_machine_with_a_sl
 fn finished(study: &Study) -> Vec<Cell> {
     succeed(study.command(train()).arg("--quiet"));
     timeless(results::read(&study.output).unwrap().cells)
-}
-
-fn signal(process: u32, signal: &str) {
-    assert!(Command::new("kill").args([&format!("-{signal}"), &process.to_string()]).status().unwrap().success());
-}
-
-/// The ranks of a study.
-fn ranks(output: &Path) -> Vec<u32> {
-    let found = Command::new("pgrep").args(["-f", &format!("^[^ ]*dps-train .*{}", output.display())]).output().unwrap();
-    String::from_utf8_lossy(&found.stdout).lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 #[test]
@@ -210,14 +186,14 @@ fn no_rank_outlives_a_launcher_that_is_killed() {
     let study = Study::new(&LONG);
     let mut child = study.command(mpirun(2)).arg("--quiet").stderr(Stdio::piped()).spawn().unwrap();
     study.begun();
-    assert_eq!(ranks(&study.output).len(), 2);
+    assert_eq!(study.ranks().len(), 2);
     // mpirun() runs it under timeout(1).
     let launcher = Command::new("pgrep").args(["-P", &child.id().to_string()]).output().unwrap();
     let launcher = String::from_utf8_lossy(&launcher.stdout).trim().parse().unwrap();
     signal(launcher, "KILL");
     let start = Instant::now();
-    while !ranks(&study.output).is_empty() {
-        assert!(start.elapsed() < Duration::from_secs(30), "ranks {:?} are still there", ranks(&study.output));
+    while !study.ranks().is_empty() {
+        assert!(start.elapsed() < Duration::from_secs(30), "ranks {:?} are still there", study.ranks());
         std::thread::sleep(Duration::from_millis(100));
     }
     let _ = child.wait();
@@ -249,7 +225,7 @@ fn a_long_step_is_left_in_the_middle() {
         std::thread::sleep(Duration::from_millis(1500));
         let asked = Instant::now();
         // As mpirun tells all of its ranks.
-        self::ranks(&study.output).into_iter().for_each(|rank| signal(rank, "TERM"));
+        study.ranks().into_iter().for_each(|rank| signal(rank, "TERM"));
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(75), "{ranks} ranks: {stderr}");

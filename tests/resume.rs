@@ -4,7 +4,6 @@
 mod records;
 mod support;
 
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,32 +11,17 @@ use dps::records::Cell;
 use dps::results;
 use records::timeless;
 use support::noise;
-use support::study::{mpirun, succeed, train, write_config, write_data};
-
-/// A small study in a folder of its own, long enough to be interrupted.
-struct Study {
-    folder: tempfile::TempDir,
-    config: PathBuf,
-    output: PathBuf,
-}
+use support::study::{Study, mpirun, signal, succeed, train};
 
 impl Study {
     /// One second between checkpoints, a goal that takes a while, and measurements that an interruption must not lose or repeat.
-    fn new() -> Study {
-        Study::of(&[
+    fn interruptible() -> Study {
+        Study::new(&[
             ("goal_error = 0.3", "goal_error = 0.05"),
             ("max_steps = 40", "max_steps = 160"),
             ("= 4\n\n", "= 8\n\n"),
             ("[search]", "[smoothness]\nevery = 20\ntrials = 2\npoints = 1\nexamples = 20\n\n[search]"),
         ])
-    }
-
-    fn of(changes: &[(&str, &str)]) -> Study {
-        let folder = tempfile::tempdir().unwrap();
-        write_data(folder.path(), 600, 90);
-        let config = write_config(folder.path(), changes);
-        let output = folder.path().join("x.h5");
-        Study { folder, config, output }
     }
 
     fn command(&self, mut command: Command) -> Command {
@@ -55,22 +39,11 @@ impl Study {
 }
 
 fn expected() -> Vec<Cell> {
-    let study = Study::new();
+    let study = Study::interruptible();
     succeed(&mut study.command(train()));
     let cells = study.cells();
     assert!(cells.iter().flat_map(|cell| &cell.trials).any(|trial| trial.measurements.len() > 3));
     cells
-}
-
-fn signal(process: u32, signal: &str) {
-    let status = Command::new("kill").args([&format!("-{signal}"), &process.to_string()]).status().unwrap();
-    assert!(status.success());
-}
-
-/// The processes of the study, however it was started: those that were given its output.
-fn ranks(output: &Path) -> Vec<u32> {
-    let found = Command::new("pgrep").args(["-f", &format!("^[^ ]*dps-train .*{}", output.display())]).output().unwrap();
-    String::from_utf8_lossy(&found.stdout).lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 /// Waits until the study has begun to write, then for `delay` more.
@@ -93,7 +66,7 @@ fn kill_until_finished(study: &Study, most: u32, seed: u32) -> u32 {
         let mut child = study.command(mpirun(size)).args(["--set", &lanes]).stderr(Stdio::null()).spawn().unwrap();
         wait(study, &mut child, Duration::from_millis(100 + (random >> 8) as u64 % 1500));
         if kills < most
-            && let Some(&victim) = ranks(&study.output).get(random % size)
+            && let Some(&victim) = study.ranks().get(random % size)
         {
             // It may have ended by itself in the meantime.
             let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).stderr(Stdio::null()).status().unwrap();
@@ -114,7 +87,7 @@ fn ended(study: &Study, child: &mut Child) -> Option<ExitStatus> {
         if let Some(status) = child.try_wait().unwrap() {
             return Some(status);
         }
-        if ranks(&study.output).is_empty() {
+        if study.ranks().is_empty() {
             if alone.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(20) {
                 println!("mpirun hung after its ranks had ended");
                 child.kill().unwrap();
@@ -130,7 +103,7 @@ fn ended(study: &Study, child: &mut Child) -> Option<ExitStatus> {
 
 #[test]
 fn a_rank_killed_at_any_time_loses_nothing() {
-    let study = Study::new();
+    let study = Study::interruptible();
     let kills = kill_until_finished(&study, 8, 1);
     assert!(kills >= 2, "only {kills} kills before the study was finished");
     assert_eq!(study.cells(), expected());
@@ -144,7 +117,7 @@ fn soak() {
     let trials = |cells: &[Cell]| cells.iter().map(|cell| cell.trials.len()).sum::<usize>();
     let (mut kills, mut studies, mut lost, mut differing) = (0, 0, 0, 0);
     while kills < 200 {
-        let study = Study::new();
+        let study = Study::interruptible();
         kills += kill_until_finished(&study, 200 - kills, 100 + studies);
         studies += 1;
         let found = study.cells();
@@ -157,7 +130,7 @@ fn soak() {
 
 #[test]
 fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_nothing() {
-    let study = Study::new();
+    let study = Study::interruptible();
     // Files may grow to some blocks of 512 bytes: the journal fits, a checkpoint does not. Ignoring the signal makes it an error.
     for (blocks, code) in [(1, 7), (200, 7)] {
         let mut shell = Command::new("sh");
@@ -181,13 +154,13 @@ fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_no
 #[test]
 fn a_signal_to_one_rank_stops_all_with_everything_saved() {
     let expected = expected();
-    let study = Study::new();
+    let study = Study::interruptible();
     let mut stops = 0;
     for attempt in 0..20_usize {
         let size = [2, 3, 1][attempt % 3];
         let mut child = study.command(mpirun(size)).stderr(Stdio::piped()).spawn().unwrap();
         wait(&study, &mut child, Duration::from_millis(400));
-        let Some(&chosen) = ranks(&study.output).get(attempt % size) else { break };
+        let Some(&chosen) = study.ranks().get(attempt % size) else { break };
         signal(chosen, if attempt % 2 == 0 { "USR1" } else { "TERM" });
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -209,7 +182,7 @@ fn a_signal_to_one_rank_stops_all_with_everything_saved() {
 fn a_signal_is_heard_in_the_middle_of_a_long_measurement() {
     // The first step's measurement takes seconds.
     let study = || {
-        Study::of(&[
+        Study::new(&[
             ("goal_error = 0.3", "goal_error = 0.001"),
             ("[search]", "[smoothness]\nevery = 40\ntrials = 3\npoints = 30\nexamples = 150\n\n[search]"),
         ])
@@ -219,7 +192,7 @@ fn a_signal_is_heard_in_the_middle_of_a_long_measurement() {
     let mut child =
         stopped.command(mpirun(2)).args(cell).args(["--set", "execution.data_parallel=1"]).stderr(Stdio::piped()).spawn().unwrap();
     wait(&stopped, &mut child, Duration::from_millis(200));
-    signal(ranks(&stopped.output)[1], "TERM");
+    signal(stopped.ranks()[1], "TERM");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
     let status = train().arg("status").arg(&stopped.output).arg("--progress").output().unwrap();
@@ -233,11 +206,11 @@ fn a_signal_is_heard_in_the_middle_of_a_long_measurement() {
 
 #[test]
 fn a_rank_that_hangs_ends_the_others_with_a_sentence_in_bounded_time() {
-    let study = Study::new();
+    let study = Study::interruptible();
     let mut command = study.command(mpirun(3));
     let mut child = command.args(["--set", "execution.deadline_seconds=3"]).stderr(Stdio::piped()).spawn().unwrap();
     wait(&study, &mut child, Duration::from_millis(200));
-    let victim = *ranks(&study.output).last().unwrap();
+    let victim = *study.ranks().last().unwrap();
     signal(victim, "STOP");
     let stopped = Instant::now();
     // mpirun ends a stopped process as well, once another has ended.
@@ -252,7 +225,7 @@ fn a_rank_that_hangs_ends_the_others_with_a_sentence_in_bounded_time() {
 
 #[test]
 fn a_finished_study_is_not_measured_again_and_another_is_refused() {
-    let study = Study::new();
+    let study = Study::interruptible();
     succeed(&mut study.command(train()));
     let journal = std::fs::metadata(study.output.with_extension("journal")).unwrap().len();
     let cells = study.cells();
@@ -276,7 +249,7 @@ fn a_finished_study_is_not_measured_again_and_another_is_refused() {
 
 #[test]
 fn a_second_job_on_the_study_is_refused_by_name() {
-    let study = Study::new();
+    let study = Study::interruptible();
     let mut first = study.command(train()).spawn().unwrap();
     wait(&study, &mut first, Duration::ZERO);
     let output = study.command(train()).output().unwrap();

@@ -85,3 +85,32 @@ pub fn succeed(command: &mut Command) -> String {
     assert!(status.success(), "{command:?}: {status}\n{stderr}");
     stderr
 }
+
+/// A folder with data and a configuration, and the result file that a study of them writes. Test crates add what they do with it.
+pub struct Study {
+    pub folder: tempfile::TempDir,
+    pub config: PathBuf,
+    pub output: PathBuf,
+}
+
+impl Study {
+    /// One of 600 training examples; `changes` as for [`write_config`].
+    pub fn new(changes: &[(&str, &str)]) -> Study {
+        let folder = tempfile::tempdir().unwrap();
+        write_data(folder.path(), 600, 90);
+        let config = write_config(folder.path(), changes);
+        let output = folder.path().join("x.h5");
+        Study { folder, config, output }
+    }
+
+    /// Its processes, however it was started: those that were given its output.
+    pub fn ranks(&self) -> Vec<u32> {
+        let found = Command::new("pgrep").args(["-f", &format!("^[^ ]*dps-train .*{}", self.output.display())]).output().unwrap();
+        String::from_utf8_lossy(&found.stdout).lines().filter_map(|line| line.parse().ok()).collect()
+    }
+}
+
+/// Sends a signal, which is named as for `kill`.
+pub fn signal(process: u32, name: &str) {
+    assert!(Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().unwrap().success());
+}
