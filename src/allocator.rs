@@ -3,6 +3,7 @@
 //! Rust would end it with SIGABRT and words that say neither why nor what to do. All that a study finished is in its journal.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write;
 
 /// Exit code where memory runs out: as for a device that cannot do what is asked of it.
 const NO_MEMORY: i32 = 6;
@@ -43,25 +44,15 @@ fn there(place: *mut u8, bytes: usize) -> *mut u8 {
 /// Says that there is no memory for so many bytes and ends the process, without allocating any.
 #[cold]
 fn end(bytes: usize) -> ! {
-    let mut digits = [b'0'; 20];
-    let (mut first, mut rest) = (digits.len(), bytes);
-    while first > 0 && (rest > 0 || first == digits.len()) {
-        first -= 1;
-        digits[first] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    let parts: [&[u8]; 3] = [
-        b"dps: expected memory for ",
-        &digits[first..],
-        b" more bytes, found none: start fewer ranks on this host, set execution.lanes lower, or raise the limit (ulimit -v, the job's memory); \
-          what was measured is saved\n",
-    ];
     let mut text = [0; 256];
-    let mut length = 0;
-    for part in parts {
-        text[length..length + part.len()].copy_from_slice(part);
-        length += part.len();
-    }
+    let mut rest = &mut text[..];
+    // The text has room for the largest number.
+    let _ = writeln!(
+        rest,
+        "dps: expected memory for {bytes} more bytes, found none: start fewer ranks on this host, set execution.lanes lower, or raise the limit \
+         (ulimit -v, the job's memory); what was measured is saved"
+    );
+    let length = 256 - rest.len();
     // SAFETY: the bytes written are initialised and there; neither call allocates or runs code of ours.
     unsafe {
         libc::write(2, text.as_ptr().cast(), length as _);

@@ -4,13 +4,14 @@
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::short;
 
 /// Exit code of a program that did its work but could not print what it was asked for.
-pub const UNPRINTED: u8 = 9;
+const UNPRINTED: u8 = 9;
 
 /// Letters of a line of [`usage`] at most.
 const LINE: usize = 420;
@@ -20,7 +21,7 @@ static LOST: AtomicBool = AtomicBool::new(false);
 /// Which program this is.
 static PROGRAM: OnceLock<&str> = OnceLock::new();
 
-/// Writes to standard output. A reader that has gone (`| head`) is no failure; any other one is remembered for [`lost`].
+/// Writes to standard output. A reader that has gone (`| head`) is no failure; any other one is remembered for [`exit_code`].
 pub fn out(text: &str) {
     print(&plain(text));
 }
@@ -71,9 +72,9 @@ pub fn usage(answer: &clap::Error) -> u8 {
     answer.exit_code() as u8
 }
 
-/// Whether something that was to be printed on standard output was not.
-pub fn lost() -> bool {
-    LOST.load(Ordering::Relaxed)
+/// The exit code of a program that ends with `code`: another one where all went well, but something on standard output could not be printed.
+pub fn exit_code(code: u8) -> ExitCode {
+    ExitCode::from(if code == 0 && LOST.load(Ordering::Relaxed) { UNPRINTED } else { code })
 }
 
 /// What a program does first. A panic, which is a bug of ours, becomes one sentence and exit code 1; under mpirun that ends the other ranks, too.

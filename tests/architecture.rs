@@ -34,7 +34,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "signals", "storage", "training", "version",
         ],
     ),
-    ("analysis", &["config", "error", "optimizer", "readable", "records", "results", "search"]),
+    ("analysis", &["config", "error", "optimizer", "readable", "records", "results", "search", "storage"]),
     ("doctor", &["backend", "comm", "config", "data", "error", "readable", "version"]),
     ("init", &["config", "error"]),
     ("arguments", &["config", "data", "init", "progress", "version"]),

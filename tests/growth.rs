@@ -9,8 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use dps::records::Cell;
-use dps::results;
-use records::timeless;
+use records::complete;
 use serde_json::Value;
 use support::study::{succeed, train, write_config, write_data};
 
@@ -39,9 +38,7 @@ fn measured(folder: &Path, output: &str, options: &[&str]) -> Vec<(u64, f64)> {
 
 /// The cells of a complete study in order of their keys, without their times.
 fn cells(folder: &Path, output: &str) -> Vec<Cell> {
-    let results = results::read(&folder.join(output)).unwrap();
-    assert!(results.complete);
-    let mut cells = timeless(results.cells);
+    let mut cells = complete(&folder.join(output));
     cells.sort_by(|a, b| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity)));
     cells
 }

@@ -8,8 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use dps::records::Cell;
-use dps::results;
-use records::timeless;
+use records::complete;
 use support::noise;
 use support::study::{Study, mpirun, signal, succeed, train};
 
@@ -29,19 +28,12 @@ impl Study {
         command.args(["--threads", "1", "--set", "execution.checkpoint_seconds=1"]);
         command
     }
-
-    /// The finished cells without their times.
-    fn cells(&self) -> Vec<Cell> {
-        let results = results::read(&self.output).unwrap();
-        assert!(results.complete);
-        timeless(results.cells)
-    }
 }
 
 fn expected() -> Vec<Cell> {
     let study = Study::interruptible();
     succeed(&mut study.command(train()));
-    let cells = study.cells();
+    let cells = complete(&study.output);
     assert!(cells.iter().flat_map(|cell| &cell.trials).any(|trial| trial.measurements.len() > 3));
     cells
 }
@@ -106,7 +98,7 @@ fn a_rank_killed_at_any_time_loses_nothing() {
     let study = Study::interruptible();
     let kills = kill_until_finished(&study, 8, 1);
     assert!(kills >= 2, "only {kills} kills before the study was finished");
-    assert_eq!(study.cells(), expected());
+    assert_eq!(complete(&study.output), expected());
 }
 
 /// `make soak`: the same, until 200 kills are made.
@@ -120,7 +112,7 @@ fn soak() {
         let study = Study::interruptible();
         kills += kill_until_finished(&study, 200 - kills, 100 + studies);
         studies += 1;
-        let found = study.cells();
+        let found = complete(&study.output);
         lost += trials(&expected) - trials(&found);
         differing += usize::from(found != expected);
         println!("{kills} kills, {studies} studies, {lost} trials lost, {differing} results differing");
@@ -143,7 +135,7 @@ fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_no
         assert!(stderr.contains("free some space") && stderr.trim().lines().count() == 1, "{stderr}");
     }
     succeed(&mut study.command(train()));
-    assert_eq!(study.cells(), expected());
+    assert_eq!(complete(&study.output), expected());
 
     let blocked = study.config.join("x.h5");
     let output = train().arg(&study.config).arg("--data").arg(study.folder.path()).arg("--output").arg(blocked).output().unwrap();
@@ -175,7 +167,7 @@ fn a_signal_to_one_rank_stops_all_with_everything_saved() {
     }
     assert!(stops >= 3, "only {stops} stops before the study was finished");
     succeed(&mut study.command(train()));
-    assert_eq!(study.cells(), expected);
+    assert_eq!(complete(&study.output), expected);
 }
 
 #[test]
@@ -199,9 +191,9 @@ fn a_signal_is_heard_in_the_middle_of_a_long_measurement() {
     assert_eq!(String::from_utf8_lossy(&status.stdout), "cells 0 trials 0 step 0\n", "the step whose measurement was stopped counts");
     succeed(stopped.command(train()).args(cell));
     succeed(whole.command(train()).args(cell));
-    let cells = whole.cells();
+    let cells = complete(&whole.output);
     assert!(cells[0].trials.iter().any(|trial| !trial.measurements.is_empty()));
-    assert_eq!(stopped.cells(), cells);
+    assert_eq!(complete(&stopped.output), cells);
 }
 
 #[test]
@@ -220,7 +212,7 @@ fn a_rank_that_hangs_ends_the_others_with_a_sentence_in_bounded_time() {
     assert!(stderr.contains("expected the other ranks within 3 s"), "{stderr}");
     assert!(stopped.elapsed() < Duration::from_secs(60), "{:?}", stopped.elapsed());
     succeed(&mut study.command(mpirun(2)));
-    assert_eq!(study.cells(), expected());
+    assert_eq!(complete(&study.output), expected());
 }
 
 #[test]
@@ -228,10 +220,10 @@ fn a_finished_study_is_not_measured_again_and_another_is_refused() {
     let study = Study::interruptible();
     succeed(&mut study.command(train()));
     let journal = std::fs::metadata(study.output.with_extension("journal")).unwrap().len();
-    let cells = study.cells();
+    let cells = complete(&study.output);
     std::fs::remove_file(&study.output).unwrap();
     succeed(&mut study.command(train()));
-    assert_eq!(study.cells(), cells, "results rebuilt from the journal");
+    assert_eq!(complete(&study.output), cells, "results rebuilt from the journal");
     let grown = std::fs::metadata(study.output.with_extension("journal")).unwrap().len() - journal;
     assert!(grown < 100, "only the restart is recorded anew, not {grown} bytes");
 
@@ -240,10 +232,10 @@ fn a_finished_study_is_not_measured_again_and_another_is_refused() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{stderr}");
     assert!(stderr.contains("search.momentum") && stderr.contains("--fresh"), "{stderr}");
-    assert_eq!(study.cells(), cells);
+    assert_eq!(complete(&study.output), cells);
 
     succeed(study.command(train()).args(["--fresh", "--trials", "2"]));
-    assert_eq!(study.cells()[0].trials.len(), 2);
+    assert_eq!(complete(&study.output)[0].trials.len(), 2);
     assert!(study.folder.path().join("x.journal.old-1").exists() && study.folder.path().join("x.h5.old-1").exists());
 }
 

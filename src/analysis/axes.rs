@@ -1,7 +1,8 @@
 //! The axes of every figure: natural units in, positions and labels out.
 
-use crate::readable::count;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
+
+use crate::readable::count;
 
 /// How an axis spaces its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,6 +13,7 @@ use super::studies::{Study, gather};
 use super::tables::tables;
 use super::warnings::warnings;
 use crate::results::{self, Results};
+use crate::storage::read_regular;
 use crate::{Error, Result};
 
 /// File of a report's folder that names the files of the report, a line each, below a heading.
@@ -95,9 +96,6 @@ fn comparisons(studies: &[(Study, Vec<Fitted>)]) -> Vec<Figure> {
 
 /// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.
 fn listed(list: &Path) -> Vec<String> {
-    if !fs::symlink_metadata(list).is_ok_and(|found| found.is_file() && found.len() <= LONGEST_LIST) {
-        return Vec::new();
-    }
     let is_ours = |name: &&str| {
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         plain
@@ -105,7 +103,7 @@ fn listed(list: &Path) -> Vec<String> {
                 .iter()
                 .any(|kind| name.strip_suffix(kind).is_some_and(|stem| stem.len() > 1 && stem.ends_with('.')))
     };
-    let text = fs::read_to_string(list).unwrap_or_default();
+    let text = read_regular(list, LONGEST_LIST).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
     let mut lines = text.lines();
     if lines.next() != Some(HEADING) {
         return Vec::new();

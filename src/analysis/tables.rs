@@ -5,7 +5,7 @@ use super::fits::{Fitted, decays};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::Study;
-use crate::records::{Measurement, Status};
+use crate::records::{Cell, CellKey, Measurement, Status, Trial};
 use crate::search::Metaparameters;
 
 /// Rows of text under a heading.
@@ -113,7 +113,7 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
 }
 
 fn cells(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
-    let row = |cell: &crate::records::Cell| {
+    let row = |cell: &Cell| {
         let best = cell.best();
         let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
         let mut row =
@@ -153,7 +153,7 @@ fn fits(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
 }
 
 fn trials(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
-    let row = |(key, trial): (crate::records::CellKey, &crate::records::Trial)| {
+    let row = |(key, trial): (CellKey, &Trial)| {
         let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.index.to_string()];
         row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string()]);
         row.extend(metaparameters(&trial.metaparameters));
@@ -164,7 +164,7 @@ fn trials(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
 }
 
 fn measurements(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
-    let row = |(key, trial, found): (crate::records::CellKey, u32, &Measurement)| {
+    let row = |(key, trial, found): (CellKey, u32, &Measurement)| {
         let mut row =
             vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.to_string(), found.step.to_string()];
         row.push(optional(found.lipschitz));

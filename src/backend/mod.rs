@@ -18,12 +18,12 @@ pub use state::{LaneState, floats};
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Result;
 use crate::comm::Communicator;
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
+use crate::{Error, Result};
 
 /// Makes back ends: one for each set of ranks that share their batches.
 pub trait Device {
@@ -99,6 +99,12 @@ pub trait Backend {
 
 /// Whether to give up what takes long; true once, it stays so.
 pub type Interrupt = fn() -> bool;
+
+/// Ends what was interrupted on any rank of the group, on all of them; where somebody listens, all must ask.
+fn vote(interrupt: Option<Interrupt>, group: &dyn Communicator) -> Result<()> {
+    let Some(interrupt) = interrupt else { return Ok(()) };
+    if group.all_gather_words(&[interrupt().into()]).contains(&1) { Err(Error::Interrupted) } else { Ok(()) }
+}
 
 /// What a lane begins with.
 #[derive(Debug, Clone)]

@@ -17,20 +17,21 @@ static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     streams::prepare("dps-report");
+    streams::exit_code(run())
+}
+
+/// Does what the command line says; the exit code.
+fn run() -> u8 {
     let arguments = match Report::read(std::env::args_os()) {
         Ok(arguments) => arguments,
-        Err(answer) => {
-            let code = streams::usage(&answer);
-            return ExitCode::from(if code == 0 && streams::lost() { streams::UNPRINTED } else { code });
-        }
+        Err(answer) => return streams::usage(&answer),
     };
     match report(&arguments) {
-        Ok(warnings) if warnings > 0 && arguments.strict => ExitCode::from(WARNED),
-        Ok(_) if streams::lost() => ExitCode::from(streams::UNPRINTED),
-        Ok(_) => ExitCode::SUCCESS,
+        Ok(warnings) if warnings > 0 && arguments.strict => WARNED,
+        Ok(_) => 0,
         Err(error) => {
             streams::err(&format!("dps-report: {error}"));
-            ExitCode::from(error.exit_code())
+            error.exit_code()
         }
     }
 }

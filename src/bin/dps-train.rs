@@ -31,8 +31,7 @@ static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     streams::prepare("dps-train");
-    let code = run();
-    ExitCode::from(if code == 0 && streams::lost() { streams::UNPRINTED } else { code })
+    streams::exit_code(run())
 }
 
 /// Does what the command line says; the exit code.
@@ -270,10 +269,7 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
         );
         return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
     }
-    study::check(&loaded).map_err(|error| match error {
-        Error::Configuration { problems, .. } => Error::Configuration { path: arguments.config.display().to_string(), problems },
-        other => other,
-    })?;
+    study::check(&loaded)?;
     let (chosen, line) = choose(&loaded.study.execution, world)?;
     Ok((loaded, chosen, line))
 }

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
+use crate::streams;
+
 /// Milliseconds, since the first call here, at which the wait under way began; 0 when there is none.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
 /// Milliseconds a wait may last; 0 for ever.
@@ -25,7 +27,7 @@ pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
                 std::thread::sleep(Duration::from_millis(100));
                 let (began, longest) = (BEGAN.load(Ordering::Relaxed), LONGEST.load(Ordering::Relaxed));
                 if began > 0 && longest > 0 && now().saturating_sub(began) > longest {
-                    crate::streams::err(&format!(
+                    streams::err(&format!(
                         "dps-train: rank {rank}: expected the other ranks within {} s (execution.deadline_seconds), waited in vain; one of them \
                          is lost or stuck: look at its host, then run the same command again to continue",
                         longest / 1000

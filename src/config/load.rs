@@ -19,6 +19,8 @@ pub struct Loaded {
     pub text: String,
     /// The file's name without its ending: the study's name.
     pub name: String,
+    /// What problems of it are told with in front: the file's path.
+    pub source: String,
     /// SHA-256 in hexadecimal of all that decides what is recorded of a trial: the canonical text with the default device, threads, reduction and
     /// data parallelism, so that a study may be continued elsewhere, and without the grid, so that it may get more cells and trials.
     pub digest: String,
@@ -76,7 +78,7 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
     let decisive = Study { execution, grid, ..study.clone() };
     let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Loaded { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, digest })
+    Ok(Loaded { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, source: path.to_owned(), digest })
 }
 
 /// A study as TOML with all of its defaults, in the one form that is stored with results.

@@ -3,7 +3,7 @@
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Event, Observer, name, outcome, resumed};
+use super::{Event, Observer, finished, name, resumed, standing};
 use crate::readable::some;
 use crate::streams::plain;
 
@@ -11,20 +11,18 @@ pub(super) struct Bar {
     bar: ProgressBar,
     cells: usize,
     finished: usize,
-    /// Whether details are shown.
-    verbose: bool,
 }
 
 impl Bar {
     /// A bar on `terminal`, or on standard error where that is `None`.
-    pub(super) fn new(terminal: Option<Term>, verbose: bool) -> Bar {
+    pub(super) fn new(terminal: Option<Term>) -> Bar {
         let target = ProgressDrawTarget::term(terminal.unwrap_or_else(Term::stderr), 10);
         let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant; should it ever be wrong, the default style still shows where the cell is.
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}, {elapsed} (at most {eta} more)") {
             bar.set_style(style);
         }
-        Bar { bar, cells: 0, finished: 0, verbose }
+        Bar { bar, cells: 0, finished: 0 }
     }
 }
 
@@ -54,20 +52,15 @@ impl Observer for Bar {
                 self.bar.set_prefix("scoring connections");
                 self.bar.set_message("networks");
             }
-            Event::Detail { line } if self.verbose => self.bar.println(plain(line)),
-            Event::Detail { .. } => {}
-            Event::Note { line } => self.bar.println(plain(line)),
+            Event::Detail { line } | Event::Note { line } => self.bar.println(plain(line)),
             Event::Moment { moment, .. } => {
-                let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
-                let rate = moment.examples as f64 / moment.seconds.max(1e-9);
-                self.bar.set_message(format!("steps, {} left{best}, {rate:.0} images/s", some(moment.alive, "trial")));
+                self.bar.set_message(format!("steps, {}", standing(moment)));
                 self.bar.set_position(u64::from(moment.step));
             }
             Event::CellFinished { cell } => {
                 self.finished += 1;
-                let (number, cells) = (self.finished, self.cells);
-                self.bar.println(format!("[{number}/{cells}] {}: {} in {:.1} s", name(&cell.key), outcome(cell), cell.seconds));
-                if number == cells {
+                self.bar.println(finished(self.finished, self.cells, cell));
+                if self.finished == self.cells {
                     self.bar.finish_and_clear();
                 }
             }

@@ -6,10 +6,7 @@ use super::{Event, Observer};
 use crate::records::Status;
 use crate::streams;
 
-pub(super) struct Json {
-    /// Whether details are shown.
-    pub verbose: bool,
-}
+pub(super) struct Json;
 
 impl Observer for Json {
     fn event(&mut self, event: &Event) {
@@ -31,7 +28,6 @@ impl Observer for Json {
                 "event": "evaluated", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": moment.step, "alive": moment.alive,
                 "best_errors": moment.best_errors, "training_examples": moment.examples, "seconds": moment.seconds,
             }),
-            Event::Detail { .. } if !self.verbose => return,
             Event::Detail { line } => json!({ "event": "detail", "line": line }),
             Event::Note { line } => json!({ "event": "note", "line": line }),
             Event::CellFinished { cell } => json!({

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Event, Observer, name, outcome, resumed};
+use super::{Event, Observer, finished, name, resumed, standing};
 use crate::readable::some;
 use crate::streams;
 
@@ -13,7 +13,7 @@ pub(super) struct Lines {
     last: Instant,
     cells: usize,
     finished: usize,
-    /// Whether details and each evaluation are shown.
+    /// Whether each evaluation is shown.
     verbose: bool,
 }
 
@@ -24,7 +24,7 @@ impl Default for Lines {
 }
 
 impl Lines {
-    /// Lines that show details, too.
+    /// Lines that show each evaluation, too.
     pub(super) fn verbose() -> Lines {
         Lines { verbose: true, ..Lines::default() }
     }
@@ -49,33 +49,17 @@ impl Observer for Lines {
                 streams::err(&format!("connections of {} of {trials} networks are scored", seed + 1));
             }
             Event::Moment { key, moment } if self.verbose && moment.evaluated => {
-                let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
-                let rate = moment.examples as f64 / moment.seconds.max(1e-9);
-                streams::err(&format!(
-                    "{}: step {}, {} left{best}, {rate:.0} images/s",
-                    name(key),
-                    moment.step,
-                    some(moment.alive, "trial")
-                ));
+                streams::err(&format!("{}: step {}, {}", name(key), moment.step, standing(moment)));
             }
             Event::Moment { key, moment } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
                 streams::err(&format!("{}: step {}, {} left", name(key), moment.step, some(moment.alive, "trial")));
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
-            Event::Detail { line } if self.verbose => streams::err(line),
-            Event::Detail { .. } => {}
-            Event::Note { line } => streams::err(line),
+            Event::Detail { line } | Event::Note { line } => streams::err(line),
             Event::CellFinished { cell } => {
                 self.finished += 1;
-                streams::err(&format!(
-                    "[{}/{}] {}: {} in {:.1} s",
-                    self.finished,
-                    self.cells,
-                    name(&cell.key),
-                    outcome(cell),
-                    cell.seconds
-                ));
+                streams::err(&finished(self.finished, self.cells, cell));
             }
         }
     }

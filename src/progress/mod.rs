@@ -9,6 +9,7 @@ mod terminal;
 
 use clap::ValueEnum;
 
+use crate::readable::some;
 use crate::records::{Cell, CellKey};
 use crate::training::Moment;
 
@@ -106,6 +107,17 @@ pub trait Observer {
     fn event(&mut self, event: &Event);
 }
 
+/// Whoever is told of everything but details.
+struct Brief(Box<dyn Observer>);
+
+impl Observer for Brief {
+    fn event(&mut self, event: &Event) {
+        if !matches!(event, Event::Detail { .. }) {
+            self.0.event(event);
+        }
+    }
+}
+
 /// Nobody.
 struct Silent;
 
@@ -115,17 +127,18 @@ impl Observer for Silent {
 
 /// The observer for a way of showing progress; `verbose` also shows details, in lines, and `terminal` says whether standard error is one.
 pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dyn Observer> {
-    match progress {
+    let observer: Box<dyn Observer> = match progress {
         ProgressForm::Auto if verbose => Box::new(lines::Lines::verbose()),
         ProgressForm::None => Box::new(Silent),
-        ProgressForm::Json => Box::new(json::Json { verbose }),
-        ProgressForm::Bar => Box::new(bar::Bar::new(terminal::of_launcher(), verbose)),
-        ProgressForm::Auto if terminal => Box::new(bar::Bar::new(None, false)),
+        ProgressForm::Json => Box::new(json::Json),
+        ProgressForm::Bar => Box::new(bar::Bar::new(terminal::of_launcher())),
+        ProgressForm::Auto if terminal => Box::new(bar::Bar::new(None)),
         ProgressForm::Auto => match terminal::of_launcher() {
-            Some(found) => Box::new(bar::Bar::new(Some(found), false)),
+            Some(found) => Box::new(bar::Bar::new(Some(found))),
             None => Box::new(lines::Lines::default()),
         },
-    }
+    };
+    if verbose { observer } else { Box::new(Brief(observer)) }
 }
 
 /// Nobody to tell: for the other ranks.
@@ -145,6 +158,18 @@ fn outcome(cell: &Cell) -> String {
         ),
         None => "no trial reached the goal".into(),
     }
+}
+
+/// How far a cell is beside its step, in words.
+fn standing(moment: &Moment) -> String {
+    let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
+    let rate = moment.examples as f64 / moment.seconds.max(1e-9);
+    format!("{} left{best}, {rate:.0} images/s", some(moment.alive, "trial"))
+}
+
+/// The line for a finished cell, the `number`-th of so many.
+fn finished(number: usize, cells: usize, cell: &Cell) -> String {
+    format!("[{number}/{cells}] {}: {} in {:.1} s", name(&cell.key), outcome(cell), cell.seconds)
 }
 
 /// Where a cell goes on, in words.

@@ -57,7 +57,7 @@ pub fn check(loaded: &Loaded) -> Result<()> {
         )
     };
     let problems: Vec<String> = study.grid.sparsities.iter().filter(|&&sparsity| keeps(sparsity) == 0).map(problem).collect();
-    if problems.is_empty() { Ok(()) } else { Err(Error::Configuration { path: loaded.name.clone(), problems }) }
+    if problems.is_empty() { Ok(()) } else { Err(Error::Configuration { path: loaded.source.clone(), problems }) }
 }
 
 /// Measures a study on all ranks' devices, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call

@@ -1,6 +1,11 @@
 //! Records of studies as tests compare them. Unlike `support` it uses the `dps` crate, and nothing of what is tested by it.
 
+#![allow(dead_code)] // each test crate uses a part
+
+use std::path::Path;
+
 use dps::records::Cell;
+use dps::results;
 
 /// Cells without their times, the only thing that differs between two runs of a study.
 pub fn timeless(mut cells: Vec<Cell>) -> Vec<Cell> {
@@ -9,4 +14,11 @@ pub fn timeless(mut cells: Vec<Cell>) -> Vec<Cell> {
         cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
     }
     cells
+}
+
+/// The cells of a result file without their times, after checking that none is missing.
+pub fn complete(path: &Path) -> Vec<Cell> {
+    let results = results::read(path).unwrap();
+    assert!(results.complete);
+    timeless(results.cells)
 }

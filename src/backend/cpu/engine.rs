@@ -13,14 +13,14 @@ use super::plan::{LOGITS, Plan};
 use super::simd::Simd;
 use super::tangents::{Along, Tangents};
 use super::worker::{Worker, collect};
+use crate::Result;
 use crate::backend::margin::{self, WORDS};
-use crate::backend::{Backend, Device, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set};
+use crate::backend::{Backend, Device, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set, vote};
 use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
 use crate::pruning::Mask;
 use crate::readable::some;
-use crate::{Error, Result};
 
 /// Multiply-adds that are worth sharing among threads: at three quarters of it (a dense Simple-CNN at batch size 2) two threads were now
 /// faster than one, now slower. Bits do not depend on it.
@@ -297,11 +297,8 @@ impl<'a> CpuBackend<'a> {
         Ok((sum[..weights.len()].to_vec(), sum[weights.len()]))
     }
 
-    /// Ends what was interrupted on any rank of the group, on all of them; where somebody listens, all must ask.
     fn vote(&self) -> Result<()> {
-        let Some(interrupt) = self.share.interrupt else { return Ok(()) };
-        let interrupted = self.communicator.all_gather_words(&[interrupt().into()]).contains(&1);
-        if interrupted { Err(Error::Interrupted) } else { Ok(()) }
+        vote(self.share.interrupt, self.communicator)
     }
 
     /// Reserves version numbers.

@@ -16,15 +16,15 @@ use super::pass::{Aim, Pass};
 use super::resident::{Draw, Resident};
 use super::sums::{MOST_LEAVES, Parts, Share};
 use super::workspace::{Workspace, slot_bytes};
+use crate::Result;
 use crate::backend::cpu::{CpuBackend, Level};
 use crate::backend::margin::{self, WORDS};
-use crate::backend::{Backend, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set};
+use crate::backend::{Backend, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set, vote};
 use crate::comm::{Communicator, additions};
 use crate::config::Reduction;
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::pruning::Mask;
-use crate::{Error, Result};
 
 /// Images of all lanes that fill a GPU: an evaluation looks at about so many before the host asks whether it is decided.
 const FULL: usize = 1 << 14;
@@ -97,10 +97,8 @@ impl<'a> CudaBackend<'a> {
         Ok((gpu.download(&images, 0, batch * map.len())?, gpu.download(&labels, 0, batch)?))
     }
 
-    /// Ends what was interrupted on any rank of the group, on all of them; where somebody listens, all must ask.
     fn vote(&self) -> Result<()> {
-        let Some(interrupt) = self.interrupt else { return Ok(()) };
-        if self.group.all_gather_words(&[interrupt().into()]).contains(&1) { Err(Error::Interrupted) } else { Ok(()) }
+        vote(self.interrupt, self.group)
     }
 
     fn gpu(&self) -> &'a Gpu {
