@@ -60,18 +60,25 @@ impl Leaves {
         let mut nodes = Vec::new();
         let mut start = slice.start;
         while start < slice.end {
-            let mut level = 0;
-            // A node may reach beyond the batch: there is nothing there to add.
-            while start.is_multiple_of(2 << level) && (start + (1 << level)) < slice.end && {
-                let end = start + (2 << level);
-                end <= slice.end || slice.end == self.count()
-            } {
-                level += 1;
-            }
-            nodes.push(Node { start, level });
-            start = self.under(Node { start, level }).end;
+            let node = self.highest(start..slice.end);
+            nodes.push(node);
+            start = self.under(node).end;
         }
         nodes
+    }
+
+    /// The highest node that begins where a slice does and has no leaf outside of it, nor is higher than its leaves need. At the end of the batch it
+    /// may reach beyond: there is nothing there to add.
+    fn highest(&self, slice: Range<usize>) -> Node {
+        let mut node = Node { start: slice.start, level: 0 };
+        while self.under(node).end < slice.end {
+            let parent = Node { start: slice.start, level: node.level + 1 };
+            if !parent.start.is_multiple_of(1 << parent.level) || self.under(parent).end > slice.end {
+                break;
+            }
+            node = parent;
+        }
+        node
     }
 
     /// A node's two children, where it has leaves in both.
