@@ -43,9 +43,9 @@ pub enum Event<'a> {
         done: usize,
         /// Trials a cell.
         trials: u32,
-        /// T.
+        /// Most validation errors of a trial that is complete.
         threshold: u32,
-        /// N.
+        /// Examples of the validation set.
         validation_examples: usize,
     },
     /// The connections of a trial's network are scored.
