@@ -317,11 +317,11 @@ impl Conductor for Driver<'_> {
         let idle = self.files.as_ref().is_some_and(|files| files.is_idle(since));
         let due = idle && (signals::urgent() || !every.is_zero() && since >= every.max(self.cost * CHECKPOINT_SHARE));
         let steps = (LISTEN_EVERY / moment.step_seconds.max(1e-9)).clamp(1.0, 1e9) as u64;
-        let guard = moment.step_seconds.max(moment.evaluation_seconds) > LISTEN_EVERY;
-        let words = self.world.all_gather_words(&[signals::stop().into(), due.into(), steps, guard.into()]);
+        let interruptible = moment.step_seconds.max(moment.evaluation_seconds) > LISTEN_EVERY;
+        let words = self.world.all_gather_words(&[signals::stop().into(), due.into(), steps, interruptible.into()]);
         let stop = words.chunks_exact(4).any(|theirs| theirs[0] == 1);
         self.asked = Instant::now();
-        Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32, guard: words[3] == 1 })
+        Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32, interruptible: words[3] == 1 })
     }
 
     fn stop(&mut self) -> bool {

@@ -1,5 +1,6 @@
 //! How the ranks of the world share a cell: groups of ranks share each batch, and groups share the lanes.
 
+use super::words::Words;
 use crate::comm::Communicator;
 use crate::{Error, Result};
 
@@ -43,22 +44,22 @@ impl<'a> Groups<'a> {
     }
 
     /// The most of those lanes that one group trains.
-    pub fn most_of_one(&self, lanes: impl Iterator<Item = usize>) -> usize {
+    pub fn most_of_one(&self, lanes: &[usize]) -> usize {
         let mut counts = vec![0; self.count];
-        lanes.for_each(|lane| counts[lane % self.count] += 1);
+        lanes.iter().for_each(|lane| counts[lane % self.count] += 1);
         counts.into_iter().max().unwrap_or(0)
     }
 
-    /// Lets every rank know every lane's `N` words. `mine` has those of this group's lanes, in order; the answer has all `lanes`.
+    /// Lets every rank know a record of each of `lanes`. All ranks name the same lanes; `mine` has the records of those that this rank's group
+    /// trains, in their order, and the answer has all.
     ///
     /// # Errors
     /// Where two ranks of a group disagree: their lanes are no longer the same.
-    pub fn share<const N: usize>(&self, lanes: usize, mine: &[[u64; N]]) -> Result<Vec<[u64; N]>> {
-        let rows = lanes.div_ceil(self.count);
-        let mut words: Vec<u64> = mine.iter().flatten().copied().collect();
-        words.resize(rows * N, 0);
+    pub fn share<R: Words<COUNT>, const COUNT: usize>(&self, lanes: &[usize], mine: &[R]) -> Result<Vec<R>> {
+        let mut words: Vec<u64> = mine.iter().flat_map(Words::words).collect();
+        words.resize(self.most_of_one(lanes) * COUNT, 0);
         let all = self.world.all_gather_words(&words);
-        let of_rank = |rank: usize| &all[rank * rows * N..][..rows * N];
+        let of_rank = |rank: usize| &all[rank * words.len()..][..words.len()];
         let size = self.world.size() / self.count;
         for rank in 0..self.world.size() {
             let leader = rank / size * size;
@@ -72,11 +73,9 @@ impl<'a> Groups<'a> {
                 });
             }
         }
-        let of_lane = |lane: usize| {
-            let row = &of_rank(lane % self.count * size)[lane / self.count * N..][..N];
-            std::array::from_fn(|word| row[word])
-        };
-        Ok((0..lanes).map(of_lane).collect())
+        let records = |group: usize| of_rank(group * size).as_chunks().0.iter().copied().map(R::from_words);
+        let mut groups: Vec<_> = (0..self.count).map(records).collect();
+        Ok(lanes.iter().filter_map(|lane| groups[lane % self.count].next()).collect())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::words::MaskFacts;
 use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Criterion, Pruning, first_of};
@@ -45,9 +46,9 @@ impl<'a> Masks<'a> {
         Ok(Some(self.scores.entry(seed).or_insert(scores)))
     }
 
-    /// Layers of which a mask keeps no weight.
-    pub fn dead_layers(&self, mask: &Mask) -> usize {
-        mask.dead_layers(self.network)
+    /// What is recorded of a mask.
+    pub(super) fn facts(&self, mask: &Mask) -> MaskFacts {
+        MaskFacts { kept: mask.kept() as u32, hash: mask.hash(), dead_layers: mask.dead_layers(self.network) as u32 }
     }
 
     /// Initial weights and mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.

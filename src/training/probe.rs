@@ -1,4 +1,4 @@
-//! Smoothness along a trial's training: what is measured where a lane is.
+//! Smoothness along a trial's training: which trials are measured, when, and what is measured where a lane is.
 
 use crate::Result;
 use crate::backend::Backend;
@@ -40,8 +40,8 @@ impl Probe {
         if self.is_due(step) { step + 1 } else { (step - step % self.every).saturating_add(self.every - 1).min(end) }
     }
 
-    /// Passes over the examples after the first that a measurement takes.
-    pub fn questions(&self) -> usize {
+    /// How often [`Probe::measure`] asks whether to go on, at most: before each pass over the examples but the first.
+    pub fn votes(&self) -> usize {
         self.compared() as usize + 1
     }
 
@@ -51,10 +51,14 @@ impl Probe {
     }
 
     /// Measures at `weights`, whose masked ones are zero, after `step` steps; `next` are the weights one step later, where a step follows.
-    /// None where `stop` says so, which is asked [`Probe::questions`] times at most.
+    /// `go_on` is asked between passes over the examples.
     ///
     /// The gradient's Lipschitz constant along the step d is the largest ‖∇f(w + γd) − ∇f(w)‖ / ‖γd‖ over γ = 1/points … 1 (Lee et al., ICLR
-    /// 2021, equation 11; Zhang et al., ICLR 2020), or without γ = 1 where the settings leave it out. Weights are single precision, so w + γd is rounded, and the distance taken is the one to the rounded point.
+    /// 2021, equation 11; Zhang et al., ICLR 2020), or without γ = 1 where the settings leave it out. Weights are single precision, so w + γd is
+    /// rounded, and the distance taken is the one to the rounded point.
+    ///
+    /// # Errors
+    /// That of `go_on`. The device's.
     pub fn measure(
         &self,
         backend: &mut impl Backend,
@@ -62,8 +66,8 @@ impl Probe {
         weights: &[f32],
         next: Option<&[f32]>,
         mask: &Mask,
-        stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Measurement>> {
+        go_on: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Measurement> {
         let count = self.examples.max(1) as f64;
         let (here, loss) = backend.gradient(weights, self.examples)?;
         let mut greatest = f64::NEG_INFINITY;
@@ -71,25 +75,21 @@ impl Probe {
             let share = f64::from(point) / f64::from(self.points);
             let moved = |(&w, &to): (&f32, &f32)| (f64::from(w) + share * (f64::from(to) - f64::from(w))) as f32;
             let there: Vec<f32> = weights.iter().zip(next.unwrap_or(weights)).map(moved).collect();
-            if stop() {
-                return Ok(None);
-            }
+            go_on()?;
             let (gradient, _) = backend.gradient(&there, self.examples)?;
             let ratio = distance(&gradient, &here, mask) / count / distance(&there, weights, mask);
             // A NaN is kept.
             greatest = if greatest.is_nan() || ratio <= greatest { greatest } else { ratio };
         }
-        if stop() {
-            return Ok(None);
-        }
+        go_on()?;
         let squares = backend.squared_norms(weights, mask, self.examples)?;
-        Ok(Some(Measurement {
+        Ok(Measurement {
             step,
             loss: f64::from(loss) / count,
             gradient_norm: norm(&here, mask) / count,
             squared_norms: squares / count,
             lipschitz: Some(greatest).filter(|greatest| greatest.is_finite()),
-        }))
+        })
     }
 }
 
@@ -111,25 +111,4 @@ fn over(mask: &Mask, value: impl Fn(usize) -> f64) -> f64 {
         Mask::Sparse { kept, .. } => kept.iter().map(|&index| square(index as usize)).sum(),
     };
     squares.sqrt()
-}
-
-impl Measurement {
-    /// The measurement as ranks exchange it; the first word tells it from none.
-    pub(super) fn words(&self) -> [u64; 5] {
-        let [loss, gradient, squares, lipschitz] =
-            [self.loss, self.gradient_norm, self.squared_norms, self.lipschitz.unwrap_or(f64::NAN)].map(f64::to_bits);
-        [1 + u64::from(self.step), loss, gradient, squares, lipschitz]
-    }
-
-    /// The inverse of [`Measurement::words`].
-    pub(super) fn from_words([step, loss, gradient, squares, lipschitz]: [u64; 5]) -> Option<Measurement> {
-        let value = f64::from_bits;
-        Some(Measurement {
-            step: step.checked_sub(1)? as u32,
-            loss: value(loss),
-            gradient_norm: value(gradient),
-            squared_norms: value(squares),
-            lipschitz: Some(value(lipschitz)).filter(|value| value.is_finite()),
-        })
-    }
 }

@@ -1,0 +1,51 @@
+//! Who a cell reports to while it is measured.
+
+use super::state::CellState;
+use crate::Result;
+use crate::records::Trial;
+
+/// Where a wave is; the same on every rank, but for the times. It counts from when the wave began or went on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Moment {
+    /// Steps that the trials in training have taken.
+    pub step: u32,
+    /// Whether all lanes have just been evaluated.
+    pub evaluated: bool,
+    /// Lanes still training.
+    pub alive: usize,
+    /// Fewest errors of a whole evaluation.
+    pub best_errors: Option<u32>,
+    /// Training examples gone through by all lanes.
+    pub examples: u64,
+    /// This rank's seconds.
+    pub seconds: f64,
+    /// Seconds a step, lately.
+    pub step_seconds: f64,
+    /// Seconds of the last evaluation; 0 before the first.
+    pub evaluation_seconds: f64,
+}
+
+/// What to do after a [`Moment`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decision {
+    /// Hand the cell's state to [`Conductor::checkpoint`].
+    pub checkpoint: bool,
+    /// Leave the cell as it is.
+    pub stop: bool,
+    /// Steps to take before asking again; an evaluation comes before, if it is due.
+    pub steps: u32,
+    /// Whether to ask in the middle of steps and evaluations, too, if they are to stop. It costs a copy of the lanes.
+    pub interruptible: bool,
+}
+
+/// Who a cell reports to, and who may interrupt it. Every rank has one; all must decide alike.
+pub trait Conductor {
+    /// A trial has ended before its cell.
+    fn ended(&mut self, trial: &Trial) -> Result<()>;
+    /// Some steps were taken.
+    fn moment(&mut self, moment: &Moment) -> Result<Decision>;
+    /// Whether to stop at once, in the middle of something long. Every rank must ask alike, and all get the same answer.
+    fn stop(&mut self) -> bool;
+    /// What is needed to go on from here: this rank's lanes, where it leads its group, else none; the rest is the same on all ranks.
+    fn checkpoint(&mut self, state: CellState) -> Result<()>;
+}

@@ -1,0 +1,107 @@
+//! The records of a cell's trials while it is measured. All ranks hold the same ones.
+
+use std::collections::BTreeMap;
+
+use super::state::LaneRecord;
+use super::words::Outcome;
+use crate::records::{CurvePoint, Measurement, Status, Trial};
+use crate::search::Metaparameters;
+
+/// The trials of a wave that train, and those of the cell that have ended, by number. The others wait for a later wave.
+pub struct Trials {
+    /// Those that train. Their status is [`Status::Incomplete`].
+    pub training: BTreeMap<usize, Trial>,
+    /// Those that have ended, in earlier waves too.
+    pub ended: BTreeMap<usize, Trial>,
+}
+
+impl Trials {
+    /// The numbers of those that train, in ascending order.
+    pub fn numbers(&self) -> Vec<usize> {
+        self.training.keys().copied().collect()
+    }
+
+    /// Fewest steps in which a trial that has ended reached the goal.
+    pub fn steps_to_result(&self) -> Option<u32> {
+        self.ended.values().filter_map(|trial| trial.steps).min()
+    }
+
+    /// Records what an evaluation after `step` steps has found of the trials that train, in their order. A trial with at most `threshold` errors is
+    /// complete.
+    pub fn record_outcomes(&mut self, step: u32, outcomes: &[Outcome], threshold: u32) {
+        for (record, &outcome) in self.training.values_mut().zip(outcomes) {
+            match outcome {
+                Outcome::Broken { step } => {
+                    record.status = Status::Infeasible;
+                    record.steps_run = step;
+                }
+                Outcome::Evaluated { loss, errors, examples } => {
+                    record.steps_run = step;
+                    record.curve.push(CurvePoint { step, loss, errors, examples });
+                    if errors <= threshold {
+                        record.status = Status::Complete;
+                        record.steps = Some(step);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records measurements of the trials numbered `measured`, none of a trial that has broken.
+    pub fn record_measurements(&mut self, measured: &[usize], measurements: Vec<Option<Measurement>>) {
+        for (trial, measurement) in measured.iter().zip(measurements) {
+            if let Some(record) = self.training.get_mut(trial) {
+                record.measurements.extend(measurement);
+            }
+        }
+    }
+
+    /// Divides seconds among the trials that train.
+    pub fn share_out(&mut self, seconds: f64) {
+        let share = seconds / self.training.len().max(1) as f64;
+        self.training.values_mut().for_each(|record| record.seconds += share);
+    }
+
+    /// The numbers of those whose last evaluation found them complete.
+    pub fn complete(&self) -> Vec<usize> {
+        self.training.iter().filter(|(_, record)| record.status == Status::Complete).map(|(&trial, _)| trial).collect()
+    }
+
+    /// Takes out of training those whose last evaluation found them complete or broken.
+    pub fn take_ended(&mut self) -> BTreeMap<usize, Trial> {
+        let all = std::mem::take(&mut self.training);
+        let (training, ended) = all.into_iter().partition(|(_, record)| record.status == Status::Incomplete);
+        self.training = training;
+        ended
+    }
+
+    /// Ends those that still train, and gives the records of all that have ended.
+    pub fn end(mut self, status: Status) -> Vec<Trial> {
+        self.ended.extend(self.training.into_iter().map(|(trial, record)| (trial, Trial { status, ..record })));
+        self.ended.into_values().collect()
+    }
+}
+
+/// The record of a trial that trains, from its beginning or from where it was left.
+pub fn begun(trial: usize, metaparameters: Metaparameters, left: Option<&LaneRecord>) -> Trial {
+    let mut record = Trial {
+        index: trial as u32,
+        metaparameters,
+        status: Status::Incomplete,
+        steps: None,
+        steps_run: 0,
+        parameters_kept: 0,
+        mask_hash: 0,
+        dead_layers: 0,
+        curve: Vec::new(),
+        measurements: Vec::new(),
+        seconds: 0.0,
+    };
+    if let Some(left) = left {
+        record.steps_run = left.curve.last().map_or(0, |point| point.step);
+        record.curve = left.curve.clone();
+        record.measurements = left.measurements.clone();
+        record.seconds = left.seconds;
+    }
+    record
+}

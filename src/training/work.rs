@@ -1,0 +1,54 @@
+//! What a cell is to measure.
+
+use super::probe::Probe;
+use crate::backend::Interrupt;
+use crate::config::Workload;
+use crate::records::CellKey;
+use crate::search::Metaparameters;
+
+/// What a cell is to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct CellWork<'a> {
+    /// The workload.
+    pub workload: &'a Workload,
+    /// Batch size and sparsity.
+    pub key: CellKey,
+    /// Metaparameters of every trial; its index is the trial's number and seed.
+    pub trials: &'a [Metaparameters],
+    /// Most validation errors with which a trial reaches the goal: it is complete at the first evaluation that finds no more.
+    pub threshold: u32,
+    /// End all trials once one is complete.
+    pub race: bool,
+    /// Count every evaluation to its end, though it is decided.
+    pub full_evaluation: bool,
+    /// Whether all trials see the training set in the order of trial 0; else each in the order of its number.
+    pub shared_order: bool,
+    /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.
+    pub lanes: usize,
+    /// Whether some trials ended in an earlier run that had no others: like those of an earlier wave they may yet be cut short.
+    pub extended: bool,
+    /// Asked in the middle of what takes long; true once on a rank, [`Conductor::stop`](super::Conductor::stop) says so on all.
+    pub interrupt: Interrupt,
+    /// What is measured of the loss surface, where anything is. Trials that complete or spend their steps are measured at their end too, censored
+    /// ones are not.
+    pub probe: Option<Probe>,
+}
+
+impl CellWork<'_> {
+    /// Most steps of a trial: those at the last evaluation within the workload's `max_steps`. Later ones could not be evaluated and are not taken.
+    pub(super) fn budget(&self) -> u32 {
+        let Workload { max_steps, evaluate_every, .. } = *self.workload;
+        max_steps / evaluate_every * evaluate_every
+    }
+
+    /// Whether a trial's record stays what it is once the trial has ended. In a race of several waves a later one may yet cut it short.
+    pub(super) fn ends_are_final(&self) -> bool {
+        !self.extended && (!self.race || self.trials.len() <= self.lanes)
+    }
+
+    /// Those of the trials numbered `trials` whose smoothness is measured.
+    pub(super) fn measured(&self, trials: &[usize]) -> Vec<usize> {
+        let is_measured = |trial: &usize| self.probe.is_some_and(|probe| probe.measures(*trial));
+        trials.iter().copied().filter(is_measured).collect()
+    }
+}
