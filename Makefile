@@ -72,10 +72,10 @@ test-slurm: build ## run the batch scripts on a real Slurm on this machine; need
 	tests/slurm/run.sh $(TARGET)/release
 
 test-inputs: build ## run some 1,700 bad inputs, each of which must end in a sentence and an exit code; in two minutes
-	@tests/bad_inputs.py --self-test
+	@tests/checks/bad_inputs.py --self-test
 	# Most of the time goes into waiting for a disk, which a file system in memory has none of.
 	if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
-	tests/bad_inputs.py $(TARGET)/release
+	tests/checks/bad_inputs.py $(TARGET)/release
 
 soak: setup ## kill a random rank 200 times, and compare what comes out
 	@cargo test --test resume -- --ignored --nocapture soak
@@ -122,7 +122,7 @@ check: setup ## check formatting, lints and documentation
 	cargo clippy --all-targets --test cuda --test cuda_products --test cuda_study -- -D warnings
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
-	tests/check_links.py
+	tests/checks/check_links.py
 
 setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang, HDF5
 	@if ! command -v cargo > /dev/null; then

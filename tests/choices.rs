@@ -1,6 +1,5 @@
 //! Keys for what the paper and its authors' public code do differently, or leave open (docs/paper.md), seen in the records of the program.
 
-mod records;
 mod support;
 
 use std::path::Path;
@@ -22,7 +21,7 @@ fn run(folder: &Path, config: &Path, settings: &[&str]) -> Results {
 }
 
 fn timeless(results: &Results) -> Vec<Cell> {
-    records::timeless(results.cells.clone())
+    support::records::timeless(results.cells.clone())
 }
 
 #[test]

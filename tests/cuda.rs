@@ -2,9 +2,8 @@
 //! says that it is skipped; with DPS_NEED_CUDA=1 that is a failure.
 #![cfg(feature = "cuda")]
 
-mod cuda_support;
+mod support;
 
-use cuda_support::*;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::{Backend, Device, LaneStart, LaneState, Set};
 use dps::comm::Single;
@@ -14,6 +13,7 @@ use dps::network::initial_weights;
 use dps::optimizer::Schedule;
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
+use support::gpu::*;
 
 #[test]
 fn batches_are_the_cpus_bit_for_bit() {

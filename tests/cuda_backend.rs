@@ -2,7 +2,6 @@
 //! with a fault planted in them are noticed. `make test` runs tests/cuda.rs and tests/cuda_study.rs through the double, too.
 #![cfg(all(feature = "cuda", feature = "mpi"))]
 
-mod records;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -10,8 +9,8 @@ use std::process::Command;
 
 use dps::records::Cell;
 use dps::results::{self, Results};
-use records::timeless;
 use support::double::{DEVICE, under};
+use support::records::timeless;
 use support::study::{mpirun, train, write_config, write_data};
 
 /// A study of two cells of two trials.

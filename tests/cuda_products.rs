@@ -2,11 +2,10 @@
 //! stand-in of tests/cuda-double) tests say that they are skipped; with DPS_NEED_CUDA=1 that is a failure.
 #![cfg(feature = "cuda")]
 
-mod cuda_support;
+mod support;
 
 use std::ops::Range;
 
-use cuda_support::*;
 use dps::Error;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::cuda::Cuda;
@@ -17,6 +16,7 @@ use dps::network::initial_weights;
 use dps::optimizer::Schedule;
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
+use support::gpu::*;
 
 fn cublas() -> Option<Cuda> {
     open(&Execution { products: Products::Cublas, ..Execution::default() })

@@ -2,7 +2,6 @@
 //! tests/cuda.rs is.
 #![cfg(all(feature = "cuda", feature = "mpi"))]
 
-mod records;
 mod support;
 
 use std::path::Path;
@@ -10,7 +9,7 @@ use std::process::Command;
 
 use dps::records::{Cell, Status};
 use dps::results::{self, Results};
-use records::timeless;
+use support::records::timeless;
 use support::study::{mpirun, train, write_config, write_data};
 
 /// The finished cells without their times, and the device.

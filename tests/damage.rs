@@ -1,7 +1,6 @@
 //! A study stopped in its middle whose files are damaged goes on to the results of one that never was stopped, or is refused in words.
 #![cfg(unix)]
 
-mod records;
 mod support;
 
 use std::fs;
@@ -10,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use dps::results;
-use records::complete;
+use support::records::complete;
 use support::study::{succeed, train, write_config, write_data};
 
 fn command(folder: &Path) -> Command {

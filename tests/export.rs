@@ -1,18 +1,18 @@
 //! The export to the layout of Shallue et al., read back as their analysis reads it. By itself in a program, as tests/full_disk.rs is.
 
-mod report_support;
+mod support;
 
 use std::fs;
 use std::path::Path;
 
 use dps::records::Status;
 use dps::results;
-use report_support::Made;
+use support::synthetic::Synthetic;
 
 #[test]
 fn an_export_has_the_layout_of_shallue_and_says_the_same_steps_to_result() {
     let folder = tempfile::tempdir().unwrap();
-    let results = Made::small().results();
+    let results = Synthetic::small().results();
     results::write(&folder.path().join("study.h5"), &results).unwrap();
     let export = || {
         let mut report = assert_cmd::Command::cargo_bin("dps-report").unwrap();

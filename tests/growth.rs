@@ -1,7 +1,6 @@
 //! A study can grow: with more batch sizes, sparsities or trials the same output measures only what is missing, and ends with the records of a
 //! study that was that large from the beginning.
 
-mod records;
 mod support;
 
 use std::path::Path;
@@ -9,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use dps::records::Cell;
-use records::complete;
 use serde_json::Value;
+use support::records::complete;
 use support::study::{succeed, train, write_config, write_data};
 
 /// A folder with data and a configuration of two batch sizes, two sparsities and five trials.

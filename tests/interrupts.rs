@@ -2,7 +2,6 @@
 //! sentence says so, however busy the machine and however slow the disk.
 #![cfg(all(target_os = "linux", feature = "mpi"))]
 
-mod records;
 mod support;
 
 use std::io::Write;
@@ -14,7 +13,7 @@ use dps::journal::{self, Loaded};
 use dps::records::Cell;
 use dps::results;
 use dps::storage::Disk;
-use records::timeless;
+use support::records::timeless;
 use support::study::{Study, mpirun, signal, succeed, train};
 
 /// A cell that takes a minute, of which no test waits for the end.

@@ -1,5 +1,7 @@
 //! The journal, checkpoint and lock of a study, under torn writes, damage, kills and every failing file operation.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -15,9 +17,10 @@ use dps::journal::{
 };
 use dps::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::search::Metaparameters;
-use dps::storage::{Disk, Failing, Fault};
+use dps::storage::Disk;
 use dps::training::{CellState, LaneRecord};
 use proptest::prelude::*;
+use support::faults::{Failing, Fault};
 
 const CONFIGURATION: &str =
     "[workload]\nnetwork = \"simple-cnn\"\n[grid]\nbatch_sizes = [2, 64]\ntrials = 3\n[execution]\nthreads = 1\nrace = true\n";

@@ -1,7 +1,6 @@
 //! Parts of one study become one result, and nothing else does.
 #![cfg(feature = "mpi")]
 
-mod records;
 mod support;
 
 use std::fs;
@@ -59,7 +58,7 @@ fn refusal(command: &mut Command, output: &Path) -> String {
 /// Results without what depends on the run: times, and the environment.
 fn timeless(mut results: Results) -> Results {
     results.environment = results::Environment::default();
-    results.cells = records::timeless(results.cells);
+    results.cells = support::records::timeless(results.cells);
     results
 }
 

@@ -1,14 +1,13 @@
 //! The result does not depend on how it was run: ranks, groups, threads and lanes under a real mpirun.
 #![cfg(feature = "mpi")]
 
-mod records;
 mod support;
 
 use std::path::Path;
 
 use dps::records::{Cell, Status};
 use dps::results::{self, Results};
-use records::timeless;
+use support::records::timeless;
 use support::study::{mpirun, succeed, train, write_config, write_data};
 
 /// The finished cells without their times.

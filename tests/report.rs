@@ -1,12 +1,12 @@
 //! dps-report as a program. By itself in a program, as tests/full_disk.rs is.
 
-mod report_support;
+mod support;
 
 use std::fs;
 use std::process::{Command, Stdio};
 
 use dps::results;
-use report_support::Made;
+use support::synthetic::Synthetic;
 
 #[test]
 fn files_are_reported_and_what_is_none_is_named() {
@@ -16,10 +16,10 @@ fn files_are_reported_and_what_is_none_is_named() {
         report.current_dir(folder.path());
         report
     };
-    let mut unfinished = Made { optimizer: "sgd", ..Made::small() }.results();
+    let mut unfinished = Synthetic { optimizer: "sgd", ..Synthetic::small() }.results();
     unfinished.cells.truncate(3);
     unfinished.complete = false;
-    results::write(&folder.path().join("a/study.h5"), &Made::small().results()).unwrap();
+    results::write(&folder.path().join("a/study.h5"), &Synthetic::small().results()).unwrap();
     results::write(&folder.path().join("b/study.h5"), &unfinished).unwrap();
 
     let output = report().args(["a/study.h5", "b/study.h5", "-o", "figures"]).assert().success().get_output().clone();

@@ -1,11 +1,11 @@
 //! Every figure of a made study, by what is in its SVG document.
 
-mod report_support;
+mod support;
 
 use dps::analysis::{self, Study, figures, fits, gather};
 use dps::records::{Measurement, Status};
 use dps::results::Results;
-use report_support::Made;
+use support::synthetic::Synthetic;
 
 fn study(results: Results) -> Study {
     gather(vec![("study.h5".to_owned(), results)]).remove(0)
@@ -30,7 +30,7 @@ fn marks(svg: &str, words: &[&str]) -> (usize, usize) {
 
 #[test]
 fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
-    let study = study(Made::small().results());
+    let study = study(Synthetic::small().results());
     let svg = |name| figure(&study, name).unwrap();
     // Four batch sizes and a line of the legend; sparsity 0 is discs, 0.9 squares.
     let words = ["Batch size (examples)", "Steps-to-result", "sparsity 0", "sparsity 0.9", "linear scaling", "2¹", "2⁷", "2¹³"];
@@ -50,19 +50,19 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
 /// A study of one sparsity has no ratio; of one cell no normalised curve and no fit.
 #[test]
 fn figures_that_would_say_nothing_are_left_out() {
-    let names = |made: Made| {
+    let names = |made: Synthetic| {
         let study = study(made.results());
         figures(&study, &fits(&study)).into_iter().map(|figure| figure.name).collect::<Vec<_>>()
     };
-    let one = names(Made { batch_sizes: vec![8], sparsities: vec![0.5], ..Made::small() });
+    let one = names(Synthetic { batch_sizes: vec![8], sparsities: vec![0.5], ..Synthetic::small() });
     assert_eq!(one, ["steps-to-result", "panels", "metaparameters", "loss", "error"]);
-    assert_eq!(names(Made { batch_sizes: vec![], ..Made::small() }), ["steps-to-result"]);
+    assert_eq!(names(Synthetic { batch_sizes: vec![], ..Synthetic::small() }), ["steps-to-result"]);
 }
 
 #[test]
 fn every_trial_is_in_the_scatter_as_what_it_ended() {
     for race in [false, true] {
-        let results = Made { race, trials: 30, ..Made::small() }.results();
+        let results = Synthetic { race, trials: 30, ..Synthetic::small() }.results();
         let count = |status| results.cells.iter().map(|cell| cell.count(status)).sum::<usize>();
         let [complete, incomplete, infeasible, censored] = Status::ALL.map(count);
         assert!(complete > 0 && infeasible > 0 && (censored > 0) == race);
@@ -93,7 +93,7 @@ fn every_trial_is_in_the_scatter_as_what_it_ended() {
 /// Figure 18 of the paper is of a study that searched all four.
 #[test]
 fn every_pair_of_searched_metaparameters_has_a_figure() {
-    let made = Made::small();
+    let made = Synthetic::small();
     let mut results = made.results();
     let searched = "decay_steps = { min = 30000, max = 60000, scale = \"integer\" }\nend_learning_rate_factor = { min = 1e-4, max = 0.1, scale = \"log\" }\n";
     results.configuration = results.configuration.replace("[search]\n", &format!("[search]\n{searched}"));
@@ -127,7 +127,7 @@ fn every_pair_of_searched_metaparameters_has_a_figure() {
 
 #[test]
 fn without_a_searched_momentum_trials_are_strips_over_the_learning_rate() {
-    let results = Made { optimizer: "sgd", ..Made::small() }.results();
+    let results = Synthetic { optimizer: "sgd", ..Synthetic::small() }.results();
     let count = |status| results.cells.iter().map(|cell| cell.count(status)).sum::<usize>();
     let (complete, incomplete) = (count(Status::Complete), count(Status::Incomplete));
     let svg = figure(&study(results.clone()), "metaparameters").unwrap();
@@ -138,7 +138,7 @@ fn without_a_searched_momentum_trials_are_strips_over_the_learning_rate() {
 
 #[test]
 fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
-    let whole = study(Made::small().results());
+    let whole = study(Synthetic::small().results());
     for (name, words) in [
         ("loss", ["Training loss (nats)", "Steps", "batch size 2", "batch size 128"]),
         ("error", ["Validation error (fraction)", "goal 0.14", "batch size 2", "batch size 128"]),
@@ -149,7 +149,7 @@ fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
         assert_eq!(svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"3\"")).count(), 8, "{name}");
     }
     // In a race all evaluations but the deciding one stop early: their bounds are hollow, and the caption says so.
-    let raced = study(Made { race: true, ..Made::small() }.results());
+    let raced = study(Synthetic { race: true, ..Synthetic::small() }.results());
     let svg = figure(&raced, "error").unwrap();
     marks(&svg, &["lower bound", "goal 0.14"]);
     let dense = raced.results.cells.iter().filter(|cell| cell.key.sparsity == 0.0);
@@ -180,7 +180,7 @@ fn measure(results: &mut Results) {
 
 #[test]
 fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
-    let mut results = Made::small().results();
+    let mut results = Synthetic::small().results();
     assert!(figure(&study(results.clone()), "lipschitz").is_none());
     measure(&mut results);
     let study = study(results.clone());
@@ -231,7 +231,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     // What dps-train draws of it beside the result file.
     analysis::steps_to_result_plot(&alone, &folder.path().join("whole.svg")).unwrap();
     marks(&std::fs::read_to_string(folder.path().join("whole.svg")).unwrap(), &["Local Lipschitz constant L of ∇f", "sparsity 0.9"]);
-    let files = vec![("whole.h5".to_owned(), alone), ("steps.h5".to_owned(), Made::small().results())];
+    let files = vec![("whole.h5".to_owned(), alone), ("steps.h5".to_owned(), Synthetic::small().results())];
     let report = analysis::report(files, folder.path()).unwrap();
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
     let page = std::fs::read_to_string(&report.page).unwrap();
@@ -262,7 +262,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
 /// Appendix A.2 of the paper: c̃1 is proportional to L·H*·β and c̃2 to Δ, H* = Σ η_k² over the best trial's steps.
 #[test]
 fn where_the_learning_rate_decays_the_prediction_takes_the_squared_rates_of_the_best_trials() {
-    let mut results = Made::small().results();
+    let mut results = Synthetic::small().results();
     results.workload.schedule = "linear-decay".into();
     let decay = "\ndecay_steps = { min = 50, max = 900, scale = \"integer\" }\nend_learning_rate_factor = 0.01\n";
     results.configuration = results.configuration.replace("[search]\n", &format!("[search]{decay}"));
@@ -304,7 +304,7 @@ fn where_the_learning_rate_decays_the_prediction_takes_the_squared_rates_of_the_
 
 #[test]
 fn several_trials_give_intervals_of_ratios_seed_by_seed() {
-    let mut results = Made { trials: 3, ..Made::small() }.results();
+    let mut results = Synthetic { trials: 3, ..Synthetic::small() }.results();
     measure(&mut results);
     // Every seed has its own L, twice the last one's, and the sparse network's is 2, 3 and 4.5 times the dense one's of the same seed.
     for cell in &mut results.cells {
@@ -337,7 +337,7 @@ fn several_trials_give_intervals_of_ratios_seed_by_seed() {
 
 #[test]
 fn a_part_of_the_training_set_adds_noise_to_its_gradient_that_is_taken_off() {
-    let mut results = Made::small().results();
+    let mut results = Synthetic::small().results();
     measure(&mut results);
     let scale = |settings: &str| {
         let mut results = results.clone();
@@ -354,7 +354,7 @@ fn a_part_of_the_training_set_adds_noise_to_its_gradient_that_is_taken_off() {
 
 #[test]
 fn what_no_axis_can_show_is_left_out() {
-    let mut results = Made::small().results();
+    let mut results = Synthetic::small().results();
     for (number, cell) in results.cells.iter_mut().enumerate() {
         for trial in &mut cell.trials {
             trial.metaparameters.learning_rate = [0.0, -1.0, f64::MAX, 0.1][number % 4];

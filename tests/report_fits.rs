@@ -1,9 +1,9 @@
 //! Fits against curves whose law is known.
 
-mod report_support;
+mod support;
 
 use dps::analysis::fit::{Estimate, Fit, Regime};
-use report_support::{EVERY, normal};
+use support::synthetic::{EVERY, normal};
 
 const C1: f64 = 20_000.0;
 const C2: f64 = 150.0;

@@ -1,13 +1,13 @@
 //! The page, its tables and its warnings, of studies in every state.
 
-mod report_support;
+mod support;
 
 use std::fs;
 
 use dps::analysis::{self, Report, gather, warnings};
 use dps::records::Status;
 use dps::results::Results;
-use report_support::Made;
+use support::synthetic::Synthetic;
 
 /// The report of some results, named 0.h5, 1.h5 …, and its folder.
 fn report(results: Vec<Results>) -> (Report, tempfile::TempDir) {
@@ -35,7 +35,7 @@ fn page(report: &Report) -> String {
 
 #[test]
 fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
-    let (report, folder) = report(vec![Made::small().results()]);
+    let (report, folder) = report(vec![Synthetic::small().results()]);
     let page = page(&report);
     let told = [
         "fashion-mnist, simple-cnn, momentum, constant learning rate",
@@ -61,7 +61,7 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
     };
     assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (8, 8, 3, 3));
     // The same results are the same page.
-    let (again, _folder) = self::report(vec![Made::small().results()]);
+    let (again, _folder) = self::report(vec![Synthetic::small().results()]);
     assert!(fs::read_to_string(again.page).unwrap() == page);
 }
 
@@ -73,13 +73,13 @@ fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
         names.collect::<std::collections::BTreeSet<_>>()
     };
     let report = |results: Results| analysis::report(vec![("x.h5".to_owned(), results)], folder.path()).unwrap();
-    let mut other = Made::small().results();
+    let mut other = Synthetic::small().results();
     other.workload.optimizer = "sgd".to_owned();
     fs::write(folder.path().join("mine.svg"), "mine").unwrap();
     fs::write(folder.path().join("notes.md"), "mine").unwrap();
     report(other);
     let before = files();
-    report(Made::small().results());
+    report(Synthetic::small().results());
     let after = files();
     assert!(after.contains("mine.svg") && after.contains("notes.md") && after.contains("index.html"), "{after:?}");
     assert!(before.iter().any(|name| name.contains("-sgd-")) && !after.iter().any(|name| name.contains("-sgd-")), "{after:?}");
@@ -90,13 +90,13 @@ fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
     fs::write(folder.path().join("inner/x.svg"), "mine").unwrap();
     fs::write(folder.path().join("x.h5"), "mine").unwrap();
     fs::write(&list, format!("{text}inner/x.svg\n../x.svg\nx.h5\n.svg\n")).unwrap();
-    report(Made::small().results());
+    report(Synthetic::small().results());
     assert!(folder.path().join("inner/x.svg").exists() && folder.path().join("x.h5").exists());
 }
 
 #[test]
 fn trials_with_dead_layers_are_counted() {
-    let mut results = Made::small().results();
+    let mut results = Synthetic::small().results();
     let sparsity = results.cells.iter().map(|cell| cell.key.sparsity).fold(0.0, f64::max);
     let mut trials = 0;
     for cell in results.cells.iter_mut().filter(|cell| cell.key.sparsity == sparsity) {
@@ -110,7 +110,7 @@ fn trials_with_dead_layers_are_counted() {
 
 #[test]
 fn text_of_a_file_cannot_become_markup() {
-    let mut results = Made::small().results();
+    let mut results = Synthetic::small().results();
     let hostile = "<script>alert(1)</script> & \"'\u{1}\u{8}</svg>|\n";
     results.configuration = hostile.to_owned();
     for text in
@@ -130,7 +130,7 @@ fn text_of_a_file_cannot_become_markup() {
 
 #[test]
 fn tables_parse_back_to_the_results() {
-    let results = Made::small().results();
+    let results = Synthetic::small().results();
     let (_, folder) = report(vec![results.clone()]);
     let read = |name: &str| {
         let mut reader = csv::Reader::from_path(folder.path().join(name)).unwrap();
@@ -168,7 +168,7 @@ fn tables_parse_back_to_the_results() {
 #[test]
 fn empty_single_and_unfinished_studies_have_a_sensible_page() {
     let part = |cells: usize| {
-        let mut results = Made::small().results();
+        let mut results = Synthetic::small().results();
         results.cells.truncate(cells);
         results.complete = false;
         results
@@ -202,9 +202,9 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
 
 #[test]
 fn parts_of_a_study_become_one_and_other_studies_are_compared() {
-    let whole = Made::small().results();
+    let whole = Synthetic::small().results();
     let part = |sparsity: f64, ranks: u32| {
-        let mut part = Made { sparsities: vec![sparsity], ..Made::small() }.results();
+        let mut part = Synthetic { sparsities: vec![sparsity], ..Synthetic::small() }.results();
         part.environment.ranks = ranks;
         part
     };
@@ -221,7 +221,7 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     assert_eq!(merged.studies[0].results.cells, whole.cells);
     assert!(merged.warnings.len() == 1 && merged.warnings[0].contains("in several files with different results"), "{:?}", merged.warnings);
 
-    let sgd = Made { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Made::small() }.results();
+    let sgd = Synthetic { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Synthetic::small() }.results();
     let mut other_search = whole.clone();
     other_search.configuration = other_search.configuration.replace("min = 1e-4", "min = 1e-5");
     let (compared, folder) = report(vec![whole, sgd, other_search]);
@@ -241,12 +241,12 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
 
 #[test]
 fn warnings_name_edges_and_cells_that_few_trials_decided() {
-    let warned = |made: Made, change: &dyn Fn(&mut Results)| {
+    let warned = |made: Synthetic, change: &dyn Fn(&mut Results)| {
         let mut results = made.results();
         change(&mut results);
         warnings(&gather(vec![("study.h5".to_owned(), results)])[0])
     };
-    assert!(warned(Made::small(), &|_| {}).is_empty());
+    assert!(warned(Synthetic::small(), &|_| {}).is_empty());
     // 5 % of four decades is a fifth of one: 1e-4 to 1.58e-4, and 0.631 to 1; of three decades of 1 − m 1.41: 0.9 to 0.929.
     for (rate, momentum, said) in [
         (1.6e-4, 0.93, None),
@@ -255,7 +255,7 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
         (0.62, 0.92, Some("the best momentum, 0.9200, lies at the lower edge of its range (0.9)")),
         (0.62, 0.99987, Some("the best momentum, 0.9999, lies at the upper edge of its range (0.9999)")),
     ] {
-        let found = warned(Made::small(), &|results| {
+        let found = warned(Synthetic::small(), &|results| {
             let cell = &mut results.cells[5];
             let best = cell.best().unwrap().index as usize;
             cell.trials[best].metaparameters.learning_rate = rate;
@@ -276,11 +276,11 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
             .filter(|trial| trial.index != best)
             .for_each(|trial| (trial.status, trial.steps) = (Status::Infeasible, None));
     };
-    assert!(warned(Made::small(), &few)[0].contains("only 1 of 8 trials reached the goal, fewer than 3"));
-    let raced = Made { race: true, ..Made::small() };
+    assert!(warned(Synthetic::small(), &few)[0].contains("only 1 of 8 trials reached the goal, fewer than 3"));
+    let raced = Synthetic { race: true, ..Synthetic::small() };
     assert!(warned(raced.clone(), &|_| {}).is_empty(), "a race's censored trials count");
     assert!(warned(raced, &few)[0].contains("only 1 of 8 trials stayed feasible, fewer than 3 (a race"));
-    let unread = warned(Made::small(), &|results| results.configuration = "[workload".to_owned());
+    let unread = warned(Synthetic::small(), &|results| results.configuration = "[workload".to_owned());
     assert!(unread.len() == 1 && unread[0].starts_with("The configuration in the file cannot be read"), "{unread:?}");
 }
 
@@ -294,7 +294,7 @@ fn work(results: &dps::results::Results, name: &str) -> [String; 2] {
 
 #[test]
 fn the_work_of_both_rules_is_named_and_a_range_where_a_race_hides_it() {
-    let made = |race| Made { batch_sizes: vec![128], sparsities: vec![0.0], trials: 8, race, ..Made::small() };
+    let made = |race| Synthetic { batch_sizes: vec![128], sparsities: vec![0.0], trials: 8, race, ..Synthetic::small() };
     // Every trial ran to its own end.
     let full = made(false).results();
     let trials = || full.cells[0].trials.iter();

@@ -1,15 +1,14 @@
 //! Nothing finished is lost: a study killed, stopped or refused its disk goes on, on any number of ranks, to the results of one that never was.
 #![cfg(all(unix, feature = "mpi"))]
 
-mod records;
 mod support;
 
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use dps::records::Cell;
-use records::complete;
 use support::noise;
+use support::records::complete;
 use support::study::{Study, mpirun, signal, succeed, train};
 
 impl Study {

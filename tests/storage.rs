@@ -1,6 +1,5 @@
 //! A whole study whose file operations fail, each in its turn: what comes out afterwards is what an undisturbed study gives.
 
-mod records;
 mod support;
 
 use std::io::ErrorKind;
@@ -13,10 +12,11 @@ use dps::config::{self, Loaded};
 use dps::data::Dataset;
 use dps::progress::{Event, Observer};
 use dps::records::Cell;
-use dps::storage::{Disk, Failing, Fault, Storage};
+use dps::storage::{Disk, Storage};
 use dps::study::{Outcome, Place, run};
 use dps::{Result, progress, results};
-use records::timeless;
+use support::faults::{Failing, Fault};
+use support::records::timeless;
 use support::study::{write_config, write_data};
 
 /// Runs the study at `output` on a storage, or what is left of it.

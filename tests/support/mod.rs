@@ -1,10 +1,28 @@
-//! What several test crates share: the hash that every fixture's inputs come from (`noise`), a naive reference of both networks
-//! (`reference`), the PyTorch fixtures (`fixture`), a small study run by the program (`study`), and the CUDA double (`double`). Nothing
-//! here may use the `dps` crate: its worth is that it shares no code with what it tests.
-#![allow(dead_code)] // each test crate uses a part
+//! What several test crates share.
+//!
+//! `noise`, `reference`, `fixture`, `study` and `double` do not use the `dps` crate: their worth is that they share no code with what they
+//! test.
+//!
+//! - `noise`: the hash that the inputs of all fixtures come from;
+//! - `reference`: both networks in plain f64 loops;
+//! - `fixture`: PyTorch's numbers (`tests/fixtures`);
+//! - `study`: a study small enough for a test, and the program run on it;
+//! - `double`: the stand-in for CUDA (`tests/cuda-double`);
+//! - `records`: records of studies as tests compare them;
+//! - `synthetic`: results that follow a known law, to report;
+//! - `faults`: a storage whose operations fail;
+//! - `gpu`: the GPU, small problems and lanes on it.
+
+// Every file of tests/ is a crate of its own and compiles all of this folder. Each uses a part, and the compiler would call the rest unused.
+#![allow(dead_code)]
 
 pub mod double;
+pub mod faults;
 pub mod fixture;
+#[cfg(feature = "cuda")]
+pub mod gpu;
 pub mod noise;
+pub mod records;
 pub mod reference;
 pub mod study;
+pub mod synthetic;

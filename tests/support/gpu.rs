@@ -1,5 +1,4 @@
 //! What the tests of the GPU back end share: the GPU, small problems, and lanes on them.
-#![allow(dead_code)] // each test crate uses a part
 
 use std::sync::Arc;
 

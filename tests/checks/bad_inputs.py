@@ -3,7 +3,7 @@
 
 FOLDER holds dps-train and dps-report. A run fails where it panics, hangs, is killed, takes memory without measure, ends with an exit code that its
 input does not explain, refuses without a word or with too many, lets an input's escapes through to the terminal, or touches files that are not its
-own; and a damaged study must be refused or end with the undamaged one's results. tests/bad_inputs/ has the rules and the kinds of input.
+own; and a damaged study must be refused or end with the undamaged one's results. tests/checks/bad_inputs/ has the rules and the kinds of input.
 
 Half of the time goes into waiting for the disk: TMPDIR=/dev/shm saves it.
 

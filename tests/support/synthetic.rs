@@ -1,16 +1,15 @@
 //! Studies made up for the tests of reports: every number follows from a known law.
-#![allow(dead_code)] // each test crate uses a part
 
 use dps::records::{Cell, CellKey, CurvePoint, Status, Trial};
 use dps::results::{Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
 
-/// Steps between evaluations of every made study.
+/// Steps between evaluations of every synthetic study.
 pub const EVERY: u32 = 16;
 
-/// What a made study measures.
+/// A synthetic study: its grid, and what its results are made by.
 #[derive(Clone)]
-pub struct Made {
+pub struct Synthetic {
     pub optimizer: &'static str,
     pub batch_sizes: Vec<u32>,
     pub sparsities: Vec<f64>,
@@ -20,16 +19,23 @@ pub struct Made {
     pub noise: f64,
 }
 
-impl Made {
+impl Synthetic {
     /// Batch sizes 2 to 2,048, three sparsities and 40 trials by momentum, raced.
-    pub fn large() -> Made {
+    pub fn large() -> Synthetic {
         let batch_sizes = (1..12).map(|power| 1 << power).collect();
-        Made { optimizer: "momentum", batch_sizes, sparsities: vec![0.0, 0.5, 0.9], trials: 40, race: true, noise: 0.1 }
+        Synthetic { optimizer: "momentum", batch_sizes, sparsities: vec![0.0, 0.5, 0.9], trials: 40, race: true, noise: 0.1 }
     }
 
     /// Four batch sizes, two sparsities and 8 trials by momentum, each run to its end.
-    pub fn small() -> Made {
-        Made { optimizer: "momentum", batch_sizes: vec![2, 8, 32, 128], sparsities: vec![0.0, 0.9], trials: 8, race: false, noise: 0.0 }
+    pub fn small() -> Synthetic {
+        Synthetic {
+            optimizer: "momentum",
+            batch_sizes: vec![2, 8, 32, 128],
+            sparsities: vec![0.0, 0.9],
+            trials: 8,
+            race: false,
+            noise: 0.0,
+        }
     }
 
     /// The configuration as dps-train would store it.

@@ -1,6 +1,4 @@
-//! Records of studies as tests compare them. Unlike `support` it uses the `dps` crate, and nothing of what is tested by it.
-
-#![allow(dead_code)] // each test crate uses a part
+//! Records of studies as tests compare them.
 
 use std::path::Path;
 

@@ -1,1 +1,0 @@
-"""What tests/bad_inputs.py is made of: the kinds of bad input, the small study they start from, and the rules that every run must keep."""
