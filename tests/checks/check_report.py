@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks a report's folder with Python's library alone, independently of the program that wrote it: check_report.py FOLDER.
 
-Prints one line and exits with 0 where the page needs nothing from outside, every figure is sound and every table is square."""
+Prints one line and exits with 0 where the page needs nothing from outside the folder, every figure is sound and every table is square."""
 
 import csv
 import html.parser
@@ -21,15 +21,17 @@ def check(condition, problem):
 class Page(html.parser.HTMLParser):
     """Tags that are open, the figures met, and an end on anything the page would have to fetch or run."""
 
-    def __init__(self):
+    def __init__(self, folder):
         super().__init__()
+        self.folder = folder
         self.open, self.figures, self.captions = [], 0, 0
 
     def handle_starttag(self, tag, attributes):
         check(tag not in {"script", "link", "img", "iframe", "object"}, f"the page has a <{tag}>")
         for name, value in attributes:
             check(not name.startswith("on") and name != "src", f"the page has an attribute {name}")
-            check(name != "href" or value.startswith("#"), f"the page refers to {value}")
+            if name == "href" and not value.startswith("#"):
+                check("/" not in value and (self.folder / value).is_file(), f"the page refers to {value}")
         self.figures += tag == "svg"
         self.captions += tag == "figcaption"
         if tag not in VOID:
@@ -47,7 +49,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit("usage: check_report.py FOLDER")
     folder = pathlib.Path(sys.argv[1])
-    page = Page()
+    page = Page(folder)
     page.feed((folder / "index.html").read_text())
     page.close()
     check(not page.open, f"open to the end: {page.open}")

@@ -1,0 +1,105 @@
+//! The fits of K ≈ c1/B + c2, with what to know of them.
+
+use maud::{Markup, html};
+
+use super::super::fit::Fit;
+use super::super::fits::{Fitted, Shift};
+use super::super::studies::Study;
+use super::table::{ABSENT, interval, table};
+use crate::readable::{count, significant};
+
+const HEADING: [&str; 8] = ["sparsity", "points", "c1", "c2", "critical batch size", "deviation", "c1 / dense c1", "measured shift"];
+
+/// The fits of a study's sparsities, and what scaling they say.
+pub fn fits(study: &Study, fits: &[Fitted]) -> Markup {
+    if fits.is_empty() {
+        return html! { p { "Nothing to fit yet." } };
+    }
+    let rows: Vec<Vec<String>> = fits.iter().filter_map(row).collect();
+    html! {
+        p {
+            "K ≈ c1/B + c2 with c1, c2 ≥ 0 by least squares of log K, a sparsity at a time; in brackets 95 % intervals by residual bootstrap "
+            "(1,000 resamples, stretched by Student's t for few points). The " b { "critical batch size" }
+            " is c1/c2: there the two terms are equal and K is twice its floor. By the fit's local slope d log K / d log B, scaling is "
+            b { "linear" } " below −0.95 (B under a 19th of the critical batch size), data parallelism " b { "maximal" }
+            " above −0.05 (B over 19 times it), and returns diminish between." (rounding(study).unwrap_or_default())
+        }
+        @if !rows.is_empty() {
+            (table(&HEADING, &rows))
+            p.faint {
+                "Measured shift: geometric mean of K* sparse / K* dense over the batch sizes where both have one, with the smallest and the "
+                "largest ratio. The theory predicts c1 / dense c1 for it where scaling is linear."
+            }
+        }
+        ul {
+            @for fitted in fits {
+                li {
+                    "Sparsity " (fitted.sparsity) ": "
+                    @match &fitted.fit {
+                        Err(why) => { "no fit; " (why) "." }
+                        Ok(fit) => { (regimes(study, fitted.sparsity, fit)) "." }
+                    }
+                }
+                @if !fitted.left_out.is_empty() {
+                    li {
+                        "Sparsity " (fitted.sparsity) ": left out, as no trial reached the goal: batch size "
+                        (fitted.left_out.iter().map(|size| count(*size)).collect::<Vec<_>>().join(", ")) "."
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How coarsely K* is known.
+fn rounding(study: &Study) -> Option<String> {
+    let every = study.results.workload.evaluate_every;
+    let lowest = study.results.cells.iter().filter_map(|cell| cell.steps_to_result()).min()?;
+    let share = 100.0 * f64::from(every) / f64::from(lowest.max(1));
+    Some(format!(
+        " K* is known to the next multiple of {every} steps above it, up to {share:.0} % of the lowest K* here; the intervals do not cover that."
+    ))
+}
+
+fn row(fitted: &Fitted) -> Option<Vec<String>> {
+    let fit = fitted.fit.as_ref().ok()?;
+    Some(vec![
+        fitted.sparsity.to_string(),
+        fit.points.to_string(),
+        interval(fit.c1),
+        interval(fit.c2),
+        interval(fit.critical),
+        format!("{:.1} %", 100.0 * fit.deviation),
+        fitted.c1_ratio.map_or(ABSENT.to_owned(), interval),
+        fitted.shift.map_or(ABSENT.to_owned(), shift),
+    ])
+}
+
+fn shift(shift: Shift) -> String {
+    format!("{} (n = {})\n[{} … {}]", significant(shift.mean), shift.points, significant(shift.low), significant(shift.high))
+}
+
+/// The measured batch sizes of each regime, and whether the critical one was measured.
+fn regimes(study: &Study, sparsity: f64, fit: &Fit) -> String {
+    let sizes: Vec<u32> = study.grid().measured(sparsity).into_iter().map(|point| point.0).collect();
+    let mut parts: Vec<(&str, u32, u32)> = Vec::new();
+    for &size in &sizes {
+        let name = fit.regime(f64::from(size)).name();
+        match parts.last_mut().filter(|part| part.0 == name) {
+            Some(part) => part.2 = size,
+            None => parts.push((name, size, size)),
+        }
+    }
+    let range = |&(name, low, high): &(&str, u32, u32)| match low == high {
+        true => format!("{name} at {}", count(low)),
+        false => format!("{name} from {} to {}", count(low), count(high)),
+    };
+    let (low, high) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
+    let critical = fit.critical.value;
+    let outside = if (f64::from(low)..=f64::from(high)).contains(&critical) {
+        ""
+    } else {
+        "; the critical batch size lies outside what was measured, so it is an extrapolation"
+    };
+    parts.iter().map(range).collect::<Vec<_>>().join(", ") + outside
+}

@@ -1,0 +1,80 @@
+//! What was run, and what came out of it, cell by cell.
+
+use maud::{Markup, html};
+
+use super::super::studies::Study;
+use super::table::{ABSENT, table};
+use crate::readable::{count, some};
+
+/// What was run, where and by what.
+pub fn run(study: &Study) -> Markup {
+    let workload = &study.results.workload;
+    let grid = study.grid();
+    let configured = study.configuration.as_ref().map(|study| &study.grid);
+    let (sizes, sparsities) =
+        configured.map_or((&grid.batch_sizes, &grid.sparsities), |configured| (&configured.batch_sizes, &configured.sparsities));
+    let list = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(", ");
+    let trials: Vec<usize> = study.results.cells.iter().map(|cell| cell.trials.len()).collect();
+    let trials = match (trials.iter().min(), trials.iter().max()) {
+        (Some(&low), Some(&high)) if low == high => format!("{} a cell", some(low, "trial")),
+        (Some(low), Some(high)) => format!("{low} to {high} trials a cell"),
+        _ => "no trials yet".to_owned(),
+    };
+    let cells = some(study.results.cells.len(), "cell");
+    let finished = if study.results.complete { "finished" } else { "cells are still to come" };
+    let goal = match study.measures_alone() {
+        true => "none: every trial runs to its last step, and its loss surface is measured on the way".to_owned(),
+        false => format!(
+            "validation error ≤ {}: at most {} of {} examples wrong",
+            workload.goal_error,
+            count(workload.goal_threshold),
+            count(workload.validation_examples)
+        ),
+    };
+    let mut rows = vec![
+        ("Workload", study.name()),
+        ("Parameters", count(workload.parameters)),
+        ("Goal", goal),
+        ("Tested", format!("every {} steps, up to {}", workload.evaluate_every, count(workload.max_steps))),
+        ("Batch sizes", list(&mut sizes.iter().map(|size| count(*size)))),
+        ("Sparsities", list(&mut sparsities.iter().map(f64::to_string))),
+        ("Trials", format!("{trials}, {cells}; {finished}")),
+        ("Result files", study.sources.join(", ")),
+    ];
+    for environment in &study.environments {
+        let ranks = some(environment.ranks as usize, "rank");
+        let threads = some(environment.threads as usize, "thread");
+        rows.push((
+            "Run on",
+            format!("{}, {ranks} of {threads}, host {}, MPI: {}", environment.device, environment.host, environment.mpi_library),
+        ));
+        rows.push(("Run by", format!("dps {} {}", environment.program_version, environment.commit).trim_end().to_owned()));
+        rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
+        rows.push(("Data (SHA-256)", environment.data_digest.clone()));
+    }
+    html! {
+        dl {
+            @for (name, value) in rows { dt { (name) } dd { (value) } }
+        }
+    }
+}
+
+/// K* of every cell as a table.
+pub fn steps_to_result(study: &Study) -> Markup {
+    let grid = study.grid();
+    if study.results.cells.is_empty() {
+        return html! { p { "No cell is finished yet." } };
+    }
+    let heading = ["batch size".to_owned()].into_iter().chain(grid.sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
+    let row = |&size: &u32| {
+        let steps = |&sparsity: &f64| match grid.cell(size, sparsity) {
+            Some(cell) => cell.steps_to_result().map_or(ABSENT.to_owned(), count),
+            None => "·".to_owned(),
+        };
+        [count(size)].into_iter().chain(grid.sparsities.iter().map(steps)).collect()
+    };
+    html! {
+        (table(&heading.collect::<Vec<_>>(), &grid.batch_sizes.iter().map(row).collect::<Vec<_>>()))
+        p.faint { "Fewest steps over a cell's trials. – no trial reached the goal; · not measured yet." }
+    }
+}
