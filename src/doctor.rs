@@ -51,9 +51,7 @@ impl Examination {
             () => 0,
         }
     }
-}
 
-impl Examination {
     /// What was found, a line each, and whether a study can run; `gpu` asks for one on a GPU.
     pub fn text(&self, gpu: bool) -> String {
         let width = self.lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

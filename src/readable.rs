@@ -1,29 +1,25 @@
-//! Numbers for people to read.
+//! Numbers, tables and messages for people to read.
+
+use std::time::Duration;
+
+use indicatif::HumanCount;
 
 /// A whole number with commas between thousands.
-pub fn count(number: impl Into<u128>) -> String {
-    let digits = number.into().to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+pub fn count(number: impl Into<u64>) -> String {
+    HumanCount(number.into()).to_string()
 }
 
 /// A number of things, the word in the singular or the plural.
 pub fn some(number: usize, word: &str) -> String {
-    if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number as u128)) }
+    if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number as u64)) }
 }
 
-/// Four significant digits, the way a metaparameter is read aloud.
+/// Four significant digits.
 pub fn significant(value: f64) -> String {
     digits(value, 4)
 }
 
-/// So many significant digits.
+/// `count` significant digits.
 pub fn digits(value: f64, count: usize) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
@@ -38,45 +34,40 @@ pub fn digits(value: f64, count: usize) -> String {
 /// Three significant digits with a decimal prefix: `1.23 GFLOP`.
 pub fn si(value: f64, unit: &str) -> String {
     const PREFIXES: [&str; 9] = ["", "k", "M", "G", "T", "P", "E", "Z", "Y"];
-    let mut value = value;
-    let mut prefixes = PREFIXES.iter();
-    let mut prefix = prefixes.next().unwrap_or(&"");
-    // 999.5 would be shown as 1000.
-    while value >= 999.5
-        && let Some(next) = prefixes.next()
-    {
-        value /= 1000.0;
-        prefix = next;
-    }
-    // 9.995 would be shown as 10.00, 99.95 as 100.0.
-    let digits = if value == 0.0 || value >= 99.95 {
-        0
-    } else if value >= 9.995 {
-        1
-    } else {
-        2
-    };
-    format!("{value:.digits$} {prefix}{unit}")
+    // Rounded before the prefix is chosen: 999.6 is shown as 1.00 k.
+    let value: f64 = format!("{value:.2e}").parse().unwrap_or(value);
+    let last = PREFIXES.len() - 1;
+    let thousands = if value >= 1.0 { ((value.log10() / 3.0) as usize).min(last) } else { 0 };
+    format!("{} {}{unit}", digits(value / 1000_f64.powi(thousands as i32), 3), PREFIXES[thousands])
 }
 
-/// A duration in the two largest units that fit: `3 h 20 min`, `1 year 72 days`.
+/// A duration in the two largest units that fit: `3h 20m`, `1year 2months`; under a minute in seconds with one decimal.
 pub fn duration(seconds: f64) -> String {
-    if !seconds.is_finite() || seconds < 0.0 {
-        return "unknown".to_owned();
+    match seconds {
+        unknown if !unknown.is_finite() || unknown < 0.0 => "unknown".to_owned(),
+        short if short < 59.95 => format!("{short:.1}s"),
+        long => {
+            let all = humantime::format_duration(Duration::from_secs(long.round() as u64)).to_string();
+            all.split(' ').take(2).collect::<Vec<_>>().join(" ")
+        }
     }
-    if seconds < 59.95 {
-        return format!("{seconds:.1} s");
-    }
-    const UNITS: [(&str, u64); 5] = [("year", 365 * 86_400), ("day", 86_400), ("h", 3_600), ("min", 60), ("s", 1)];
-    let seconds = seconds.round() as u64;
-    let first = UNITS.iter().position(|(_, length)| seconds >= *length).unwrap_or(UNITS.len() - 1);
-    let mut rest = seconds;
-    let parts = UNITS.iter().skip(first).take(2).map(|(unit, length)| {
-        let whole = rest / length;
-        rest %= length;
-        if unit.len() > 3 || *unit == "day" { some(whole as usize, unit) } else { format!("{whole} {unit}") }
-    });
-    parts.collect::<Vec<String>>().join(" ")
+}
+
+/// Rows as lines that begin with `indent`, their columns aligned to the right.
+pub fn aligned(rows: &[Vec<String>], indent: &str) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(|text: &String| text.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let fields: Vec<String> = row.iter().zip(&widths).map(|(text, width)| format!("{text:>width$}")).collect();
+        format!("{}\n", format!("{indent}{}", fields.join("  ")).trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// The first line of a message, cut to 300 characters and without control characters, since texts of files may hold anything.
+pub fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().chars().filter(|letter| !letter.is_control()).take(300).collect()
 }
 
 #[cfg(test)]
@@ -99,7 +90,7 @@ mod tests {
             (999.6, "1.00 kB"),
             (62_346.0, "62.3 kB"),
             (9.996e9, "10.0 GB"),
-            (1e30, "1000000 YB"),
+            (1e27, "1000 YB"),
         ] {
             assert_eq!(si(value, "B"), text);
         }
@@ -108,14 +99,13 @@ mod tests {
     #[test]
     fn durations_in_two_units() {
         for (seconds, text) in [
-            (0.04, "0.0 s"),
-            (59.9, "59.9 s"),
-            (59.96, "1 min 0 s"),
-            (3_599.6, "1 h 0 min"),
-            (12_000.0, "3 h 20 min"),
-            (86_400.0 * 162.0, "162 days 0 h"),
-            (86_400.0 * 437.0, "1 year 72 days"),
-            (365.0 * 86_400.0 * 3.5, "3 years 182 days"),
+            (0.04, "0.0s"),
+            (59.9, "59.9s"),
+            (59.96, "1m"),
+            (3_599.6, "1h"),
+            (12_000.0, "3h 20m"),
+            (86_400.0 * 10.0 + 7_200.0, "10days 2h"),
+            (86_400.0 * 437.0, "1year 2months"),
             (f64::INFINITY, "unknown"),
             (f64::NAN, "unknown"),
         ] {

@@ -2,20 +2,20 @@
 
 mod support;
 
-use dps::analysis::{self, Study, figures, fits, gather};
+use dps::analysis::{self, StudyResults, figures, fits, gather};
 use dps::records::{Measurement, Status};
 use dps::results::Results;
 use support::synthetic::Synthetic;
 
-fn study(results: Results) -> Study {
+fn study(results: Results) -> StudyResults {
     gather(vec![("study.h5".to_owned(), results)]).remove(0)
 }
 
 /// The SVG document of a study's figure.
-fn figure(study: &Study, name: &str) -> Option<String> {
+fn figure(study: &StudyResults, name: &str) -> Option<String> {
     let figure = figures(study, &fits(study)).into_iter().find(|figure| figure.name == name)?;
     assert!(figure.caption.len() > 40 && !figure.heading.is_empty());
-    let svg = figure.sheet.svg().unwrap();
+    let svg = figure.chart.svg().unwrap();
     assert!(analysis::png(&svg).unwrap().starts_with(b"\x89PNG"));
     Some(svg)
 }
@@ -364,6 +364,6 @@ fn what_no_axis_can_show_is_left_out() {
     }
     let study = study(results);
     for figure in figures(&study, &fits(&study)) {
-        figure.sheet.svg().unwrap();
+        figure.chart.svg().unwrap();
     }
 }

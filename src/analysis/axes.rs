@@ -27,7 +27,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis around `values` that the scale can show, or around `otherwise` where there are none, with room for the markers.
+    /// An axis around `values` that the scale can show, or around `otherwise` where there are none, with padding for the markers.
     pub fn around(scale: Scale, title: &str, values: impl IntoIterator<Item = f64>, otherwise: (f64, f64)) -> Axis {
         let positions = values.into_iter().map(|value| scale.position(value)).filter(|position| position.is_finite());
         let (mut low, mut high) = positions.fold((f64::MAX, f64::MIN), |(low, high), at| (low.min(at), high.max(at)));
@@ -36,7 +36,7 @@ impl Axis {
             (low, high) = (low.min(high), low.max(high));
         }
         // Whole powers of two around the data; at least a quarter decade elsewhere.
-        let room = match scale {
+        let padding = match scale {
             Scale::Log2 => {
                 (low, high) = (low.floor(), high.ceil());
                 0.35
@@ -44,7 +44,7 @@ impl Axis {
             Scale::Linear => 0.06 * (high - low).max(1e-3),
             Scale::Log10 | Scale::ReverseLog => 0.06 * (high - low).max(2.0),
         };
-        let (low, high) = (scale.value(low - room), scale.value(high + room));
+        let (low, high) = (scale.value(low - padding), scale.value(high + padding));
         Axis { scale, low, high, title: title.to_owned() }
     }
 
@@ -91,7 +91,7 @@ impl Axis {
                 let all = powers.flat_map(|power| [1.0, 0.5, 0.2].map(|digit| 1.0 - digit * 10f64.powi(-power)));
                 all.filter(|&value| self.contains(value)).collect()
             }
-            // Three labels a decade need room.
+            // Three labels a decade need space.
             Scale::Log10 if high - low > 2.2 && 4.0 * (high - low) > most => whole().collect(),
             Scale::Log10 => {
                 let powers = low.floor() as i32..=high.floor() as i32;

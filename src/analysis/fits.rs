@@ -1,7 +1,7 @@
 //! The fits of a study, one a sparsity, and what they say of sparse against dense.
 
 use super::fit::{Estimate, Fit};
-use super::studies::Study;
+use super::studies::StudyResults;
 use crate::config::ScheduleName;
 use crate::optimizer::Schedule;
 use crate::records::{Cell, Trial};
@@ -40,7 +40,7 @@ pub struct Shift {
 }
 
 /// The fits of a study's sparsities, ascending.
-pub fn fits(study: &Study) -> Vec<Fitted> {
+pub fn fits(study: &StudyResults) -> Vec<Fitted> {
     let grid = study.grid();
     let fit = |sparsity: f64| Fit::new(&grid.measured(sparsity));
     let has_dense = grid.sparsities.contains(&0.0);
@@ -69,21 +69,26 @@ pub fn fits(study: &Study) -> Vec<Fitted> {
 }
 
 /// Whether the study's learning rates decay.
-pub(super) fn decays(study: &Study) -> bool {
+pub(super) fn decays(study: &StudyResults) -> bool {
     schedule(study) == ScheduleName::LinearDecay
 }
 
-fn schedule(study: &Study) -> ScheduleName {
+fn schedule(study: &StudyResults) -> ScheduleName {
     study.results.workload.schedule.parse().unwrap_or_default()
 }
 
 /// H: the sum of the squared learning rates of the steps that a trial took (appendix A.2 of Lee et al., ICLR 2021).
-pub(super) fn squared_rates(study: &Study, trial: &Trial) -> f64 {
+pub(super) fn squared_rates(study: &StudyResults, trial: &Trial) -> f64 {
     let schedule = Schedule::new(schedule(study), &trial.metaparameters);
     (0..trial.steps_run).map(|step| schedule.at(step).powi(2)).sum()
 }
 
 impl Shift {
+    /// The mean, with the smallest and the largest ratio for limits.
+    pub fn estimate(self) -> Estimate {
+        Estimate { value: self.mean, low: self.low, high: self.high }
+    }
+
     fn of(ratios: &[f64]) -> Option<Shift> {
         let (low, high) = ratios.iter().fold((f64::MAX, f64::MIN), |(low, high), &ratio| (low.min(ratio), high.max(ratio)));
         let points = ratios.len();

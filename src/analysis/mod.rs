@@ -1,9 +1,10 @@
 //! What results say: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
 //!
 //! What lives here reads [`Results`](crate::results::Results) and nothing else; it neither trains nor opens HDF5 files. A figure is
-//! data (a `sheet`) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
+//! data (a `chart`) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
 
 mod axes;
+mod chart;
 mod figures;
 pub mod fit;
 mod fits;
@@ -12,22 +13,21 @@ mod page;
 mod png;
 mod report;
 mod shallue;
-mod sheet;
 mod smoothness;
 mod studies;
 mod tables;
 mod terminal;
 mod warnings;
 
+pub use chart::Chart;
 pub use figures::{Figure, figures, steps_to_result_plot};
 pub use fits::{Fitted, Shift, fits};
 pub use grid::Grid;
 pub use png::png;
 pub use report::{LIST, Report, report};
 pub use shallue::shallue;
-pub use sheet::Sheet;
 pub use smoothness::{Along, Measured, Smooth, Surface, smoothness};
-pub use studies::{Study, gather};
+pub use studies::{StudyResults, gather};
 pub use tables::Table;
 pub use terminal::table;
 pub use warnings::{EDGE, FEWEST_TRIALS, warnings};

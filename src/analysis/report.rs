@@ -9,7 +9,7 @@ use super::fits::{Fitted, fits};
 use super::page::{Section, page};
 use super::png::png;
 use super::smoothness::{comparable, smoothness};
-use super::studies::{Study, gather};
+use super::studies::{StudyResults, gather};
 use super::tables::tables;
 use super::warnings::warnings;
 use crate::results::{self, Results};
@@ -31,7 +31,7 @@ pub struct Report {
     /// The page.
     pub page: PathBuf,
     /// The studies the files were put together to.
-    pub studies: Vec<Study>,
+    pub studies: Vec<StudyResults>,
     /// One sentence a problem, with the study's name where there are several.
     pub warnings: Vec<String>,
 }
@@ -43,7 +43,7 @@ pub struct Report {
 /// # Errors
 /// [`Error::Results`] where a file cannot be written or removed.
 pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
-    let studies: Vec<(Study, Vec<Fitted>)> = gather(files)
+    let studies: Vec<(StudyResults, Vec<Fitted>)> = gather(files)
         .into_iter()
         .map(|study| {
             let fits = fits(&study);
@@ -79,10 +79,10 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
 }
 
 /// Figures of studies of one data set, network and goal.
-fn comparisons(studies: &[(Study, Vec<Fitted>)]) -> Vec<Figure> {
-    let mut groups: Vec<Vec<&Study>> = Vec::new();
+fn comparisons(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
+    let mut groups: Vec<Vec<&StudyResults>> = Vec::new();
     for (study, _) in studies {
-        let of = |study: &Study| {
+        let of = |study: &StudyResults| {
             let workload = &study.results.workload;
             (workload.dataset.clone(), workload.network.clone(), workload.goal_threshold, workload.validation_examples)
         };
@@ -150,7 +150,7 @@ impl Written<'_> {
             if same > 0 {
                 name += &format!("-{}", same + 1);
             }
-            let svg = figure.sheet.svg().map_err(|problem| self.failed(&name, &problem))?;
+            let svg = figure.chart.svg().map_err(|problem| self.failed(&name, &problem))?;
             let pixels = png(&svg).map_err(|problem| self.failed(&name, &problem))?;
             self.file(format!("{name}.svg"), svg.as_bytes())?;
             self.file(format!("{name}.png"), &pixels)?;

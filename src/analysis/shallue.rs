@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::studies::Study;
+use super::studies::StudyResults;
 use crate::config::{self, Metaparameter, Scale};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
@@ -25,7 +25,7 @@ const COLUMNS: [&str; 6] =
 /// # Errors
 /// [`Error::Results`]: a cell's folder is there already, as where two studies differ in what the layout cannot say; a configuration cannot be read; or a
 /// file cannot be written.
-pub fn shallue(studies: &[Study], folder: &Path) -> Result<usize> {
+pub fn shallue(studies: &[StudyResults], folder: &Path) -> Result<usize> {
     let mut cells = 0;
     for study in studies {
         let configuration = study.configuration.as_ref().map_err(|problem| {

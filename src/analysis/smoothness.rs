@@ -5,7 +5,7 @@
 
 use super::fit::Estimate;
 use super::fits::{Fitted, Shift, decays, squared_rates};
-use super::studies::Study;
+use super::studies::StudyResults;
 use crate::records::{Cell, CellKey, Measurement, Trial};
 
 /// How one number is made of a trial's many. The paper says of L that it is the mean, and of β nothing; a few large values rule a mean, and not a median.
@@ -118,15 +118,14 @@ impl<T: Copy> Surface<T> {
 }
 
 impl Surface<f64> {
-    /// Of a measured trial. What is along the training are the steps that were measured, but for the first: neither untrained weights nor the trial's end.
-    fn new(study: &Study, trial: &Trial, along: Along) -> Self {
-        let steps = || trial.measurements.iter().filter(|found| found.step > 0 && found.step < trial.steps_run);
+    /// What was measured of one trial.
+    fn new(study: &StudyResults, trial: &Trial, along: Along) -> Self {
         let at = |found: Option<&Measurement>, value: fn(&Measurement) -> f64| found.map_or(f64::NAN, value);
         let (start, last) = (start(trial), trial.measurements.last());
         let [start_loss, last_loss] = [start, last].map(|found| at(found, |found| found.loss));
         let decrease = 2.0 * (start_loss - last_loss);
-        let variance = along.of(steps().map(Measurement::variance));
-        let lipschitz = along.of(steps().filter_map(|found| found.lipschitz));
+        let variance = along.of(between(trial).map(Measurement::variance));
+        let lipschitz = along.of(between(trial).filter_map(|found| found.lipschitz));
         let squared_rates = squared_rates(study, trial);
         Surface {
             start_loss,
@@ -167,13 +166,18 @@ fn start(trial: &Trial) -> Option<&Measurement> {
     trial.measurements.first().filter(|found| found.step == 0)
 }
 
+/// The measurements along a trial's training: neither at untrained weights nor at the trial's end.
+fn between(trial: &Trial) -> impl Iterator<Item = &Measurement> {
+    trial.measurements.iter().filter(|found| found.step > 0 && found.step < trial.steps_run)
+}
+
 /// The trials of a cell that were measured.
 fn measured(cell: &Cell) -> impl Iterator<Item = &Trial> {
     cell.trials.iter().filter(|trial| !trial.measurements.is_empty())
 }
 
 impl Smooth {
-    fn new(study: &Study, cell: &Cell, dense: Option<&Cell>) -> Option<Smooth> {
+    fn new(study: &StudyResults, cell: &Cell, dense: Option<&Cell>) -> Option<Smooth> {
         let trials: Vec<&Trial> = measured(cell).collect();
         let sampling = study.sampling();
         let noise = |found: Option<&Measurement>| found.map_or(f64::NAN, |found| noise_scale(found, sampling));
@@ -193,10 +197,7 @@ impl Smooth {
             along: Along::ALL.map(|along| Surface::of(&trials.iter().map(|trial| Surface::new(study, trial, along)).collect::<Vec<_>>())),
             noise_scale: [
                 of_each(&|trial| noise(start(trial))),
-                of_each(&|trial| {
-                    let steps = trial.measurements.iter().filter(|found| found.step > 0 && found.step < trial.steps_run);
-                    Along::Median.of(steps.map(|found| noise_scale(found, sampling)))
-                }),
+                of_each(&|trial| Along::Median.of(between(trial).map(|found| noise_scale(found, sampling)))),
                 of_each(&|trial| noise(trial.measurements.last())),
             ],
             over_dense: (!pairs.is_empty()).then(|| Along::ALL.map(over_dense)),
@@ -207,7 +208,7 @@ impl Smooth {
 
 /// The measured cells of a study, in its order. `fits` are those of the study itself and of others of the same workload but for its goal; of
 /// several the first that has a sparsity speaks.
-pub fn smoothness(study: &Study, fits: &[&Fitted]) -> Vec<Smooth> {
+pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
     let cells = &study.results.cells;
     let with_fit = |cell: &Cell| {
         let key = cell.key;
@@ -233,8 +234,8 @@ pub fn noise_scale(found: &Measurement, sampling: f64) -> f64 {
 }
 
 /// Whether one study's steps-to-result may stand beside the other's smoothness: everything but the goal and the metaparameters is the same.
-pub fn comparable(study: &Study, other: &Study) -> bool {
-    let of = |study: &Study| {
+pub fn comparable(study: &StudyResults, other: &StudyResults) -> bool {
+    let of = |study: &StudyResults| {
         let workload = &study.results.workload;
         let pruning = study.configuration.as_ref().ok().map(|study| study.pruning.clone());
         (workload.dataset.clone(), workload.network.clone(), workload.optimizer.clone(), workload.schedule.clone(), pruning)

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use super::Grid;
 use crate::config;
+use crate::readable::first_line;
 use crate::records::CellKey;
 use crate::results::{Environment, Results, WorkloadSummary};
 
 /// One study as the report shows it.
 #[derive(Debug, Clone)]
-pub struct Study {
+pub struct StudyResults {
     /// Its short name, unique in the report, fit for a file's name.
     pub slug: String,
     /// What its name ends in, where another study has the same: names of its files.
@@ -28,13 +29,13 @@ pub struct Study {
 
 /// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the work was
 /// run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
-pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
-    let mut studies: Vec<Study> = Vec::new();
+pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
+    let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {
         let configuration = config::parse(&source, &results.configuration, &[]);
         let configuration = configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string()));
         let environments = vec![results.environment.clone()];
-        let found = Study {
+        let found = StudyResults {
             slug: String::new(),
             suffix: String::new(),
             results,
@@ -48,7 +49,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
             None => studies.push(found),
         }
     }
-    let names: Vec<String> = studies.iter().map(Study::name).collect();
+    let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
     for (study, name) in studies.iter_mut().zip(&names) {
         if names.iter().filter(|other| *other == name).count() > 1 {
             study.suffix = format!(" ({})", study.sources.join(", "));
@@ -72,7 +73,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<Study> {
     studies
 }
 
-impl Study {
+impl StudyResults {
     /// Whether it was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
     pub fn measures_alone(&self) -> bool {
         let measured = self.results.cells.iter().flat_map(|cell| &cell.trials).any(|trial| !trial.measurements.is_empty());
@@ -128,7 +129,7 @@ impl Study {
         keys.filter(|key| measured.cell(key.batch_size, key.sparsity).is_none()).collect()
     }
 
-    fn is_of(&self, other: &Study) -> bool {
+    fn is_of(&self, other: &StudyResults) -> bool {
         let same = match (&self.configuration, &other.configuration) {
             // A report may set a race beside full runs: their steps-to-result are the same.
             (Ok(this), Ok(that)) => config::differences(this, that, &[&config::CELL_KEYS[..], &["execution"]].concat()).is_empty(),
@@ -138,7 +139,7 @@ impl Study {
         same && releases && self.results.workload == other.results.workload
     }
 
-    fn join(&mut self, other: Study) {
+    fn join(&mut self, other: StudyResults) {
         for cell in other.results.cells {
             let key = cell.key;
             let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
@@ -174,10 +175,6 @@ fn slug(names: &[&str]) -> String {
         names.join("-").chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
     let words: Vec<&str> = joined.split('-').filter(|word| !word.is_empty()).collect();
     if words.is_empty() { "study".to_owned() } else { words.join("-") }
-}
-
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// The workload in a line, without its goal.

@@ -1,10 +1,10 @@
 //! Tables for other programs: every number as it is.
 
 use super::fit::Estimate;
-use super::fits::{Fitted, decays};
+use super::fits::{Fitted, Shift, decays};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
-use super::studies::Study;
+use super::studies::StudyResults;
 use crate::records::{Cell, CellKey, Measurement, Status, Trial};
 use crate::search::Metaparameters;
 
@@ -84,8 +84,9 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
     ];
     let trials = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run"];
     let trials = trials.into_iter().chain(METAPARAMETERS).chain(["parameters_kept", "seconds"]);
-    let rows =
-        |of: fn(&Study, &[Fitted]) -> Vec<Vec<String>>| sections.iter().flat_map(|section| of(section.study, section.fits)).collect();
+    let rows = |of: fn(&StudyResults, &[Fitted]) -> Vec<Vec<String>>| {
+        sections.iter().flat_map(|section| of(section.study, section.fits)).collect()
+    };
     let smoothness = [
         "study",
         "batch_size",
@@ -112,7 +113,7 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
     tables.into_iter().filter(|table| !["smoothness", "theory"].contains(&table.name) || !table.rows.is_empty()).collect()
 }
 
-fn cells(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
+fn cells(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
     let row = |cell: &Cell| {
         let best = cell.best();
         let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
@@ -130,7 +131,7 @@ fn cells(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
     study.results.cells.iter().map(row).collect()
 }
 
-fn fits(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
+fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
     let row = |fitted: &Fitted| {
         let fit = fitted.fit.as_ref().ok();
         let left_out: Vec<String> = fitted.left_out.iter().map(u32::to_string).collect();
@@ -139,20 +140,15 @@ fn fits(study: &Study, fits: &[Fitted]) -> Vec<Vec<String>> {
         row.push(optional(fit.map(|fit| fit.deviation)));
         row.extend(limits(fitted.c1_ratio));
         row.extend(limits(fitted.c2_ratio));
-        let shift = fitted.shift;
-        row.extend([
-            optional(shift.map(|shift| shift.mean)),
-            optional(shift.map(|shift| shift.low)),
-            optional(shift.map(|shift| shift.high)),
-        ]);
-        row.push(optional(shift.map(|shift| shift.points)));
+        row.extend(limits(fitted.shift.map(Shift::estimate)));
+        row.push(optional(fitted.shift.map(|shift| shift.points)));
         row.push(fitted.fit.as_ref().err().cloned().unwrap_or_default());
         row
     };
     fits.iter().map(row).collect()
 }
 
-fn trials(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
+fn trials(study: &StudyResults, _: &[Fitted]) -> Vec<Vec<String>> {
     let row = |(key, trial): (CellKey, &Trial)| {
         let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.index.to_string()];
         row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string()]);
@@ -163,7 +159,7 @@ fn trials(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
     study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
 }
 
-fn measurements(study: &Study, _: &[Fitted]) -> Vec<Vec<String>> {
+fn measurements(study: &StudyResults, _: &[Fitted]) -> Vec<Vec<String>> {
     let row = |(key, trial, found): (CellKey, u32, &Measurement)| {
         let mut row =
             vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.to_string(), found.step.to_string()];
@@ -206,7 +202,7 @@ fn theory(section: &Section) -> Vec<Vec<String>> {
             fitted(|measured| measured.c1_ratio),
             ratio(|surface| surface.decrease).filter(|_| decays),
             fitted(|measured| measured.c2_ratio),
-            fitted(|measured| measured.shift.map(|shift| Estimate { value: shift.mean, low: shift.low, high: shift.high })),
+            fitted(|measured| measured.shift.map(Shift::estimate)),
             start_noise,
             median_noise,
             last_noise,

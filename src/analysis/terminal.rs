@@ -4,7 +4,7 @@ use super::Grid;
 use super::studies::workload_name;
 use super::warnings::dead_layers;
 use crate::config::NetworkName;
-use crate::readable::{count, significant};
+use crate::readable::{aligned, count, significant};
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
 
@@ -32,9 +32,9 @@ pub fn table(results: &Results) -> String {
     }
     let grid = Grid::new(results);
     text += "\nSteps-to-result: fewest steps over a cell's trials\n";
-    text += &aligned(&steps_to_result(&grid));
+    text += &aligned(&steps_to_result(&grid), "  ");
     text += "\nTrials and the best one's metaparameters\n";
-    text += &aligned(&cells(&grid, results));
+    text += &aligned(&cells(&grid, results), "  ");
     let unreached = results.cells.iter().any(|cell| cell.steps_to_result().is_none());
     let unmeasured = grid.batch_sizes.len() * grid.sparsities.len() > results.cells.len();
     if unreached {
@@ -47,7 +47,7 @@ pub fn table(results: &Results) -> String {
         text += &format!("\n{sentence}\n");
     }
     text += "\nWork, and what other rules would have taken, with whole evaluations\n";
-    text += &aligned(&work(results));
+    text += &aligned(&work(results), "  ");
     if !results.complete {
         text += "\nThe study is not finished: cells are still to come.\n";
     }
@@ -155,15 +155,4 @@ fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
     };
     let sorted = grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| (batch_size, sparsity)));
     [heading].into_iter().chain(sorted.filter_map(|(batch_size, sparsity)| grid.cell(batch_size, sparsity)).map(row)).collect()
-}
-
-/// Rows as lines, columns aligned to the right.
-fn aligned(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(|text: &String| text.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    let line = |row: &Vec<String>| -> String {
-        row.iter().zip(&widths).map(|(text, width)| format!("  {text:>width$}")).chain(["\n".to_owned()]).collect()
-    };
-    rows.iter().map(line).collect()
 }

@@ -1,6 +1,7 @@
 //! What a reader should know before believing a cell.
 
-use super::studies::Study;
+use super::grid::Grid;
+use super::studies::StudyResults;
 use crate::config::{Metaparameter, Range, Scale, Search};
 use crate::readable::significant;
 use crate::records::{Cell, Status, Trial};
@@ -14,7 +15,7 @@ pub const FEWEST_TRIALS: usize = 3;
 
 /// One sentence a problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
 /// search space, or that too few trials decided.
-pub fn warnings(study: &Study) -> Vec<String> {
+pub fn warnings(study: &StudyResults) -> Vec<String> {
     let mut found = study.notes.clone();
     match &study.configuration {
         Err(problem) => found.push(format!(
@@ -54,9 +55,6 @@ pub fn warnings(study: &Study) -> Vec<String> {
 
 /// A sentence for each sparsity at which trials have a dead layer. A trial's mask is the same at every batch size.
 pub fn dead_layers(results: &Results) -> Vec<String> {
-    let mut sparsities: Vec<f64> = results.cells.iter().map(|cell| cell.key.sparsity).collect();
-    sparsities.sort_by(f64::total_cmp);
-    sparsities.dedup();
     let of_sparsity = |&sparsity: &f64| {
         let cells = results.cells.iter().filter(|cell| cell.key.sparsity == sparsity);
         let trials = &cells.max_by_key(|cell| cell.trials.len())?.trials;
@@ -64,7 +62,7 @@ pub fn dead_layers(results: &Results) -> Vec<String> {
         (dead > 0)
             .then(|| format!("Sparsity {sparsity}: trials with a dead layer (pruning left it no weight): {dead} of {}.", trials.len()))
     };
-    sparsities.iter().filter_map(of_sparsity).collect()
+    Grid::new(results).sparsities.iter().filter_map(of_sparsity).collect()
 }
 
 /// Which searched metaparameters of the trial lie within [`EDGE`] of a limit of their range, in the search's own scale.
@@ -104,7 +102,7 @@ fn share(range: &Range, value: f64) -> Option<f64> {
 }
 
 /// What to say of a cell that too few trials decided. A race ends with its winner, so there the trials that stayed feasible count.
-fn few_trials(study: &Study, cell: &Cell) -> Option<String> {
+fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
     let raced = cell.count(Status::Censored) > 0 || study.configuration.as_ref().is_ok_and(|study| study.execution.race);
     if raced {
         let feasible = cell.trials.len() - cell.count(Status::Infeasible);

@@ -6,7 +6,7 @@ mod manual;
 mod report;
 mod train;
 
-pub use report::Report;
+pub use report::ReportArguments;
 pub use train::{StatusForm, StudyArguments, Train};
 
 /// The same for both programs (README, "Exit codes").

@@ -11,7 +11,7 @@ use crate::version::VERSION_AND_COMMIT;
 /// Tables, fits and figures of one or more results, as one HTML page.
 #[derive(Debug, Clone, PartialEq, Eq, Parser)]
 #[command(name = "dps-report", bin_name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = 100, after_help = after_help())]
-pub struct Report {
+pub struct ReportArguments {
     /// Result files that dps-train wrote; several are compared.
     #[arg(value_name = "RESULT.h5", required = true)]
     pub results: Vec<PathBuf>,
@@ -26,13 +26,13 @@ pub struct Report {
     pub strict: bool,
 }
 
-impl Report {
+impl ReportArguments {
     /// Reads a command line, program name first.
     ///
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
-    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Report, clap::Error> {
-        Report::try_parse_from(words)
+    pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<ReportArguments, clap::Error> {
+        ReportArguments::try_parse_from(words)
     }
 }
 
@@ -50,14 +50,17 @@ fn after_help() -> String {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Report, clap::Error> {
-        Report::read(format!("dps-report {line}").split_whitespace().map(OsString::from))
+    fn read(line: &str) -> Result<ReportArguments, clap::Error> {
+        ReportArguments::read(format!("dps-report {line}").split_whitespace().map(OsString::from))
     }
 
     #[test]
     fn results_and_a_folder() {
         let report = read("a.h5 b.h5 -o figures").unwrap();
-        assert_eq!(report, Report { results: vec!["a.h5".into(), "b.h5".into()], output: "figures".into(), shallue: None, strict: false });
+        assert_eq!(
+            report,
+            ReportArguments { results: vec!["a.h5".into(), "b.h5".into()], output: "figures".into(), shallue: None, strict: false }
+        );
         assert_eq!(read("a.h5 --shallue data").unwrap().shallue, Some("data".into()));
         assert_eq!(read("a.h5").unwrap().output, PathBuf::from("report"));
         assert_eq!(read("").unwrap_err().exit_code(), 2);

@@ -11,7 +11,7 @@ use clap_complete::Shell;
 
 use super::EXIT_CODES;
 use super::manual::{completions, pages};
-use super::report::Report;
+use super::report::ReportArguments;
 use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
 use crate::init::Given;
 use crate::progress::ProgressForm;
@@ -391,7 +391,7 @@ fn literal(word: &str) -> toml::Value {
 }
 
 fn programs() -> Vec<clap::Command> {
-    vec![Raw::command(), Report::command()]
+    vec![Raw::command(), ReportArguments::command()]
 }
 
 fn usage(kind: ErrorKind, problem: &str) -> clap::Error {
@@ -443,7 +443,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Raw::command().debug_assert();
-        super::super::Report::command().debug_assert();
+        super::super::ReportArguments::command().debug_assert();
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use dps::allocator::Allocator;
-use dps::arguments::Report;
+use dps::arguments::ReportArguments;
 use dps::readable::some;
 use dps::{analysis, results, streams};
 
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
 
 /// Does what the command line says; the exit code.
 fn run() -> u8 {
-    let arguments = match Report::read(std::env::args_os()) {
+    let arguments = match ReportArguments::read(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(answer) => return streams::usage(&answer),
     };
@@ -37,7 +37,7 @@ fn run() -> u8 {
 }
 
 /// The number of warnings.
-fn report(arguments: &Report) -> dps::Result<usize> {
+fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     let mut files = Vec::new();
     for path in &arguments.results {
         // The page may be given away: it names files, not folders.

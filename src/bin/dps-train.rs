@@ -20,7 +20,7 @@ use dps::progress::{Event, ProgressForm};
 use dps::readable::some;
 use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
-use dps::study::{Cost, Memory, Outcome, Place, Plan, Processors, Site};
+use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site};
 use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, records, results, signals, streams, study};
 
 /// Bytes of an answer that are read.
@@ -304,7 +304,7 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
 }
 
 /// What the study would cost at most. Every rank must ask.
-fn plan(study: &config::Study, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Plan {
+fn plan(study: &config::Study, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> CostBound {
     let network = Network::new(study.workload.network);
     let (examples, _) = study.workload.dataset.training_file();
     let validation = (study.data.validation_fraction * examples as f64).round();
@@ -324,8 +324,12 @@ fn plan(study: &config::Study, chosen: &Chosen, world: &dyn Communicator, thread
             (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
         }
     };
-    let cost =
-        Cost { parameters: network.parameters(), forward_flop: network.forward_flop(), training_flop: network.training_flop(), memory };
+    let cost = NetworkCost {
+        parameters: network.parameters(),
+        forward_flop: network.forward_flop(),
+        training_flop: network.training_flop(),
+        memory,
+    };
     let site = Site {
         training_examples: examples - validation as u64,
         validation_examples: validation as u64,
@@ -334,5 +338,5 @@ fn plan(study: &config::Study, chosen: &Chosen, world: &dyn Communicator, thread
         lanes: lanes as u32,
         flop_per_second: rate * units as f64,
     };
-    Plan::new(study, &cost, &site)
+    CostBound::new(study, &cost, &site)
 }

@@ -18,12 +18,12 @@ pub(super) fn read(files: &[PathBuf], shape: ImageShape, digests: &mut Vec<Strin
     let mut examples = Examples::empty(shape);
     for file in files {
         let mut contents = Contents::open(file)?;
-        let room = (most - examples.len()) * record_bytes;
-        let bytes = contents.read_up_to(room + 1)?;
+        let bytes_left = (most - examples.len()) * record_bytes;
+        let bytes = contents.read_up_to(bytes_left + 1)?;
         if bytes.is_empty() {
             return Err(contents.error(format!("expected records of {record_bytes} bytes, found an empty file")));
         }
-        if bytes.len() > room {
+        if bytes.len() > bytes_left {
             return Err(contents.error(format!("expected at most {most} examples in all files together, found more")));
         }
         if !bytes.len().is_multiple_of(record_bytes) {

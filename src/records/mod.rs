@@ -6,5 +6,5 @@
 mod cell;
 mod trial;
 
-pub use cell::{Cell, CellKey, cells};
+pub use cell::{Cell, CellKey, all_finished, cells, is_finished};
 pub use trial::{CurvePoint, Measurement, Status, Trial};

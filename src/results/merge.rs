@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Environment, Results};
 use crate::config::{self, CELL_KEYS, IGNORED_KEYS, Study, differences};
-use crate::records::{Cell, CellKey, cells};
+use crate::records::{Cell, all_finished};
 use crate::{Error, Result};
 
 /// The results of one study from parts of it that measured different cells, each with its file's name: the cells of all by batch size,
@@ -43,9 +43,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
     study.grid.join(&study.grid.clone());
     let order = |a: &Cell, b: &Cell| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity));
     merged.cells.sort_by(order);
-    let trials = study.grid.trials as usize;
-    let is_whole = |key: &CellKey| merged.cells.iter().any(|cell| cell.key == *key && cell.trials.len() >= trials);
-    merged.complete = cells(&study.grid).iter().all(is_whole);
+    merged.complete = all_finished(&merged.cells, &study.grid);
     merged.configuration = config::canonical(&study).map_err(|problem| refuse(&first, problem))?;
     Ok(merged)
 }

@@ -125,7 +125,7 @@ impl Files {
                 None
             }
         };
-        let past = Restored {
+        let restored = Restored {
             finished: contents.finished,
             partial: contents.partial,
             scores: contents.scores,
@@ -144,7 +144,7 @@ impl Files {
             writing: Duration::ZERO,
             _lock: lock,
         };
-        Ok((files, past))
+        Ok((files, restored))
     }
 
     /// A seed's connections are scored.

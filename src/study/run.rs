@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use super::files::{Files, Restored, now};
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
-use crate::config::{self, DataOrder, Grid, Loaded, Study};
+use crate::config::{self, DataOrder, Loaded, Study};
 use crate::data::Dataset;
 use crate::journal::Partial;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::pruning::kept_parameters;
 use crate::readable::some;
-use crate::records::{Cell, CellKey, Trial, cells};
+use crate::records::{Cell, CellKey, Trial, all_finished, cells, is_finished};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::storage::Storage;
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, measure};
@@ -80,15 +80,15 @@ pub fn run(
     let network = Arc::new(Network::new(study.workload.network));
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
-    let (files, past) = open(loaded, dataset, &network, place, output, fresh, observer)?;
-    let whole = config::parse(&loaded.name, &past.configuration, &[])?.study.grid;
+    let (files, restored) = open(loaded, dataset, &network, place, output, fresh, observer)?;
+    let whole = config::parse(&loaded.name, &restored.configuration, &[])?.study.grid;
     let trials = study.search.draw(whole.trials);
     scorer.listen(Some(signals::stop));
-    let mut masks = Masks::new(&network, &study.pruning, past.scores);
+    let mut masks = Masks::new(&network, &study.pruning, restored.scores);
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
-    results.configuration = past.configuration;
-    results.environment.started = past.started;
-    results.cells = past.finished;
+    results.configuration = restored.configuration;
+    results.environment.started = restored.started;
+    results.cells = restored.finished;
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, Instant::now());
     let mut driver = Driver { study, world, files, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
 
@@ -99,7 +99,7 @@ pub fn run(
         device: &results.environment.device,
         ranks: world.size(),
         cells: keys.len(),
-        done: keys.iter().filter(|&&key| is_finished(&results, key, whole.trials)).count(),
+        done: keys.iter().filter(|&&key| is_finished(&results.cells, key, whole.trials)).count(),
         trials: whole.trials,
         threshold,
         validation_examples: dataset.validation.len(),
@@ -107,10 +107,10 @@ pub fn run(
     driver.detail(|| format!("{}, digest {}:\n{}", loaded.name, loaded.digest, results.configuration.trim_end()));
     driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
     driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));
-    results.complete = all_finished(&results, &whole);
+    results.complete = all_finished(&results.cells, &whole);
     driver.publish(&results)?;
     for (index, &key) in keys.iter().enumerate() {
-        if is_finished(&results, key, whole.trials) {
+        if is_finished(&results.cells, key, whole.trials) {
             continue;
         }
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
@@ -119,7 +119,7 @@ pub fn run(
         if key.sparsity > 0.0 && !driver.masks(&mut masks, &mut scorer, dataset.training.len())? {
             return Ok(Outcome::Stopped);
         }
-        let begun = begin_from(key, &results, &past.partial, past.left.as_ref());
+        let begun = begin_from(key, &results, &restored.partial, restored.left.as_ref());
         driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
         driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
         let work = CellWork {
@@ -150,7 +150,7 @@ pub fn run(
         driver.finished(&cell)?;
         results.cells.retain(|known| known.key != key);
         results.cells.push(cell);
-        results.complete = all_finished(&results, &whole);
+        results.complete = all_finished(&results.cells, &whole);
         results.environment.finished = now();
         driver.publish(&results)?;
     }
@@ -164,16 +164,6 @@ fn lanes(study: &Study, backend: &impl Backend, world: &dyn Communicator) -> usi
     }
     let least = world.all_gather_words(&[backend.room(world).clamp(1, u32::MAX.into())]).into_iter().min();
     least.map_or(1, |least| least as usize)
-}
-
-/// Whether a cell has all its trials.
-fn is_finished(results: &Results, key: CellKey, trials: u32) -> bool {
-    results.cells.iter().any(|cell| cell.key == key && cell.trials.len() >= trials as usize)
-}
-
-/// Whether every cell of a grid has all its trials.
-fn all_finished(results: &Results, grid: &Grid) -> bool {
-    cells(grid).iter().all(|&key| is_finished(results, key, grid.trials))
 }
 
 /// Rank 0's files, and what they say, on every rank.
@@ -194,14 +184,14 @@ fn open(
         Ok(None)
     };
     let (files, bytes) = match together(world, opened)? {
-        Some((files, past)) => (Some(files), postcard::to_stdvec(&past).unwrap_or_default()),
+        Some((files, restored)) => (Some(files), postcard::to_stdvec(&restored).unwrap_or_default()),
         None => (None, Vec::new()),
     };
-    let past = postcard::from_bytes(&world.broadcast(bytes)).map_err(|cause| Error::Communication {
+    let restored = postcard::from_bytes(&world.broadcast(bytes)).map_err(|cause| Error::Communication {
         rank: world.rank(),
         problem: format!("expected what rank 0 read from the journal, found something else ({cause}); run the same program on all ranks"),
     })?;
-    Ok((files, past))
+    Ok((files, restored))
 }
 
 /// Where a cell goes on.

@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use crate::config::{self, Study};
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
-use crate::readable::some;
-use crate::records::{Cell, CellKey, Status, cells};
+use crate::readable::{first_line, some};
+use crate::records::{Cell, CellKey, Status, cells, is_finished};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
 
 /// How far a study is.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct StudyStatus {
     /// The result file's name without its ending.
     pub study: String,
     /// Whether a job works on it, else whether anything is left to do.
@@ -90,7 +90,7 @@ pub struct UnderWay {
 ///
 /// # Errors
 /// [`Error::Results`]: there is neither a result file nor a journal beside it; and what reading them meets.
-pub fn status(output: &Path) -> Result<Report> {
+pub fn status(output: &Path) -> Result<StudyStatus> {
     let journal_path = journal::journal_path(output);
     let job = Lock::holder(&journal::lock_path(output));
     let journal = Journal::read(&journal_path, &Disk)?;
@@ -125,8 +125,7 @@ pub fn status(output: &Path) -> Result<Report> {
     })?;
     let study = study.study;
     let keys = cells(&study.grid);
-    let is_finished = |key: &CellKey| finished.iter().any(|cell| cell.key == *key && cell.trials.len() >= study.grid.trials as usize);
-    let next = keys.iter().find(|key| !is_finished(key));
+    let next = keys.iter().find(|key| !is_finished(&finished, **key, study.grid.trials));
     let under_way = next.and_then(|&key| {
         let known = under_way(&study, key, &partial, checkpoint.as_ref());
         (job.is_some() || known.step.is_some() || known.ended > 0).then_some(known)
@@ -137,7 +136,7 @@ pub fn status(output: &Path) -> Result<Report> {
         (None, None) => State::Finished,
     };
     let written = [output, &journal_path, &checkpoint_path].iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
-    Ok(Report {
+    Ok(StudyStatus {
         study: output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         state,
         cells: keys.len(),
@@ -148,11 +147,6 @@ pub fn status(output: &Path) -> Result<Report> {
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
     })
-}
-
-/// The first line of a message, cut to what fits on a few lines of a terminal.
-fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().filter(|letter| !letter.is_control()).take(300).collect()
 }
 
 fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Option<&Checkpoint>) -> UnderWay {
@@ -183,7 +177,7 @@ impl FinishedCell {
     }
 }
 
-impl Report {
+impl StudyStatus {
     /// A line that changes when the study advances and only then: cells finished, and of the next trials ended and steps taken. For scripts
     /// that give up on a job which is stopped again and again before it gets anywhere.
     pub fn progress(&self) -> String {
@@ -198,7 +192,7 @@ impl Report {
 }
 
 /// Lines for a person.
-impl fmt::Display for Report {
+impl fmt::Display for StudyStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Running => "running",

@@ -1,9 +1,9 @@
 //! Training curves of the best trials (figure 6 of Lee et al., ICLR 2021).
 
 use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, Entry, GREY, Layer, Marker, Panel, Stroke, colour, marker};
 use super::super::grid::Curve;
-use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour, marker};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::{Figure, series_entry};
 use crate::readable::count;
 use crate::records::{Cell, CurvePoint, Trial};
@@ -29,7 +29,7 @@ pub(super) struct Shown {
 pub(super) struct Look<'a> {
     /// Title of the vertical axis.
     pub y: &'a str,
-    /// What the sheet is of.
+    /// What the chart is of.
     pub title: &'a str,
     /// Scale of the steps.
     pub x: Scale,
@@ -41,24 +41,24 @@ fn shown(cell: &Cell) -> Option<&Trial> {
 }
 
 /// Training loss over steps of each cell's best trial; none where no cell has one.
-pub fn loss(study: &Study) -> Option<Figure> {
+pub fn loss(study: &StudyResults) -> Option<Figure> {
     let points = |cell: &Cell| {
         let trial = shown(cell)?;
         let points: Curve = trial.curve.iter().map(|point| (f64::from(point.step), f64::from(point.loss))).collect();
         Some(Shown { line: thinned(points), ..Shown::default() })
     };
     let title = "training loss of the best trials";
-    let sheet = sheet(study, &Look { y: "Training loss (nats)", title, x: Scale::Log2 }, points, None)?;
+    let chart = chart(study, &Look { y: "Training loss (nats)", title, x: Scale::Log2 }, points, None)?;
     let caption = format!(
         "Mean training loss of the batch just trained on, at each evaluation of each cell's best trial; of more than {MOST_POINTS} \
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
         instead(study)
     );
-    Some(Figure { name: "loss", heading: "Training loss of the best trials", caption, sheet })
+    Some(Figure { name: "loss", heading: "Training loss of the best trials", caption, chart })
 }
 
 /// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve.
-pub fn error(study: &Study) -> Option<Figure> {
+pub fn error(study: &StudyResults) -> Option<Figure> {
     let all = study.results.workload.validation_examples;
     let points = |cell: &Cell| {
         let point = |point: &CurvePoint| (f64::from(point.step), f64::from(point.errors) / f64::from(all.max(1)));
@@ -78,7 +78,7 @@ pub fn error(study: &Study) -> Option<Figure> {
         false => ("Validation error of the best trials", "validation error of the best trials", "best trial", Scale::Log2),
     };
     let look = Look { y: "Validation error (fraction)", title, x };
-    let sheet = sheet(study, &look, points, goal)?;
+    let chart = chart(study, &look, points, goal)?;
     let bounds = bounds(study);
     let hollow = if bounds == 0 {
         String::new()
@@ -91,17 +91,17 @@ pub fn error(study: &Study) -> Option<Figure> {
     };
     let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };
     let caption = format!("Error on the whole validation set over steps of each cell's {whose}{dashed}.{hollow}{}", instead(study));
-    Some(Figure { name: "error", heading, caption, sheet })
+    Some(Figure { name: "error", heading, caption, chart })
 }
 
 /// Evaluations of the trials shown that stopped early: their errors are lower bounds.
-fn bounds(study: &Study) -> usize {
+fn bounds(study: &StudyResults) -> usize {
     let all = study.results.workload.validation_examples;
     study.results.cells.iter().filter_map(shown).flat_map(|trial| &trial.curve).filter(|point| point.examples < all).count()
 }
 
 /// What to say of cells that have no best trial and yet a curve.
-fn instead(study: &Study) -> &'static str {
+fn instead(study: &StudyResults) -> &'static str {
     let unreached = |cell: &Cell| cell.best().is_none() && shown(cell).is_some();
     match !study.measures_alone() && study.results.cells.iter().any(unreached) {
         true => " Where no trial reached the goal, the first is shown whose smoothness was measured.",
@@ -110,7 +110,7 @@ fn instead(study: &Study) -> &'static str {
 }
 
 /// A panel a batch size, a curve a sparsity.
-pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option<Shown>, goal: Option<f64>) -> Option<Sheet> {
+pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) -> Option<Shown>, goal: Option<f64>) -> Option<Chart> {
     let grid = study.grid();
     let curves: Vec<(u32, usize, Shown)> = grid
         .batch_sizes
@@ -159,7 +159,7 @@ pub(super) fn sheet(study: &Study, look: &Look, points: impl Fn(&Cell) -> Option
     if bounded {
         legend.push(Entry { name: "lower bound".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
     }
-    Some(Sheet {
+    Some(Chart {
         title: format!("{}: {}", study.name(), look.title),
         columns: sizes.len().clamp(1, 3),
         // Of hollow markers there are many.

@@ -15,10 +15,10 @@ pub use together::steps_to_result_plot;
 use plotters::style::RGBColor;
 
 use super::axes::{Axis, Scale};
+use super::chart::{Chart, Entry, GREY, Layer, Stroke, colour, marker};
 use super::fits::Fitted;
 use super::grid::{Curve, batch};
-use super::sheet::{Entry, GREY, Layer, Sheet, Stroke, colour, marker};
-use super::studies::Study;
+use super::studies::StudyResults;
 
 /// A figure and what to look at in it.
 #[derive(Debug, Clone)]
@@ -30,11 +30,11 @@ pub struct Figure {
     /// What is drawn, and what to look at.
     pub caption: String,
     /// What is drawn.
-    pub sheet: Sheet,
+    pub chart: Chart,
 }
 
 /// Every figure of one study, in the order in which they are read. Of one that was run for its measurements alone there is no K* to show.
-pub fn figures(study: &Study, fits: &[Fitted]) -> Vec<Figure> {
+pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let alone = study.measures_alone();
     if !alone {
@@ -58,7 +58,7 @@ fn batch_axis(sizes: &[u32]) -> Axis {
 }
 
 /// The axis of steps-to-result.
-fn steps_axis(study: &Study, curves: &[Curve]) -> Axis {
+fn steps_axis(study: &StudyResults, curves: &[Curve]) -> Axis {
     let workload = &study.results.workload;
     let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
     Axis::around(Scale::Log2, "Steps-to-result", curves.iter().flatten().map(|point| point.1), budget)
@@ -98,14 +98,14 @@ fn linear_entry(curves: &[Curve]) -> Option<Entry> {
 }
 
 /// What to write in a panel that has nothing to show.
-fn note(study: &Study, curves: &[Curve]) -> Option<String> {
+fn note(study: &StudyResults, curves: &[Curve]) -> Option<String> {
     let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
     let note = if study.results.cells.is_empty() { "No cell is finished yet" } else { "No trial has reached the goal" };
     empty.then(|| note.to_owned())
 }
 
 /// Every sparsity's curve of K*.
-fn curves(study: &Study) -> Vec<Curve> {
+fn curves(study: &StudyResults) -> Vec<Curve> {
     let grid = study.grid();
     grid.sparsities.iter().map(|&sparsity| grid.curve(sparsity)).collect()
 }

@@ -1,12 +1,12 @@
 //! Optimizers compared (figure 2 of Lee et al., ICLR 2021).
 
+use super::super::chart::{Chart, Panel, colour};
 use super::super::grid::{Curve, batch};
-use super::super::sheet::{Panel, Sheet, colour};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis};
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
-pub fn optimizers(studies: &[&Study]) -> Option<Figure> {
+pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let (first, rest) = studies.split_first()?;
     if rest.is_empty() {
         return None;
@@ -42,7 +42,7 @@ pub fn optimizers(studies: &[&Study]) -> Option<Figure> {
         caption: "K* of each optimizer at the same sparsity. Momentum usually extends linear scaling to larger batches; look for whether \
                   the order of the optimizers changes with sparsity."
             .to_owned(),
-        sheet: Sheet {
+        chart: Chart {
             title: format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error),
             columns: panels.len().clamp(1, 2),
             crowded: false,
@@ -58,8 +58,8 @@ pub fn optimizers(studies: &[&Study]) -> Option<Figure> {
 }
 
 /// The optimizer, with the schedule or the file's name where the optimizer alone does not tell the studies apart.
-fn label(study: &Study, studies: &[&Study]) -> String {
-    let names = |study: &Study| (study.results.workload.optimizer.clone(), study.results.workload.schedule.clone());
+fn label(study: &StudyResults, studies: &[&StudyResults]) -> String {
+    let names = |study: &StudyResults| (study.results.workload.optimizer.clone(), study.results.workload.schedule.clone());
     let (optimizer, schedule) = names(study);
     let same = |test: &dyn Fn(&(String, String)) -> bool| studies.iter().filter(|other| test(&names(other))).count() > 1;
     if same(&|other| *other == (optimizer.clone(), schedule.clone())) {

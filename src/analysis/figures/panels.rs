@@ -1,13 +1,13 @@
 //! A panel a sparsity with perfect scaling, the fit and its regimes (figure 1, columns 1 and 2, of Lee et al., ICLR 2021).
 
+use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke, colour, marker};
 use super::super::fits::Fitted;
 use super::super::grid::batch;
-use super::super::sheet::{Entry, GREY, Layer, Panel, Sheet, Stroke, colour, marker};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::{Figure, batch_axis, curves, linear_scaling, note, steps_axis};
 
 /// K* against batch size, a panel a sparsity, with the fit and its interval; none before the first cell.
-pub fn panels(study: &Study, fits: &[Fitted]) -> Option<Figure> {
+pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     if fits.is_empty() {
         return None;
     }
@@ -64,6 +64,6 @@ pub fn panels(study: &Study, fits: &[Fitted]) -> Option<Figure> {
                   The dashed rule in its colour is the critical batch size c1/c2; left of the first thin rule scaling is linear (local slope below \
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
             .to_owned(),
-        sheet: Sheet { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), crowded: false, panels, legend },
+        chart: Chart { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), crowded: false, panels, legend },
     })
 }

@@ -1,14 +1,14 @@
 //! The fits' parameters against sparsity.
 
 use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, Layer, Panel, Stroke, colour, marker};
 use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
-use super::super::sheet::{Layer, Panel, Sheet, Stroke, colour, marker};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::{Figure, series_entry};
 
 /// c1, c2 and the critical batch size of each sparsity, with intervals; none where nothing was fitted.
-pub fn parameters(study: &Study, fits: &[Fitted]) -> Option<Figure> {
+pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let fitted: Vec<(usize, f64, &Fit)> =
         fits.iter().enumerate().filter_map(|(number, fitted)| Some((number, fitted.sparsity, fitted.fit.as_ref().ok()?))).collect();
     if fitted.is_empty() {
@@ -43,7 +43,7 @@ pub fn parameters(study: &Study, fits: &[Fitted]) -> Option<Figure> {
                   that overlap widely mean that this study cannot tell the sparsities apart; a bar that leaves the panel has no limit there, \
                   and a missing point is zero or infinite."
             .to_owned(),
-        sheet: Sheet {
+        chart: Chart {
             title: format!("{}: parameters of the fits", study.name()),
             columns: 3,
             crowded: false,

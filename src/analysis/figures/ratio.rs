@@ -1,13 +1,13 @@
 //! Sparse over dense (figure 12 of Lee et al., ICLR 2021).
 
 use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, GREY, Layer, Panel, Stroke};
 use super::super::grid::batch;
-use super::super::sheet::{GREY, Layer, Panel, Sheet, Stroke};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::{Figure, batch_axis, curve, series_entry};
 
 /// K* of each sparsity over the dense network's; none where there is nothing to compare.
-pub fn ratio(study: &Study) -> Option<Figure> {
+pub fn ratio(study: &StudyResults) -> Option<Figure> {
     let grid = study.grid();
     let curve_of = |sparsity: f64| {
         let ratios = grid.ratios(sparsity, 0.0);
@@ -33,7 +33,7 @@ pub fn ratio(study: &Study) -> Option<Figure> {
         caption: "K* of each sparsity over the dense network's at the same batch size; 1 (dashed) is no difference. A level curve is a \
                   vertical shift of the whole scaling curve, which the paper explains by the Lipschitz constant."
             .to_owned(),
-        sheet: Sheet {
+        chart: Chart {
             title: format!("{}: sparse over dense", study.name()),
             columns: 1,
             crowded: false,

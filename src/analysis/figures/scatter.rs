@@ -3,9 +3,9 @@
 use plotters::style::RGBColor;
 
 use super::super::axes::{Axis, Scale, power};
+use super::super::chart::{Chart, Entry, GREY, Layer, Marker, Panel, Stroke, colour};
 use super::super::grid::{Grid, batch};
-use super::super::sheet::{Entry, GREY, Layer, Marker, Panel, Sheet, Stroke, colour};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::{Figure, batch_axis};
 use crate::config::{Metaparameter, Search};
 use crate::readable::count;
@@ -78,7 +78,7 @@ const PAIRS: [(usize, usize, &str, &str); 6] = [
 
 /// Every trial, a panel a cell, in each pair of metaparameters that were searched; where fewer than two were, a panel a sparsity with a strip a batch size. None
 /// without trials.
-pub fn scatter(study: &Study) -> Vec<Figure> {
+pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let trials: Vec<&Trial> = study.results.cells.iter().flat_map(|cell| &cell.trials).collect();
     let Some(first) = trials.first() else { return Vec::new() };
     let searched =
@@ -95,8 +95,8 @@ pub fn scatter(study: &Study) -> Vec<Figure> {
         let mut legend: Vec<Entry> = Status::ALL.into_iter().map(status_entry).collect();
         legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
         legend.extend(further);
-        let sheet = Sheet { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend };
-        Figure { name, heading, caption: caption.to_owned(), sheet }
+        let chart = Chart { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend };
+        Figure { name, heading, caption: caption.to_owned(), chart }
     };
     let pair = |&(across, up, name, heading): &(usize, usize, &'static str, &'static str)| {
         let (x, y) = (&DIMENSIONS[across], &DIMENSIONS[up]);
@@ -194,13 +194,13 @@ fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
 /// A panel of one sparsity with a strip a batch size.
 fn strips(grid: &Grid, sparsity: f64, dimension: &Dimension, x: &Axis) -> Panel {
     // Statuses are kept apart within a strip, by less than strips are.
-    let lane = |status: Status| match status {
+    let offset = |status: Status| match status {
         Status::Complete | Status::Censored => 0.0,
         Status::Incomplete => -0.24,
         Status::Infeasible => 0.24,
     };
     let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
-    let at = |trial: &Trial, size: u32| Some(((dimension.of)(&trial.metaparameters)?, batch(size) * f64::exp2(lane(trial.status))));
+    let at = |trial: &Trial, size: u32| Some(((dimension.of)(&trial.metaparameters)?, batch(size) * f64::exp2(offset(trial.status))));
     let layers = cells.flat_map(|cell| marks(cell, |trial| at(trial, cell.key.batch_size))).collect();
     Panel { title: format!("sparsity {sparsity}"), x: x.clone(), y: batch_axis(&grid.batch_sizes), layers, note: None }
 }

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use super::super::axes::Scale;
 use super::super::fit::Estimate;
 use super::super::smoothness;
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::Figure;
-use super::curves::{Look, Shown, sheet};
+use super::curves::{Look, Shown, chart};
 use crate::records::{Cell, Measurement};
 
 /// Lipschitz constant over steps; none where nothing was measured.
-pub fn lipschitz(study: &Study) -> Option<Figure> {
+pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Local Lipschitz constant L of ∇f", title: "local Lipschitz constant along training", x: Scale::Linear };
-    let sheet = sheet(study, &look, |cell| points(cell, |found| found.lipschitz), None)?;
+    let chart = chart(study, &look, |cell| points(cell, |found| found.lipschitz), None)?;
     Some(Figure {
         name: "lipschitz",
         heading: "Smoothness along training",
@@ -23,15 +23,15 @@ pub fn lipschitz(study: &Study) -> Option<Figure> {
              steps.",
             several(study)
         ),
-        sheet,
+        chart,
     })
 }
 
 /// Noise scale over steps; none where nothing was measured.
-pub fn noise_scale(study: &Study) -> Option<Figure> {
+pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Gradient noise scale (examples)", title: "gradient noise scale along training", x: Scale::Linear };
     let sampling = study.sampling();
-    let sheet = sheet(study, &look, |cell| points(cell, |found| Some(smoothness::noise_scale(found, sampling))), None)?;
+    let chart = chart(study, &look, |cell| points(cell, |found| Some(smoothness::noise_scale(found, sampling))), None)?;
     let part = if sampling > 0.0 { "; what noise adds to a gradient over a part of the training set is taken off" } else { "" };
     Some(Figure {
         name: "noise-scale",
@@ -41,11 +41,11 @@ pub fn noise_scale(study: &Study) -> Option<Figure> {
              outweighs the gradient, and twice the batch halves the steps; in much larger ones it is gone, and returns diminish.",
             several(study)
         ),
-        sheet,
+        chart,
     })
 }
 
-fn several(study: &Study) -> String {
+fn several(study: &StudyResults) -> String {
     let measured = |cell: &Cell| cell.trials.iter().filter(|trial| !trial.measurements.is_empty()).count();
     match study.results.cells.iter().map(measured).max() {
         Some(several) if several > 1 => {
@@ -56,11 +56,11 @@ fn several(study: &Study) -> String {
 }
 
 /// Loss over steps of a study that was run for its measurements, over the examples measured on; none where nothing was measured.
-pub fn loss(study: &Study) -> Option<Figure> {
+pub fn loss(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Training loss (nats)", title: "training loss", x: Scale::Linear };
-    let sheet = sheet(study, &look, |cell| points(cell, |found| Some(found.loss)), None)?;
+    let chart = chart(study, &look, |cell| points(cell, |found| Some(found.loss)), None)?;
     let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
-    Some(Figure { name: "loss", heading: "Training loss", caption, sheet })
+    Some(Figure { name: "loss", heading: "Training loss", caption, chart })
 }
 
 /// The geometric mean over a cell's measured trials at each step at which any has a value, and their range where there are several.

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, Panel, colour};
 use super::super::grid::batch;
-use super::super::sheet::{Panel, Sheet, colour};
-use super::super::studies::{Study, gather};
+use super::super::studies::{StudyResults, gather};
 use super::{Figure, batch_axis, curve, curves, entry, linear_entry, linear_scaling, note, smoothness, steps_axis};
 use crate::results::{self, Results};
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ use crate::{Error, Result};
 pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
     for study in gather(vec![(String::new(), results.clone())]) {
         let surface = if study.measures_alone() { smoothness::lipschitz(&study) } else { None };
-        let svg = surface.unwrap_or_else(|| together(&study)).sheet.svg();
+        let svg = surface.unwrap_or_else(|| together(&study)).chart.svg();
         let svg =
             svg.map_err(|error| Error::Results { path: path.to_owned(), problem: format!("the figure cannot be drawn ({error})") })?;
         results::publish(path, svg.as_bytes())?;
@@ -28,7 +28,7 @@ pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
 }
 
 /// K* against batch size.
-pub fn together(study: &Study) -> Figure {
+pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
     let y = steps_axis(study, &curves);
     Figure {
@@ -38,12 +38,12 @@ pub fn together(study: &Study) -> Figure {
                   curve leaves them, returns diminish, and where it is flat a larger batch saves no step. A sparser network's curve lies \
                   higher; the question is whether its shape differs. A line is broken where a cell is unmeasured or reached no goal."
             .to_owned(),
-        sheet: sheet(study, &curves, y, format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error)),
+        chart: chart(study, &curves, y, format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error)),
     }
 }
 
 /// K* over that of each sparsity's first measured batch size; none where no sparsity has two points.
-pub fn normalised(study: &Study) -> Option<Figure> {
+pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let mut curves = curves(study);
     linear_entry(&curves)?;
     for curve in &mut curves {
@@ -58,11 +58,11 @@ pub fn normalised(study: &Study) -> Option<Figure> {
         caption: "Each curve over its first point: curves that fall together scale alike, whatever the sparsity costs in steps. Look for \
                   where each leaves the dashes."
             .to_owned(),
-        sheet: sheet(study, &curves, y, format!("{}: normalised steps-to-result", study.name())),
+        chart: chart(study, &curves, y, format!("{}: normalised steps-to-result", study.name())),
     })
 }
 
-fn sheet(study: &Study, curves: &[Vec<(f64, f64)>], y: Axis, title: String) -> Sheet {
+fn chart(study: &StudyResults, curves: &[Vec<(f64, f64)>], y: Axis, title: String) -> Chart {
     let grid = study.grid();
     let x = batch_axis(&grid.batch_sizes);
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
@@ -70,7 +70,7 @@ fn sheet(study: &Study, curves: &[Vec<(f64, f64)>], y: Axis, title: String) -> S
     let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
     let layers = dashes.chain(lines).collect();
     let legend = grid.sparsities.iter().zip(curves).enumerate().map(|(number, (&sparsity, points))| entry(number, sparsity, points));
-    Sheet {
+    Chart {
         title,
         columns: 1,
         crowded: false,

@@ -4,14 +4,14 @@ use maud::{Markup, html};
 
 use super::super::fit::Fit;
 use super::super::fits::{Fitted, Shift};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::table::{ABSENT, interval, table};
 use crate::readable::{count, significant};
 
 const HEADING: [&str; 8] = ["sparsity", "points", "c1", "c2", "critical batch size", "deviation", "c1 / dense c1", "measured shift"];
 
 /// The fits of a study's sparsities, and what scaling they say.
-pub fn fits(study: &Study, fits: &[Fitted]) -> Markup {
+pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
     if fits.is_empty() {
         return html! { p { "Nothing to fit yet." } };
     }
@@ -52,7 +52,7 @@ pub fn fits(study: &Study, fits: &[Fitted]) -> Markup {
 }
 
 /// How coarsely K* is known.
-fn rounding(study: &Study) -> Option<String> {
+fn rounding(study: &StudyResults) -> Option<String> {
     let every = study.results.workload.evaluate_every;
     let lowest = study.results.cells.iter().filter_map(|cell| cell.steps_to_result()).min()?;
     let share = 100.0 * f64::from(every) / f64::from(lowest.max(1));
@@ -80,7 +80,7 @@ fn shift(shift: Shift) -> String {
 }
 
 /// The measured batch sizes of each regime, and whether the critical one was measured.
-fn regimes(study: &Study, sparsity: f64, fit: &Fit) -> String {
+fn regimes(study: &StudyResults, sparsity: f64, fit: &Fit) -> String {
     let sizes: Vec<u32> = study.grid().measured(sparsity).into_iter().map(|point| point.0).collect();
     let mut parts: Vec<(&str, u32, u32)> = Vec::new();
     for &size in &sizes {

@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::figures::Figure;
 use super::fits::Fitted;
 use super::smoothness::Smooth;
-use super::studies::Study;
+use super::studies::StudyResults;
 use crate::readable::some;
 
 const STYLE: &str = include_str!("style.css");
@@ -18,7 +18,7 @@ const STYLE: &str = include_str!("style.css");
 /// A study with what was made of it.
 pub struct Section<'a> {
     /// The study.
-    pub study: &'a Study,
+    pub study: &'a StudyResults,
     /// Its fits.
     pub fits: &'a [Fitted],
     /// What was measured along its training.

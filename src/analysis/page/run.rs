@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::table::{ABSENT, table};
 use crate::readable::{count, some};
 
 /// What was run, where and by what.
-pub fn run(study: &Study) -> Markup {
+pub fn run(study: &StudyResults) -> Markup {
     let workload = &study.results.workload;
     let grid = study.grid();
     let configured = study.configuration.as_ref().map(|study| &study.grid);
@@ -60,7 +60,7 @@ pub fn run(study: &Study) -> Markup {
 }
 
 /// K* of every cell as a table.
-pub fn steps_to_result(study: &Study) -> Markup {
+pub fn steps_to_result(study: &StudyResults) -> Markup {
     let grid = study.grid();
     if study.results.cells.is_empty() {
         return html! { p { "No cell is finished yet." } };

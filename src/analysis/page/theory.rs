@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::super::fit::Estimate;
-use super::super::fits::decays;
+use super::super::fits::{Shift, decays};
 use super::super::smoothness::{Along, Measured, Smooth, Surface};
-use super::super::studies::Study;
+use super::super::studies::StudyResults;
 use super::table::{ABSENT, brief, table};
 use crate::readable::count;
 
@@ -28,7 +28,7 @@ const PREDICTED_WITH_DECAY: [&str; 5] = ["H*", "predicted c̃1", "fitted c̃1", 
 const NOISE_SCALES: [&str; 6] = ["batch size", "sparsity", "start", "median", "end", "fitted critical batch size"];
 
 /// Loss surfaces, the predictions made of them and the noise scale, each a table.
-pub fn theory(study: &Study, smoothness: &[Smooth]) -> Markup {
+pub fn theory(study: &StudyResults, smoothness: &[Smooth]) -> Markup {
     let decays = decays(study);
     let surfaces: Vec<Vec<String>> = smoothness.iter().flat_map(surface_rows).collect();
     let ratios: Vec<Vec<String>> = smoothness.iter().flat_map(|smooth| ratio_rows(smooth, decays)).collect();
@@ -76,7 +76,7 @@ pub fn theory(study: &Study, smoothness: &[Smooth]) -> Markup {
 }
 
 /// What to say where a part of the training set was measured on.
-fn part(study: &Study) -> Option<String> {
+fn part(study: &StudyResults) -> Option<String> {
     let (part, all) = study.measured_on().filter(|(part, all)| part < all)?;
     Some(format!(
         " Measured on the first {} of {} training examples: an estimate of what the whole training set, the paper's choice, would give; of L one \
@@ -102,7 +102,7 @@ fn surface_rows(smooth: &Smooth) -> Vec<Vec<String>> {
 fn ratio_rows(smooth: &Smooth, decays: bool) -> Vec<Vec<String>> {
     let Some(over_dense) = smooth.over_dense else { return Vec::new() };
     let measured = |ratio: fn(Measured) -> Option<Estimate>| optional(smooth.measured.and_then(ratio));
-    let shift = measured(|measured| measured.shift.map(|shift| Estimate { value: shift.mean, low: shift.low, high: shift.high }));
+    let shift = measured(|measured| measured.shift.map(Shift::estimate));
     let (c1, c2) = (measured(|measured| measured.c1_ratio), measured(|measured| measured.c2_ratio));
     let row = |(along, over): (Along, Surface<Estimate>)| {
         let values = [over.decrease, over.start_variance, over.variance, over.last_variance, over.lipschitz].map(brief);

@@ -1,4 +1,4 @@
-//! Figures as data, and their drawing: a sheet of panels with one legend beside them.
+//! Figures as data, and their drawing: a chart of panels with one legend beside them.
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -6,10 +6,10 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::axes::Axis;
 
-/// Width of a sheet's panels together, in SVG units: large, since plotters rounds positions to whole units.
+/// Width of a chart's panels together, in SVG units: large, since plotters rounds positions to whole units.
 const WIDTH: u32 = 1480;
 
-/// Room left of a panel's vertical title.
+/// Space left of a panel's vertical title.
 const LEFT: u32 = 14;
 
 /// Colours that differ for all common kinds of colour vision (Okabe and Ito, 2008), the lightest left out.
@@ -109,7 +109,7 @@ pub struct Entry {
 
 /// A figure: panels in rows, and a legend at their right.
 #[derive(Debug, Clone)]
-pub struct Sheet {
+pub struct Chart {
     /// Above everything.
     pub title: String,
     /// Panels in a row, at least one.
@@ -148,7 +148,7 @@ impl Sizes {
     }
 }
 
-impl Sheet {
+impl Chart {
     /// The figure as an SVG document.
     ///
     /// # Errors
@@ -217,13 +217,13 @@ impl Sheet {
 }
 
 impl Panel {
-    /// `root` is the whole sheet, whose pixels a chart's coordinates are mapped to.
+    /// `root` is the whole chart, whose pixels the plot's coordinates are mapped to.
     fn draw(&self, root: &Drawing, area: &Drawing, sizes: &Sizes, (x_title, y_title): (bool, bool)) -> Drawn {
         let font = sizes.font;
         let top = if self.title.is_empty() { 10 } else { font + 10 };
         // For seven digits and the axis's title.
         let labels = font * 9 / 2;
-        let mut chart = ChartBuilder::on(area)
+        let mut plot = ChartBuilder::on(area)
             .margin_top(top)
             .margin_left(LEFT)
             .margin_right(14)
@@ -234,7 +234,7 @@ impl Panel {
             let middle = (LEFT + labels + sizes.width) as i32 / 2;
             area.draw(&text(&self.title, (middle, top as i32 / 2), font, HPos::Center))?;
         }
-        let mut mesh = chart.configure_mesh();
+        let mut mesh = plot.configure_mesh();
         mesh.x_labels(sizes.labels.0)
             .y_labels(sizes.labels.1)
             .light_line_style(TRANSPARENT)
@@ -257,27 +257,27 @@ impl Panel {
                     for run in points.split(|point| !inside(point)).filter(|run| !run.is_empty()) {
                         let run = run.iter().copied();
                         if *stroke == Stroke::Dashed {
-                            chart.draw_series(DashedLineSeries::new(run, 12, 10, colour.stroke_width(2)))?;
+                            plot.draw_series(DashedLineSeries::new(run, 12, 10, colour.stroke_width(2)))?;
                         } else {
-                            chart.draw_series(LineSeries::new(run, colour.stroke_width(width)))?;
+                            plot.draw_series(LineSeries::new(run, colour.stroke_width(width)))?;
                         }
                     }
                 }
                 Layer::Points(marker, colour, points) | Layer::Hollow(marker, colour, points) => {
                     let solid = matches!(layer, Layer::Points(..));
                     for &(x, y) in points.iter().filter(|point| inside(point)) {
-                        marker.draw(root, chart.plotting_area().map_coordinate(&(x, y)), sizes.marker, *colour, solid)?;
+                        marker.draw(root, plot.plotting_area().map_coordinate(&(x, y)), sizes.marker, *colour, solid)?;
                     }
                 }
                 Layer::Band(colour, edges) => {
                     let kept = || edges.iter().filter(|(x, ..)| self.x.contains(*x));
                     let corners: Vec<_> = kept().map(|&(x, low, _)| (x, low)).chain(kept().rev().map(|&(x, _, high)| (x, high))).collect();
-                    chart.plotting_area().draw(&Polygon::new(corners, colour.mix(0.16)))?;
+                    plot.plotting_area().draw(&Polygon::new(corners, colour.mix(0.16)))?;
                 }
                 Layer::Words(words, at) => {
                     if inside(at) {
                         let style = style(font * 5 / 6, HPos::Right).color(&GREY).pos(Pos::new(HPos::Right, VPos::Top));
-                        chart.plotting_area().draw(&Text::new(words.clone(), *at, style))?;
+                        plot.plotting_area().draw(&Text::new(words.clone(), *at, style))?;
                     }
                 }
             }

@@ -6,12 +6,12 @@ use super::memory::Memory;
 use crate::config::{Criterion, Study, first_of};
 use crate::network::Network;
 use crate::pruning::{keep_highest, without_data};
-use crate::readable::{count, duration, si, some};
-use crate::records::CellKey;
+use crate::readable::{aligned, count, duration, si, some};
+use crate::records::{CellKey, cells};
 
 /// What a network costs on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
+pub struct NetworkCost {
     /// Parameters of the network, biases included.
     pub parameters: usize,
     /// FLOP of a forward pass of one image.
@@ -41,9 +41,9 @@ pub struct Site {
 
 /// The upper bound of a study's cost: what it takes if no trial reaches the goal. The table is its `Display`.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct CostBound {
     /// The cells, in the order of the study.
-    pub cells: Vec<PlannedCell>,
+    pub cells: Vec<CellBound>,
     /// FLOP of the pruning scores: once a seed for the whole study.
     pub score_flop: f64,
     /// FLOP of the measurements of the loss surface in all cells.
@@ -53,7 +53,7 @@ pub struct Plan {
     /// Trials with a dead layer at each sparsity that has any, of the first [`EXAMINED`]; nothing where masks take a pass over the data.
     dead: Vec<(f64, usize)>,
     study: Study,
-    cost: Cost,
+    cost: NetworkCost,
     site: Site,
 }
 
@@ -62,7 +62,7 @@ const EXAMINED: u32 = 16;
 
 /// The upper bound of one cell's cost.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PlannedCell {
+pub struct CellBound {
     /// Which cell.
     pub key: CellKey,
     /// Steps of all of its trials together.
@@ -75,18 +75,18 @@ pub struct PlannedCell {
     pub evaluation_flop: f64,
 }
 
-impl Plan {
+impl CostBound {
     /// Plans `study` at `site`.
-    pub fn new(study: &Study, cost: &Cost, site: &Site) -> Plan {
+    pub fn new(study: &Study, cost: &NetworkCost, site: &Site) -> CostBound {
         let trials = u64::from(study.grid.trials);
         // Products of two 32-bit numbers: neither overflows.
         let trial_steps = trials * u64::from(study.workload.max_steps);
         let evaluations = trials * u64::from(study.workload.max_steps / study.workload.evaluate_every.max(1));
-        let cell = |batch_size: u32, sparsity: f64| PlannedCell {
-            key: CellKey { batch_size, sparsity },
+        let cell = |key: CellKey| CellBound {
+            key,
             trial_steps,
             evaluations,
-            training_flop: trial_steps as f64 * f64::from(batch_size) * cost.training_flop,
+            training_flop: trial_steps as f64 * f64::from(key.batch_size) * cost.training_flop,
             evaluation_flop: evaluations as f64 * site.validation_examples as f64 * cost.forward_flop,
         };
         let sparsities = &study.grid.sparsities;
@@ -103,18 +103,11 @@ impl Plan {
             // A gradient at the start of a step and one at each point of it, and one of each example by itself; two at a trial's end.
             let points = u64::from(settings.points) - u64::from(!settings.whole_step);
             let passes = (measurements * (points + 2) + 2) as f64 * first_of(settings.trials, trials) as f64;
-            let cells = (study.grid.batch_sizes.len() * sparsities.len()) as f64;
-            cells * passes * first_of(settings.examples, site.training_examples) as f64 * cost.training_flop
+            cells(&study.grid).len() as f64 * passes * first_of(settings.examples, site.training_examples) as f64 * cost.training_flop
         });
-        Plan {
+        CostBound {
             smoothness_flop: measured,
-            cells: study
-                .grid
-                .batch_sizes
-                .iter()
-                .flat_map(|batch_size| sparsities.iter().map(move |s| (*batch_size, *s)))
-                .map(|(b, s)| cell(b, s))
-                .collect(),
+            cells: cells(&study.grid).into_iter().map(cell).collect(),
             score_flop: passes * trials as f64 * examples as f64 * cost.training_flop,
             dead: dead_layers(study),
             threshold: study.workload.goal_threshold(site.validation_examples),
@@ -125,13 +118,13 @@ impl Plan {
     }
 
     /// Steps of all trials of all cells.
-    pub fn trial_steps(&self) -> u128 {
-        self.cells.iter().map(|cell| u128::from(cell.trial_steps)).sum()
+    pub fn trial_steps(&self) -> u64 {
+        self.cells.iter().fold(0, |sum, cell| sum.saturating_add(cell.trial_steps))
     }
 
     /// Evaluations of the whole validation set.
-    pub fn evaluations(&self) -> u128 {
-        self.cells.iter().map(|cell| u128::from(cell.evaluations)).sum()
+    pub fn evaluations(&self) -> u64 {
+        self.cells.iter().fold(0, |sum, cell| sum.saturating_add(cell.evaluations))
     }
 
     /// FLOP of everything.
@@ -145,12 +138,13 @@ impl Plan {
     }
 
     /// The table's rows, the heading first and the totals last.
-    fn rows(&self) -> Vec<[String; 7]> {
+    fn rows(&self) -> Vec<Vec<String>> {
         let flop = |flop: f64| si(flop, "FLOP");
         let time = |flop: f64| duration(flop / self.site.flop_per_second);
-        let mut rows = vec![["batch size", "sparsity", "trial-steps", "evaluations", "training", "evaluation", "time"].map(str::to_owned)];
+        let heading = ["batch size", "sparsity", "trial-steps", "evaluations", "training", "evaluation", "time"];
+        let mut rows = vec![heading.map(str::to_owned).to_vec()];
         rows.extend(self.cells.iter().map(|cell| {
-            [
+            vec![
                 count(cell.key.batch_size),
                 cell.key.sparsity.to_string(),
                 count(cell.trial_steps),
@@ -161,13 +155,13 @@ impl Plan {
             ]
         }));
         let blank = String::new;
-        rows.push(["scores".to_owned(), blank(), blank(), blank(), flop(self.score_flop), blank(), time(self.score_flop)]);
+        rows.push(vec!["scores".to_owned(), blank(), blank(), blank(), flop(self.score_flop), blank(), time(self.score_flop)]);
         if self.study.smoothness.is_some() {
             let (flop, time) = (flop(self.smoothness_flop), time(self.smoothness_flop));
-            rows.push(["smoothness".to_owned(), blank(), blank(), blank(), flop, blank(), time]);
+            rows.push(vec!["smoothness".to_owned(), blank(), blank(), blank(), flop, blank(), time]);
         }
         let evaluation: f64 = self.cells.iter().map(|cell| cell.evaluation_flop).sum();
-        rows.push([
+        rows.push(vec![
             "at most".to_owned(),
             blank(),
             count(self.trial_steps()),
@@ -180,16 +174,16 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for CostBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Plan { study, cost, site, .. } = self;
+        let CostBound { study, cost, site, .. } = self;
         let workload = &study.workload;
         writeln!(
             f,
             "{} × {} ({} parameters) × {} ({}), goal error {}: errors ≤ {} of {}",
             workload.dataset,
             workload.network,
-            count(cost.parameters as u128),
+            count(cost.parameters as u64),
             workload.optimizer,
             workload.schedule,
             workload.goal_error,
@@ -214,15 +208,7 @@ impl fmt::Display for Plan {
             si(cost.memory.bytes as f64, "B"),
             si(cost.memory.saving as f64, "B"),
         )?;
-        let rows = self.rows();
-        let widths: [usize; 7] = std::array::from_fn(|column| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0));
-        for row in &rows {
-            let mut line = String::new();
-            for (text, width) in row.iter().zip(widths) {
-                line += &format!("{text:>width$}  ");
-            }
-            writeln!(f, "{}", line.trim_end())?;
-        }
+        f.write_str(&aligned(&self.rows(), ""))?;
         let examined = study.grid.trials.min(EXAMINED);
         for (sparsity, dead) in &self.dead {
             write!(f, "\nSparsity {sparsity}: trials with a dead layer (pruning leaves it no weight): {dead} of the first {examined}.")?;
@@ -253,8 +239,12 @@ mod tests {
     use super::*;
     use crate::config::{self, Override};
 
-    const COST: Cost =
-        Cost { parameters: 62_346, forward_flop: 7.5e6, training_flop: 21.6e6, memory: Memory { bytes: 240_000_000, saving: 300_000_000 } };
+    const COST: NetworkCost = NetworkCost {
+        parameters: 62_346,
+        forward_flop: 7.5e6,
+        training_flop: 21.6e6,
+        memory: Memory { bytes: 240_000_000, saving: 300_000_000 },
+    };
 
     /// A study of which these tests know the cost by heart.
     fn small(settings: &[&str]) -> Study {
@@ -281,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_workload_of_the_paper_has_fourteen_million_evaluations() {
-        let plan = Plan::new(&study("mnist-simple-cnn-sgd.toml", &[]), &COST, &site());
+        let plan = CostBound::new(&study("mnist-simple-cnn-sgd.toml", &[]), &COST, &site());
         assert_eq!(plan.cells.len(), 56);
         assert_eq!(plan.evaluations(), 14_000_000);
         assert_eq!(plan.trial_steps(), 56 * 100 * 40_000);
@@ -292,7 +282,7 @@ mod tests {
 
     #[test]
     fn flop_add_up() {
-        let plan = Plan::new(&small(&[]), &COST, &site());
+        let plan = CostBound::new(&small(&[]), &COST, &site());
         let training = f64::from((16 + 64 + 256) * 2 * 4 * 400) * 21.6e6;
         let evaluation = f64::from(6 * 4 * 25 * 6_000) * 7.5e6;
         let scores = f64::from(4 * 2_000) * 21.6e6;
@@ -302,7 +292,7 @@ mod tests {
 
     #[test]
     fn scores_are_counted_where_there_are_any() {
-        let flop = |settings: &[&str]| Plan::new(&small(settings), &COST, &site()).score_flop;
+        let flop = |settings: &[&str]| CostBound::new(&small(settings), &COST, &site()).score_flop;
         assert_eq!(flop(&["pruning.criterion=random"]), 0.0);
         assert_eq!(flop(&["grid.sparsities=[0]"]), 0.0);
         assert_eq!(flop(&["pruning.examples=4000000000"]), flop(&["pruning.examples=0"]));
@@ -311,7 +301,7 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned_and_names_the_goal() {
-        let text = Plan::new(&small(&[]), &COST, &site()).to_string();
+        let text = CostBound::new(&small(&[]), &COST, &site()).to_string();
         assert!(
             text.starts_with(
                 "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
@@ -322,14 +312,14 @@ mod tests {
             "{text}"
         );
         let table: Vec<&str> = text.lines().skip(5).take(9).collect();
-        assert_eq!(table[1], "        16         0        1,600          100   553 GFLOP  4.50 TFLOP      50.5 s", "{text}");
+        assert_eq!(table[1], "        16         0        1,600          100   553 GFLOP  4.50 TFLOP   50.5s", "{text}");
         assert!(table.iter().all(|line| line.chars().count() == table[0].chars().count()), "{text}");
         assert!(table[8].trim_start().starts_with("at most") && table[8].contains("9,600") && table[8].contains("600"), "{text}");
     }
 
     #[test]
     fn trials_with_dead_layers_are_counted() {
-        let text = |settings: &[&str]| Plan::new(&small(settings), &COST, &site()).to_string();
+        let text = |settings: &[&str]| CostBound::new(&small(settings), &COST, &site()).to_string();
         let random = text(&["pruning.criterion=random", "grid.sparsities=[0, 0.9, 0.9999]", "grid.trials=100"]);
         assert!(
             random.contains("\nSparsity 0.9999: trials with a dead layer (pruning leaves it no weight): 16 of the first 16.\n"),
@@ -343,8 +333,8 @@ mod tests {
     #[test]
     fn the_largest_study_does_not_overflow() {
         let settings = ["grid.trials=100000", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[16777216]"];
-        let plan = Plan::new(&small(&settings), &COST, &Site { flop_per_second: 0.0, ..site() });
-        assert_eq!(plan.evaluations(), 2 * 100_000u128 * 4_294_967_295);
+        let plan = CostBound::new(&small(&settings), &COST, &Site { flop_per_second: 0.0, ..site() });
+        assert_eq!(plan.evaluations(), 2 * 100_000_u64 * 4_294_967_295);
         assert!(plan.to_string().contains("unknown"));
     }
 }
