@@ -20,7 +20,7 @@ pub struct Given {
     pub schedule: Option<ScheduleName>,
 }
 
-/// Someone who answers a question with a line; `None` where there is no more to come.
+/// Asks a person a question and returns the line that was answered; `None` at the end of the input.
 pub type Ask<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
 /// Writes a new configuration with comments to `path`. What is not given is asked; `ask` is `None` where nobody can be asked.

@@ -1,5 +1,8 @@
-//! dps measures how data parallelism (batch size) and sparsity (pruning) change the number of steps a network needs to train:
-//! the experiment of Lee, Ajanthan, Torr and Jaggi (ICLR 2021), after Shallue et al. (2019).
+//! dps ("data parallelism and sparsity") measures how batch size and pruning change the number of steps that a network needs to train: the
+//! experiment of Lee, Ajanthan, Torr and Jaggi (ICLR 2021), after Shallue et al. (2019).
+//!
+//! A *rank* is one process of MPI. A *cell* is one batch size with one sparsity, a *trial* one training in a cell. A *lane* is a trial that is being
+//! trained beside others on a device.
 //!
 //! docs/architecture.md follows the data through the folders here and says which may import which.
 

@@ -1,7 +1,8 @@
-//! Signals that ask a study to stop, the launcher's death, and what a person hears of them at once.
+//! Signals that ask a study to stop, the death of its launcher, and the sentence that tells a person of them.
 //!
-//! `mpirun` gives its ranks little time: Open MPI 4.1 sends SIGCONT, a second later SIGTERM, and another second later SIGKILL. So a thread of its own hears
-//! signals and says so, whatever the program is doing; a SIGCONT asks for a checkpoint; and what is saved by then is what the last checkpoint has.
+//! `mpirun` gives its ranks little time: Open MPI 4.1 sends SIGCONT, a second later SIGTERM, and another second later SIGKILL. So a thread
+//! of its own waits for signals and prints the sentence at once, whatever the program is doing. A SIGCONT asks for a checkpoint. The study later
+//! goes on from the last checkpoint that was written.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -17,25 +18,25 @@ static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static URGENT: AtomicBool = AtomicBool::new(false);
 static ORPHANED: AtomicBool = AtomicBool::new(false);
 static SPEAKER: Mutex<Option<Speaker>> = Mutex::new(None);
-/// The signal that came before there was somebody to speak; 0: none.
+/// The first signal that came, which is told later where no speaker was set yet; 0: none.
 static EARLY: AtomicI32 = AtomicI32::new(0);
 
-/// Who tells a person of a signal: rank 0.
+/// How this process tells a person of a signal. Rank 0 alone does.
 struct Speaker {
-    /// Whether as a JSON object.
+    /// Whether it tells it as a JSON object.
     json: bool,
     /// What the last checkpoint has, and when it was written.
     saved: Option<(String, Instant)>,
 }
 
-/// How often a process looks whether its launcher is still there.
+/// Time between two looks at whether the launcher is still there.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// How long ranks without a launcher have to save what they have.
+/// Time that ranks have to save a checkpoint once their launcher is gone.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// Listens from now on. A second SIGINT ends the process at once, for a person who does not want to wait. `launched`: a launcher such as mpirun started this
-/// process, and its death means the same as a signal.
+/// Starts to listen for signals. A second SIGINT ends the process at once, for a person who does not want to wait. `launched` says that a launcher such
+/// as mpirun started this process: its death then stops the study as a signal does.
 ///
 /// # Errors
 /// The operating system refused.
@@ -43,7 +44,7 @@ pub fn listen(launched: bool) -> std::io::Result<()> {
     let flag = STOP.get_or_init(Default::default);
     // Registered before the flag is set by the same signal, so that the first SIGINT finds it unset.
     signal_hook::flag::register_conditional_shutdown(SIGINT, 130, flag.clone())?;
-    // Who was started by nohup is to live on when the terminal goes.
+    // A program started by nohup ignores SIGHUP, and goes on when its terminal closes.
     let stopping = [SIGTERM, SIGUSR1, SIGINT].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP));
     let stopping: Vec<i32> = stopping.collect();
     for &signal in &stopping {
@@ -63,23 +64,23 @@ pub fn stop() -> bool {
     STOP.get().is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-/// Whether a checkpoint is wanted soon; asked, it is answered.
+/// Whether a SIGCONT asked for a checkpoint since the last call.
 pub fn urgent() -> bool {
     URGENT.swap(false, Ordering::Relaxed)
 }
 
-/// Whether the launcher is gone: MPI cannot be ended in peace then.
+/// Whether the launcher is gone. MPI cannot be finalised then.
 pub fn orphaned() -> bool {
     ORPHANED.load(Ordering::Relaxed)
 }
 
-/// Ends the process at once, without the launcher that MPI would take leave of.
+/// Ends the process at once, without finalising MPI, which would wait for the launcher.
 pub fn leave(code: u8) -> ! {
     // SAFETY: _exit does nothing but end the process.
     unsafe { libc::_exit(code.into()) }
 }
 
-/// From now on this process tells a person of signals, or a program, in JSON.
+/// Makes this process the one that tells of signals: a person, or with `json` a program.
 pub fn speak(json: bool) {
     *SPEAKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Speaker { json, saved: None });
     match EARLY.load(Ordering::Relaxed) {
@@ -107,7 +108,7 @@ fn heard(signal: i32) {
     if signal == SIGCONT {
         URGENT.store(true, Ordering::Relaxed);
     } else if EARLY.swap(signal, Ordering::Relaxed) == 0 {
-        // Once: mpirun passes on what a person's keyboard sent, too.
+        // Told once: a Ctrl-C reaches the ranks from the terminal and again from mpirun.
         say(signal);
     }
 }

@@ -37,7 +37,7 @@ pub trait Storage: Send + Sync {
         self.replace(path, &mut |_, file| self.append(file, contents))
     }
 
-    /// The same with contents that a library writes to a file it is given the name of.
+    /// Publishes as [`Storage::publish`] does, with contents that a library writes to a file whose name it is given.
     fn publish_filled(&self, path: &Path, fill: Fill) -> io::Result<()> {
         self.replace(path, &mut |temporary, _| self.fill(temporary, fill))
     }

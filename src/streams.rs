@@ -1,6 +1,7 @@
-//! Standard output and standard error, neither of which may end a program: a log on a full disk or a terminal that is gone is no reason to lose a study.
+//! Standard output and standard error. A failed write to either does not end the program: a study goes on where a log's disk is full or a terminal
+//! is closed.
 //!
-//! Rust's `println!` and `eprintln!` panic where they cannot write, so nothing else here may use them.
+//! Rust's `println!` and `eprintln!` panic where they cannot write, so no other module may use them.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Write};
@@ -18,7 +19,7 @@ const LINE: usize = 420;
 
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// Which program this is.
+/// The name of the running program.
 static PROGRAM: OnceLock<&str> = OnceLock::new();
 
 /// Writes to standard output. A reader that has gone (`| head`) is no failure; any other one is remembered for [`exit_code`].
@@ -59,8 +60,8 @@ pub fn prompt(question: &str) {
     let _ = std::io::stderr().write_all(question.as_bytes());
 }
 
-/// Says what clap has to say of a command line: help and the version on standard output, a mistake on standard error, of which a quoted word may be
-/// megabytes long. The exit code.
+/// Prints what clap says of a command line: help and the version on standard output, a mistake on standard error, shortened, since the word that it
+/// quotes may be megabytes long. Returns the exit code.
 pub fn usage(answer: &clap::Error) -> u8 {
     let text = answer.render();
     if answer.use_stderr() {
@@ -72,7 +73,7 @@ pub fn usage(answer: &clap::Error) -> u8 {
     answer.exit_code() as u8
 }
 
-/// The exit code of a program that ends with `code`: another one where all went well, but something on standard output could not be printed.
+/// The exit code of a program that ends with `code`: [`UNPRINTED`] in place of 0 where something could not be printed on standard output.
 pub fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(if code == 0 && LOST.load(Ordering::Relaxed) { UNPRINTED } else { code })
 }

@@ -1,4 +1,4 @@
-//! Which dps this is.
+//! The version of dps, and the commit it was built from.
 
 /// The package's version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -6,5 +6,5 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The git commit it was built from, twelve hexadecimal digits, or "unknown".
 pub const COMMIT: &str = env!("DPS_COMMIT");
 
-/// Both, as `--version` prints them.
+/// Version and commit, as `--version` prints them.
 pub const VERSION_AND_COMMIT: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("DPS_COMMIT"), ")");

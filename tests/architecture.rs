@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-/// The rooms of `src/` (folders, and files beside them), each with those it may import: all of them stand above it.
-const ROOMS: &[(&str, &[&str])] = &[
+/// The modules of `src/` (folders, and files beside them), each with the modules it may import. All of those stand above it.
+const MODULES: &[(&str, &[&str])] = &[
     ("allocator", &[]),
     ("version", &[]),
     ("readable", &[]),
@@ -47,28 +47,30 @@ const WITH_CIRCLES: &[&str] = &["backend::cuda"];
 type Imports = BTreeMap<Vec<String>, Vec<Vec<String>>>;
 
 #[test]
-fn no_room_imports_what_it_may_not() {
+fn no_module_imports_what_it_may_not() {
     let imports = imports();
-    let rooms: BTreeSet<&str> = imports.keys().filter_map(|module| module.first()).map(String::as_str).collect();
-    let listed: BTreeSet<&str> = ROOMS.iter().map(|(room, _)| *room).collect();
-    assert_eq!(rooms, listed, "every room of src/ is listed once");
+    let found: BTreeSet<&str> = imports.keys().filter_map(|module| module.first()).map(String::as_str).collect();
+    let listed: BTreeSet<&str> = MODULES.iter().map(|(importer, _)| *importer).collect();
+    assert_eq!(found, listed, "every module of src/ is listed once");
     let mut used = BTreeSet::new();
     for (module, targets) in &imports {
-        let Some(place) = ROOMS.iter().position(|(room, _)| Some(room) == module.first().map(String::as_str).as_ref()) else { continue };
-        let (room, allowed) = ROOMS[place];
+        let Some(place) = MODULES.iter().position(|(importer, _)| Some(importer) == module.first().map(String::as_str).as_ref()) else {
+            continue;
+        };
+        let (importer, allowed) = MODULES[place];
         for target in targets {
             // The crate's error and result are re-exported at its root.
             let name = if ["Error", "Result", "STOPPED"].contains(&target[0].as_str()) { "error" } else { target[0].as_str() };
-            assert!(name == room || allowed.contains(&name), "{} may not import {}", module.join("::"), target.join("::"));
-            used.insert((room, name.to_owned()));
+            assert!(name == importer || allowed.contains(&name), "{} may not import {}", module.join("::"), target.join("::"));
+            used.insert((importer, name.to_owned()));
         }
     }
-    for (place, (room, allowed)) in ROOMS.iter().enumerate() {
+    for (place, (importer, allowed)) in MODULES.iter().enumerate() {
         for name in *allowed {
-            assert!(ROOMS[..place].iter().any(|(above, _)| above == name), "{room} would import {name}, which stands below it");
+            assert!(MODULES[..place].iter().any(|(above, _)| above == name), "{importer} would import {name}, which stands below it");
         }
     }
-    let all = ROOMS.iter().flat_map(|(room, allowed)| allowed.iter().map(move |name| (*room, (*name).to_owned())));
+    let all = MODULES.iter().flat_map(|(importer, allowed)| allowed.iter().map(move |name| (*importer, (*name).to_owned())));
     let unused: Vec<_> = all.filter(|edge| !used.contains(edge)).collect();
     assert!(unused.is_empty(), "these imports are allowed, but nobody needs them: {unused:?}");
 }

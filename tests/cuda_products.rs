@@ -78,7 +78,7 @@ fn steps_agree_and_have_the_same_bits_in_every_run() {
     }
 }
 
-/// Lanes in any order: their weights are put in that order.
+/// Lanes in another order than they were made in: their weights are put in that order.
 #[test]
 fn margins_of_listed_examples_agree() {
     let Some(cuda) = cublas() else { return };

@@ -1,4 +1,4 @@
-//! A study stopped in its middle whose files are damaged goes on to the results of one that never was stopped, or is refused in words.
+//! A study is stopped and its files are damaged. It goes on to the results of an undisturbed study, or is refused with a sentence.
 #![cfg(unix)]
 
 mod support;
@@ -84,7 +84,7 @@ fn a_stopped_study_with_damaged_files_goes_on_to_the_same_results_or_is_refused(
             }
         }
     }
-    // A result file is written anew and a checkpoint is done without; a journal is more than a torn tail only where somebody changed it.
+    // A result file is written anew, and a study goes on without a checkpoint. A journal is refused where more than its last record is damaged.
     assert!(refused.iter().all(|(name, _)| *name == "x.journal"), "{refused:?}");
     assert!(refused.contains(&("x.journal", "a bit flipped in its middle")), "{refused:?}");
     assert!(!refused.contains(&("x.journal", "its last byte cut off")), "{refused:?}");

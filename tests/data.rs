@@ -51,7 +51,7 @@ fn write(data: &TempDir, file: &str, bytes: &[u8]) {
     fs::write(data.path().join("mnist").join(file), bytes).unwrap();
 }
 
-/// Data made up here, which are nobody's originals.
+/// How made-up data are read: without the check that they are the originals.
 fn own() -> DataSplit {
     DataSplit { source: DataSource::Own, ..DataSplit::default() }
 }
@@ -151,7 +151,7 @@ fn splits_that_leave_nothing_are_refused() {
     assert!(refusal(&data).contains("of the 1 examples"));
 }
 
-/// What each file may not be, and the words that say so.
+/// Damage to each file, and words of the message.
 #[test]
 fn malformed_files_are_refused_in_words() {
     let long = |mut bytes: Vec<u8>| {
@@ -287,7 +287,7 @@ fn fashion_mnist_has_its_known_normalisation_and_can_be_fetched() {
     assert!(locate(DatasetName::FashionMnist, nowhere.path()).unwrap().iter().all(|file| file.starts_with(&folder)));
     assert_eq!(Dataset::load(DatasetName::FashionMnist, nowhere.path(), &DataSplit::default()).unwrap().digest, data.digest);
 
-    // Under another name, or with other labels, they are not what they are called.
+    // Originals under another data set's name, or with other labels, are refused.
     fs::rename(&folder, nowhere.path().join("mnist")).unwrap();
     let refused = |name| Dataset::load(name, nowhere.path(), &DataSplit::default()).unwrap_err().to_string();
     let text = refused(DatasetName::Mnist);
@@ -301,7 +301,7 @@ fn fashion_mnist_has_its_known_normalisation_and_can_be_fetched() {
     assert!(text.contains("train-labels-idx1-ubyte: expected the original file of fashion-mnist, found another (SHA-256 "), "{text}");
 }
 
-/// Where the environment variable DPS_DATA names a folder with MNIST, the same of MNIST.
+/// Where the environment variable DPS_DATA names a folder with MNIST, its known mean and deviation come out.
 #[test]
 fn mnist_has_its_known_normalisation() {
     let Some(folder) = std::env::var_os("DPS_DATA").filter(|folder| locate(DatasetName::Mnist, Path::new(folder)).is_ok()) else {

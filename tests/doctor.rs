@@ -1,4 +1,4 @@
-//! `dps-train doctor` on machines that lack this and that.
+//! `dps-train doctor` on machines without data, without a GPU or without NVIDIA's libraries.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use support::study::{train, write_data};
 
-/// What it prints and its exit code.
+/// What `dps-train doctor` prints, and its exit code.
 fn doctor(command: &mut Command, data: &Path, options: &[&str]) -> (String, Option<i32>) {
     let output = command.arg("doctor").arg("--data").arg(data).args(options).output().unwrap();
     assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -1,4 +1,4 @@
-//! Evaluations that end once they are decided: what they may leave out, and in which order they look.
+//! Evaluations that end once they are decided: which examples they may leave out, and in which order they go through them.
 
 mod support;
 
@@ -15,7 +15,7 @@ use dps::pruning::Mask;
 use dps::training::{Evaluation, decide};
 use support::noise;
 
-/// Validation examples: no whole number of blocks.
+/// Validation examples; not a multiple of a block.
 const COUNT: usize = 370;
 
 fn dataset() -> Dataset {
@@ -29,7 +29,7 @@ fn dataset() -> Dataset {
     Dataset::new(DatasetName::Mnist, &examples(31, 2 * COUNT), examples(32, 10), &split).unwrap()
 }
 
-/// What an evaluation in that order must find, by the margins of the whole set; those it has seen are noted in `last`.
+/// What an evaluation in that order must find, computed from the margins of the whole set. Notes the margins it has seen in `last`.
 fn expected(order: &[u32], whole: &[f32], limit: u32, last: &mut [f32]) -> Evaluation {
     let mut found = Evaluation { errors: 0, examples: 0 };
     for block in order.chunks(EVALUATION_BLOCK) {

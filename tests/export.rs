@@ -1,4 +1,5 @@
-//! The export to the layout of Shallue et al., read back as their analysis reads it. By itself in a program, as tests/full_disk.rs is.
+//! The export to the layout of Shallue et al., read back as their analysis reads it. This is a test crate of its own for
+//! the reason that tests/full_disk.rs gives.
 
 mod support;
 

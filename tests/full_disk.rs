@@ -1,5 +1,5 @@
-//! A full disk while a result file is written, as the kernel shows it to a process whose files may not grow past 128 KiB. By itself in
-//! a program, since a process started beside other tests would inherit their open files and HDF5's locks on them.
+//! A full disk while a result file is written, as the kernel shows it to a process whose files may not grow past 128 KiB. This is
+//! a test crate of its own, since a process started beside other tests would inherit their open files and HDF5's locks on them.
 
 use std::path::Path;
 use std::process::Command;

@@ -58,7 +58,7 @@ fn only_what_is_missing_is_measured_and_the_records_are_those_of_a_large_study()
     assert_eq!(measured(folder, "grown.h5", &["--batch-size", "37"]), [(37, 0.0), (37, 0.9)]);
     assert_eq!(measured(folder, "grown.h5", &[]), [(2, 0.0), (2, 0.9)]);
     assert_eq!(cells(folder, "grown.h5"), whole);
-    // A smaller study is in it already.
+    // The result holds every smaller study already.
     assert_eq!(measured(folder, "grown.h5", &small), []);
     assert_eq!(cells(folder, "grown.h5"), whole);
 }

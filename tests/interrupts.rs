@@ -1,5 +1,5 @@
-//! How people stop the program: Ctrl-C at mpirun's terminal, a lost terminal, a killed launcher. What was saved is what the study goes on from, and a
-//! sentence says so, however busy the machine and however slow the disk.
+//! How people stop the program: Ctrl-C at mpirun's terminal, a closed terminal, a killed launcher. A sentence says what was saved, and the study goes
+//! on from it, on a busy machine and with a slow disk too.
 #![cfg(all(target_os = "linux", feature = "mpi"))]
 
 mod support;
@@ -16,14 +16,14 @@ use dps::storage::Disk;
 use support::records::timeless;
 use support::study::{Study, mpirun, signal, succeed, train};
 
-/// A cell that takes a minute, of which no test waits for the end.
+/// A cell that takes a minute. No test waits for its end.
 const LONG: [(&str, &str); 6] = [
     ("batch_sizes = [2, 37]", "batch_sizes = [16]"),
     ("sparsities = [0, 0.9]", "sparsities = [0]"),
     ("trials = 5", "trials = 4"),
     ("goal_error = 0.3", "goal_error = 0.0001"),
     ("max_steps = 40", "max_steps = 40000"),
-    // Nothing is learnt.
+    // The learning rate is so low that nothing is learnt.
     ("min = 1e-3, max = 1e4", "min = 1e-9, max = 1e-8"),
 ];
 
@@ -73,7 +73,7 @@ impl Drop for Load {
     }
 }
 
-/// Compiles the disk that is slow.
+/// Compiles the library that makes writes to the disk slow.
 fn slow_disk(folder: &Path) -> PathBuf {
     let (source, library) = (concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/slow_disk.c"), folder.join("slow_disk.so"));
     let compiled = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl").status().unwrap();
@@ -200,7 +200,7 @@ fn no_rank_outlives_a_launcher_that_is_killed() {
     study.command(train()).arg("--cells").output().unwrap();
 }
 
-/// A step that takes long is left in the middle, and so is a long evaluation; nothing of it shows in the records.
+/// A long step is left in its middle, and so is a long evaluation. The records are the same.
 #[test]
 fn a_long_step_is_left_in_the_middle() {
     let changes = [

@@ -1,4 +1,4 @@
-//! The memory that `--plan` promises, against what a study then takes.
+//! The memory that `--plan` states, compared with what a study then takes.
 #![cfg(target_os = "linux")]
 
 mod support;
@@ -34,7 +34,7 @@ fn peak(command: &mut Command) -> f64 {
 #[test]
 fn a_study_takes_the_memory_that_its_plan_says() {
     let folder = tempfile::tempdir().unwrap();
-    // As large as the real one, which the plan counts on.
+    // As large as the real data set, whose size the plan assumes.
     write_data(folder.path(), 60_000, 10_000);
     let config = write_config(
         folder.path(),
@@ -44,10 +44,10 @@ fn a_study_takes_the_memory_that_its_plan_says() {
             ("evaluate_every = 4", "evaluate_every = 1"),
             ("batch_sizes = [2, 37]", "batch_sizes = [2]"),
             ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
-            // No trial breaks, so that all are in memory to the end.
+            // No trial diverges, so that all stay in memory to the end.
             ("{ min = 1e-3, max = 1e4, scale = \"log\" }", "0.001"),
             ("trials = 5", "trials = 200"),
-            // Without a pass over the data, which 200 networks would wait for.
+            // Random masks need no pass over the data, which would take long for 200 networks.
             ("examples = 100", "criterion = \"magnitude\""),
         ],
     );

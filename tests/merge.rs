@@ -1,4 +1,4 @@
-//! Parts of one study become one result, and nothing else does.
+//! `dps-train merge`: parts of one study become one result file; files of different studies are refused.
 #![cfg(feature = "mpi")]
 
 mod support;
@@ -71,7 +71,7 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     let c = study.measure("c.h5", &["--sparsity", "0"]);
     let output = study.path("folder/all.h5");
 
-    // One cell is missing from these two, and one of the others is in both of these.
+    // These two files lack one cell, and share another.
     succeed(&mut merge(&[&a, &b], &output, &[]));
     let found = results::read(&output).unwrap();
     assert_eq!((found.cells.len(), found.complete), (3, false));

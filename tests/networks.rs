@@ -1,5 +1,5 @@
-//! The networks, the optimizers and pruning against numbers they did not make: PyTorch's (tests/fixtures) and finite differences of a
-//! naive f64 reference (tests/support).
+//! The networks, the optimizers and pruning, compared with PyTorch's numbers (tests/fixtures) and with finite differences of a naive f64
+//! reference (tests/support).
 
 mod support;
 
@@ -18,7 +18,7 @@ use support::fixture::{self, Biases, Cut, Fixture, Theory};
 use support::noise;
 use support::reference::{self, Net};
 
-/// Our name for the reference's network.
+/// The name in a configuration of the reference's network.
 fn name(net: Net) -> NetworkName {
     match net {
         Net::SimpleCnn => NetworkName::SimpleCnn,

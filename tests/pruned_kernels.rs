@@ -149,7 +149,7 @@ const SUMMED_OTHERWISE: f32 = 7.6e-6;
 /// those that are not.
 fn masks_of_layers(network: &Network, weights: &[f32], gradient: &[f32]) -> Vec<(String, Mask)> {
     let mut masks = masks(network, weights, gradient);
-    // Which weights of which layers are kept; of the others all.
+    // The weights kept of some layers; the other layers keep all.
     type Part = (&'static str, fn(usize) -> bool);
     let parts = |parts: &[Part]| {
         let mut kept: Vec<u32> = Vec::new();
@@ -191,7 +191,7 @@ fn leaving_out_removed_weights_of_resnet_8_changes_rounding_alone() {
         let mut dense = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).computing_removed_weights();
         let (expected, expected_progress, _) = train(&mut dense, &weights, &mask, batch, 1);
         let mut first: Option<(LaneState, Progress, u32)> = None;
-        // Slow as above.
+        // One mask is enough where the kernels are slow, as above.
         for level in Level::available().into_iter().filter(|&level| level != Level::Portable || index == 4) {
             for threads in if level == Level::best() { 1..=2 } else { 1..=1 } {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, level, threads, &Single);

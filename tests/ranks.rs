@@ -1,4 +1,4 @@
-//! The result does not depend on how it was run: ranks, groups, threads and lanes under a real mpirun.
+//! Results are the same on any number of ranks, groups, threads and lanes, under a real mpirun.
 #![cfg(feature = "mpi")]
 
 mod support;
@@ -41,7 +41,7 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     }
     assert!(all().map(|trial| trial.curve.len()).sum::<usize>() > 20);
     assert!(all().map(|trial| trial.measurements.len()).sum::<usize>() > 10);
-    // Nothing that is measured changes a step.
+    // Measuring smoothness changes no step.
     let mut bare = expected.clone();
     bare.iter_mut().flat_map(|cell| &mut cell.trials).for_each(|trial| trial.measurements.clear());
     assert_eq!(run(0, &["--set", "smoothness="]), bare);
@@ -114,7 +114,7 @@ fn a_race_finds_the_steps_to_result_and_the_best_trial_of_a_full_run() {
         assert_eq!(raced.test_errors, full.test_errors);
         assert_eq!(full.count(Status::Censored), 0);
         for (raced, full) in raced.trials.iter().zip(&full.trials) {
-            // A raced trial is the beginning of the same trial.
+            // A trial that a race ended is the beginning of the trial without a race.
             assert_eq!(raced.curve[..], full.curve[..raced.curve.len()]);
             spared += full.steps_run - raced.steps_run;
         }

@@ -1,4 +1,4 @@
-//! dps-report as a program. By itself in a program, as tests/full_disk.rs is.
+//! dps-report as a program. This is a test crate of its own for the reason that tests/full_disk.rs gives.
 
 mod support;
 

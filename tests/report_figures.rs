@@ -1,4 +1,4 @@
-//! Every figure of a made study, by what is in its SVG document.
+//! The figures of a synthetic study, checked by the contents of their SVG documents.
 
 mod support;
 
@@ -240,7 +240,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     assert_eq!(page.matches("<h3>Steps-to-result K*</h3>").count(), 1);
     assert_eq!(page.matches("<h3>Fits</h3>").count(), 1);
     assert!(page.contains("none: every trial runs to its last step") && page.contains("<h3>Training loss</h3>"));
-    // Batch size, sparsity, Δ, β at the start, along and at the end, L, their product; the law of the made study is about 1.9.
+    // Batch size, sparsity, Δ, β at the start, along and at the end, L, their product; the law of the synthetic study is about 1.9.
     let row =
         "<td>128</td><td>0.9</td><td>mean</td><td>1.00</td><td>0.500</td><td>0.500</td><td>0.500</td><td>3.00</td><td>1.50</td><td>1.91";
     assert!(page.contains(row) && page.contains("does not say when β was measured"), "{page}");

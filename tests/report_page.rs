@@ -16,7 +16,7 @@ fn report(results: Vec<Results>) -> (Report, tempfile::TempDir) {
     (analysis::report(files, folder.path()).unwrap(), folder)
 }
 
-/// The page, after what must be so of every page.
+/// The page of a report, after the checks that every page must pass.
 fn page(report: &Report) -> String {
     let page = fs::read_to_string(&report.page).unwrap();
     for outside in ["<script", "<link", "<img", "src=", "url(", "@import", "https:"] {
@@ -83,7 +83,7 @@ fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
     let after = files();
     assert!(after.contains("mine.svg") && after.contains("notes.md") && after.contains("index.html"), "{after:?}");
     assert!(before.iter().any(|name| name.contains("-sgd-")) && !after.iter().any(|name| name.contains("-sgd-")), "{after:?}");
-    // A list that names what no report writes removes nothing.
+    // A name in the list that no report writes is not removed.
     let list = folder.path().join(analysis::LIST);
     let text = fs::read_to_string(&list).unwrap();
     fs::create_dir(folder.path().join("inner")).unwrap();

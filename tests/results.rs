@@ -298,7 +298,7 @@ fn damaged_files_are_refused() {
         let mut damaged = whole.clone();
         damaged[position] ^= 0x55;
         fs::write(&path, &damaged).unwrap();
-        // What no checksum covers is unused space, or text.
+        // Only unused space and text are not covered by a checksum.
         if let Ok(read) = results::read(&path) {
             assert_eq!(read.cells, small_study().cells, "a damaged byte {position} went unnoticed");
         }
@@ -360,12 +360,12 @@ fn the_figure_has_a_line_a_sparsity_and_a_marker_a_cell() {
     assert!((start.0 - line[0].0).abs() <= 2.0 && (start.1 - line[0].1).abs() <= 2.0, "the dashes start at {start:?}");
     assert!((end.0 - line[2].0).abs() <= 12.0 && (end.1 - (line[0].1 + 2.0 * octave)).abs() <= 12.0, "the dashes end at {end:?}");
 
-    // A gap breaks the line; nothing reached and nothing measured are said.
+    // A gap breaks the line. The figure says where no trial reached the goal, and where nothing is measured.
     let gap = study(vec![cell(2, 0.0, &[Some(64)]), cell(4, 0.0, &[None]), cell(8, 0.0, &[Some(32)]), cell(16, 0.0, &[Some(16)])], true);
     assert_eq!(lines(&figure(&gap)), 2 + 1);
     assert!(figure(&study(vec![], false)).contains("No cell is finished yet"));
     assert!(figure(&study(vec![cell(48, 0.5, &[None])], true)).contains("No trial has reached the goal"));
-    // No file can make the axes endless.
+    // No number in a file makes the axes endless.
     assert!(figure(&study(vec![cell(0, 0.5, &[Some(0)]), cell(u32::MAX, f64::NAN, &[Some(16)])], true)).contains("2³⁰"));
 }
 

@@ -1,4 +1,4 @@
-//! Nothing finished is lost: a study killed, stopped or refused its disk goes on, on any number of ranks, to the results of one that never was.
+//! A study that was killed, stopped or left without disk space goes on, on any number of ranks, to the results of an undisturbed one.
 #![cfg(all(unix, feature = "mpi"))]
 
 mod support;
@@ -100,7 +100,7 @@ fn a_rank_killed_at_any_time_loses_nothing() {
     assert_eq!(complete(&study.output), expected());
 }
 
-/// `make soak`: the same, until 200 kills are made.
+/// `make soak`: kills random ranks as the test before it does, until 200 kills are made.
 #[test]
 #[ignore = "takes a quarter of an hour: make soak"]
 fn soak() {

@@ -1,4 +1,4 @@
-//! What is said of a study while it runs, between two runs and after it, and that saying so changes nothing.
+//! `dps-train status`: what it says of a study while it runs, between two runs and after it, and that it changes nothing.
 #![cfg(all(unix, feature = "mpi"))]
 
 mod support;
@@ -98,7 +98,7 @@ fn a_study_is_seen_running_stopped_killed_and_finished() {
 
     let mut child = start(folder, &config, &output);
     wait("no second run", || status(&output).0["restarts"] == 1);
-    // Asked all the time, a job still finds its lock free.
+    // A job finds its lock free while another process asks for the status all the time.
     signal(&child, "KILL");
     child.wait().unwrap();
     assert!(folder.join("x.lock").exists(), "a killed job leaves its lock's file");

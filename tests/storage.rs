@@ -1,4 +1,4 @@
-//! A whole study whose file operations fail, each in its turn: what comes out afterwards is what an undisturbed study gives.
+//! Lets each file operation of a whole study fail in turn. The next run must end with the results of an undisturbed study.
 
 mod support;
 
@@ -90,7 +90,7 @@ fn whichever_file_operation_fails_the_study_ends_in_a_sentence_and_the_next_run_
             assert_eq!(cells(&output), expected, "{operation} {at}");
         }
     }
-    // What took a pass over the data is kept: stopped at the first record of a trial, the study scores nothing again.
+    // Scores take a pass over the data and are kept: a study stopped at the first record of a trial scores nothing again.
     let output = folder.path().join("scores.h5");
     let counted = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
     measure(&loaded, &dataset, &folder.path().join("counted.h5"), counted.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! A person at a terminal sees the bar also through mpirun, and a log gets lines.
+//! Progress through mpirun: a terminal shows the bar, a log gets lines.
 #![cfg(all(feature = "mpi", target_os = "linux"))]
 
 mod support;

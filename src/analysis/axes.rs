@@ -1,4 +1,4 @@
-//! The axes of every figure: natural units in, positions and labels out.
+//! The axes of every figure: they turn values in natural units into positions and labels.
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
@@ -75,7 +75,7 @@ impl Axis {
         (self.scale.position(value) - low) / (high - low)
     }
 
-    /// `most` labels or so.
+    /// The values that get labels: about `most` of them.
     fn ticks(&self, most: usize) -> Vec<f64> {
         let most = most.max(2) as f64;
         let (low, high) = (self.scale.position(self.low), self.scale.position(self.high));

@@ -71,7 +71,7 @@ pub enum Layer {
     Line(Stroke, RGBColor, Vec<(f64, f64)>),
     /// A marker at each point.
     Points(Marker, RGBColor, Vec<(f64, f64)>),
-    /// The outline of a marker at each point: of what is known by a bound alone.
+    /// The outline of a marker at each point that is a bound.
     Hollow(Marker, RGBColor, Vec<(f64, f64)>),
     /// The area between a lower and an upper value at each x: (x, lower, upper).
     Band(RGBColor, Vec<(f64, f64, f64)>),
@@ -169,7 +169,7 @@ impl Chart {
         let drawn = self.draw(&area, &sizes, columns, heading).and_then(|()| area.present());
         drop(area);
         drawn.map_err(|error| error.to_string())?;
-        // What a screen reader says of it.
+        // Screen readers read this title aloud.
         let title: String = self.title.chars().map(|c| if c.is_control() || "<>&".contains(c) { ' ' } else { c }).collect();
         Ok(svg.replacen(">\n", &format!(" role=\"img\">\n<title>{title}</title>\n"), 1))
     }

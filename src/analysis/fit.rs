@@ -12,10 +12,10 @@ pub const LINEAR_SLOPE: f64 = -0.95;
 /// Local slope above which data parallelism is called maximal.
 pub const MAXIMAL_SLOPE: f64 = -0.05;
 
-/// A number with its 95 % interval. Limits may be infinite, and are no numbers where there is no interval.
+/// A number with its 95 % interval. Limits may be infinite; they are NaN where there is no interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// The fit's, or the mean.
+    /// The number itself: of a fit or a mean.
     pub value: f64,
     /// Lower limit: of a fit the 2.5th percentile of the bootstrap's resamples.
     pub low: f64,
@@ -30,7 +30,7 @@ impl Estimate {
         Estimate { value, low: percentile(0.025), high: percentile(0.975) }
     }
 
-    /// Geometric mean, with the limits of Student's t over logarithms. Of one value there is no interval; of one that is not above 0 no mean.
+    /// Geometric mean, with the limits of Student's t over logarithms. One value has no interval, and values that are not above 0 have no mean: then NaN.
     pub fn geometric(values: impl Iterator<Item = f64>) -> Self {
         let logs: Vec<f64> = values.map(f64::ln).collect();
         let count = logs.len() as f64;
@@ -178,7 +178,7 @@ impl Fit {
         Estimate::new(self.c1.value / dense.c1.value, resampled.collect())
     }
 
-    /// The same of c2.
+    /// c2 of this fit over c2 of another of independent measurements.
     pub fn c2_over(&self, dense: &Fit) -> Estimate {
         let resampled = self.resamples.iter().zip(dense.resamples.iter().rev()).map(|(sparse, dense)| sparse.c2 / dense.c2);
         Estimate::new(self.c2.value / dense.c2.value, resampled.collect())

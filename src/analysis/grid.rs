@@ -3,7 +3,7 @@
 use crate::records::Cell;
 use crate::results::Results;
 
-/// Points of a line, in natural units of two axes; it breaks at what is not a number.
+/// Points of a line, in natural units of two axes. The line breaks at a NaN.
 pub type Curve = Vec<(f64, f64)>;
 
 /// A study's cells as a grid.

@@ -1,7 +1,7 @@
 //! What results say: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
 //!
 //! What lives here reads [`Results`](crate::results::Results) and nothing else; it neither trains nor opens HDF5 files. A figure is
-//! data (a `chart`) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
+//! data (a [`Chart`]) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
 
 mod axes;
 mod chart;

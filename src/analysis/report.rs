@@ -1,4 +1,4 @@
-//! Everything written into one folder.
+//! The report: every figure, every table and the page, written into one folder.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -55,7 +55,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
     let mut sections = Vec::new();
     for (study, fits) in &studies {
         let figures = written.figures(&study.slug, figures::figures(study, fits))?;
-        // Its own fits first.
+        // The study's own fits come first.
         let others = studies.iter().filter(|(other, _)| !std::ptr::eq(other, study) && comparable(study, other));
         let fits_beside: Vec<&Fitted> = fits.iter().chain(others.flat_map(|(_, fits)| fits)).collect();
         let smoothness = smoothness(study, &fits_beside);

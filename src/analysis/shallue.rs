@@ -1,8 +1,8 @@
 //! Results in the layout of Shallue et al.'s published data (JMLR 20, 2019; the folder `batch_science` of google-research), so that what reads theirs reads
 //! ours: `dataset/model/optimizer/batch_size/study.json` and below it `trial_id/metadata.json` and `trial_id/measurements.csv`.
 //!
-//! Their layout knows no sparsity, so it is part of the model's name; and no goal, so every trial is there as far as it went. What has no place of its own
-//! is in an object `dps`.
+//! Their layout has no place for sparsity, so it is part of the model's name. It has no goal, so every trial is there with all its evaluations. Whatever
+//! else has no place is in an object `dps`.
 
 use std::fs;
 use std::io;
@@ -51,7 +51,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
         0.0 => words(&workload.network),
         sparsity => format!("{}_sparsity_{sparsity}", words(&workload.network)),
     };
-    // Their names for the same things.
+    // The names that their data have for these.
     let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum".to_owned() } else { words(&workload.optimizer) };
     let dataset = words(&workload.dataset);
     let place = folder.join(&dataset).join(&model).join(&optimizer).join(cell.key.batch_size.to_string());
@@ -101,7 +101,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
     Ok(())
 }
 
-/// The search space by their names; a metaparameter that is not searched has one feasible point.
+/// The search space with the names of their layout; a metaparameter that is not searched has one feasible point.
 fn parameter_configs(configuration: &config::Study) -> Value {
     let search = &configuration.search;
     let given = [

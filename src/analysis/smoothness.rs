@@ -8,7 +8,8 @@ use super::fits::{Fitted, Shift, decays, squared_rates};
 use super::studies::StudyResults;
 use crate::records::{Cell, CellKey, Measurement, Trial};
 
-/// How one number is made of a trial's many. The paper says of L that it is the mean, and of β nothing; a few large values rule a mean, and not a median.
+/// How a trial's measurements become one number. The paper takes the mean of L and does not say what it takes of β. A few large values decide a mean,
+/// but not a median.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Along {
     /// Mean over the measurements.
@@ -18,7 +19,7 @@ pub enum Along {
 }
 
 impl Along {
-    /// Both, the paper's first.
+    /// Both ways, the paper's first.
     pub const ALL: [Along; 2] = [Along::Mean, Along::Median];
 
     /// A word for it.
@@ -61,7 +62,7 @@ pub struct Smooth {
     pub measured: Option<Measured>,
 }
 
-/// What the theory is made of; of a trial, of a cell, or as ratios sparse over dense. A number that was not measured is no number.
+/// The numbers that the theory uses: those of a trial, those of a cell, or ratios sparse over dense. What was not measured is NaN.
 #[derive(Debug, Clone, Copy)]
 pub struct Surface<T> {
     /// f(w₁): loss at untrained weights, in nats; measured where `smoothness.start` asks for it.
@@ -84,7 +85,7 @@ pub struct Surface<T> {
     pub c1: T,
 }
 
-/// What steps-to-result say.
+/// What was fitted to steps-to-result, to compare predictions with.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
     /// c1 over the dense network's.
@@ -100,7 +101,7 @@ pub struct Measured {
 }
 
 impl<T: Copy> Surface<T> {
-    /// One number of each field's.
+    /// Combines surfaces field by field.
     fn combine<U>(surfaces: &[Surface<T>], combine: impl Fn(&mut dyn Iterator<Item = T>) -> U) -> Surface<U> {
         let of = |field: fn(&Surface<T>) -> T| combine(&mut surfaces.iter().map(field));
         Surface {
@@ -206,8 +207,8 @@ impl Smooth {
     }
 }
 
-/// The measured cells of a study, in its order. `fits` are those of the study itself and of others of the same workload but for its goal; of
-/// several the first that has a sparsity speaks.
+/// What was measured of each cell of a study that has measurements, in the study's order. `fits` are the study's own and those of other studies of the
+/// same workload with any goal; for each sparsity the first one is taken.
 pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
     let cells = &study.results.cells;
     let with_fit = |cell: &Cell| {

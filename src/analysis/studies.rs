@@ -8,12 +8,12 @@ use crate::readable::first_line;
 use crate::records::CellKey;
 use crate::results::{Environment, Results, WorkloadSummary};
 
-/// One study as the report shows it.
+/// The results of one study, put together from its files.
 #[derive(Debug, Clone)]
 pub struct StudyResults {
     /// Its short name, unique in the report, fit for a file's name.
     pub slug: String,
-    /// What its name ends in, where another study has the same: names of its files.
+    /// End of its name where another study has the same name: its files.
     suffix: String,
     /// Its results, cells of all its files together, by sparsity, then batch size.
     pub results: Results,
@@ -23,7 +23,7 @@ pub struct StudyResults {
     pub environments: Vec<Environment>,
     /// The configuration as data, with the grids of all files; or why it cannot be read.
     pub configuration: Result<config::Study, String>,
-    /// What the reader of the report must know about the merging.
+    /// Warnings about how its files were put together.
     pub notes: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             let (a, b) = (a.key, b.key);
             a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size))
         });
-        // Parts of a grid say complete of themselves alone.
+        // A file is complete by its own grid, which may be a part of the study's.
         if study.configuration.is_ok() {
             study.results.complete = study.missing().is_empty();
         }
@@ -80,7 +80,7 @@ impl StudyResults {
         measured && self.results.workload.goal_threshold == 0 && self.results.cells.iter().all(|cell| cell.best().is_none())
     }
 
-    /// Training examples that smoothness was measured on, and all there are; none where the configuration does not say.
+    /// How many training examples smoothness was measured on, and how many there are; none where the configuration does not say.
     pub fn measured_on(&self) -> Option<(f64, f64)> {
         let study = self.configuration.as_ref().ok()?;
         let held_out = study.data.validation_fraction;

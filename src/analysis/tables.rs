@@ -1,4 +1,4 @@
-//! Tables for other programs: every number as it is.
+//! Tables for other programs, with numbers in full precision.
 
 use super::fit::Estimate;
 use super::fits::{Fitted, Shift, decays};
@@ -19,10 +19,10 @@ pub struct Table {
     pub rows: Vec<Vec<String>>,
 }
 
-/// What a trial was trained with, in each table the same.
+/// Columns of a trial's metaparameters, in every table that has them.
 const METAPARAMETERS: [&str; 4] = ["learning_rate", "momentum", "decay_steps", "end_learning_rate_factor"];
 
-/// What the theory's table has of each cell, each with its limits. A ratio is sparse over dense; of means or of medians is what is taken along the training.
+/// Columns of the theory's table, each with its limits. A ratio is sparse over dense. What is taken along the training is a mean or a median.
 const THEORY: [&str; 24] = [
     "start_loss",
     "last_loss",
@@ -172,7 +172,7 @@ fn measurements(study: &StudyResults, _: &[Fitted]) -> Vec<Vec<String>> {
     trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (key, trial.index, found))).map(row).collect()
 }
 
-/// Two rows a cell: of means along the training, and of medians.
+/// Two rows a cell: one with means along the training, one with medians.
 fn theory(section: &Section) -> Vec<Vec<String>> {
     let decays = decays(section.study);
     let row = |smooth: &Smooth, number: usize, along: Along| {

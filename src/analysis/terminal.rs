@@ -14,8 +14,8 @@ const NOT_REACHED: &str = "–";
 /// In place of a number: the cell has not been measured yet.
 const NOT_MEASURED: &str = "·";
 
-/// Two tables in plain text, 100 columns wide or less for up to six sparsities: steps-to-result (rows batch sizes, columns sparsities),
-/// then a line a cell with how its trials ended and the metaparameters of the best.
+/// Three tables in plain text, at most 100 columns wide for up to six sparsities: steps-to-result (rows batch sizes, columns sparsities), a line for
+/// each cell with how its trials ended and the metaparameters of the best, and the work.
 pub fn table(results: &Results) -> String {
     let workload = &results.workload;
     let mut text = format!(

@@ -1,4 +1,4 @@
-//! What a reader should know before believing a cell.
+//! Warnings: why a cell's result may be wrong or missing.
 
 use super::grid::Grid;
 use super::studies::StudyResults;
@@ -10,7 +10,7 @@ use crate::results::Results;
 /// Share of a searched range, in u, at each end that counts as its edge.
 pub const EDGE: f64 = 0.05;
 
-/// Trials that must have had a chance in a cell.
+/// Trials of a cell that must have reached the goal, or in a race stayed feasible, so that no warning is given.
 pub const FEWEST_TRIALS: usize = 3;
 
 /// One sentence a problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the

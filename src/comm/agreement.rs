@@ -1,4 +1,4 @@
-//! All ranks fail together, in words.
+//! Errors that all ranks share: where one rank fails, all end with its error.
 
 use super::Communicator;
 use super::placement::hash;
@@ -23,10 +23,10 @@ pub fn together<T>(world: &dyn Communicator, result: Result<T>) -> Result<T> {
     Err(Error::Elsewhere { rank, code: all[2 * rank] as u8, problem })
 }
 
-/// Checks that all ranks have the same `text`, which is `what`. Every rank must call it.
+/// Checks that all ranks have the same `text`; `what` names it in the error. Every rank must call it.
 ///
 /// # Errors
-/// The same on every rank, naming the first that differs from rank 0.
+/// [`Error::Communication`] on every rank, naming the first rank that differs from rank 0.
 pub fn agree(world: &dyn Communicator, what: &str, text: &str) -> Result<()> {
     let all = world.all_gather_words(&[hash(text.as_bytes())]);
     match all.iter().position(|&theirs| theirs != all[0]) {

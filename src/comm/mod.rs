@@ -31,7 +31,7 @@ pub trait Communicator {
     /// Concatenates every rank's `send`, in rank order; `counts` are their lengths, known to all.
     fn all_gather(&self, send: &[f32], counts: &[usize], receive: &mut Vec<f32>);
 
-    /// Concatenates every rank's words, in rank order; all send the same number.
+    /// Concatenates every rank's words, in rank order; every rank sends equally many.
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64>;
 
     /// Rank 0's bytes, on every rank.
@@ -43,7 +43,7 @@ pub trait Communicator {
     /// The ranks that pass the same `color`, in the order of this communicator; every rank must call it.
     fn split(&self, color: usize) -> Box<dyn Communicator>;
 
-    /// Lets no wait for other ranks last longer than this from now on; 0 means for ever.
+    /// Limits every later wait for other ranks to `seconds`; 0 sets no limit. A longer wait ends the process.
     fn limit_waits(&self, seconds: u32);
 
     /// Ends every rank of the world at once with this exit code.

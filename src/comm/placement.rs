@@ -31,7 +31,7 @@ pub fn threads(world: &dyn Communicator) -> usize {
         here.filter(|theirs| has(&theirs[1..], processor)).count()
     };
     let share: f64 = (0..64 * MASK).filter(|&processor| has(&mine, processor)).map(|processor| 1.0 / sharers(processor) as f64).sum();
-    // Thirds add up to a little less than one.
+    // Rounding: three thirds add up to a little less than one.
     ((share + 1e-6) as usize).max(1)
 }
 

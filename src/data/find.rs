@@ -51,7 +51,7 @@ pub(super) fn folders(name: DatasetName, folder: &Path) -> Vec<PathBuf> {
     }
 }
 
-/// The names a file goes by: as published inside the archives, as some programs unpack it (train-images.idx3-ubyte), each gzipped or not.
+/// The names that a file may have: as published, or as some programs unpack it (train-images.idx3-ubyte), each gzipped or not.
 pub(super) fn spellings(file: &str) -> Vec<String> {
     let dotted = file.replace("-idx", ".idx");
     let mut names = vec![file.to_string(), format!("{file}.gz")];

@@ -86,7 +86,7 @@ pub(super) fn known(sha256: &str) -> Option<(DatasetName, String)> {
     files.into_iter().find(|(_, file)| file.sha256.as_deref() == Some(sha256)).map(|(name, file)| (name, file.name))
 }
 
-/// What is known of `name`.
+/// The files and sources of the data set `name`.
 pub(super) fn set(name: DatasetName) -> Set {
     let idx = |sums: [&str; 4]| (0..4).map(|i| Published::new(IDX_FILES[i], IDX_BYTES[i], sums[i])).collect();
     let system = system_folder(name).map(Source::Folder);

@@ -1,4 +1,4 @@
-//! The checkpoint: the trials of one cell in the middle of their training, whole or not at all.
+//! The checkpoint: the state of one cell's trials in the middle of their training. It is written whole or not at all.
 //!
 //! It says nothing of ranks, threads or devices, so any number of ranks can go on from it. It only saves time: without it the cell's
 //! unfinished trials start again and end with the same results.
@@ -36,7 +36,7 @@ pub struct Checkpoint {
 pub enum Loaded {
     /// No checkpoint.
     Absent,
-    /// A whole one of this study; whether its cell is still to do is the caller's to see.
+    /// A whole one of this study. Its cell may be finished by now: the caller checks that.
     Checkpoint(Checkpoint),
     /// A damaged one, or another study's: one sentence about it, to print before the cell's unfinished trials start again.
     Damaged(String),

@@ -20,7 +20,7 @@ const VERSION: u32 = 4;
 pub struct Header {
     /// The effective configuration, as canonical TOML.
     pub configuration: String,
-    /// The configuration's digest; a study goes on only with the same one.
+    /// The configuration's digest; a study continues only with the same one.
     pub digest: String,
     /// The data's digest; a study goes on only with the same one.
     pub data_digest: String,
@@ -41,7 +41,7 @@ pub enum Record {
         batch_size: u32,
         /// Sparsity of its cell.
         sparsity: f64,
-        /// How it went.
+        /// What is recorded of it.
         trial: Trial,
     },
     /// A cell is finished: all its trials are recorded.
@@ -61,7 +61,7 @@ pub enum Record {
     Restart {
         /// When, ISO 8601 in UTC.
         started: String,
-        /// The configuration from now on, as canonical TOML, where it has more cells or trials than before.
+        /// The configuration from this run on, as canonical TOML, where it has more cells or trials than before.
         configuration: Option<String>,
     },
     /// A finished cell gets more trials: those it has may be recorded anew, since a better one would cut them short.
@@ -81,7 +81,7 @@ pub enum Record {
     },
 }
 
-/// All that a journal says.
+/// The contents of a journal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
     /// Which study it is of, in the words of the run that started it, but for the configuration: that is the latest.
@@ -90,7 +90,7 @@ pub struct Contents {
     pub finished: Vec<Cell>,
     /// Cells that are not finished, in the order of their first record.
     pub partial: Vec<Partial>,
-    /// Scores of connections, by seed: seconds each to make, and the same for every cell.
+    /// Scores of connections, by seed. One seed's take seconds to compute and serve every cell.
     pub scores: BTreeMap<u64, Vec<f32>>,
     /// How many later runs went on with the study.
     pub restarts: u32,

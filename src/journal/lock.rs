@@ -13,7 +13,7 @@ use super::{error, explain};
 use crate::Result;
 use crate::storage::{folder, open_regular};
 
-/// How long a job waits for a lock that another holds: whoever looks who holds it has it for an instant.
+/// How long a job waits for a lock that another process holds: [`Lock::holder`] takes it for an instant.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Who holds a lock, as its file says.
@@ -79,7 +79,7 @@ impl Lock {
 
     /// Who holds the lock at `path`, without waiting for it or keeping it from anyone.
     ///
-    /// A file system that refuses locks is believed: there a file that exists is a lock that is held.
+    /// On a file system that refuses locks, a file `….held` that exists is a lock that is held.
     pub fn holder(path: &Path) -> Option<Holder> {
         let open = |path: &Path| open_regular(path, OpenOptions::new().read(true));
         if let Ok(file) = open(&held(path)) {
@@ -93,7 +93,7 @@ impl Lock {
         }
     }
 
-    /// The same where files cannot be locked: the file's existence is the lock.
+    /// Takes the lock where files cannot be locked: the file's existence is the lock.
     fn without_locks(path: &Path) -> Result<Lock> {
         let path = held(path);
         match OpenOptions::new().write(true).create_new(true).open(&path) {
@@ -114,7 +114,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While the lock is still held, so that no other job's file can be meant. A file that cannot be removed is no obstacle.
+        // Removed while the lock is held, so that it cannot be another job's file. A file that stays is no obstacle to the next job.
         let _ = fs::remove_file(&self.path);
     }
 }

@@ -71,7 +71,7 @@ impl Journal {
         Ok(Opened { journal, contents })
     }
 
-    /// What the journal at `path` says, if there is one; nothing is changed, so a running study's can be read too: a record that is
+    /// What the journal at `path` says, if there is one. Nothing is changed, so the journal of a running study can be read too: a record that is
     /// being appended then counts as [`Contents::dropped_bytes`].
     ///
     /// # Errors

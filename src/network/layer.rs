@@ -26,7 +26,7 @@ impl Map {
         Map { height, width, channels, before: 0, after: 0 }
     }
 
-    /// The same map with a border.
+    /// This map with a border of `before` zeros above and to the left, and `after` zeros below and to the right.
     pub fn bordered(self, before: usize, after: usize) -> Map {
         Map { before, after, ..self }
     }
@@ -68,7 +68,7 @@ pub enum Layer {
     Dense(Dense),
 }
 
-/// A square convolution over a bordered map, which makes every padding a plain one: output (y, x) reads the input rows
+/// A square convolution over a map that has its zero padding as a border, so that no kernel handles padding: output (y, x) reads the input rows
 /// y·stride … y·stride + kernel − 1, border included.
 #[derive(Debug, Clone)]
 pub struct Convolution {
@@ -88,7 +88,7 @@ pub struct Convolution {
     pub input_map: Map,
     /// What happens to the sum.
     pub epilogue: Epilogue,
-    /// The convolution whose output this one reads; none reads the image, whose gradient nobody needs.
+    /// The convolution whose output this one reads. `None` where it reads the image, whose gradient is not needed.
     pub producer: Option<usize>,
     /// For the first convolution of a residual block: the block's last convolution, whose output gradient reaches the block's
     /// input through the shortcut too.

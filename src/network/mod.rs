@@ -17,7 +17,7 @@ use crate::config::NetworkName;
 /// A network: its feature maps, its layers in forward order and its parameters in one flat vector.
 #[derive(Debug, Clone)]
 pub struct Network {
-    /// Which one.
+    /// The network's name in a configuration.
     pub name: NetworkName,
     /// Feature maps that layers read and write, one buffer each for every example; slot 0 is the normalised image.
     pub maps: Vec<Map>,
@@ -41,7 +41,7 @@ impl Network {
         self.tensors.last().map_or(0, |tensor| tensor.range().end)
     }
 
-    /// Classes told apart.
+    /// Number of classes.
     pub fn classes(&self) -> usize {
         self.layers.iter().find_map(|layer| if let Layer::Dense(dense) = layer { Some(dense.outputs) } else { None }).unwrap_or(0)
     }

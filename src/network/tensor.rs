@@ -5,9 +5,9 @@ use std::ops::Range;
 /// What a tensor is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Multiplies activations.
+    /// Factors of a layer's inputs.
     Weights,
-    /// Is added to them.
+    /// Terms added to a layer's outputs.
     Bias,
 }
 

@@ -7,7 +7,7 @@ use crate::search::Metaparameters;
 /// An optimizer with a trial's metaparameters: the update of one parameter w with velocity v and mean gradient g.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// Which update.
+    /// Which optimizer updates the parameters.
     pub optimizer: OptimizerName,
     /// Momentum m; 0 for SGD.
     pub momentum: f32,

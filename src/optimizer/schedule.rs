@@ -6,18 +6,18 @@ use crate::search::Metaparameters;
 /// A learning-rate schedule with its metaparameters filled in.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Schedule {
-    /// η at every step.
+    /// The same rate at every step.
     Constant {
-        /// η.
+        /// Learning rate of the first step, η.
         rate: f64,
     },
     /// From η to η_end in a straight line over a number of steps, then η_end.
     LinearDecay {
-        /// η.
+        /// Learning rate of the first step, η.
         rate: f64,
-        /// η_end.
+        /// Learning rate after the last of these steps, η_end.
         end: f64,
-        /// D.
+        /// Steps over which the rate decays, D.
         steps: f64,
     },
 }

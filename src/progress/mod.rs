@@ -1,6 +1,6 @@
 //! What a person, or a log, sees of a running study.
 //!
-//! Rank 0 alone has an observer; it is told of events and may not change anything.
+//! Rank 0 alone has an [`Observer`]. It shows events and may not change anything.
 
 mod bar;
 mod json;
@@ -66,32 +66,32 @@ pub enum Event<'a> {
         /// Ranks that share a batch.
         ranks_a_batch: usize,
     },
-    /// The cell goes on where an earlier run left it.
+    /// A cell goes on where an earlier run left it.
     Resumed {
         /// Which one.
         key: CellKey,
-        /// Steps that its living trials have taken; 0: none has begun.
+        /// Steps that the trials under way have taken; 0: none has begun.
         step: u32,
         /// Trials that have ended.
         ended: usize,
         /// Trials a cell.
         trials: u32,
     },
-    /// The cell has taken some steps.
+    /// A cell has taken some steps.
     Moment {
         /// The cell.
         key: CellKey,
-        /// Where it is.
+        /// How far it is.
         moment: &'a Moment,
     },
-    /// The cell is measured.
+    /// A cell is measured.
     CellFinished {
         /// Its trials.
         cell: &'a Cell,
     },
-    /// Something that only somebody who asks for more wants to know.
+    /// Something that is shown with `--verbose` alone.
     Detail {
-        /// One sentence, or a file of them.
+        /// One or more lines of text.
         line: &'a str,
     },
     /// Something a person should know.
@@ -101,13 +101,13 @@ pub enum Event<'a> {
     },
 }
 
-/// Someone to tell.
+/// Shows events, or passes them on.
 pub trait Observer {
     /// Tells of an event.
     fn event(&mut self, event: &Event);
 }
 
-/// Whoever is told of everything but details.
+/// Passes on all events but details.
 struct Brief(Box<dyn Observer>);
 
 impl Observer for Brief {
@@ -118,7 +118,7 @@ impl Observer for Brief {
     }
 }
 
-/// Nobody.
+/// Shows nothing.
 struct Silent;
 
 impl Observer for Silent {
@@ -141,7 +141,7 @@ pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dy
     if verbose { observer } else { Box::new(Brief(observer)) }
 }
 
-/// Nobody to tell: for the other ranks.
+/// An observer that shows nothing: for the ranks other than 0.
 pub fn silent() -> Box<dyn Observer> {
     Box::new(Silent)
 }

@@ -6,9 +6,9 @@ use crate::network::{Kind, Network};
 /// The kept parameters of a network, in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mask {
-    /// All of that many.
+    /// All parameters, of which there are that many.
     Dense(usize),
-    /// These of that many.
+    /// Some of the parameters.
     Sparse {
         /// Indices into the flat parameter vector.
         kept: Vec<u32>,
@@ -49,7 +49,7 @@ impl Mask {
         hash
     }
 
-    /// Layers of which it keeps no weight.
+    /// How many layers the mask leaves no weight.
     pub fn dead_layers(&self, network: &Network) -> usize {
         let Mask::Sparse { kept, .. } = self else { return 0 };
         let weights = network.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights);
@@ -95,7 +95,7 @@ pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: Bi
     Mask::Sparse { kept, parameters }
 }
 
-/// κ, of m candidates.
+/// κ: how many of m candidates are kept.
 fn rounded(candidates: usize, sparsity: f64) -> usize {
     (candidates as f64 * (1.0 - sparsity)).round() as usize
 }

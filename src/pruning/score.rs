@@ -12,8 +12,8 @@ pub fn connection_sensitivity(weights: &[f32], gradient: &[f32]) -> Vec<f32> {
     products.iter().map(|product| (product / total) as f32).collect()
 }
 
-/// Gradient signal preservation w · (H g) (Wang et al., ICLR 2020, section 4): to first order, removing a weight changes ‖g‖² by −2 times it, so the
-/// highest, whose loss would weaken the gradient most, are kept. (The paper scores −w · (H g) and removes the highest.) `product` is H g of the loss summed over
+/// Gradient signal preservation w · (H g) (Wang et al., ICLR 2020, section 4). To first order, removing a weight changes ‖g‖² by −2 times its
+/// score, so the weights of highest score are kept. (The paper scores −w · (H g) and removes the highest.) `product` is H g of the loss summed over
 /// the scoring examples, their logits divided by a temperature.
 pub fn gradient_signal(weights: &[f32], product: &[f32]) -> Vec<f32> {
     weights.iter().zip(product).map(|(&w, &p)| (f64::from(w) * f64::from(p)) as f32).collect()
@@ -33,7 +33,7 @@ fn magnitude(weights: &[f32]) -> Vec<f32> {
     weights.iter().map(|weight| weight.abs()).collect()
 }
 
-/// Uniform random scores: a random subset of every size, nested.
+/// Uniform random scores. The weights kept at a high sparsity are among those kept at a lower one.
 fn random(network: &Network, seed: u64) -> Vec<f32> {
     let numbers = Numbers::new(seed, Purpose::RandomMask);
     (0..network.parameters() as u64).map(|index| numbers.uniform(index) as f32).collect()

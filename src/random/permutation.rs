@@ -3,7 +3,7 @@
 use super::{Numbers, Purpose};
 
 const ROUNDS: usize = 8;
-/// Fewer bits than this leave too few keyed permutations for tiny sets; cycle walking absorbs the surplus.
+/// Least width b. With fewer bits a tiny set would have too few different permutations; cycle walking skips the values that are too large.
 const LEAST_BITS: u32 = 6;
 
 /// A permutation of 0..n, keyed by (seed, purpose, epoch), whose elements are computed one by one: no table, no state.
@@ -35,7 +35,7 @@ impl Permutation {
         Self::keyed(&Numbers::new(seed, purpose), epoch, n)
     }
 
-    /// The same, from the numbers of (seed, purpose).
+    /// The permutation of 0..`n` that belongs to `epoch` and the seed and purpose of `numbers`.
     pub(crate) fn keyed(numbers: &Numbers, epoch: u64, n: u32) -> Self {
         let bits = (u32::BITS - n.saturating_sub(1).leading_zeros()).max(LEAST_BITS);
         let high_bits = bits / 2;

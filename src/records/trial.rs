@@ -22,7 +22,7 @@ impl Status {
     /// Every status with its number in the result file.
     pub const ALL: [Status; 4] = [Status::Complete, Status::Incomplete, Status::Infeasible, Status::Censored];
 
-    /// The word for it.
+    /// Its name in tables and result files.
     pub fn name(self) -> &'static str {
         match self {
             Status::Complete => "complete",

@@ -58,7 +58,7 @@ fn configuration(path: &Path, results: &Results) -> Result<Study> {
     })
 }
 
-/// What keeps two results from being parts of one study, a phrase each.
+/// Why two results are not parts of one study: a phrase for each difference.
 fn different(first: &Path, merged: &Results, study: &Study, part: &Results, theirs: &Study) -> Vec<String> {
     let ignored = [&IGNORED_KEYS[..], &CELL_KEYS[..]].concat();
     let mut found: Vec<String> =
@@ -81,7 +81,7 @@ fn different(first: &Path, merged: &Results, study: &Study, part: &Results, thei
     found
 }
 
-/// Adds a cell that may be there already, with the same records.
+/// Adds a cell. One that is there already must have equal records.
 fn add(cells: &mut Vec<Cell>, cell: Cell) -> std::result::Result<(), String> {
     match cells.iter().find(|known| known.key == cell.key) {
         None => cells.push(cell),

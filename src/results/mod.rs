@@ -32,7 +32,7 @@ pub struct Results {
     pub configuration: String,
     /// Where, when and by what the study was run; nothing here changes a result.
     pub environment: Environment,
-    /// What was trained, and when it had arrived.
+    /// What was trained, and to which goal.
     pub workload: WorkloadSummary,
     /// The finished cells, in the order in which they were measured.
     pub cells: Vec<Cell>,
@@ -65,7 +65,7 @@ pub struct Environment {
     pub finished: String,
 }
 
-/// The workload, with the numbers a reader of the results needs to judge them.
+/// The workload as results describe it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct WorkloadSummary {
     /// Name of the data set.
@@ -78,7 +78,7 @@ pub struct WorkloadSummary {
     pub schedule: String,
     /// Validation error, a fraction, at or below which a trial is complete.
     pub goal_error: f64,
-    /// The same as a count: a trial is complete with at most this many validation examples wrong.
+    /// The goal error as a count: a trial is complete with at most this many validation examples wrong.
     pub goal_threshold: u32,
     /// Examples in the validation set.
     pub validation_examples: u32,

@@ -16,8 +16,8 @@ pub fn publish(path: &Path, contents: &[u8]) -> Result<()> {
     explained(path, checked(path.to_owned()).and_then(|target| Disk.publish(&target, contents)))
 }
 
-/// The same on the storage given, with the contents that `fill` writes to a file of the name it is told. A link at `path`, which somebody may have made to
-/// keep the file on another disk, stays.
+/// Puts the contents that `fill` writes at `path`, through `storage`. A link at `path`, which somebody may have made to keep the file on another disk,
+/// stays.
 pub(super) fn replace(storage: &dyn Storage, path: &Path, fill: Fill) -> Result<()> {
     explained(path, target(path).and_then(|target| storage.publish_filled(&target, fill)))
 }

@@ -1,4 +1,4 @@
-//! The reader: believes nothing that it can check.
+//! The reader of result files. It checks whatever it can: names, types, lengths, and that the tables agree with each other.
 
 use std::fs;
 use std::io::Read;
@@ -12,10 +12,10 @@ use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, one_line};
 use crate::records::{Cell, CellKey, Trial};
 use crate::{Error, Result};
 
-/// Deflate makes no more than this many bytes of one: a larger table is not in the file.
+/// Most bytes that deflate makes of one compressed byte. A file that claims more rows than that is damaged.
 const MOST_INFLATED: u64 = 1032;
 
-/// What is wrong with a file, in words that follow its name.
+/// A value read from a file, or what is wrong with the file, in words that follow its name.
 type Found<T> = std::result::Result<T, String>;
 
 /// Reads a result file written by [`write`](super::write()), every field exactly.

@@ -1,4 +1,4 @@
-//! The writer.
+//! The writer of result files.
 
 use std::io;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub fn write(path: &Path, results: &Results) -> Result<()> {
     write_through(&Disk, path, results)
 }
 
-/// The same on the storage given.
+/// Writes `results` as [`write()`] does, through `storage`.
 ///
 /// # Errors
 /// As for [`write()`].

@@ -1,6 +1,6 @@
 //! The metaparameter search: Sobol points and the scales that turn them into metaparameters.
 //!
-//! Pure functions of the configuration and a trial's index. Nothing here may know how a trial went.
+//! Everything here is a function of the configuration and a trial's index. Nothing here may know how a trial went.
 
 mod metaparameters;
 mod sobol;

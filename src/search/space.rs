@@ -14,7 +14,7 @@ impl Search {
 
     /// The metaparameters of trial `index`, from 0; in time proportional to `index`.
     pub fn metaparameters(&self, index: u32) -> Metaparameters {
-        // The sequence has 2^53 points, so there always is one.
+        // The sequence has 2^53 points, more than any index.
         self.at(&self.points().nth(index as usize).unwrap_or_default())
     }
 

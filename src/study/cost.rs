@@ -9,7 +9,7 @@ use crate::pruning::{keep_highest, without_data};
 use crate::readable::{aligned, count, duration, si, some};
 use crate::records::{CellKey, cells};
 
-/// What a network costs on a device.
+/// What one example costs on a network, and what training it takes of memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NetworkCost {
     /// Parameters of the network, biases included.
@@ -18,11 +18,11 @@ pub struct NetworkCost {
     pub forward_flop: f64,
     /// FLOP of a forward and a backward pass of one image.
     pub training_flop: f64,
-    /// What it takes of each rank's memory.
+    /// Memory that training takes on each rank.
     pub memory: Memory,
 }
 
-/// Where a study would run, and on what.
+/// Where a study would run, and on how many examples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Site {
     /// Examples of the training set, after the split.
@@ -57,7 +57,7 @@ pub struct CostBound {
     site: Site,
 }
 
-/// Trials whose masks a plan makes, to see whether they have dead layers.
+/// Trials whose masks are made, to see whether they have dead layers.
 const EXAMINED: u32 = 16;
 
 /// The upper bound of one cell's cost.
@@ -76,7 +76,7 @@ pub struct CellBound {
 }
 
 impl CostBound {
-    /// Plans `study` at `site`.
+    /// The bound of `study` at `site`.
     pub fn new(study: &Study, cost: &NetworkCost, site: &Site) -> CostBound {
         let trials = u64::from(study.grid.trials);
         // Products of two 32-bit numbers: neither overflows.
@@ -246,7 +246,7 @@ mod tests {
         memory: Memory { bytes: 240_000_000, saving: 300_000_000 },
     };
 
-    /// A study of which these tests know the cost by heart.
+    /// A study whose cost these tests compute by themselves.
     fn small(settings: &[&str]) -> Study {
         let fixed = ["grid.batch_sizes=[16, 64, 256]", "workload.goal_error=0.2", "workload.max_steps=400", "workload.evaluate_every=16"];
         study("quickstart.toml", &[&fixed, settings].concat())

@@ -35,7 +35,7 @@ pub(super) struct Files {
     _lock: Lock,
 }
 
-/// What a study has, against which what is found on disk is held.
+/// Sizes that what is found on disk must agree with.
 pub(super) struct Extents<'a> {
     pub network: &'a Network,
     pub validation_examples: usize,
@@ -50,7 +50,7 @@ pub(super) struct Restored {
     pub partial: Vec<Partial>,
     /// Scores of connections, by seed.
     pub scores: BTreeMap<u64, Vec<f32>>,
-    /// Where a cell was left.
+    /// The cell of the checkpoint, and its state.
     pub left: Option<(CellKey, CellState)>,
     /// Start of the study.
     pub started: String,
@@ -175,7 +175,7 @@ impl Files {
         Ok(())
     }
 
-    /// Whether a checkpoint can be written now without waiting for the last one, and without writing all the time.
+    /// Whether a checkpoint can be written without waiting for the last one, and without writing all the time: `since` is the time since the last one.
     pub(super) fn is_idle(&self, since: Duration) -> bool {
         self.writer.as_ref().is_none_or(JoinHandle::is_finished) && since >= self.writing
     }
@@ -200,7 +200,7 @@ impl Files {
             self.writer = std::thread::Builder::new().name("checkpoint".into()).spawn(move || write(&theirs)).ok();
         }
         if self.writer.is_none() {
-            // It is to be waited for, or there is no thread to be had.
+            // The caller waits for it, or no thread could be started.
             self.writing = write(&work)?;
         }
         Ok(())
@@ -216,7 +216,7 @@ impl Files {
         Ok(())
     }
 
-    /// What there is so far, for others to read.
+    /// Writes the result file with what is measured so far.
     pub(super) fn publish(&self, results: &Results) -> Result<()> {
         results::write_through(&*self.storage, &self.output, results)
     }
@@ -233,7 +233,7 @@ fn record(key: CellKey, trial: &Trial) -> Record {
     Record::Trial { batch_size: key.batch_size, sparsity: key.sparsity, trial: trial.clone() }
 }
 
-/// The grid of a study that had the configuration `before`, and now has this one too, and its configuration: cells and trials of both.
+/// The grid with the cells and trials of both `loaded` and the journal's configuration `before`, and the configuration that has this grid.
 fn grown(loaded: &Loaded, before: &str) -> (Grid, Option<String>) {
     let mut study = loaded.study.clone();
     if let Ok(before) = config::parse("the journal's configuration", before, &[])

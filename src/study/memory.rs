@@ -1,4 +1,4 @@
-//! How much memory a study takes, by arithmetic: so that a plan says it before anything is allocated.
+//! How much memory a study takes, computed before anything is allocated.
 
 use crate::backend::cpu::Wave;
 use crate::config::{OptimizerName, Study, first_of};
@@ -6,7 +6,7 @@ use crate::network::Network;
 use crate::records::cells;
 use crate::training::Groups;
 
-/// What a study takes of each rank's memory, at most.
+/// Memory that a study takes on each rank, at most.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Memory {
     /// Bytes while it reads its data and trains.
@@ -15,7 +15,7 @@ pub struct Memory {
     pub saving: u64,
 }
 
-/// Where a study runs on processors.
+/// The processors that a study runs on, and what runs there at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Processors {
     /// All ranks.
@@ -29,7 +29,7 @@ pub struct Processors {
 }
 
 impl Memory {
-    /// Of `study` on processors.
+    /// What `study` takes on `processors`.
     pub fn on(processors: &Processors, study: &Study, network: &Network) -> Memory {
         let Processors { ranks, threads, lanes, program } = *processors;
         let (parameters, velocity) = (network.parameters(), study.workload.optimizer != OptimizerName::Sgd);

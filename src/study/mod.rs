@@ -1,4 +1,4 @@
-//! The study as a whole: its plan, its files, and the run over all of its cells.
+//! The study as a whole: its cost, its files, its status and the run over all of its cells.
 
 mod cost;
 mod files;

@@ -1,4 +1,4 @@
-//! Measuring a study: cell after cell, journaled as trials end, published as soon as a cell is finished, interrupted and continued at will.
+//! Measuring a study: cell after cell. Trials are journaled as they end, and results published as soon as a cell is finished.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub struct Place<'a> {
 pub enum Outcome {
     /// Every cell is measured.
     Finished(Box<Results>),
-    /// A signal stopped it, with all it had in the journal and the checkpoint: the same command continues.
+    /// A signal stopped it. Journal and checkpoint hold what was done, and the same command continues it.
     Stopped,
 }
 
@@ -202,8 +202,8 @@ struct Begun {
     is_new_extension: bool,
 }
 
-/// Where a cell goes on: where its checkpoint left it, and without the trials whose end is journaled. The best of these trains again, if
-/// the checkpoint has not its test errors: they are measured on its weights. A cell that was finished with fewer trials has them all, and its test errors.
+/// Where a cell goes on: at its checkpoint, without the trials whose end is journaled. The best of those trains again where the checkpoint lacks its
+/// test errors, which are measured on its weights. A cell that was finished with fewer trials begins with all of them and its test errors.
 fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option<&(CellKey, CellState)>) -> Begun {
     if let Some(cell) = results.cells.iter().find(|cell| cell.key == key) {
         let Cell { trials, test_errors, seconds, .. } = cell.clone();
@@ -229,7 +229,7 @@ fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option
     Begun { state, extended: extended.is_some(), is_new_extension: false }
 }
 
-/// Conducts the cells: reports to the observer on rank 0, journals there, and agrees with all ranks on when to checkpoint and stop.
+/// Accompanies the cells: tells the observer and writes the journal on rank 0, and agrees with all ranks on when to checkpoint and stop.
 struct Driver<'a> {
     study: &'a Study,
     world: &'a dyn Communicator,
@@ -246,14 +246,14 @@ struct Driver<'a> {
     cost: Duration,
 }
 
-/// Longest time, in seconds, between two moments at which a signal is seen. Of what takes longer, a step or an evaluation, parts are listened between.
+/// Longest time, in seconds, between two looks for a signal. A step or an evaluation that takes longer looks between its parts.
 const LISTEN_EVERY: f64 = 0.25;
 
 /// Part of the time that checkpoints may stop the training.
 const CHECKPOINT_SHARE: u32 = 50;
 
 impl Driver<'_> {
-    /// What rank 0 alone does with its files; where it fails, all fail.
+    /// Lets rank 0 do something with its files. Where it fails, all ranks fail.
     fn keep(&mut self, act: impl FnOnce(&mut Files) -> Result<()>) -> Result<()> {
         let result = self.files.as_mut().map_or(Ok(()), act);
         together(self.world, result)
@@ -277,7 +277,7 @@ impl Driver<'_> {
         Ok(true)
     }
 
-    /// Tells those who want to know more.
+    /// Tells the observer a detail.
     fn detail(&mut self, line: impl FnOnce() -> String) {
         self.observer.event(&Event::Detail { line: &line() });
     }
@@ -301,7 +301,7 @@ impl Conductor for Driver<'_> {
 
     fn moment(&mut self, moment: &Moment) -> Result<Decision> {
         self.observer.event(&Event::Moment { key: self.key, moment });
-        // Rank 0's clock decides for all; a signal may reach any rank.
+        // Rank 0's clock decides for all ranks. A signal may reach any rank.
         let every = Duration::from_secs(self.study.execution.checkpoint_seconds.into());
         let since = self.saved.elapsed();
         let idle = self.files.as_ref().is_some_and(|files| files.is_idle(since));
@@ -319,7 +319,7 @@ impl Conductor for Driver<'_> {
     }
 
     fn checkpoint(&mut self, mut state: CellState) -> Result<()> {
-        // Every copy of the lanes is let go once there is the next: they may be most of the memory there is.
+        // Lanes may take most of the memory, so each copy of them is dropped as soon as the next one is made.
         let lanes = postcard::to_stdvec(&std::mem::take(&mut state.lanes)).unwrap_or_default();
         let all = self.world.gather(&lanes);
         drop(lanes);

@@ -23,13 +23,13 @@ pub struct StudyStatus {
     pub state: State,
     /// Cells of the grid.
     pub cells: usize,
-    /// The finished ones, in the order in which they were finished.
+    /// The finished cells, in the order in which they were finished.
     pub finished: Vec<FinishedCell>,
-    /// The first one that is not, where it has begun or a job works on the study.
+    /// The first cell that is not finished, where it has begun or a job works on the study.
     pub under_way: Option<UnderWay>,
-    /// The job that works on it.
+    /// The job that works on the study.
     pub job: Option<Holder>,
-    /// How many later runs went on with it; unknown of a result file without a journal.
+    /// How many later runs continued the study; unknown of a result file without a journal.
     pub restarts: Option<u32>,
     /// Start of the study, ISO 8601 in UTC.
     pub started: String,
@@ -37,7 +37,7 @@ pub struct StudyStatus {
     pub last_write: String,
 }
 
-/// What happens to a study.
+/// Whether a study is worked on, and whether it has anything left to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -58,7 +58,7 @@ pub struct FinishedCell {
     pub sparsity: f64,
     /// K*, where a trial reached the goal.
     pub steps_to_result: Option<u32>,
-    /// The trial that did.
+    /// The trial that reached it in K* steps.
     pub best_trial: Option<u32>,
     /// Trials that reached the goal.
     pub complete: usize,
@@ -68,7 +68,7 @@ pub struct FinishedCell {
     pub seconds: f64,
 }
 
-/// A cell that is not.
+/// A cell that is not finished.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnderWay {
     /// Global batch size, in examples.
@@ -178,14 +178,14 @@ impl FinishedCell {
 }
 
 impl StudyStatus {
-    /// A line that changes when the study advances and only then: cells finished, and of the next trials ended and steps taken. For scripts
-    /// that give up on a job which is stopped again and again before it gets anywhere.
+    /// A line that changes exactly when the study advances: finished cells, and ended trials and steps of the next cell. Scripts that restart a
+    /// job give up where the line stays the same.
     pub fn progress(&self) -> String {
         let (ended, step) = self.under_way.as_ref().map_or((0, 0), |cell| (cell.ended, cell.step.unwrap_or(0)));
         format!("cells {} trials {ended} step {step}", self.finished.len())
     }
 
-    /// The same as one JSON object, of one line.
+    /// The status as one JSON object on one line.
     pub fn json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }

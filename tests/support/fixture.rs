@@ -1,4 +1,4 @@
-//! The PyTorch fixtures of `tests/fixtures` as structs. What each number is, the files' `about` says.
+//! The PyTorch fixtures of `tests/fixtures` as structs. The field `about` of each file says what its numbers are.
 
 use super::noise;
 use super::reference::{Net, Tensor};
@@ -47,7 +47,7 @@ pub struct Batch {
     pub loss_mean: f64,
     pub errors: usize,
     pub logits: Vec<[f64; 10]>,
-    /// Of the summed loss with respect to mask·w, then masked.
+    /// Gradient of the summed loss with respect to mask·w, masked.
     pub gradient: Summary,
 }
 
@@ -55,7 +55,7 @@ pub struct Batch {
 #[derive(Debug, Deserialize)]
 pub struct Summary {
     pub l2: f64,
-    /// In the order of the layout.
+    /// One summary for each tensor, in the order of the layout.
     pub tensors: Vec<TensorSummary>,
     pub samples: Vec<f64>,
 }
@@ -114,7 +114,7 @@ pub struct ConnectionSensitivity {
     pub batch_size: usize,
     /// Σ|g|, g the sum over the mini-batches of w·∂(mean loss)/∂w.
     pub total: f64,
-    /// Of |g|/total.
+    /// Samples of |g|/total.
     pub samples: Vec<f64>,
     pub cuts: Vec<Cut>,
 }

@@ -13,15 +13,15 @@ use dps::optimizer::{Rule, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
 
-/// Both networks.
+/// The networks that the tests go through.
 pub const NETWORKS: [NetworkName; 2] = [NetworkName::SimpleCnn, NetworkName::Resnet8];
 
-/// The GPU, if there is one.
+/// The GPU with the default settings, if there is one.
 pub fn gpu() -> Option<Cuda> {
     open(&Execution::default())
 }
 
-/// The GPU for that, if there is one.
+/// The GPU with the settings of `execution`, if there is one.
 pub fn open(execution: &Execution) -> Option<Cuda> {
     match Cuda::open(execution, &Single) {
         Ok(cuda) => Some(cuda),
@@ -58,12 +58,12 @@ pub fn first(examples: &Examples, count: usize) -> Examples {
     Examples { images: images[..count * shape.bytes()].to_vec(), labels: labels[..count].to_vec(), shape: *shape }
 }
 
-/// That rate at every step.
+/// A schedule with the same rate at every step.
 pub fn constant(rate: f64) -> Schedule {
     Schedule::Constant { rate }
 }
 
-/// A lane that keeps about `kept` of its parameters, all for 1.
+/// The start of a lane that keeps about the fraction `kept` of its parameters; all of them for 1.
 pub fn start(network: &Network, seed: u64, kept: f64, optimizer: OptimizerName, schedule: Schedule) -> LaneStart {
     let parameters = network.parameters();
     let numbers = Numbers::new(seed, Purpose::RandomMask);
@@ -87,12 +87,12 @@ pub fn difference(found: &[f32], expected: &[f32]) -> f32 {
     off / largest
 }
 
-/// Where lanes are.
+/// The states of the first `count` lanes.
 pub fn states<B: Backend>(backend: &B, lanes: &B::Lanes, count: usize) -> Vec<LaneState> {
     (0..count).map(|lane| backend.state(lanes, lane).unwrap()).collect()
 }
 
-/// Lanes, trained for some steps: how they did, and where they are.
+/// Trains lanes for some steps; returns each one's progress and state.
 pub fn trained<B: Backend>(backend: &mut B, starts: &[LaneStart], steps: u32, batch: usize) -> (Vec<Progress>, Vec<LaneState>) {
     let mut lanes = backend.lanes(starts.to_vec()).unwrap();
     let progress = backend.train(&mut lanes, 0..steps, batch).unwrap();
@@ -100,7 +100,7 @@ pub fn trained<B: Backend>(backend: &mut B, starts: &[LaneStart], steps: u32, ba
     (progress, states)
 }
 
-/// Trains lanes on both, and compares what comes out: losses, weights up to that share of the largest, velocities. Returns what the GPU made.
+/// Trains lanes on GPU and CPU, and compares losses, weights up to `tolerance` of the largest, and velocities. Returns the GPU's progress and states.
 pub fn steps_agree(
     gpu: &mut impl Backend,
     cpu: &mut impl Backend,
@@ -128,8 +128,8 @@ pub fn steps_agree(
     (progress, found)
 }
 
-/// The margins of three lanes of each network on both, those lanes of them on that set, each lane on as many examples of its own. Signs are equal
-/// but for an example whose two largest logits are equal up to rounding.
+/// Compares margins on GPU and CPU, of three lanes of each network. A case is a set, the lanes that are evaluated on it, and how many examples each
+/// gets, which are different for each lane. Signs are equal but for an example whose two largest logits are equal up to rounding.
 pub fn margins_agree(cuda: &Cuda, cases: &[(Set, &[usize], usize)]) {
     for name in NETWORKS {
         let (network, dataset) = problem(name, 90);

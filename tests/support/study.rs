@@ -62,7 +62,7 @@ momentum = { min = 0.5, max = 0.95, scale = "reverse-log" }
     path
 }
 
-/// The program alone.
+/// The program without mpirun.
 pub fn train() -> Command {
     Command::new(env!("CARGO_BIN_EXE_dps-train"))
 }

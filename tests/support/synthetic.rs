@@ -1,4 +1,4 @@
-//! Studies made up for the tests of reports: every number follows from a known law.
+//! Synthetic studies for the tests of reports: every number follows from a known law.
 
 use dps::records::{Cell, CellKey, CurvePoint, Status, Trial};
 use dps::results::{Environment, Results, WorkloadSummary};
@@ -49,7 +49,7 @@ impl Synthetic {
         )
     }
 
-    /// c1 and c2 of a sparsity.
+    /// c1 and c2 by which the steps-to-result of a sparsity follow K* = c1/B + c2.
     pub fn law(&self, sparsity: f64) -> (f64, f64) {
         let quicker = if self.optimizer == "sgd" { 1.6 } else { 1.0 };
         ((1.0 + sparsity) * 9000.0, (1.0 + sparsity) * 90.0 * quicker)
@@ -164,7 +164,7 @@ fn point(step: u32, trial: &Trial, full: bool) -> CurvePoint {
     CurvePoint { step, loss: ((0.35 + 2.0 * left * left) * noise.abs()) as f32, errors, examples }
 }
 
-/// In (0, 1), by a counter.
+/// A uniform number in (0, 1), a function of `counter`.
 pub fn uniform(counter: u64) -> f64 {
     let mut z = counter.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -172,7 +172,7 @@ pub fn uniform(counter: u64) -> f64 {
     ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64 + 1e-17
 }
 
-/// Standard normal, by a counter.
+/// A standard normal number, a function of `counter`.
 pub fn normal(counter: u64) -> f64 {
     (-2.0 * uniform(2 * counter).ln()).sqrt() * (2.0 * std::f64::consts::PI * uniform(2 * counter + 1)).cos()
 }

@@ -14,14 +14,14 @@ const MOST_POINTS: usize = 60;
 /// Points of a curve up to which each has a marker.
 const MOST_MARKED: usize = 32;
 
-/// What is drawn of a cell.
+/// What a panel shows of a cell.
 #[derive(Default)]
 pub(super) struct Shown {
     /// A line.
     pub line: Curve,
-    /// The range that it is the middle of: (x, lowest, highest).
+    /// The range around the line: (x, lowest, highest).
     pub band: Vec<(f64, f64, f64)>,
-    /// What is known by a lower bound alone, drawn hollow.
+    /// Points of which a lower bound is known, drawn hollow.
     pub bounds: Curve,
 }
 
@@ -100,7 +100,7 @@ fn bounds(study: &StudyResults) -> usize {
     study.results.cells.iter().filter_map(shown).flat_map(|trial| &trial.curve).filter(|point| point.examples < all).count()
 }
 
-/// What to say of cells that have no best trial and yet a curve.
+/// A sentence for cells that have no best trial but a measured one, whose curve is shown.
 fn instead(study: &StudyResults) -> &'static str {
     let unreached = |cell: &Cell| cell.best().is_none() && shown(cell).is_some();
     match !study.measures_alone() && study.results.cells.iter().any(unreached) {
@@ -162,7 +162,7 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
     Some(Chart {
         title: format!("{}: {}", study.name(), look.title),
         columns: sizes.len().clamp(1, 3),
-        // Of hollow markers there are many.
+        // There are many hollow markers.
         crowded: bounded,
         panels: sizes.iter().map(panel).collect(),
         legend,

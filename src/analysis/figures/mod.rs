@@ -1,4 +1,4 @@
-//! The figures, one a file: what they show as data. None of them knows how it is drawn.
+//! The figures, a file for each kind: what they show, as data. How it is drawn is said in `chart`.
 
 mod curves;
 mod optimizers;
@@ -33,7 +33,7 @@ pub struct Figure {
     pub chart: Chart,
 }
 
-/// Every figure of one study, in the order in which they are read. Of one that was run for its measurements alone there is no K* to show.
+/// Every figure of one study, in the order of the page. A study that was run for its measurements alone has none of K*.
 pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let alone = study.measures_alone();

@@ -12,7 +12,7 @@ use crate::readable::count;
 use crate::records::{Cell, Status, Trial};
 use crate::search::Metaparameters;
 
-/// How a status looks: shape and colour both tell it.
+/// Shape and colour of a status; either alone tells it.
 fn look(status: Status) -> (Marker, RGBColor) {
     match status {
         Status::Complete => (Marker::Disc, colour(0)),
@@ -25,7 +25,7 @@ fn look(status: Status) -> (Marker, RGBColor) {
 /// The best trial's star.
 const STAR: RGBColor = RGBColor(240, 228, 66);
 
-/// A metaparameter as figures show it.
+/// A metaparameter as an axis.
 struct Dimension {
     title: &'static str,
     scale: Scale,
@@ -83,7 +83,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let Some(first) = trials.first() else { return Vec::new() };
     let searched =
         |dimension: &Dimension| trials.iter().any(|trial| (dimension.of)(&trial.metaparameters) != (dimension.of)(&first.metaparameters));
-    // The searched box is shown whole, so that it is seen how far from its edges the best trials lie.
+    // Axes hold the whole searched box, so that a reader sees how far from its edges the best trials lie.
     let search = study.configuration.as_ref().ok().map(|study| &study.search);
     let axis = |dimension: &Dimension| {
         let values = trials.iter().filter_map(|trial| (dimension.of)(&trial.metaparameters));
