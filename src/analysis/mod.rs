@@ -9,6 +9,7 @@ mod figures;
 pub mod fit;
 mod fits;
 mod grid;
+mod marker;
 mod page;
 mod png;
 mod report;

@@ -324,7 +324,7 @@ fn run(program: &str, arguments: &[&str], folder: &Path, progress: &mut dyn FnMu
     run_within((CLIENT_LIMIT, CLIENT_WORD), program, arguments, folder, progress)
 }
 
-/// Runs a package client as [`client`] does, with limits given: the longest run, and how often it is said that it still runs.
+/// Runs a package client as [`run`] does, with limits given: the longest run, and how often it is said that it still runs.
 fn run_within(
     (limit, word): (Duration, Duration),
     program: &str,

@@ -1,8 +1,9 @@
 //! Training curves of the best trials (figure 6 of Lee et al., ICLR 2021).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Entry, GREY, Layer, Marker, Panel, Stroke, colour, marker};
+use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::grid::Curve;
+use super::super::marker::{Marker, colour, marker};
 use super::super::studies::StudyResults;
 use super::{Figure, series_entry};
 use crate::readable::count;

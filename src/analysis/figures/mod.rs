@@ -15,9 +15,10 @@ pub use together::steps_to_result_plot;
 use plotters::style::RGBColor;
 
 use super::axes::{Axis, Scale};
-use super::chart::{Chart, Entry, GREY, Layer, Stroke, colour, marker};
+use super::chart::{Chart, Entry, GREY, Layer, Stroke};
 use super::fits::Fitted;
 use super::grid::{Curve, batch};
+use super::marker::{colour, marker};
 use super::studies::StudyResults;
 
 /// A figure and what to look at in it.

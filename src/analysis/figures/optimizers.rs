@@ -1,7 +1,8 @@
 //! Optimizers compared (figure 2 of Lee et al., ICLR 2021).
 
-use super::super::chart::{Chart, Panel, colour};
+use super::super::chart::{Chart, Panel};
 use super::super::grid::{Curve, batch};
+use super::super::marker::colour;
 use super::super::studies::StudyResults;
 use super::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis};
 

@@ -1,8 +1,9 @@
 //! A panel a sparsity with perfect scaling, the fit and its regimes (figure 1, columns 1 and 2, of Lee et al., ICLR 2021).
 
-use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke, colour, marker};
+use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::fits::Fitted;
 use super::super::grid::batch;
+use super::super::marker::{colour, marker};
 use super::super::studies::StudyResults;
 use super::{Figure, batch_axis, curves, linear_scaling, note, steps_axis};
 

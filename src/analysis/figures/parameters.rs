@@ -1,9 +1,10 @@
 //! The fits' parameters against sparsity.
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Layer, Panel, Stroke, colour, marker};
+use super::super::chart::{Chart, Layer, Panel, Stroke};
 use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
+use super::super::marker::{colour, marker};
 use super::super::studies::StudyResults;
 use super::{Figure, series_entry};
 

@@ -3,8 +3,9 @@
 use plotters::style::RGBColor;
 
 use super::super::axes::{Axis, Scale, power};
-use super::super::chart::{Chart, Entry, GREY, Layer, Marker, Panel, Stroke, colour};
+use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::grid::{Grid, batch};
+use super::super::marker::{Marker, colour};
 use super::super::studies::StudyResults;
 use super::{Figure, batch_axis};
 use crate::config::{Metaparameter, Search};

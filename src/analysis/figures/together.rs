@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Panel, colour};
+use super::super::chart::{Chart, Panel};
 use super::super::grid::batch;
+use super::super::marker::colour;
 use super::super::studies::{StudyResults, gather};
 use super::{Figure, batch_axis, curve, curves, entry, linear_entry, linear_scaling, note, smoothness, steps_axis};
 use crate::results::{self, Results};
