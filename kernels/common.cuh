@@ -52,7 +52,7 @@ __device__ __forceinline__ double sum_of_threads(double value, double* scratch) 
 #define TREE_LEVELS 8
 
 // The parts of a sum, in order: each is a node of the tree over the batch's leaves (src/comm/tree.rs), at that level of it and at that place of
-// the buffer. The Rust side's twin is Parts in src/backend/cuda/sums.rs.
+// the buffer. Rust's is in src/backend/cuda/launch/update.rs.
 struct Parts {
     int count;
     u8 level[MOST_PARTS];

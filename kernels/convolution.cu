@@ -38,13 +38,13 @@
 #define THREADS 128
 #define DEAD 4 // the pool's choice where the ReLU let nothing through; 0 ... 3 are the positions of a window in reading order
 
-// The shape of one convolution. The Rust side's twin is Shape in src/backend/cuda/pass.rs.
-struct Convolution {
+// The shape of one convolution. Rust's is in src/backend/cuda/launch/convolution.rs.
+struct ConvolutionShape {
     int kernel, stride;
     // Floats that an output reads in one input row, and where the lane's weights and bias begin.
     int run, weights, bias;
     // The map read: channels, row and image in floats, border before, rows and columns without border.
-    int in, in_row, in_len, in_before, in_height, in_width;
+    int in_channels, in_row, in_len, in_before, in_height, in_width;
     // The sum.
     int height, width, out;
     // 1: the sum is rectified and pooled, and its gradient is the pooled map's, with the pool's choice.
@@ -52,7 +52,7 @@ struct Convolution {
 };
 
 // The map that a forward pass writes.
-struct Written {
+struct OutputMap {
     int row, len, before;
     // Channels of the shortcut added to the sum: 0 for none; the sum's own for an identity; fewer: rectified, averaged over 2 x 2, zero beyond.
     int shortcut;
@@ -82,7 +82,7 @@ __device__ __forceinline__ float pooled(const float sums[4], int& chosen) {
 }
 
 // Where row `p` of the sums is.
-__device__ __forceinline__ void locate(const Convolution& c, int p, int& image, int& y, int& x) {
+__device__ __forceinline__ void locate(const ConvolutionShape& c, int p, int& image, int& y, int& x) {
     if (c.pooled) {
         const int width = c.width / 2, size = c.height / 2 * width;
         const int window = p >> 2, within = window % size;
@@ -98,14 +98,14 @@ __device__ __forceinline__ void locate(const Convolution& c, int p, int& image, 
 }
 
 // Index of the first float that row `p` of the sums reads, from the lane's first image.
-__device__ __forceinline__ int base_of(const Convolution& c, int p) {
+__device__ __forceinline__ int base_of(const ConvolutionShape& c, int p) {
     int image, y, x;
     locate(c, p, image, y, x);
-    return image * c.in_len + y * c.stride * c.in_row + x * c.stride * c.in;
+    return image * c.in_len + y * c.stride * c.in_row + x * c.stride * c.in_channels;
 }
 
 // Where term (ky, kx, in) is from there.
-__device__ __forceinline__ int offset_of(const Convolution& c, int term) { return term / c.run * c.in_row + term % c.run; }
+__device__ __forceinline__ int offset_of(const ConvolutionShape& c, int term) { return term / c.run * c.in_row + term % c.run; }
 
 // With USE_TF32 the products of tiles of 8 rows a thread are the tensor cores', their factors rounded to TF32's 10 bits (to the nearest, ties away
 // from zero) and added up in 32 bits. Else all is 32-bit arithmetic.
@@ -293,7 +293,7 @@ __device__ __forceinline__ void settle(float* settled, float sums[ROWS][4]) {
 // What the forward kernels are given: `images` of every lane; which[lane]: the lane's place in `weights`, which are [place][pitch]. `output` is the map written; `choice` [slot][pooled positions][out], null in evaluations; `stream`
 // [slot][sums], null but in residual blocks, with `shortcut` the stream at the block's input, [slot][2 height][2 width][fewer channels] or as the sum.
 #define FORWARD \
-    Convolution c, Written to, int images, const int* which, const float* weights, int pitch, const float* input, float* output, \
+    ConvolutionShape c, OutputMap to, int images, const int* which, const float* weights, int pitch, const float* input, float* output, \
         u8* choice, float* stream, const float* shortcut
 #define FORWARD_ARGUMENTS c, to, images, which, weights, pitch, input, output, choice, stream, shortcut
 
@@ -416,7 +416,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) convolution_forward_64(FOR
 
 // Where the gradients of the sum at (image, y, x) are, times four, and the position in the pool's window that they belong to: where there is a
 // pool, the pooled map's gradient is kept, and belongs to the position that the pool chose.
-__device__ __forceinline__ int gradients_at(const Convolution& c, int image, int y, int x) {
+__device__ __forceinline__ int gradients_at(const ConvolutionShape& c, int image, int y, int x) {
     if (!c.pooled) return ((image * c.height + y) * c.width + x) * c.out << 2;
     return ((image * (c.height / 2) + y / 2) * (c.width / 2) + x / 2) * c.out << 2 | (y & 1) << 1 | (x & 1);
 }
@@ -429,7 +429,7 @@ __device__ __forceinline__ int gradients_at(const Convolution& c, int image, int
 // nearly (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. in is 16, 32 or 64; out a multiple of 16; stride 1 or 2;
 // maps have at most 64 rows and columns, border included, and a lane fewer than 2^19 images.
 #define DATA_GRADIENT \
-    Convolution c, int images, const int* which, const float* weights, int pitch, const float* gradient, const u8* choice, const float* rectified, \
+    ConvolutionShape c, int images, const int* which, const float* weights, int pitch, const float* gradient, const u8* choice, const float* rectified, \
         const float* bypass, int bypass_channels, float* output
 #define DATA_GRADIENT_ARGUMENTS c, images, which, weights, pitch, gradient, choice, rectified, bypass, bypass_channels, output
 
@@ -445,7 +445,7 @@ __device__ __forceinline__ bool reaches(int stride, int low, int high, int k, in
 }
 
 // The first tap from `tap` on, in rows, that reaches what the tile covers; kernel * kernel if there is none.
-__device__ __forceinline__ int next_tap(const Convolution& c, int tap, const Covered& tile) {
+__device__ __forceinline__ int next_tap(const ConvolutionShape& c, int tap, const Covered& tile) {
     while (tap < c.kernel * c.kernel && !(reaches(c.stride, tile.top, tile.bottom, tap / c.kernel, c.height) &&
                                           reaches(c.stride, tile.left, tile.right, tap % c.kernel, c.width))) {
         tap++;
@@ -579,7 +579,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 3) data_gradient_64(DATA_G
 // sums[(lane * places + leaf) * pitch + weights]: [k k in + 1][out], since the bias lies behind the weights. A leaf is blockIdx.y: what it sums, and in
 // which order, depends on nothing else. out is N, or less (the logits).
 #define FILTER_GRADIENT \
-    Convolution c, int images, int length, int places, int pitch, const float* input, const float* gradient, const u8* choice, float* sums
+    ConvolutionShape c, int images, int length, int places, int pitch, const float* input, const float* gradient, const u8* choice, float* sums
 #define FILTER_GRADIENT_ARGUMENTS c, images, length, places, pitch, input, gradient, choice, sums
 
 template <int N, int ROWS, int K>

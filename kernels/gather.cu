@@ -9,14 +9,15 @@
 
 #define GATHERED 8
 
-struct Images {
+// Rust's is in src/backend/cuda/launch/gather.rs.
+struct ImageShape {
     int height, width, channels;
     // The map written.
     int row, len, before;
 };
 
 extern "C" __global__ void __launch_bounds__(256) gather(
-    Images shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u32* listed,
+    ImageShape shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u32* listed,
     int pitch, const u8* pixels, const u8* labels, const float* table, float* map, u8* slot_labels) {
     __shared__ u32 example[GATHERED];
     const int lane = blockIdx.z;

@@ -28,7 +28,7 @@
 // patches: map -> [lane][count][P][T]. A warp takes a row, so that its writes are whole lines; terms of a row of the kernel lie side by side in the
 // map, in fours (patches_4) where the channels are a multiple of 4. Bound by bytes: 4 P T written an image; the map is read from the caches.
 template <typename T>
-__device__ __forceinline__ void gather_patches(const Convolution& c, int images, i64 slot, int count, const float* map, float* to) {
+__device__ __forceinline__ void gather_patches(const ConvolutionShape& c, int images, i64 slot, int count, const float* map, float* to) {
     const int each = sizeof(T) / sizeof(float);
     const int warps = blockDim.x >> 5, thread = threadIdx.x & 31;
     const int rows = count * c.height * c.width, terms = c.kernel * c.run;
@@ -41,18 +41,18 @@ __device__ __forceinline__ void gather_patches(const Convolution& c, int images,
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) patches_1(Convolution c, int images, i64 slot, int count, const float* map, float* to) {
+extern "C" __global__ void __launch_bounds__(256) patches_1(ConvolutionShape c, int images, i64 slot, int count, const float* map, float* to) {
     gather_patches<float>(c, images, slot, count, map, to);
 }
 
-extern "C" __global__ void __launch_bounds__(256) patches_4(Convolution c, int images, i64 slot, int count, const float* map, float* to) {
+extern "C" __global__ void __launch_bounds__(256) patches_4(ConvolutionShape c, int images, i64 slot, int count, const float* map, float* to) {
     gather_patches<float4>(c, images, slot, count, map, to);
 }
 
 // convolution_tail: sums [lane][count][P][out] without bias -> what convolution_forward writes. Bound by bytes: 4 P out read an image, and the map
 // written.
 extern "C" __global__ void __launch_bounds__(256) convolution_tail(
-    Convolution c, Written to, int images, i64 slot, int count, const float* weights, int pitch, const float* sums, float* output, u8* choice,
+    ConvolutionShape c, OutputMap to, int images, i64 slot, int count, const float* weights, int pitch, const float* sums, float* output, u8* choice,
     float* stream, const float* shortcut) {
     const int rows = count * c.height * c.width, step = c.pooled ? 4 : 1;
     const float* bias = weights + (i64)blockIdx.z * pitch + c.bias;
@@ -89,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(256) convolution_tail(
 
 // unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out]. Bound by bytes: 4 P out written an image.
 extern "C" __global__ void __launch_bounds__(256) unpool(
-    Convolution c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
+    ConvolutionShape c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
     const int size = c.height * c.width * c.out, elements = count * size;
     const i64 from = (slot + (i64)blockIdx.z * images) * (size / 4);
     to += (i64)blockIdx.z * elements;
@@ -103,14 +103,14 @@ extern "C" __global__ void __launch_bounds__(256) unpool(
 // patch_sums (col2im): gradient of the patches [lane][count][P][T] -> what data_gradient writes: each element of the map adds up the patches that hold
 // it, in the order of the taps. Bound by bytes: 4 P T read an image.
 extern "C" __global__ void __launch_bounds__(256) patch_sums(
-    Convolution c, int images, i64 slot, int count, const float* patches, const float* rectified, const float* bypass, int bypass_channels,
+    ConvolutionShape c, int images, i64 slot, int count, const float* patches, const float* rectified, const float* bypass, int bypass_channels,
     float* output) {
     const int terms = c.kernel * c.run, positions = c.height * c.width;
-    const int elements = count * c.in_height * c.in_width * c.in;
+    const int elements = count * c.in_height * c.in_width * c.in_channels;
     slot += (i64)blockIdx.z * images;
     patches += (i64)blockIdx.z * count * positions * terms;
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < elements; at += gridDim.x * blockDim.x) {
-        const int channel = at % c.in, place = at / c.in;
+        const int channel = at % c.in_channels, place = at / c.in_channels;
         const int x = place % c.in_width, y = place / c.in_width % c.in_height, image = place / (c.in_width * c.in_height);
         float sum = 0.0f;
         for (int tap = 0; tap < c.kernel * c.kernel; tap++) {
@@ -118,14 +118,14 @@ extern "C" __global__ void __launch_bounds__(256) patch_sums(
             const int oy = below / c.stride, ox = right / c.stride;
             if (below < 0 || right < 0 || below % c.stride != 0 || right % c.stride != 0 || oy >= c.height || ox >= c.width) continue;
             const int row = c.pooled ? (oy / 2 * (c.width / 2) + ox / 2) * 4 + (oy & 1) * 2 + (ox & 1) : oy * c.width + ox;
-            sum += patches[((i64)image * positions + row) * terms + tap * c.in + channel];
+            sum += patches[((i64)image * positions + row) * terms + tap * c.in_channels + channel];
         }
-        const i64 here = slot + image, into = ((here * c.in_height + y) * c.in_width + x) * c.in + channel;
-        if (bypass && bypass_channels != c.in) {
+        const i64 here = slot + image, into = ((here * c.in_height + y) * c.in_width + x) * c.in_channels + channel;
+        if (bypass && bypass_channels != c.in_channels) {
             sum += 0.25f * bypass[((here * (c.in_height / 2) + y / 2) * (c.in_width / 2) + x / 2) * bypass_channels + channel];
         }
-        if (rectified && !(rectified[here * c.in_len + (c.in_before + y) * c.in_row + (c.in_before + x) * c.in + channel] > 0.0f)) sum = 0.0f;
-        if (bypass && bypass_channels == c.in) sum += bypass[into];
+        if (rectified && !(rectified[here * c.in_len + (c.in_before + y) * c.in_row + (c.in_before + x) * c.in_channels + channel] > 0.0f)) sum = 0.0f;
+        if (bypass && bypass_channels == c.in_channels) sum += bypass[into];
         output[into] = sum;
     }
 }

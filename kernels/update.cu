@@ -3,8 +3,8 @@
 // sums is [lane][place][pitch] or, packed, [place][lane][pitch]: a place holds the gradient summed over a node of the batch's tree, and the loss
 // behind it. kept is [lane][most] (the parameters a lane trains, in ascending order) with kept_count[lane] of them, or null where all are.
 
-// What a lane trains by: the twin of Rule and Schedule. For a constant rate, decay is 0.
-struct Lane {
+// What a lane trains by. For a constant rate, decay is 0. Rust's is in src/backend/cuda/launch/update.rs.
+struct UpdateRule {
     double rate, end, decay;
     float momentum;
     int optimizer;
@@ -15,10 +15,10 @@ struct Lane {
 #define NESTEROV 2
 
 // The learning rate of step k, from 0: in 64 bits and without fused operations, as on the CPU, and rounded once.
-__device__ __forceinline__ float rate_at(const Lane& lane, u32 step) {
-    if (lane.decay <= 0.0) return (float)lane.rate;
-    const double k = step < lane.decay ? (double)step : lane.decay;
-    return (float)__dadd_rn(__dmul_rn(lane.rate - lane.end, 1.0 - k / lane.decay), lane.end);
+__device__ __forceinline__ float rate_at(const UpdateRule& rule, u32 step) {
+    if (rule.decay <= 0.0) return (float)rule.rate;
+    const double k = step < rule.decay ? (double)step : rule.decay;
+    return (float)__dadd_rn(__dmul_rn(rule.rate - rule.end, 1.0 - k / rule.decay), rule.end);
 }
 
 // update: one optimizer step of every lane, by the tree sum of its parts over the batch size; what is not kept stays as it is (zero).
@@ -27,11 +27,11 @@ __device__ __forceinline__ float rate_at(const Lane& lane, u32 step) {
 // clock[0] on to the next step, which nobody reads here.
 // Bound by bytes: 4 (parts + 4) a parameter with momentum, 4 (parts + 2) with SGD: 3.0 MB for 62,346 parameters and 8 parts.
 extern "C" __global__ void __launch_bounds__(256) update(
-    int parameters, int batch, int packed, Parts parts, i64 lane_stride, i64 part_stride, int loss_at, int pitch, const Lane* lanes,
+    int parameters, int batch, int packed, Parts parts, i64 lane_stride, i64 part_stride, int loss_at, int pitch, const UpdateRule* rules,
     const int* kept, const int* kept_count, int most, const float* sums, float* weights, float* velocity, float* losses, int* broken, u32* clock) {
     __shared__ float shared_loss;
     const int lane = blockIdx.z;
-    const Lane rule = lanes[lane];
+    const UpdateRule rule = rules[lane];
     const u32 step = clock[1];
     sums += lane * lane_stride;
     weights += (i64)lane * pitch;

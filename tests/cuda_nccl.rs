@@ -7,7 +7,7 @@ mod support;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use dps::Error;
 use dps::backend::cuda::libraries::{Library, find};
 use dps::backend::cuda::nccl::Nccl;
@@ -42,10 +42,6 @@ fn device(rank: usize, values: &[f32]) -> (std::sync::Arc<CudaStream>, CudaSlice
     (stream, values)
 }
 
-fn address(values: &CudaSlice<f32>) -> u64 {
-    values.device_ptr(values.stream()).0
-}
-
 #[test]
 fn ranks_sum_and_gather_in_their_streams() {
     for order in [("fwd", "eager"), ("fwd", "lazy")] {
@@ -78,13 +74,13 @@ fn program_sums() {
     let rank = world.ranks().rank();
     // The second is longer than one of the double's messages.
     for len in [5, 300_000] {
-        let (stream, values) = device(rank, &(0..len).map(|i| ((i % 100) * (rank + 1)) as f32).collect::<Vec<_>>());
-        let gathered = stream.alloc_zeros::<f32>(RANKS * len).unwrap();
+        let (stream, mut values) = device(rank, &(0..len).map(|i| ((i % 100) * (rank + 1)) as f32).collect::<Vec<_>>());
+        let mut gathered = stream.alloc_zeros::<f32>(RANKS * len).unwrap();
         let nccl = Nccl::new(world.ranks(), Duration::from_secs(60)).unwrap();
         assert_eq!(nccl.version().to_string(), "2.26.4");
-        nccl.all_gather(address(&values), address(&gathered), len, stream.cu_stream()).unwrap();
-        nccl.all_reduce(address(&values), len, stream.cu_stream()).unwrap();
-        nccl.wait(stream.cu_stream()).unwrap();
+        nccl.all_gather(&values, &mut gathered, len).unwrap();
+        nccl.all_reduce(&mut values, len).unwrap();
+        nccl.wait(&stream).unwrap();
         let sum = stream.clone_dtoh(&values).unwrap();
         assert!(sum.iter().enumerate().all(|(i, &value)| value == ((i % 100) * (1 + 2 + 3)) as f32));
         let all = stream.clone_dtoh(&gathered).unwrap();
@@ -97,13 +93,13 @@ fn program_sums() {
 fn program_disagrees() {
     let world = MpiWorld::start().unwrap();
     let rank = world.ranks().rank();
-    let (stream, values) = device(rank, &[1.0; 20]);
+    let (stream, mut values) = device(rank, &[1.0; 20]);
     let nccl = Nccl::new(world.ranks(), Duration::from_secs(60)).unwrap();
-    let found = nccl.all_reduce(address(&values), 10 + rank, stream.cu_stream()).and_then(|()| nccl.wait(stream.cu_stream()));
+    let found = nccl.all_reduce(&mut values, 10 + rank).and_then(|()| nccl.wait(&stream));
     let Err(Error::Communication { rank: who, problem }) = found else { panic!("{found:?}") };
     assert!(who == rank && problem.contains("ncclInvalidUsage (5)"), "{problem}");
     // It stays so, and says so.
-    let again = nccl.all_reduce(address(&values), 10, stream.cu_stream()).unwrap_err();
+    let again = nccl.all_reduce(&mut values, 10).unwrap_err();
     assert!(again.to_string().contains("aborted"), "{again}");
 }
 
@@ -112,14 +108,14 @@ fn program_disagrees() {
 fn program_stays_away() {
     let world = MpiWorld::start().unwrap();
     let rank = world.ranks().rank();
-    let (stream, values) = device(rank, &[1.0; 20]);
+    let (stream, mut values) = device(rank, &[1.0; 20]);
     let nccl = Nccl::new(world.ranks(), Duration::from_secs(5)).unwrap();
     if rank == 1 {
         std::thread::sleep(Duration::from_secs(12));
         return;
     }
     let begun = Instant::now();
-    nccl.all_reduce(address(&values), 20, stream.cu_stream()).unwrap();
-    let problem = nccl.wait(stream.cu_stream()).unwrap_err().to_string();
+    nccl.all_reduce(&mut values, 20).unwrap();
+    let problem = nccl.wait(&stream).unwrap_err().to_string();
     assert!(problem.contains("waited in vain") && begun.elapsed() < Duration::from_secs(11), "{:?}: {problem}", begun.elapsed());
 }

@@ -4,17 +4,19 @@ use std::time::Duration;
 
 use cudarc::driver::CudaSlice;
 
-use super::check::Doing;
-use super::gpu::{Gpu, at, launch};
+use super::check::{Doing, refuse};
+use super::gpu::Gpu;
 use super::lanes::CudaLanes;
+use super::launch::{Kernels, Parts};
 use super::nccl::Nccl;
-use super::sums::{Parts, Share};
+use super::partition::BatchPartition;
+use super::pointer::{ConstPointer, at, at_mut};
 use crate::Result;
 use crate::comm::Communicator;
 use crate::config::Reduction;
 
-/// The way between the ranks of a group.
-pub(super) enum Way {
+/// What carries gradients between the ranks of a group.
+enum Transport {
     /// Between GPUs, in the stream.
     Nccl(Nccl),
     /// Through the hosts: ranks that share a GPU cannot use NCCL.
@@ -23,7 +25,7 @@ pub(super) enum Way {
 
 /// A group's gradient sums. Kept entries alone travel, each lane's with its loss behind them.
 pub(super) struct Exchange {
-    way: Way,
+    transport: Transport,
     reduction: Reduction,
     /// `[node][lane][packed]`: what this rank sends.
     sent: Option<CudaSlice<f32>>,
@@ -31,12 +33,12 @@ pub(super) struct Exchange {
     received: Option<CudaSlice<f32>>,
 }
 
-/// What the update adds up, packed: where, which parts, and how far they are from each other.
-pub(super) struct Sum {
-    pub from: u64,
+/// What the update adds up: where, which parts, and how far they are from each other.
+pub(super) struct PartialSums<'a> {
+    pub from: ConstPointer<'a, f32>,
     pub parts: Parts,
-    pub lane_stride: i64,
-    pub part_stride: i64,
+    pub lane_stride: usize,
+    pub part_stride: usize,
 }
 
 /// Floats of a lane's kept gradients and loss.
@@ -47,20 +49,20 @@ fn packed(lanes: &CudaLanes) -> usize {
 impl Exchange {
     /// Every rank of the group must call it.
     pub fn new(group: &dyn Communicator, shared: bool, reduction: Reduction, deadline: Duration) -> Result<Exchange> {
-        let (way, reduction) =
-            if shared { (Way::Mpi, Reduction::Reproducible) } else { (Way::Nccl(Nccl::new(group, deadline)?), reduction) };
-        Ok(Exchange { way, reduction, sent: None, received: None })
+        let (transport, reduction) =
+            if shared { (Transport::Mpi, Reduction::Reproducible) } else { (Transport::Nccl(Nccl::new(group, deadline)?), reduction) };
+        Ok(Exchange { transport, reduction, sent: None, received: None })
     }
 
     /// Whether a step can be recorded with its exchange.
     pub fn in_stream(&self) -> bool {
-        matches!(self.way, Way::Nccl(_))
+        matches!(self.transport, Transport::Nccl(_))
     }
 
     /// Makes room for these lanes; where the buffers are afterwards tells whether a recorded step still serves.
-    pub fn prepare(&mut self, gpu: &Gpu, lanes: &CudaLanes, share: &Share, ranks: usize) -> Result<[u64; 2]> {
+    pub fn prepare(&mut self, gpu: &Gpu, lanes: &CudaLanes, partition: &BatchPartition, ranks: usize) -> Result<[u64; 2]> {
         let nodes = match self.reduction {
-            Reduction::Reproducible => share.most_nodes(),
+            Reduction::Reproducible => partition.most_nodes(),
             Reduction::Nccl => 1,
         };
         let size = nodes * lanes.len() * packed(lanes);
@@ -69,77 +71,78 @@ impl Exchange {
                 *buffer = None;
                 *buffer = Some(gpu.room(floats)?);
             }
-            Ok(buffer.as_ref().map_or(0, |buffer| at(buffer, 0)))
+            Ok(buffer.as_ref().map_or(0, |buffer| at(buffer, 0).address()))
         };
         let sent = ensure(&mut self.sent, size)?;
         let received = ensure(&mut self.received, if self.reduction == Reduction::Nccl { 0 } else { ranks * size })?;
         Ok([sent, received])
     }
 
-    /// The sum over the ranks of `sums`, `[lane][leaf][pitch]` of this rank, for the update to finish.
+    /// The sum over the ranks of `sums`, `[lane][leaf][pitch]` of this rank, for the update to finish. [`Exchange::prepare`] has made room.
     pub fn sum(
         &mut self,
         gpu: &Gpu,
+        kernels: &Kernels,
         group: &dyn Communicator,
         lanes: &CudaLanes,
-        share: &Share,
-        sums: u64,
-        parameters: usize,
-    ) -> Result<Sum> {
-        let (packed, places) = (packed(lanes), share.mine().len());
+        partition: &BatchPartition,
+        sums: &CudaSlice<f32>,
+    ) -> Result<PartialSums<'_>> {
+        let (Some(sent), Some(received)) = (&mut self.sent, &mut self.received) else {
+            return Err(refuse("expected room for the ranks' gradients, found none; report this as a bug"));
+        };
+        let (packed, places) = (packed(lanes), partition.own_leaves().len());
         let row = lanes.len() * packed;
-        let sent = self.sent.as_ref().map_or(0, |buffer| at(buffer, 0));
         let nodes = match self.reduction {
-            Reduction::Reproducible => share.sent(),
+            Reduction::Reproducible => partition.sent(),
             // A rank without examples adds zeros.
             Reduction::Nccl => vec![(0, Parts::leaves(places))],
         };
-        let [_, kept, kept_count, ..] = lanes.pointers();
         for (node, (first, parts)) in nodes.iter().enumerate() {
-            launch!(
-                gpu,
-                &gpu.kernels()?.pack,
-                [packed.div_ceil(256), 1, lanes.len()],
-                256,
-                parameters as i32,
-                *first as i32,
-                *parts,
-                (places * lanes.pitch) as i64,
-                lanes.pitch as i32,
-                kept,
-                kept_count,
-                lanes.most_kept as i32,
-                packed as i32,
-                sums,
-                sent + (node * row * size_of::<f32>()) as u64
-            )?;
+            // There is a row in `sent` for each node, and `sums` has `places` leaves of each lane.
+            unsafe {
+                kernels.pack(
+                    lanes.len(),
+                    lanes.parameters as i32,
+                    *first as i32,
+                    *parts,
+                    (places * lanes.pitch) as i64,
+                    lanes.pitch as i32,
+                    lanes.kept(),
+                    Some(at(&lanes.kept_count, 0)),
+                    lanes.most_kept as i32,
+                    packed as i32,
+                    at(sums, 0),
+                    at_mut(sent, node * row),
+                )
+            }?;
         }
-        let (lane_stride, part_stride) = (packed as i64, row as i64);
-        let received = self.received.as_ref().map_or(0, |buffer| at(buffer, 0));
-        let count = share.most_nodes() * row;
-        match (&self.way, self.reduction) {
-            (Way::Nccl(nccl), Reduction::Nccl) => {
-                nccl.all_reduce(sent, row, gpu.stream.cu_stream())?;
-                return Ok(Sum { from: sent, parts: Parts::leaves(1), lane_stride, part_stride });
+        let count = partition.most_nodes() * row;
+        let (from, parts) = match (&self.transport, self.reduction) {
+            (Transport::Nccl(nccl), Reduction::Nccl) => {
+                nccl.all_reduce(sent, row)?;
+                (at(sent, 0), Parts::leaves(1))
             }
-            (Way::Nccl(nccl), Reduction::Reproducible) => nccl.all_gather(sent, received, count, gpu.stream.cu_stream())?,
-            (Way::Mpi, _) => {
-                if let (Some(sent), Some(received)) = (&self.sent, &mut self.received) {
-                    let mine = gpu.download(sent, 0, count)?;
-                    let mut all = Vec::new();
-                    group.all_gather(&mine, &vec![count; group.size()], &mut all);
-                    gpu.stream.memcpy_htod(&all, &mut received.slice_mut(..all.len())).doing("take the other ranks' gradients")?;
-                }
+            (Transport::Nccl(nccl), Reduction::Reproducible) => {
+                nccl.all_gather(sent, received, count)?;
+                (at(received, 0), partition.received())
             }
-        }
-        Ok(Sum { from: received, parts: share.received(), lane_stride, part_stride })
+            (Transport::Mpi, _) => {
+                let mine = gpu.download(sent, 0, count)?;
+                let mut all = Vec::new();
+                group.all_gather(&mine, &vec![count; group.size()], &mut all);
+                gpu.stream.memcpy_htod(&all, &mut received.slice_mut(..all.len())).doing("take the other ranks' gradients")?;
+                (at(received, 0), partition.received())
+            }
+        };
+        Ok(PartialSums { from, parts, lane_stride: packed, part_stride: row })
     }
 
     /// Waits until the stream is done, as long as all ranks of the group are there.
     pub fn wait(&self, gpu: &Gpu) -> Result<()> {
-        match &self.way {
-            Way::Nccl(nccl) => nccl.wait(gpu.stream.cu_stream()),
-            Way::Mpi => gpu.wait(),
+        match &self.transport {
+            Transport::Nccl(nccl) => nccl.wait(&gpu.stream),
+            Transport::Mpi => gpu.wait(),
         }
     }
 }

@@ -2,46 +2,20 @@
 
 use cudarc::driver::{CudaGraph, CudaSlice, PinnedHostSlice};
 
-use super::gpu::{Gpu, at, launch};
+use super::gpu::Gpu;
+use super::launch::{Kernels, UpdateRule};
+use super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use crate::Result;
 use crate::backend::{LaneStart, LaneState, Progress};
 use crate::config::OptimizerName;
-use crate::optimizer::{Rule, Schedule};
+use crate::optimizer::Rule;
 use crate::pruning::Mask;
-
-/// What a lane trains by: the twin of Lane in update.cu.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct DeviceRule {
-    rate: f64,
-    end: f64,
-    decay: f64,
-    momentum: f32,
-    optimizer: i32,
-}
-
-// Plain numbers, as the kernels have them.
-unsafe impl cudarc::driver::DeviceRepr for DeviceRule {}
-
-impl DeviceRule {
-    fn new(rule: &Rule) -> DeviceRule {
-        let (rate, end, decay) = match rule.schedule {
-            Schedule::Constant { rate } => (rate, rate, 0.0),
-            Schedule::LinearDecay { rate, end, steps } => (rate, end, steps),
-        };
-        let optimizer = match rule.optimizer {
-            OptimizerName::Sgd => 0,
-            OptimizerName::Momentum => 1,
-            OptimizerName::Nesterov => 2,
-        };
-        DeviceRule { rate, end, decay, momentum: rule.momentum, optimizer }
-    }
-}
 
 /// Lanes, each with a place in every buffer.
 pub struct CudaLanes {
     /// What the host knows of each lane.
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<HostLane>,
+    pub(super) parameters: usize,
     /// Floats of a lane's parameters, and of a gradient with its loss: a multiple of 32.
     pub(super) pitch: usize,
     /// Most parameters that a lane keeps.
@@ -50,24 +24,24 @@ pub struct CudaLanes {
     pub(super) weights: CudaSlice<f32>,
     /// `[lane][pitch]`; nothing where all train by SGD.
     velocity: Option<CudaSlice<f32>>,
-    rules: CudaSlice<DeviceRule>,
+    pub(super) rules: CudaSlice<UpdateRule>,
     pub(super) seeds: CudaSlice<u64>,
     /// `[lane][most_kept]`, or nothing where all lanes are dense.
     kept: Option<CudaSlice<i32>>,
-    kept_count: CudaSlice<i32>,
+    pub(super) kept_count: CudaSlice<i32>,
     /// `[lane]` losses, as bits, then `[lane]` steps at which a lane stopped, or −1.
     pub(super) report: CudaSlice<i32>,
     /// The same on the host, for the device to write.
     pub(super) pinned: PinnedHostSlice<i32>,
     /// `[lane]`: its own number.
     pub(super) identity: CudaSlice<i32>,
-    /// A step captured, and what it was captured for.
-    pub(super) graph: Option<(Captured, CudaGraph)>,
+    /// A recorded step, and what it was recorded for.
+    pub(super) graph: Option<(GraphKey, CudaGraph)>,
 }
 
-/// What a captured step is good for: anything else needs another.
+/// What a recorded step is good for: anything else needs another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Captured {
+pub(super) struct GraphKey {
     pub batch: usize,
     /// Of the workspace.
     pub generation: u64,
@@ -76,7 +50,7 @@ pub(super) struct Captured {
 }
 
 /// A lane as the host knows it.
-pub(super) struct Known {
+pub(super) struct HostLane {
     seed: u64,
     rule: Rule,
     mask: Mask,
@@ -100,15 +74,21 @@ impl CudaLanes {
                 velocity[..state.velocity.len()].copy_from_slice(&state.velocity);
                 progress = Progress { loss: state.loss, broken: state.broken };
             }
-            known.push(Known { seed, rule, mask, progress });
+            known.push(HostLane { seed, rule, mask, progress });
         }
         let moving = known.iter().any(|lane| lane.rule.optimizer != OptimizerName::Sgd);
         let velocity = if moving { Some(gpu.upload(&velocities)?) } else { None };
-        CudaLanes::with(gpu, known, pitch, gpu.upload(&weights)?, velocity)
+        CudaLanes::with(gpu, known, parameters, gpu.upload(&weights)?, velocity)
     }
 
     /// Lanes whose weights and velocities are on the device already.
-    fn with(gpu: &Gpu, known: Vec<Known>, pitch: usize, weights: CudaSlice<f32>, velocity: Option<CudaSlice<f32>>) -> Result<CudaLanes> {
+    fn with(
+        gpu: &Gpu,
+        known: Vec<HostLane>,
+        parameters: usize,
+        weights: CudaSlice<f32>,
+        velocity: Option<CudaSlice<f32>>,
+    ) -> Result<CudaLanes> {
         let most_kept = known.iter().map(|lane| lane.mask.kept()).max().unwrap_or(0);
         let counts: Vec<i32> = known.iter().map(|lane| lane.mask.kept() as i32).collect();
         let mut kept = None;
@@ -126,7 +106,7 @@ impl CudaLanes {
         let losses = known.iter().map(|lane| lane.progress.loss.to_bits() as i32);
         let broken = known.iter().map(|lane| lane.progress.broken.map_or(-1, |step| step as i32));
         Ok(CudaLanes {
-            rules: gpu.upload(&known.iter().map(|lane| DeviceRule::new(&lane.rule)).collect::<Vec<_>>())?,
+            rules: gpu.upload(&known.iter().map(|lane| UpdateRule::new(&lane.rule)).collect::<Vec<_>>())?,
             seeds: gpu.upload(&known.iter().map(|lane| lane.seed).collect::<Vec<_>>())?,
             kept_count: gpu.upload(&counts)?,
             report: gpu.upload(&losses.chain(broken).collect::<Vec<_>>())?,
@@ -134,7 +114,8 @@ impl CudaLanes {
             identity: gpu.upload(&(0..known.len() as i32).collect::<Vec<_>>())?,
             graph: None,
             known,
-            pitch,
+            parameters,
+            pitch: pitch(parameters),
             most_kept,
             weights,
             velocity,
@@ -158,45 +139,53 @@ impl CudaLanes {
         Ok(LaneState { weights: gpu.download(&self.weights, lane * self.pitch, parameters)?, velocity, loss, broken })
     }
 
-    pub(super) fn retain(&mut self, gpu: &Gpu, keep: &[bool]) -> Result<()> {
+    pub(super) fn retain(&mut self, gpu: &Gpu, kernels: &Kernels, keep: &[bool]) -> Result<()> {
         let left: Vec<i32> = (0..self.len()).filter(|&lane| keep.get(lane) != Some(&false)).map(|lane| lane as i32).collect();
         if left.len() == self.len() {
             return Ok(());
         }
         let from = gpu.upload(&left)?;
-        let gather = |old: &CudaSlice<f32>| -> Result<CudaSlice<f32>> {
-            let new = gpu.room(left.len() * self.pitch)?;
-            if !left.is_empty() {
-                let grid = [self.pitch.div_ceil(256), 1, left.len()];
-                launch!(gpu, &gpu.kernels()?.retain, grid, 256, self.pitch as i32, at(&from, 0), at(old, 0), at(&new, 0))?;
-            }
-            Ok(new)
-        };
-        let weights = gather(&self.weights)?;
-        let velocity = self.velocity.as_ref().map(gather).transpose()?;
+        let weights = self.copies(gpu, kernels, &self.weights, &from, left.len())?;
+        let velocity = self.velocity.as_ref().map(|velocity| self.copies(gpu, kernels, velocity, &from, left.len())).transpose()?;
         let mut keep = keep.iter();
         let mut known = std::mem::take(&mut self.known);
         known.retain(|_| keep.next().is_none_or(|&keep| keep));
-        *self = CudaLanes::with(gpu, known, self.pitch, weights, velocity)?;
+        *self = CudaLanes::with(gpu, known, self.parameters, weights, velocity)?;
         // What the kernels above read is freed in the order of the stream, after them.
         Ok(())
     }
 
-    /// The weights of some lanes, in that order: `[lane][pitch]`.
-    pub(super) fn ordered(&self, gpu: &Gpu, which: &CudaSlice<i32>, count: usize) -> Result<CudaSlice<f32>> {
-        let weights = gpu.room(count * self.pitch)?;
-        let grid = [self.pitch.div_ceil(256), 1, count];
-        launch!(gpu, &gpu.kernels()?.retain, grid, 256, self.pitch as i32, at(which, 0), at(&self.weights, 0), at(&weights, 0))?;
-        Ok(weights)
+    /// The rows of `state`, `[lane][pitch]`, of the first `count` lanes that `from` lists.
+    pub(super) fn copies(
+        &self,
+        gpu: &Gpu,
+        kernels: &Kernels,
+        state: &CudaSlice<f32>,
+        from: &CudaSlice<i32>,
+        count: usize,
+    ) -> Result<CudaSlice<f32>> {
+        let copies = gpu.room(count * self.pitch)?;
+        if count > 0 {
+            // `from` lists lanes that `state` has, and there is room for each.
+            unsafe { kernels.retain(count, self.pitch as i32, at(from, 0), at(state, 0), at_mut(&copies, 0)) }?;
+        }
+        Ok(copies)
     }
 
-    /// Pointers that the update takes: rules, kept, their number, weights, velocity, losses, broken.
-    pub(super) fn pointers(&self) -> [u64; 7] {
-        let kept = self.kept.as_ref().map_or(0, |kept| at(kept, 0));
-        let weights = at(&self.weights, 0);
+    /// `[lane][most_kept]` parameters that train, or nothing where all do.
+    pub(super) fn kept(&self) -> Option<ConstPointer<'_, i32>> {
+        self.kept.as_ref().map(|kept| at(kept, 0))
+    }
+
+    /// `[lane][pitch]`.
+    pub(super) fn velocity(&self) -> MutPointer<'_, f32> {
         // SGD never looks at its velocity.
-        let velocity = self.velocity.as_ref().map_or(weights, |velocity| at(velocity, 0));
-        [at(&self.rules, 0), kept, at(&self.kept_count, 0), weights, velocity, at(&self.report, 0), at(&self.report, self.len())]
+        at_mut(self.velocity.as_ref().unwrap_or(&self.weights), 0)
+    }
+
+    /// `[lane]` losses of the last step, and `[lane]` steps at which a lane stopped.
+    pub(super) fn progress(&self) -> (MutPointer<'_, f32>, MutPointer<'_, i32>) {
+        (at_mut(&self.report, 0).as_floats(), at_mut(&self.report, self.len()))
     }
 }
 

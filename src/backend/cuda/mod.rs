@@ -7,20 +7,29 @@
 
 mod alias;
 mod check;
+mod dataset;
+mod device;
 mod engine;
+mod evaluation;
 mod exchange;
 mod gpu;
 pub mod gpus;
-mod kernels;
+mod gradients;
 mod lanes;
+mod launch;
+mod layers;
 pub mod libraries;
+mod micro_batch;
+mod model;
 pub mod nccl;
-mod pass;
+mod partition;
+mod pointer;
 mod products;
-mod resident;
-mod sums;
+mod program;
+mod scores;
+mod step;
 mod workspace;
 
+pub use device::Cuda;
 pub use engine::CudaBackend;
-pub use gpu::Cuda;
-pub use kernels::source;
+pub use program::source;

@@ -8,11 +8,13 @@ use std::ffi::{CStr, c_char};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self as driver, CUresult, CUstream};
+use cudarc::driver::sys::{self as driver, CUresult};
+use cudarc::driver::{CudaSlice, CudaStream};
 use cudarc::nccl::sys::{self, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 
 use super::check::Doing;
 use super::libraries::{Library, Version, find};
+use super::pointer::{at, at_mut};
 use crate::comm::{Communicator, agree, together};
 use crate::{Error, Result};
 
@@ -27,14 +29,15 @@ pub struct Nccl {
     /// None once it has been aborted.
     communicator: Cell<Option<ncclComm_t>>,
     rank: usize,
+    ranks: usize,
     deadline: Duration,
     version: Version,
 }
 
 /// What a thread that may hang is given, or gives back.
-struct Travels<T>(T);
+struct Sendable<T>(T);
 // A communicator and a context may be used by any one thread at a time, and whoever sends one waits until the other is done or gone.
-unsafe impl<T> Send for Travels<T> {}
+unsafe impl<T> Send for Sendable<T> {}
 
 impl Nccl {
     /// Joins the ranks of the group; every one of them must call it, with its GPU's context current. No wait lasts longer than `deadline`,
@@ -64,7 +67,7 @@ impl Nccl {
         let mut context = std::ptr::null_mut();
         // Writes the context, or null.
         unsafe { driver::cuCtxGetCurrent(&mut context) }.result().doing("say its context")?;
-        let (context, size) = (Travels(context), group.size());
+        let (context, size) = (Sendable(context), group.size());
         // It waits for the other ranks, for ever: so in a thread that can be left behind.
         let joined = within(deadline, move || {
             let context = context;
@@ -76,10 +79,10 @@ impl Nccl {
                     _ => ncclResult_t::ncclUnhandledCudaError,
                 }
             };
-            Travels((code, communicator))
+            Sendable((code, communicator))
         });
         let joined = match joined {
-            Some(Travels((code, communicator))) => checked(code).map(|()| communicator).map_err(failed),
+            Some(Sendable((code, communicator))) => checked(code).map(|()| communicator).map_err(failed),
             None => Err(Error::Communication {
                 rank,
                 problem: format!(
@@ -90,7 +93,7 @@ impl Nccl {
             }),
         };
         let communicator = together(group, joined)?;
-        Ok(Nccl { communicator: Cell::new(Some(communicator)), rank, deadline, version })
+        Ok(Nccl { communicator: Cell::new(Some(communicator)), rank, ranks: group.size(), deadline, version })
     }
 
     /// NCCL's version.
@@ -98,27 +101,39 @@ impl Nccl {
         self.version
     }
 
-    /// Sums `count` floats over the ranks where they lie, in the stream; in which order is NCCL's choice. Returns at once.
+    /// Sums the first `count` floats over the ranks where they lie, in the buffer's stream; in which order is NCCL's choice. Returns at once.
     ///
     /// # Errors
     /// [`Error::Communication`], after aborting.
-    pub fn all_reduce(&self, buffer: u64, count: usize, stream: CUstream) -> Result<()> {
-        let buffer = buffer as *mut std::ffi::c_void;
-        // The caller's memory, valid until the stream comes past it, as with a kernel.
+    ///
+    /// # Panics
+    /// Where the buffer has fewer.
+    pub fn all_reduce(&self, buffer: &mut CudaSlice<f32>, count: usize) -> Result<()> {
+        assert!(count <= buffer.len(), "{count} floats of a buffer of {}", buffer.len());
+        let stream = buffer.stream().cu_stream();
+        let at = at_mut(buffer, 0).address() as *mut std::ffi::c_void;
+        // The buffer has so many floats, and is freed in the order of its stream.
         self.call("add up gradients", |communicator| unsafe {
-            sys::ncclAllReduce(buffer, buffer, count, ncclDataType_t::ncclFloat32, ncclRedOp_t::ncclSum, communicator, stream.cast())
+            sys::ncclAllReduce(at, at, count, ncclDataType_t::ncclFloat32, ncclRedOp_t::ncclSum, communicator, stream.cast())
         })
     }
 
-    /// Puts every rank's `count` floats one after another, in rank order, in the stream: `receive` has room for all. Returns at once.
+    /// Puts every rank's first `count` floats one after another, in rank order, in the stream that both buffers have: `receive` has room for
+    /// all. Returns at once.
     ///
     /// # Errors
     /// [`Error::Communication`], after aborting.
-    pub fn all_gather(&self, send: u64, receive: u64, count: usize, stream: CUstream) -> Result<()> {
-        let (send, receive) = (send as *const std::ffi::c_void, receive as *mut std::ffi::c_void);
-        // As above.
+    ///
+    /// # Panics
+    /// Where a buffer is too short, or the two have different streams.
+    pub fn all_gather(&self, send: &CudaSlice<f32>, receive: &mut CudaSlice<f32>, count: usize) -> Result<()> {
+        assert!(count <= send.len() && self.ranks * count <= receive.len(), "buffers of {} and {}", send.len(), receive.len());
+        let stream = send.stream().cu_stream();
+        assert!(receive.stream().cu_stream() == stream, "two streams");
+        let (from, to) = (at(send, 0).address() as *const std::ffi::c_void, at_mut(receive, 0).address() as *mut std::ffi::c_void);
+        // The buffers have so many floats, and are freed in the order of their stream.
         self.call("gather gradients", |communicator| unsafe {
-            sys::ncclAllGather(send, receive, count, ncclDataType_t::ncclFloat32, communicator, stream.cast())
+            sys::ncclAllGather(from, to, count, ncclDataType_t::ncclFloat32, communicator, stream.cast())
         })
     }
 
@@ -127,12 +142,11 @@ impl Nccl {
     ///
     /// # Errors
     /// [`Error::Communication`] for those, [`Error::Device`] where the GPU failed.
-    #[expect(clippy::not_unsafe_ptr_arg_deref, reason = "the stream goes to the driver, which knows its own")]
-    pub fn wait(&self, stream: CUstream) -> Result<()> {
+    pub fn wait(&self, stream: &CudaStream) -> Result<()> {
         let begun = Instant::now();
         loop {
-            // The caller's stream, of the current context.
-            match unsafe { driver::cuStreamQuery(stream) } {
+            // A stream that lives.
+            match unsafe { driver::cuStreamQuery(stream.cu_stream()) } {
                 CUresult::CUDA_SUCCESS => return Ok(()),
                 CUresult::CUDA_ERROR_NOT_READY => {}
                 code => {
@@ -191,7 +205,7 @@ impl Nccl {
 
     fn abort(&self) {
         if let Some(communicator) = self.communicator.take() {
-            let communicator = Travels(communicator);
+            let communicator = Sendable(communicator);
             // Nobody else has the handle any more; and whether it ends or not, this rank goes on to say what happened.
             let _ = within(ABORT, move || {
                 let communicator = communicator;
@@ -206,7 +220,7 @@ impl Drop for Nccl {
         // Destroyed where all went well; a failure has aborted it. One now has nobody to go to, and must not hold up the end of the
         // process.
         if let Some(communicator) = self.communicator.take() {
-            let communicator = Travels(communicator);
+            let communicator = Sendable(communicator);
             let _ = within(ABORT, move || {
                 let communicator = communicator;
                 unsafe { sys::ncclCommDestroy(communicator.0) }

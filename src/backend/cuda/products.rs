@@ -1,6 +1,6 @@
 //! The network's products by cuBLAS, in place of the fused kernels (kernels/im2col.cu says when that should pay).
 //!
-//! The matrices of all lanes are a strided batch: a pass's weights follow each other in the order of its lanes, so that no array of
+//! The matrices of all lanes are a strided batch: a micro-batch's weights follow each other in the order of its lanes, so that no array of
 //! pointers has to be built on the device or kept for a graph. An evaluation of some lanes copies theirs together: 250 KB a lane, for the
 //! hundreds of images that it looks at.
 //!
@@ -16,20 +16,21 @@ use cudarc::cublas::sys;
 use cudarc::driver::CudaSlice;
 
 use super::check::refuse;
-use super::engine::passes;
-use super::gpu::{Gpu, at, launch};
+use super::gpu::Gpu;
+use super::launch::{ConvolutionShape, OutputMap};
 use super::libraries::{Library, find};
-use super::pass::{Aim, ELEMENTWISE, MOST_BLOCKS, Pass, Shape, Written};
+use super::micro_batch::{MicroBatch, micro_batches};
+use super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use crate::Result;
 use crate::network::{Convolution, Dense};
 
-/// Share of the GPU's memory that patches and sums may take, and the most of it. Of all memory, not of what is free: the cut into chunks
-/// takes part in which kernels cuBLAS chooses.
-const SHARE: usize = 32;
-const MOST_BYTES: usize = 512 << 20;
+/// Patches and sums may take one part in so many of the GPU's memory, and so many bytes at most. Of all memory, not of what is free: the cut
+/// into chunks takes part in which kernels cuBLAS chooses.
+const SCRATCH_PART: usize = 32;
+const MOST_SCRATCH: usize = 512 << 20;
 
 /// The least of it: an image of every layer of our networks takes less.
-const LEAST_BYTES: usize = 1 << 20;
+const LEAST_SCRATCH: usize = 1 << 20;
 
 /// Memory of cuBLAS's own, as its documentation advises for compute capability 9.0. Given to it here: else it would allocate, which a
 /// capture may not, and its results need not be the same in every run.
@@ -37,10 +38,6 @@ const WORKSPACE: usize = 32 << 20;
 
 /// Most products of one call: a dimension of its grids.
 const MOST_PRODUCTS: usize = 65_535;
-
-/// Outputs of a block of `bias_gradient`, and its threads.
-const BIAS_COLUMNS: usize = 16;
-const BIAS_THREADS: usize = 1024;
 
 /// cuBLAS on a GPU's stream, and the memory it works in.
 pub(super) struct Blas {
@@ -55,8 +52,8 @@ pub(super) struct Blas {
 
 /// A matrix of each lane, or of each group of each lane, in rows; strides are in floats.
 #[derive(Clone, Copy)]
-struct Matrix {
-    at: u64,
+struct Matrix<P> {
+    at: P,
     /// Floats of a row.
     row: usize,
     lane: usize,
@@ -65,17 +62,25 @@ struct Matrix {
     transposed: bool,
 }
 
-impl Matrix {
-    fn new(at: u64, row: usize, lane: usize, group: usize) -> Matrix {
+/// One that is read.
+type Operand<'a> = Matrix<ConstPointer<'a, f32>>;
+
+/// One that is written.
+type Product<'a> = Matrix<MutPointer<'a, f32>>;
+
+impl<P: Copy> Matrix<P> {
+    fn new(at: P, row: usize, lane: usize, group: usize) -> Matrix<P> {
         Matrix { at, row, lane, group, transposed: false }
     }
 
-    fn transposed(self) -> Matrix {
+    fn transposed(self) -> Matrix<P> {
         Matrix { transposed: true, ..self }
     }
 
-    fn moved(self, floats: usize) -> Matrix {
-        Matrix { at: plus(self.at, floats), ..self }
+    /// The same matrices at another place.
+    fn with<Q>(self, at: Q) -> Matrix<Q> {
+        let Matrix { row, lane, group, transposed, .. } = self;
+        Matrix { at, row, lane, group, transposed }
     }
 
     fn operation(&self) -> sys::cublasOperation_t {
@@ -83,20 +88,27 @@ impl Matrix {
     }
 }
 
-/// Where the epilogue of a convolution's forward pass writes, beside its map.
-pub(super) struct Tails {
-    pub written: Written,
-    pub choice: u64,
-    pub stream: u64,
-    pub shortcut: u64,
+impl<'a> Product<'a> {
+    /// The same, to read from.
+    fn operand(self) -> Operand<'a> {
+        self.with(self.at.as_const())
+    }
 }
 
-/// What a data gradient goes through on its way to `output`.
-pub(super) struct Onward {
-    pub rectified: u64,
-    pub bypass: u64,
+/// Where a convolution's forward pass writes beside its map, and the stream that it adds.
+pub(super) struct ForwardOutputs<'a> {
+    pub to: OutputMap,
+    pub choice: Option<MutPointer<'a, u8>>,
+    pub stream: Option<MutPointer<'a, f32>>,
+    pub shortcut: Option<ConstPointer<'a, f32>>,
+}
+
+/// Where the gradient of a convolution's input goes, and what it goes through on its way.
+pub(super) struct InputGradient<'a> {
+    pub rectified: Option<ConstPointer<'a, f32>>,
+    pub bypass: Option<ConstPointer<'a, f32>>,
     pub bypass_channels: i32,
-    pub output: u64,
+    pub output: MutPointer<'a, f32>,
 }
 
 /// Images of some lanes that go through the scratch memory together.
@@ -108,19 +120,10 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// The first image's slot in the pass.
+    /// The first image's slot in the micro-batch.
     fn slot(&self, images: usize) -> usize {
         self.lanes.start * images + self.images.start
     }
-}
-
-fn plus(pointer: u64, floats: usize) -> u64 {
-    pointer + 4 * floats as u64
-}
-
-/// Blocks of an elementwise kernel for so many elements a lane.
-fn blocks(elements: usize) -> usize {
-    elements.div_ceil(ELEMENTWISE).min(MOST_BLOCKS)
 }
 
 fn check(outcome: std::result::Result<(), CublasError>, doing: &str) -> Result<()> {
@@ -146,7 +149,7 @@ impl Blas {
             return Err(refuse("expected leave to use TF32, found NVIDIA_TF32_OVERRIDE=0; unset it, or set execution.tf32 = false"));
         }
         let workspace = gpu.room(WORKSPACE)?;
-        let scratch = gpu.room(limit.min(gpu.memory()? as usize / SHARE).clamp(LEAST_BYTES, MOST_BYTES) / 4)?;
+        let scratch = gpu.room(limit.min(gpu.memory()? as usize / SCRATCH_PART).clamp(LEAST_SCRATCH, MOST_SCRATCH) / 4)?;
         // Pedantic is fp32 and nothing else, whatever a newer cuBLAS or the environment would have instead.
         let (compute, precision) = match gpu.tf32 {
             true => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32, "TF32"),
@@ -158,22 +161,25 @@ impl Blas {
         let blas = Blas { handle, compute, scratch, _workspace: workspace, description };
         // The stream first: choosing one takes a workspace away.
         check(unsafe { set_stream(handle, gpu.stream.cu_stream().cast()) }, "take a stream")?;
-        let pointer = at(&blas._workspace, 0) as *mut std::ffi::c_void;
+        let pointer = at_mut(&blas._workspace, 0).address() as *mut std::ffi::c_void;
         check(unsafe { sys::cublasSetWorkspace_v2(handle, pointer, WORKSPACE) }.result(), "take memory")?;
         Ok(blas)
     }
 
     /// c = a b, or c += a b, of `[rows, columns, terms]`, for each of `[lanes, groups]`.
-    fn multiply(
+    ///
+    /// # Safety
+    /// There is memory for so many matrices of these sizes.
+    unsafe fn multiply(
         &self,
         [rows, columns, terms]: [usize; 3],
         [lanes, groups]: [usize; 2],
-        a: Matrix,
-        b: Matrix,
-        c: Matrix,
+        a: Operand,
+        b: Operand,
+        c: Product,
         add: bool,
     ) -> Result<()> {
-        let even = [a, b, c].iter().all(|matrix| matrix.lane == groups * matrix.group);
+        let even = [a, b, c.operand()].iter().all(|matrix| matrix.lane == groups * matrix.group);
         // Calls of how many products, and whether a product's neighbour is the next group's.
         let (calls, count, by_group) = if even && lanes * groups <= MOST_PRODUCTS {
             (1, lanes * groups, true)
@@ -184,9 +190,9 @@ impl Blas {
         };
         let (one, zero) = (1.0_f32, 0.0_f32);
         let [alpha, beta] = [&one, if add { &one } else { &zero }].map(|factor| std::ptr::from_ref(factor).cast());
-        let stride = |matrix: &Matrix| if by_group { matrix.group } else { matrix.lane } as i64;
+        let stride = |matrix: Operand| if by_group { matrix.group } else { matrix.lane } as i64;
         for call in 0..calls {
-            let place = |matrix: &Matrix| plus(matrix.at, call * if by_group { matrix.lane } else { matrix.group });
+            let place = |matrix: Operand| matrix.at.offset(call * if by_group { matrix.lane } else { matrix.group }).address();
             // cuBLAS has its matrices in columns: what is a b in rows is b a in columns.
             let outcome = unsafe {
                 gemm_strided_batched_ex(
@@ -197,19 +203,19 @@ impl Blas {
                     rows as i32,
                     terms as i32,
                     alpha,
-                    place(&b) as *const _,
+                    place(b) as *const _,
                     sys::cudaDataType::CUDA_R_32F,
                     b.row as i32,
-                    stride(&b),
-                    place(&a) as *const _,
+                    stride(b),
+                    place(a) as *const _,
                     sys::cudaDataType::CUDA_R_32F,
                     a.row as i32,
-                    stride(&a),
+                    stride(a),
                     beta,
-                    place(&c) as *mut _,
+                    place(c.operand()) as *mut _,
                     sys::cudaDataType::CUDA_R_32F,
                     c.row as i32,
-                    stride(&c),
+                    stride(c.operand()),
                     count as i32,
                     self.compute,
                     sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
@@ -220,18 +226,18 @@ impl Blas {
         Ok(())
     }
 
-    /// Cuts a pass's images into chunks that the scratch memory holds, where an image takes so many floats. Groups of `length` images stay
+    /// Cuts a micro-batch's images into chunks that the scratch memory holds, where an image takes so many floats. Groups of `length` images stay
     /// together; one that does not fit is cut into chunks of one lane.
     fn chunks(&self, lanes: usize, images: usize, length: usize, floats: usize) -> Result<Vec<Chunk>> {
         let most = self.scratch.len() / floats;
         if most == 0 {
             return Err(refuse(format!(
-                "expected an image's patches to take at most {LEAST_BYTES} bytes, found {}; report this as a bug",
+                "expected an image's patches to take at most {LEAST_SCRATCH} bytes, found {}; report this as a bug",
                 4 * floats
             )));
         }
         let mut chunks = Vec::new();
-        for (lanes, groups) in passes(lanes, images.div_ceil(length), length, most) {
+        for (lanes, groups) in micro_batches(lanes, images.div_ceil(length), length, most) {
             let all = groups.start * length..(groups.end * length).min(images);
             let step = if lanes.len() * all.len() <= most { all.len() } else { most };
             chunks.extend(all.clone().step_by(step.max(1)).map(|start| Chunk {
@@ -244,194 +250,199 @@ impl Blas {
     }
 
     /// A convolution's forward pass.
-    pub fn forward(&self, pass: &Pass, layer: &Convolution, tails: &Tails) -> Result<()> {
-        let shape = Shape::new(layer);
+    ///
+    /// # Safety
+    /// That of [`propagate`](super::layers::propagate); so for the methods below.
+    pub unsafe fn forward(&self, batch: &MicroBatch, layer: &Convolution, outputs: &ForwardOutputs) -> Result<()> {
+        let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
-        let output = at(&pass.space.maps[layer.epilogue.written()], 0);
-        for chunk in self.chunks(pass.lanes, pass.images, 1, positions * (terms + out))? {
-            let (lanes, count) = (chunk.lanes.len(), chunk.images.len());
+        let output = at_mut(&batch.space.maps[layer.epilogue.written()], 0);
+        let ForwardOutputs { to, choice, stream, shortcut } = *outputs;
+        for chunk in self.chunks(batch.lanes, batch.images, 1, positions * (terms + out))? {
+            let (lanes, count, slot) = (chunk.lanes.len(), chunk.images.len(), chunk.slot(batch.images));
             let rows = count * positions;
-            self.patches(pass, shape, layer, chunk.slot(pass.images), count, lanes)?;
+            unsafe { self.patches(batch, shape, layer, &chunk) }?;
             let patches = Matrix::new(at(&self.scratch, 0), terms, rows * terms, 0);
-            let weights = Matrix::new(plus(pass.ordered, chunk.lanes.start * pass.pitch + layer.weights), out, pass.pitch, 0);
-            let sums = Matrix::new(at(&self.scratch, lanes * rows * terms), out, rows * out, 0);
-            self.multiply([rows, out, terms], [lanes, 1], patches, weights, sums, false)?;
-            launch!(
-                pass.gpu,
-                &pass.gpu.kernels()?.convolution_tail,
-                [blocks(rows * out), 1, lanes],
-                ELEMENTWISE,
-                shape,
-                tails.written,
-                pass.images as i32,
-                chunk.slot(pass.images) as i64,
-                count as i32,
-                plus(pass.ordered, chunk.lanes.start * pass.pitch),
-                pass.pitch as i32,
-                sums.at,
-                output,
-                tails.choice,
-                tails.stream,
-                tails.shortcut
-            )?;
+            let of_lanes = ordered(batch)?.offset(chunk.lanes.start * batch.pitch);
+            let weights = Matrix::new(of_lanes.offset(layer.weights), out, batch.pitch, 0);
+            let sums = Matrix::new(at_mut(&self.scratch, lanes * rows * terms), out, rows * out, 0);
+            unsafe {
+                self.multiply([rows, out, terms], [lanes, 1], patches, weights, sums, false)?;
+                batch.kernels.convolution_tail(
+                    lanes,
+                    shape,
+                    to,
+                    batch.images as i32,
+                    slot as i64,
+                    count as i32,
+                    of_lanes,
+                    batch.pitch as i32,
+                    sums.operand().at,
+                    output,
+                    choice,
+                    stream,
+                    shortcut,
+                )?;
+            }
         }
         Ok(())
     }
 
-    /// The patches of some images, in the scratch memory.
-    fn patches(&self, pass: &Pass, shape: Shape, layer: &Convolution, slot: usize, count: usize, lanes: usize) -> Result<()> {
-        let kernels = pass.gpu.kernels()?;
-        let kernel = if layer.input_map.channels.is_multiple_of(4) { &kernels.patches_4 } else { &kernels.patches_1 };
-        let rows = count * layer.output.height * layer.output.width;
-        launch!(
-            pass.gpu,
-            kernel,
-            [rows.div_ceil(ELEMENTWISE / 32).min(MOST_BLOCKS), 1, lanes],
-            ELEMENTWISE,
-            shape,
-            pass.images as i32,
-            slot as i64,
-            count as i32,
-            at(&pass.space.maps[layer.input], 0),
-            at(&self.scratch, 0)
-        )
+    /// The patches of a chunk's images, in the scratch memory.
+    unsafe fn patches(&self, batch: &MicroBatch, shape: ConvolutionShape, layer: &Convolution, chunk: &Chunk) -> Result<()> {
+        let (images, slot, count) = (batch.images as i32, chunk.slot(batch.images) as i64, chunk.images.len() as i32);
+        let map = at(&batch.space.maps[layer.input], 0);
+        unsafe { batch.kernels.patches(chunk.lanes.len(), shape, images, slot, count, map, at_mut(&self.scratch, 0)) }
     }
 
-    /// A convolution's gradients: of its weights and bias, and, where it goes on, of its input.
-    pub fn backward(&self, pass: &Pass, index: usize, layer: &Convolution, onward: Option<&Onward>) -> Result<()> {
-        let shape = Shape::new(layer);
+    /// A convolution's gradients: of its weights and bias, and, where that is asked for, of its input.
+    pub unsafe fn backward(&self, batch: &MicroBatch, index: usize, layer: &Convolution, input: Option<&InputGradient>) -> Result<()> {
+        let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
-        let (gradient, choice) = (at(&pass.space.gradients[index], 0), at(&pass.space.choices[index], 0));
+        let (gradient, choice) = (at(&batch.space.gradients[index], 0), at(&batch.space.choices[index], 0));
         let pooled = shape.pooled != 0;
         let kept = if pooled { positions / 4 } else { positions };
-        self.bias(pass, layer.bias, kept, out, gradient, if pooled { choice } else { 0 })?;
-        for chunk in self.chunks(pass.lanes, pass.images, pass.length, positions * (terms + out))? {
-            let (lanes, count, slot) = (chunk.lanes.len(), chunk.images.len(), chunk.slot(pass.images));
+        unsafe { self.bias(batch, layer.bias, kept, out, gradient, pooled.then_some(choice)) }?;
+        for chunk in self.chunks(batch.lanes, batch.images, batch.length, positions * (terms + out))? {
+            let (lanes, count, slot) = (chunk.lanes.len(), chunk.images.len(), chunk.slot(batch.images));
             let rows = count * positions;
-            let (kernels, images) = (pass.gpu.kernels()?, pass.images as i32);
+            let images = batch.images as i32;
             let sums = if pooled {
-                let to = at(&self.scratch, lanes * rows * terms);
-                let grid = [blocks(rows * out), 1, lanes];
-                launch!(pass.gpu, &kernels.unpool, grid, ELEMENTWISE, shape, images, slot as i64, count as i32, gradient, choice, to)?;
-                Matrix::new(to, out, rows * out, pass.length * positions * out)
+                let to = at_mut(&self.scratch, lanes * rows * terms);
+                unsafe { batch.kernels.unpool(lanes, shape, images, slot as i64, count as i32, gradient, choice, to) }?;
+                Matrix::new(to.as_const(), out, rows * out, batch.length * positions * out)
             } else {
-                Matrix::new(plus(gradient, slot * positions * out), out, pass.images * positions * out, pass.length * positions * out)
+                Matrix::new(gradient.offset(slot * positions * out), out, batch.images * positions * out, batch.length * positions * out)
             };
-            self.patches(pass, shape, layer, slot, count, lanes)?;
-            let patches = Matrix::new(at(&self.scratch, 0), terms, rows * terms, pass.length * positions * terms);
-            self.filter(pass, &chunk, [terms, out, positions], layer.weights, patches, sums)?;
-            let Some(onward) = onward else { continue };
-            let weights = Matrix::new(plus(pass.ordered, chunk.lanes.start * pass.pitch + layer.weights), out, pass.pitch, 0);
-            self.multiply([rows, terms, out], [lanes, 1], sums, weights.transposed(), patches, false)?;
-            launch!(
-                pass.gpu,
-                &kernels.patch_sums,
-                [blocks(count * layer.input_map.inner_len()), 1, lanes],
-                ELEMENTWISE,
-                shape,
-                images,
-                slot as i64,
-                count as i32,
-                patches.at,
-                onward.rectified,
-                onward.bypass,
-                onward.bypass_channels,
-                onward.output
-            )?;
+            unsafe { self.patches(batch, shape, layer, &chunk) }?;
+            let patches = Matrix::new(at_mut(&self.scratch, 0), terms, rows * terms, batch.length * positions * terms);
+            unsafe { self.filter(batch, &chunk, [terms, out, positions], layer.weights, patches.operand(), sums) }?;
+            let Some(input) = input else { continue };
+            let of_lanes = ordered(batch)?.offset(chunk.lanes.start * batch.pitch);
+            let weights = Matrix::new(of_lanes.offset(layer.weights), out, batch.pitch, 0);
+            unsafe {
+                self.multiply([rows, terms, out], [lanes, 1], sums, weights.transposed(), patches, false)?;
+                batch.kernels.patch_sums(
+                    lanes,
+                    shape,
+                    images,
+                    slot as i64,
+                    count as i32,
+                    patches.operand().at,
+                    input.rectified,
+                    input.bypass,
+                    input.bypass_channels,
+                    input.output,
+                )?;
+            }
         }
         Ok(())
     }
 
     /// The gradient of weights at `weights`, summed over each leaf of a chunk: `[terms, out, positions of an image]`.
-    fn filter(
+    unsafe fn filter(
         &self,
-        pass: &Pass,
+        batch: &MicroBatch,
         chunk: &Chunk,
         [terms, out, positions]: [usize; 3],
         weights: usize,
-        patches: Matrix,
-        sums: Matrix,
+        patches: Operand,
+        sums: Operand,
     ) -> Result<()> {
-        let Aim::Gradients(to) = pass.aim else { return Ok(()) };
-        let (leaf, lane) = (chunk.images.start / pass.length, pass.places * pass.pitch);
-        let to = Matrix::new(plus(to, chunk.lanes.start * lane + leaf * pass.pitch + weights), out, lane, pass.pitch);
-        let (whole, rest) = (chunk.images.len() / pass.length, chunk.images.len() % pass.length);
+        let Some(to) = batch.output.gradients() else { return Ok(()) };
+        let (leaf, lane) = (chunk.images.start / batch.length, batch.places * batch.pitch);
+        let to = Matrix::new(to.offset(chunk.lanes.start * lane + leaf * batch.pitch + weights), out, lane, batch.pitch);
+        let (whole, rest) = (chunk.images.len() / batch.length, chunk.images.len() % batch.length);
         if whole > 0 {
-            let size = [terms, out, pass.length * positions];
-            self.multiply(size, [chunk.lanes.len(), whole], patches.transposed(), sums, to, false)?;
+            let size = [terms, out, batch.length * positions];
+            unsafe { self.multiply(size, [chunk.lanes.len(), whole], patches.transposed(), sums, to, false) }?;
         }
         if rest > 0 {
-            let [patches, sums, to] = [patches, sums, to].map(|matrix| matrix.moved(whole * matrix.group));
-            self.multiply([terms, out, rest * positions], [chunk.lanes.len(), 1], patches.transposed(), sums, to, chunk.add)?;
+            let [patches, sums] = [patches, sums].map(|matrix| matrix.with(matrix.at.offset(whole * matrix.group)));
+            let to = to.with(to.at.offset(whole * to.group));
+            let size = [terms, out, rest * positions];
+            unsafe { self.multiply(size, [chunk.lanes.len(), 1], patches.transposed(), sums, to, chunk.add) }?;
         }
         Ok(())
     }
 
     /// The gradient of a bias, summed over each leaf; `kept` is what there is of an image's gradient in positions.
-    fn bias(&self, pass: &Pass, bias: usize, kept: usize, out: usize, gradient: u64, choice: u64) -> Result<()> {
-        let Aim::Gradients(sums) = pass.aim else { return Ok(()) };
-        launch!(
-            pass.gpu,
-            &pass.gpu.kernels()?.bias_gradient,
-            [out.div_ceil(BIAS_COLUMNS), pass.groups(), pass.lanes],
-            BIAS_THREADS,
-            pass.images as i32,
-            pass.length as i32,
-            pass.places as i32,
-            pass.pitch as i32,
-            bias as i32,
-            kept as i32,
-            out as i32,
-            gradient,
-            choice,
-            sums
-        )
+    unsafe fn bias(
+        &self,
+        batch: &MicroBatch,
+        bias: usize,
+        kept: usize,
+        out: usize,
+        gradient: ConstPointer<f32>,
+        choice: Option<ConstPointer<u8>>,
+    ) -> Result<()> {
+        let Some(sums) = batch.output.gradients() else { return Ok(()) };
+        unsafe {
+            batch.kernels.bias_gradient(
+                batch.lanes,
+                batch.images as i32,
+                batch.length as i32,
+                batch.places as i32,
+                batch.pitch as i32,
+                bias as i32,
+                kept as i32,
+                out as i32,
+                gradient,
+                choice,
+                sums,
+            )
+        }
     }
 
     /// The logits, their loss and its gradient, or the margins.
-    pub fn head(&self, pass: &Pass, layer: &Dense) -> Result<()> {
-        let logits = Pass::optional(&pass.space.logits);
-        let [features, weights] = self.head_operands(pass, layer);
-        let to = Matrix::new(logits, layer.outputs, pass.images * layer.outputs, 0);
-        self.multiply([pass.images, layer.outputs, layer.inputs], [pass.lanes, 1], features, weights, to, false)?;
-        let (sums, margins) = pass.aim.addresses();
-        launch!(
-            pass.gpu,
-            &pass.gpu.kernels()?.softmax_loss,
-            [1, pass.groups(), pass.lanes],
-            ELEMENTWISE,
-            pass.images as i32,
-            pass.length as i32,
-            pass.places as i32,
-            layer.bias as i32,
-            pass.ordered,
-            pass.pitch as i32,
-            Pass::optional(&pass.space.labels),
-            logits,
-            sums,
-            pass.network.parameters() as i32,
-            margins
-        )
+    pub unsafe fn head(&self, batch: &MicroBatch, layer: &Dense) -> Result<()> {
+        let logits = at_mut(&batch.space.logits, 0);
+        let [features, weights] = head_operands(batch, layer)?;
+        let to = Matrix::new(logits, layer.outputs, batch.images * layer.outputs, 0);
+        unsafe {
+            self.multiply([batch.images, layer.outputs, layer.inputs], [batch.lanes, 1], features, weights, to, false)?;
+            batch.kernels.softmax_loss(
+                batch.lanes,
+                batch.images as i32,
+                batch.length as i32,
+                batch.places as i32,
+                layer.bias as i32,
+                ordered(batch)?,
+                batch.pitch as i32,
+                at(&batch.space.labels, 0),
+                logits,
+                batch.output.gradients(),
+                batch.network.parameters() as i32,
+                batch.output.margins(),
+            )
+        }
     }
 
     /// The gradients of the last layer's weights, bias and input, the last to `output`.
-    pub fn head_backward(&self, pass: &Pass, layer: &Dense, output: u64) -> Result<()> {
-        let (inputs, classes, images) = (layer.inputs, layer.outputs, pass.images);
-        let [features, weights] = self.head_operands(pass, layer);
-        let gradient = Matrix::new(Pass::optional(&pass.space.logits), classes, images * classes, pass.length * classes);
-        self.bias(pass, layer.bias, 1, classes, gradient.at, 0)?;
-        let all = Chunk { lanes: 0..pass.lanes, images: 0..images, add: false };
-        self.filter(pass, &all, [inputs, classes, 1], layer.weights, features, gradient)?;
+    pub unsafe fn head_backward(&self, batch: &MicroBatch, layer: &Dense, output: MutPointer<f32>) -> Result<()> {
+        let (inputs, classes, images) = (layer.inputs, layer.outputs, batch.images);
+        let [features, weights] = head_operands(batch, layer)?;
+        let gradient = Matrix::new(at(&batch.space.logits, 0), classes, images * classes, batch.length * classes);
+        let all = Chunk { lanes: 0..batch.lanes, images: 0..images, add: false };
         let to = Matrix::new(output, inputs, images * inputs, 0);
-        self.multiply([images, inputs, classes], [pass.lanes, 1], gradient, weights.transposed(), to, false)
+        unsafe {
+            self.bias(batch, layer.bias, 1, classes, gradient.at, None)?;
+            self.filter(batch, &all, [inputs, classes, 1], layer.weights, features, gradient)?;
+            self.multiply([images, inputs, classes], [batch.lanes, 1], gradient, weights.transposed(), to, false)
+        }
     }
+}
 
-    /// The last layer's input and weights.
-    fn head_operands(&self, pass: &Pass, layer: &Dense) -> [Matrix; 2] {
-        let features = at(&pass.space.maps[layer.input], 0);
-        [
-            Matrix::new(features, layer.inputs, pass.images * layer.inputs, pass.length * layer.inputs),
-            Matrix::new(plus(pass.ordered, layer.weights), layer.outputs, pass.pitch, 0),
-        ]
-    }
+/// The weights in the order of the lanes.
+fn ordered<'a>(batch: &MicroBatch<'a>) -> Result<ConstPointer<'a, f32>> {
+    batch.ordered.ok_or_else(|| refuse("expected weights in the order of the lanes, found none; report this as a bug"))
+}
+
+/// The last layer's input and weights.
+fn head_operands<'a>(batch: &MicroBatch<'a>, layer: &Dense) -> Result<[Operand<'a>; 2]> {
+    let features = at(&batch.space.maps[layer.input], 0);
+    Ok([
+        Matrix::new(features, layer.inputs, batch.images * layer.inputs, batch.length * layer.inputs),
+        Matrix::new(ordered(batch)?.offset(layer.weights), layer.outputs, batch.pitch, 0),
+    ])
 }

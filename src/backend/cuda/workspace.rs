@@ -1,4 +1,4 @@
-//! Memory for the images under way: one set of buffers, used by every pass.
+//! Memory for the images under way: one set of buffers, used by every micro-batch.
 
 use cudarc::driver::CudaSlice;
 
@@ -11,8 +11,17 @@ use crate::network::{Epilogue, Layer, Network};
 /// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// Buffers for `slots` images.
+/// The buffers, and what they may become.
 pub(super) struct Workspace {
+    buffers: Option<Buffers>,
+    /// Changes when a buffer moves: what was captured with the old ones is void.
+    pub generation: u64,
+    /// Most slots, whatever memory there is.
+    pub limit: usize,
+}
+
+/// Buffers for `slots` images.
+pub(super) struct Buffers {
     /// `[slot][map]`, one a map of the network; borders are zero and stay so.
     pub maps: Vec<CudaSlice<f32>>,
     /// `[slot][gradient of the convolution's sum, or of its pooled map]`, one a layer.
@@ -22,33 +31,17 @@ pub(super) struct Workspace {
     /// `[slot][channels]`: the gradient of the global mean.
     pub mean_gradient: Option<CudaSlice<f32>>,
     /// `[slot][classes]`: gradients of the logits, and first, where the products are cuBLAS's, the logits.
-    pub logits: Option<CudaSlice<f32>>,
-    pub labels: Option<CudaSlice<u8>>,
+    pub logits: CudaSlice<f32>,
+    pub labels: CudaSlice<u8>,
     pub slots: usize,
-    /// Changes when a buffer moves: what was captured with the old ones is void.
-    pub generation: u64,
-    /// Most slots, whatever memory there is.
-    pub limit: usize,
     training: bool,
     /// Whose maps these are.
-    network: Option<NetworkName>,
+    network: NetworkName,
 }
 
 impl Default for Workspace {
     fn default() -> Self {
-        Workspace {
-            maps: Vec::new(),
-            gradients: Vec::new(),
-            choices: Vec::new(),
-            mean_gradient: None,
-            logits: None,
-            labels: None,
-            slots: 0,
-            generation: 0,
-            limit: usize::MAX,
-            training: false,
-            network: None,
-        }
+        Workspace { buffers: None, generation: 0, limit: usize::MAX }
     }
 }
 
@@ -79,19 +72,25 @@ impl Workspace {
     /// Makes room for `wanted` images at once, or as many as memory allows, but for `least` at the least.
     pub fn ensure(&mut self, gpu: &Gpu, network: &Network, wanted: usize, least: usize, training: bool) -> Result<()> {
         let wanted = wanted.min(self.limit).max(least);
-        let same = self.network == Some(network.name);
-        if same && self.slots >= wanted && (self.training || !training) {
-            return Ok(());
+        let (mut had, mut training) = (0, training);
+        if let Some(buffers) = self.buffers.as_ref().filter(|buffers| buffers.network == network.name) {
+            if buffers.slots >= wanted && (buffers.training || !training) {
+                return Ok(());
+            }
+            (had, training) = (buffers.slots, buffers.training || training);
         }
-        let (had, training) = if same { (self.slots, self.training || training) } else { (0, training) };
         // What is there goes first: it counts as free.
-        *self = Workspace { generation: self.generation + 1, limit: self.limit, ..Workspace::default() };
+        self.buffers = None;
+        self.generation += 1;
         let bytes = slot_bytes(network, training);
         let most = (gpu.free()? / 2).min(MOST_BYTES) / bytes;
         let mut slots = wanted.max(had).min(most as usize).max(least);
         loop {
-            match self.allocate(gpu, network, slots, training) {
-                Ok(()) => return Ok(()),
+            match Buffers::new(gpu, network, slots, training) {
+                Ok(buffers) => {
+                    self.buffers = Some(buffers);
+                    return Ok(());
+                }
                 Err(_) if slots > least => slots = (slots / 2).max(least),
                 Err(_) => {
                     return Err(refuse(format!(
@@ -105,24 +104,25 @@ impl Workspace {
         }
     }
 
-    fn allocate(&mut self, gpu: &Gpu, network: &Network, slots: usize, training: bool) -> Result<()> {
-        let (generation, limit) = (self.generation, self.limit);
-        *self = Workspace { generation, limit, ..Workspace::default() };
-        let mut made = Workspace { generation, limit, slots, training, network: Some(network.name), ..Workspace::default() };
-        for map in &network.maps {
-            made.maps.push(gpu.zeros(map.len() * slots)?);
-        }
+    /// The buffers that [`Workspace::ensure`] has made.
+    pub fn buffers(&self) -> Result<&Buffers> {
+        self.buffers.as_ref().ok_or_else(|| refuse("expected room for images, found none; report this as a bug"))
+    }
+}
+
+impl Buffers {
+    fn new(gpu: &Gpu, network: &Network, slots: usize, training: bool) -> Result<Buffers> {
+        let maps = network.maps.iter().map(|map| gpu.zeros(map.len() * slots)).collect::<Result<_>>()?;
+        let (mut gradients, mut choices, mut mean_gradient) = (Vec::new(), Vec::new(), None);
         for layer in &network.layers {
             let [gradient, choice, mean] = if training { sizes(network, layer) } else { [0; 3] };
-            made.gradients.push(gpu.room(gradient * slots)?);
-            made.choices.push(gpu.room(choice * slots)?);
+            gradients.push(gpu.room(gradient * slots)?);
+            choices.push(gpu.room(choice * slots)?);
             if mean > 0 {
-                made.mean_gradient = Some(gpu.room(mean * slots)?);
+                mean_gradient = Some(gpu.room(mean * slots)?);
             }
         }
-        made.logits = Some(gpu.room(network.classes() * slots)?);
-        made.labels = Some(gpu.room(slots)?);
-        *self = made;
-        Ok(())
+        let (logits, labels) = (gpu.room(network.classes() * slots)?, gpu.room(slots)?);
+        Ok(Buffers { maps, gradients, choices, mean_gradient, logits, labels, slots, training, network: network.name })
     }
 }

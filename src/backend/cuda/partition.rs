@@ -1,7 +1,8 @@
-//! Which part of a batch's gradient sum a rank computes, and how parts are added up.
+//! Which part of a batch's gradient sum each rank of a group computes.
 
 use std::ops::Range;
 
+use super::launch::Parts;
 use crate::comm::{Leaves, Node};
 
 /// Most leaves of a batch: each is a gradient of its own in memory, `[lanes][leaves][parameters]`.
@@ -10,41 +11,9 @@ pub(super) const MOST_LEAVES: usize = 32;
 /// Longest leaf of a batch that has fewer: below that, a longer leaf costs blocks that a GPU could fill.
 const LONGEST: usize = 32;
 
-/// Most parts of a sum: the twin of MOST_PARTS in common.cuh.
-const MOST_PARTS: usize = 64;
-
-/// The twin of Parts in common.cuh.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub(super) struct Parts {
-    count: i32,
-    level: [u8; MOST_PARTS],
-    place: [u8; MOST_PARTS],
-}
-
-// Plain integers, as the kernels have them.
-unsafe impl cudarc::driver::DeviceRepr for Parts {}
-
-impl Parts {
-    /// Nodes of these levels at these places, in the order of the tree.
-    pub fn new(nodes: impl Iterator<Item = (u32, usize)>) -> Parts {
-        let mut parts = Parts { count: 0, level: [0; MOST_PARTS], place: [0; MOST_PARTS] };
-        for (at, (level, place)) in nodes.enumerate() {
-            (parts.level[at], parts.place[at]) = (level as u8, place as u8);
-            parts.count = at as i32 + 1;
-        }
-        parts
-    }
-
-    /// So many leaves, one after the other.
-    pub fn leaves(count: usize) -> Parts {
-        Parts::new((0..count).map(|place| (0, place)))
-    }
-}
-
-/// A batch, shared by the ranks of a group.
+/// A batch as the ranks of a group share it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
+pub(super) struct BatchPartition {
     pub leaves: Leaves,
     /// Examples of a leaf; the batch's last one may have fewer.
     pub length: usize,
@@ -52,16 +21,21 @@ pub(super) struct Share {
     ranks: usize,
 }
 
-impl Share {
+impl BatchPartition {
     /// A batch of that many examples. The leaves' length depends on nothing else: an eighth of the batch, at least 1 and at most
     /// [`LONGEST`], unless that would make more than [`MOST_LEAVES`].
-    pub fn new(batch: usize, rank: usize, ranks: usize) -> Share {
+    pub fn new(batch: usize, rank: usize, ranks: usize) -> BatchPartition {
         let length = (batch / 8).clamp(1, LONGEST).max(batch.div_ceil(MOST_LEAVES));
-        Share { leaves: Leaves::of_length(batch, length), length, rank, ranks }
+        BatchPartition { leaves: Leaves::of_length(batch, length), length, rank, ranks }
+    }
+
+    /// A batch of that many examples, each of which is a leaf, on one rank.
+    pub fn single_examples(batch: usize) -> BatchPartition {
+        BatchPartition { leaves: Leaves::of_length(batch, 1), length: 1, rank: 0, ranks: 1 }
     }
 
     /// This rank's leaves.
-    pub fn mine(&self) -> Range<usize> {
+    pub fn own_leaves(&self) -> Range<usize> {
         self.leaves.slice(self.rank, self.ranks)
     }
 
@@ -80,7 +54,7 @@ impl Share {
 
     /// This rank's nodes, each with the place of its first leaf among this rank's and its leaves.
     pub fn sent(&self) -> Vec<(usize, Parts)> {
-        let mine = self.mine();
+        let mine = self.own_leaves();
         let of = |node: Node| (node.start - mine.start, Parts::leaves(self.leaves.under(node).len()));
         self.nodes(self.rank).into_iter().map(of).collect()
     }
@@ -90,7 +64,7 @@ impl Share {
         (0..self.ranks).map(|rank| self.nodes(rank).len()).max().unwrap_or(0)
     }
 
-    /// All ranks' nodes, where each rank's begin at a multiple of [`Share::most_nodes`].
+    /// All ranks' nodes, where each rank's begin at a multiple of [`BatchPartition::most_nodes`].
     pub fn received(&self) -> Parts {
         let most = self.most_nodes();
         let of_rank = |rank: usize| self.nodes(rank).into_iter().enumerate().map(move |(at, node)| (node.level, rank * most + at));

@@ -1,0 +1,111 @@
+//! The data set on the device, as bytes, and the gathering of examples from it.
+
+use cudarc::driver::CudaSlice;
+
+use super::gpu::Gpu;
+use super::launch::{ImageShape, Kernels};
+use super::pointer::{ConstPointer, at, at_mut};
+use super::workspace::Buffers;
+use crate::Result;
+use crate::backend::Set;
+use crate::data::{Dataset, Examples};
+use crate::network::Map;
+
+/// Pixels and labels of the three sets, and the table that normalises them.
+pub(super) struct DeviceDataset {
+    pub digest: String,
+    pub training: DeviceExamples,
+    pub validation: DeviceExamples,
+    pub test: DeviceExamples,
+    /// `[channel][256]`.
+    table: CudaSlice<f32>,
+}
+
+/// One set: `[example][height][width][channel]` and `[example]`.
+pub(super) struct DeviceExamples {
+    pub count: usize,
+    pixels: CudaSlice<u8>,
+    labels: CudaSlice<u8>,
+}
+
+impl DeviceExamples {
+    fn new(gpu: &Gpu, examples: &Examples) -> Result<DeviceExamples> {
+        Ok(DeviceExamples { count: examples.len(), pixels: gpu.upload(&examples.images)?, labels: gpu.upload(&examples.labels)? })
+    }
+}
+
+/// Which examples of a set each lane gets.
+#[derive(Clone, Copy)]
+pub(super) enum Selection<'a> {
+    /// From this one on, the same for every lane.
+    Consecutive(usize),
+    /// Those of a batch of `batch` shuffled examples, from its number `first` on: of the step that `clock` says, in the order of the lanes'
+    /// `seeds`.
+    Shuffled { first: usize, batch: usize, clock: ConstPointer<'a, u32>, seeds: ConstPointer<'a, u64> },
+    /// Those that the lane's own list says: `lists` is where the first lane's begins, and the next one's is `pitch` further.
+    Listed { lists: ConstPointer<'a, u32>, pitch: usize },
+}
+
+impl DeviceDataset {
+    pub fn new(gpu: &Gpu, dataset: &Dataset) -> Result<DeviceDataset> {
+        Ok(DeviceDataset {
+            digest: dataset.digest.clone(),
+            training: DeviceExamples::new(gpu, &dataset.training)?,
+            validation: DeviceExamples::new(gpu, &dataset.validation)?,
+            test: DeviceExamples::new(gpu, &dataset.test)?,
+            table: gpu.upload(&dataset.lookup_table().concat())?,
+        })
+    }
+
+    /// A set to evaluate on.
+    pub fn set(&self, which: Set) -> &DeviceExamples {
+        match which {
+            Set::Validation => &self.validation,
+            Set::Test => &self.test,
+        }
+    }
+
+    /// Normalised images of `lanes` lanes, `images` each, into the workspace's first map, which is shaped as `map`, and their labels.
+    ///
+    /// # Safety
+    /// The workspace has room for them, and what `selection` points to selects examples that `set` has.
+    pub unsafe fn gather(
+        &self,
+        kernels: &Kernels,
+        set: &DeviceExamples,
+        selection: Selection,
+        map: Map,
+        space: &Buffers,
+        [lanes, images]: [usize; 2],
+    ) -> Result<()> {
+        let (mut first, mut batch, mut clock, mut seeds, mut lists, mut pitch) = (0, 0, None, None, None, 0);
+        match selection {
+            Selection::Consecutive(from) => first = from,
+            Selection::Shuffled { first: from, batch: size, clock: step, seeds: of_lanes } => {
+                (first, batch, clock, seeds) = (from, size, Some(step), Some(of_lanes));
+            }
+            Selection::Listed { lists: from, pitch: apart } => (lists, pitch) = (Some(from), apart),
+        }
+        // The caller vouches for the workspace and the selection; pixels, labels and table are whole.
+        unsafe {
+            kernels.gather(
+                lanes,
+                ImageShape::new(map),
+                images as i32,
+                clock.is_some().into(),
+                first as i32,
+                batch as i32,
+                set.count as i32,
+                seeds,
+                clock,
+                lists,
+                pitch as i32,
+                at(&set.pixels, 0),
+                at(&set.labels, 0),
+                at(&self.table, 0),
+                at_mut(&space.maps[0], 0),
+                at_mut(&space.labels, 0),
+            )
+        }
+    }
+}

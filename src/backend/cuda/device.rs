@@ -1,0 +1,135 @@
+//! This rank's GPU: which one it is, and what all back ends on it share.
+
+use std::cell::{OnceCell, RefCell};
+use std::rc::Rc;
+
+use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
+
+use super::check::refuse;
+use super::dataset::DeviceDataset;
+use super::gpu::Gpu;
+use super::gpus::list;
+use super::launch::Kernels;
+use super::libraries::{Library, find};
+use super::products::Blas;
+use super::program;
+use super::workspace::Workspace;
+use crate::Result;
+use crate::comm::{self, Communicator, host_hash, together};
+use crate::config::{Execution, Products, Reduction};
+use crate::data::Dataset;
+
+/// A rank's GPU, and what all its back ends share.
+pub struct Cuda {
+    pub(super) gpu: Gpu,
+    pub(super) reduction: Reduction,
+    /// Whether ranks of this study share a GPU, so that NCCL cannot serve them.
+    pub(super) shared: bool,
+    pub(super) workspace: RefCell<Workspace>,
+    products: Products,
+    /// Compiled when a back end is made: a plan needs none.
+    kernels: OnceCell<Kernels>,
+    /// Threads of the host for what a GPU does not compute.
+    pub(super) threads: usize,
+    /// Bytes that patches and sums may take.
+    scratch: usize,
+    blas: OnceCell<Blas>,
+    dataset: RefCell<Option<Rc<DeviceDataset>>>,
+}
+
+impl Cuda {
+    /// This rank's GPU: of those it sees, the one with its number among the ranks of its host. Every rank must call it.
+    ///
+    /// # Errors
+    /// The same on every rank: a library or a GPU is missing on one of them, or two of them have the same GPU, which `execution.share_gpu`
+    /// would allow.
+    pub fn open(execution: &Execution, world: &dyn Communicator) -> Result<Cuda> {
+        let count = together(world, count(execution.products))?;
+        let hosts = world.all_gather_words(&[host_hash()]);
+        let local = hosts[..world.rank()].iter().filter(|&&host| host == hosts[world.rank()]).count();
+        let (gpu, identity) = together(world, Gpu::open(local % count, execution))?;
+        let all = world.all_gather_words(&[host_hash(), identity[0], identity[1]]);
+        let identities: Vec<&[u64]> = all.chunks_exact(3).collect();
+        let pair = (0..identities.len()).flat_map(|b| (0..b).map(move |a| (a, b))).find(|&(a, b)| identities[a] == identities[b]);
+        if let (Some((a, b)), false) = (pair, execution.share_gpu) {
+            return Err(refuse(format!(
+                "expected a GPU for every rank, but ranks {a} and {b} have the same one ({}, UUID {:016x}{:016x}); start as many ranks a host as it \
+                 has GPUs, or allow it with --set execution.share_gpu=true",
+                gpu.name, identities[a][1], identities[a][2]
+            )));
+        }
+        let threads = if execution.threads > 0 { execution.threads as usize } else { comm::threads(world) };
+        Ok(Cuda {
+            gpu,
+            threads,
+            reduction: execution.reduction,
+            shared: pair.is_some(),
+            workspace: RefCell::new(Workspace::default()),
+            products: execution.products,
+            scratch: usize::MAX,
+            blas: OnceCell::new(),
+            dataset: RefCell::new(None),
+            kernels: OnceCell::new(),
+        })
+    }
+
+    /// The same, with micro-batches of at most so many images: the same bits in more launches.
+    pub fn with_slots(self, slots: usize) -> Cuda {
+        self.workspace.borrow_mut().limit = slots;
+        self
+    }
+
+    /// The same, with at most so many bytes for the patches that cuBLAS multiplies, but for an image's at least: the same sums in more
+    /// launches.
+    pub fn with_scratch(self, bytes: usize) -> Cuda {
+        Cuda { scratch: bytes, ..self }
+    }
+
+    /// cuBLAS, where the products are its own.
+    pub(super) fn blas(&self) -> Option<&Blas> {
+        self.blas.get()
+    }
+
+    /// The GPU's name, as messages and results have it.
+    pub fn name(&self) -> &str {
+        &self.gpu.name
+    }
+
+    /// FLOP a second of its 32-bit units at the clock it states: two for each of 128 a multiprocessor; 0 where it states none.
+    pub fn peak_flop(&self) -> f64 {
+        let of = |attribute| self.gpu.context.attribute(attribute).map_or(0.0, f64::from);
+        let (clock, processors) = (Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE, Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+        of(clock) * 1000.0 * of(processors) * 128.0 * 2.0
+    }
+
+    /// Compiles the kernels and starts cuBLAS, where that has not been done.
+    pub(super) fn load(&self) -> Result<&Kernels> {
+        if self.kernels.get().is_none() {
+            let _ = self.kernels.set(program::load(&self.gpu)?);
+        }
+        if self.products == Products::Cublas && self.blas.get().is_none() {
+            let _ = self.blas.set(Blas::new(&self.gpu, self.scratch)?);
+        }
+        self.kernels.get().ok_or_else(|| refuse("expected compiled kernels, found none; report this as a bug"))
+    }
+
+    /// The data set on the device, uploaded once.
+    pub(super) fn dataset(&self, dataset: &Dataset) -> Result<Rc<DeviceDataset>> {
+        let mut kept = self.dataset.borrow_mut();
+        match &*kept {
+            Some(resident) if resident.digest == dataset.digest => Ok(resident.clone()),
+            _ => Ok(kept.insert(Rc::new(DeviceDataset::new(&self.gpu, dataset)?)).clone()),
+        }
+    }
+}
+
+/// GPUs that this process sees, at least one.
+fn count(products: Products) -> Result<usize> {
+    // Who has no driver need not hear of a compiler.
+    let count = list()?.len();
+    find(Library::Nvrtc)?;
+    if products == Products::Cublas {
+        find(Library::Cublas)?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,215 @@
+//! How kernels, and the structs that they take, are declared: each once, for the launch, for the check against `kernels/` and for the compiler.
+
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use cudarc::driver::{CudaFunction, CudaStream, result};
+
+use crate::Result;
+use crate::backend::cuda::check::Doing;
+use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
+
+/// The kernels of one GPU. Each file beside this one declares those of a file of `kernels/` as methods that start them in the GPU's stream.
+pub struct Kernels {
+    pub(super) stream: Arc<CudaStream>,
+    /// By their names in `kernels/`.
+    pub(super) functions: HashMap<&'static str, CudaFunction>,
+}
+
+/// A kernel as Rust calls it.
+pub struct Declaration {
+    /// The kernels that a method starts one of, by their names in `kernels/`; they take the same parameters.
+    pub symbols: &'static [&'static str],
+    /// Threads of a block.
+    #[cfg_attr(not(test), expect(dead_code, reason = "compared with kernels/ by a test"))]
+    pub threads: usize,
+    /// Names and types of the parameters, the types as C++ writes them.
+    #[cfg_attr(not(test), expect(dead_code, reason = "compared with kernels/ by a test"))]
+    pub parameters: fn() -> Vec<(&'static str, String)>,
+}
+
+/// Blocks of an elementwise kernel at most: each thread then takes more elements.
+const MOST_BLOCKS: usize = 1 << 14;
+
+/// Threads of a block of the elementwise kernels.
+pub const ELEMENTWISE: usize = 256;
+
+/// Blocks of an elementwise kernel for so many elements.
+pub fn blocks(elements: usize) -> usize {
+    elements.div_ceil(ELEMENTWISE).min(MOST_BLOCKS)
+}
+
+/// A type that a kernel's parameter may have.
+///
+/// # Safety
+/// It has the layout of the C++ type of that name.
+pub unsafe trait DeviceType: Copy {
+    /// The type as C++ writes it.
+    fn name() -> String;
+}
+
+macro_rules! device_types {
+    ($($rust:ty = $name:literal),+) => {
+        $(
+            // A number of the same kind and size.
+            unsafe impl DeviceType for $rust {
+                fn name() -> String {
+                    $name.into()
+                }
+            }
+        )+
+    };
+}
+
+device_types!(u8 = "u8", i32 = "int", u32 = "u32", i64 = "i64", u64 = "u64", f32 = "float", f64 = "double");
+
+// Arrays of both languages have their elements side by side.
+unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {
+    fn name() -> String {
+        format!("{}[{N}]", T::name())
+    }
+}
+
+// A transparent wrapper of an address.
+unsafe impl<T: DeviceType> DeviceType for ConstPointer<'_, T> {
+    fn name() -> String {
+        format!("const {}*", T::name())
+    }
+}
+
+// A transparent wrapper of an address.
+unsafe impl<T: DeviceType> DeviceType for MutPointer<'_, T> {
+    fn name() -> String {
+        format!("{}*", T::name())
+    }
+}
+
+// Transparent wrappers of an address that is not 0, for which `None` is 0.
+unsafe impl<T: DeviceType> DeviceType for Option<ConstPointer<'_, T>> {
+    fn name() -> String {
+        ConstPointer::<T>::name()
+    }
+}
+
+unsafe impl<T: DeviceType> DeviceType for Option<MutPointer<'_, T>> {
+    fn name() -> String {
+        MutPointer::<T>::name()
+    }
+}
+
+impl Kernels {
+    /// Starts a kernel.
+    ///
+    /// # Safety
+    /// `arguments` point to values of the types that the kernel takes, in its order, and the pointers among these to what it may touch.
+    pub(super) unsafe fn launch(&self, symbol: &str, blocks: [usize; 3], threads: usize, arguments: &mut [*mut c_void]) -> Result<()> {
+        let grid = (blocks[0].clamp(1, 1 << 30) as u32, blocks[1] as u32, blocks[2] as u32);
+        let function = self.functions[symbol].cu_function();
+        self.stream.context().bind_to_thread().doing("be this thread's")?;
+        unsafe { result::launch_kernel(function, grid, (threads as u32, 1, 1), 0, self.stream.cu_stream(), arguments) }
+            .doing("start a kernel")
+    }
+}
+
+/// Declares kernels as methods of [`Kernels`], and lists them as `KERNELS`:
+///
+/// ```text
+/// fn method(parameter of the kernel: its type, …)[number that the grid needs beside these: its type, …] = [symbols][which one];
+/// blocks: of the grid's three dimensions; threads: of a block;
+/// ```
+macro_rules! kernels {
+    ($(
+        $(#[$documentation:meta])*
+        fn $method:ident($($parameter:ident: $type:ty),+)[$($number:ident: $number_type:ty),*] = [$($symbol:literal),+][$choice:expr];
+        blocks: $blocks:expr; threads: $threads:expr;
+    )+) => {
+        impl $crate::backend::cuda::launch::Kernels {
+            $(
+                $(#[$documentation])*
+                ///
+                /// # Safety
+                /// Pointers reach as many values as the kernel's comment in `kernels/` says for these numbers; so do the indices that lie there.
+                #[allow(clippy::too_many_arguments)]
+                pub unsafe fn $method(&self, $($number: $number_type,)* $($parameter: $type),+) -> $crate::Result<()> {
+                    let symbol: &str = [$($symbol),+][$choice];
+                    // The types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
+                    unsafe { self.launch(symbol, $blocks, $threads, &mut [$(std::ptr::from_ref(&$parameter).cast_mut().cast()),+]) }
+                }
+            )+
+        }
+
+        /// The kernels of this file.
+        pub const KERNELS: &[$crate::backend::cuda::launch::Declaration] = &[
+            $($crate::backend::cuda::launch::Declaration {
+                symbols: &[$($symbol),+],
+                threads: $threads,
+                parameters: || vec![$((stringify!($parameter), <$type as $crate::backend::cuda::launch::DeviceType>::name())),+],
+            }),+
+        ];
+    };
+}
+pub(super) use kernels;
+
+/// A struct that Rust and CUDA C++ share, as Rust lays it out.
+pub struct Layout {
+    name: &'static str,
+    size: usize,
+    /// Name, C++ type and offset of each field.
+    fields: Vec<(&'static str, String, usize)>,
+}
+
+impl Layout {
+    pub fn new(name: &'static str, size: usize, fields: Vec<(&'static str, String, usize)>) -> Layout {
+        Layout { name, size, fields }
+    }
+
+    /// C++ that does not compile unless the struct of this name is laid out so.
+    pub fn assertions(&self) -> String {
+        let Layout { name, size, fields } = self;
+        let differs = "is not as in src/backend/cuda/launch";
+        let fields = fields.iter().map(|(field, of, offset)| {
+            format!(
+                "static_assert(Same<decltype({name}::{field}), {of}>::value, \"the type of {name}::{field} {differs}\");\n\
+                 static_assert(__builtin_offsetof({name}, {field}) == {offset}, \"the offset of {name}::{field} {differs}\");\n"
+            )
+        });
+        fields.chain([format!("static_assert(sizeof({name}) == {size}, \"the size of {name} {differs}\");\n")]).collect()
+    }
+}
+
+/// Declares structs that Rust and CUDA C++ share, with the same fields in the same order, and lists their layouts as `layouts()`.
+macro_rules! shared_structs {
+    ($(
+        $(#[$documentation:meta])*
+        pub struct $name:ident { $($(#[$field_documentation:meta])* pub $field:ident: $type:ty),+ $(,)? }
+    )+) => {
+        $(
+            $(#[$documentation])*
+            #[repr(C)]
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name { $($(#[$field_documentation])* pub $field: $type),+ }
+
+            // `layouts` has the kernels' compiler check that the C++ struct is laid out the same.
+            unsafe impl $crate::backend::cuda::launch::DeviceType for $name {
+                fn name() -> String {
+                    stringify!($name).into()
+                }
+            }
+
+            // Plain numbers.
+            unsafe impl cudarc::driver::DeviceRepr for $name {}
+        )+
+
+        /// The layouts of this file's structs.
+        pub fn layouts() -> Vec<$crate::backend::cuda::launch::Layout> {
+            use $crate::backend::cuda::launch::{DeviceType, Layout};
+            vec![$(
+                Layout::new(stringify!($name), size_of::<$name>(), vec![
+                    $((stringify!($field), <$type as DeviceType>::name(), std::mem::offset_of!($name, $field))),+
+                ])
+            ),+]
+        }
+    };
+}
+pub(super) use shared_structs;

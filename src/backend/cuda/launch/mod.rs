@@ -1,0 +1,63 @@
+//! The kernels as Rust calls them: for each file of `kernels/` one that declares its kernels with their parameters, and computes their grids.
+//!
+//! A wrong number, order or type of arguments does not compile. A test below compares every declaration with the kernel's own in `kernels/`,
+//! and [`layout_assertions`] makes the kernels' compiler compare the structs that both sides share.
+
+mod convolution;
+mod declare;
+mod gather;
+mod head;
+mod im2col;
+#[cfg(test)]
+mod tests;
+mod update;
+
+pub(super) use convolution::{ConvolutionShape, FilterTiles, OutputMap, TileColumns};
+pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout};
+pub(super) use gather::ImageShape;
+pub(super) use head::CLASSES;
+pub(super) use update::{Parts, UpdateRule};
+
+use std::sync::Arc;
+
+use cudarc::driver::{CudaModule, CudaStream};
+
+use super::check::Doing;
+use crate::Result;
+use declare::{blocks, kernels, shared_structs};
+
+/// All kernels.
+fn declarations() -> impl Iterator<Item = &'static Declaration> {
+    [convolution::KERNELS, gather::KERNELS, head::KERNELS, im2col::KERNELS, update::KERNELS].into_iter().flatten()
+}
+
+impl Kernels {
+    /// Those of a compiled module, to run in that stream.
+    pub fn new(module: &Arc<CudaModule>, stream: Arc<CudaStream>) -> Result<Kernels> {
+        let of = |symbol| Ok((symbol, module.load_function(symbol).doing(&format!("have the kernel {symbol}"))?));
+        let symbols = declarations().flat_map(|declaration| declaration.symbols).copied();
+        Ok(Kernels { stream, functions: symbols.map(of).collect::<Result<_>>()? })
+    }
+}
+
+/// C++ to stand behind the kernels: it does not compile unless structs and constants that both sides have are the same on both.
+pub(super) fn layout_assertions() -> String {
+    let same = "template <typename A, typename B> struct Same { enum { value = 0 }; };\n\
+                template <typename A> struct Same<A, A> { enum { value = 1 }; };\n";
+    let layouts = [convolution::layouts(), gather::layouts(), update::layouts()];
+    let constants = [
+        ("THREADS", convolution::THREADS),
+        ("GATHERED", gather::GATHERED),
+        ("CLASSES", head::CLASSES),
+        ("BIAS_COLUMNS", im2col::BIAS_COLUMNS),
+        ("BIAS_ROWS", im2col::BIAS_ROWS),
+        ("MOST_PARTS", update::MOST_PARTS),
+        ("SGD", update::SGD as usize),
+        ("MOMENTUM", update::MOMENTUM as usize),
+        ("NESTEROV", update::NESTEROV as usize),
+    ];
+    let constants =
+        constants.map(|(name, value)| format!("static_assert({name} == {value}, \"{name} is not as in src/backend/cuda/launch\");\n"));
+    let layouts: String = layouts.iter().flatten().map(Layout::assertions).collect();
+    format!("{same}{layouts}{}", constants.concat())
+}

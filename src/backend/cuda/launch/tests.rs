@@ -1,0 +1,70 @@
+//! The kernels as they are declared here against what `kernels/` says.
+
+use std::collections::BTreeMap;
+
+use super::declarations;
+use crate::backend::cuda::program::source;
+
+/// A kernel of `kernels/`: its launch bounds' threads, and names and types of its parameters.
+#[derive(Debug, PartialEq)]
+struct Kernel {
+    threads: Option<usize>,
+    parameters: Vec<(String, String)>,
+}
+
+/// The kernels of a CUDA C++ program, by name.
+fn kernels(source: &str) -> BTreeMap<String, Kernel> {
+    let source: String = source.lines().map(|line| line.split("//").next().unwrap().to_owned() + "\n").collect();
+    let source = source.replace("\\\n", " ");
+    // Both parameter lists and numbers of threads may be macros.
+    let macros: BTreeMap<&str, &str> =
+        source.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once(' ')).map(|(name, text)| (name, text.trim())).collect();
+    let expanded = |text: &str| macros.get(text.trim()).copied().unwrap_or(text).trim().to_owned();
+    let mut found = BTreeMap::new();
+    for declaration in source.split("extern \"C\" __global__ void").skip(1) {
+        let mut declaration = declaration.trim_start();
+        let mut threads = None;
+        if let Some(bounds) = declaration.strip_prefix("__launch_bounds__(") {
+            let (inner, rest) = bounds.split_once(')').unwrap();
+            let factors = inner.split(',').next().unwrap().split('*');
+            threads = Some(factors.map(|factor| expanded(factor).parse::<usize>().unwrap()).product());
+            declaration = rest.trim_start();
+        }
+        let (name, rest) = declaration.split_once('(').unwrap();
+        let parameters = expanded(rest.split_once(')').unwrap().0);
+        let parameters = parameters.split(',').map(|parameter| {
+            let (of, name) = parameter.trim().rsplit_once([' ', '*']).unwrap();
+            let pointer = if parameter.contains('*') { "*" } else { "" };
+            (name.to_owned(), of.trim().trim_end_matches('*').trim().to_owned() + pointer)
+        });
+        found.insert(name.to_owned(), Kernel { threads, parameters: parameters.collect() });
+    }
+    found
+}
+
+#[test]
+fn kernels_are_declared_as_they_are_written() {
+    let mut written = kernels(&source());
+    for declaration in declarations() {
+        let parameters: Vec<_> = (declaration.parameters)().into_iter().map(|(name, of)| (name.to_owned(), of)).collect();
+        for &symbol in declaration.symbols {
+            let kernel = written.remove(symbol).unwrap_or_else(|| panic!("kernels/ has no {symbol}, or it is declared twice"));
+            assert_eq!(parameters, kernel.parameters, "{symbol}");
+            assert!(kernel.threads.is_none_or(|threads| threads == declaration.threads), "{symbol}: {:?} threads", kernel.threads);
+        }
+    }
+    assert!(written.is_empty(), "kernels that nobody declares: {:?}", written.keys());
+}
+
+#[test]
+fn declarations_of_kernels_are_understood() {
+    let found = kernels(
+        "#define LIST \\\n    Shape c, const float* from, \\\n        u8 *to\n#define THREADS 64\n\
+         extern \"C\" __global__ void __launch_bounds__(THREADS * 2, 3) one(LIST) {}\n\
+         extern \"C\" __global__ void two(\n    int n, // a number\n    i64 m) { f(n, m); }\n",
+    );
+    let list = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, of)| ((*name).to_owned(), (*of).to_owned())).collect::<Vec<_>>();
+    let one = Kernel { threads: Some(128), parameters: list(&[("c", "Shape"), ("from", "const float*"), ("to", "u8*")]) };
+    let two = Kernel { threads: None, parameters: list(&[("n", "int"), ("m", "i64")]) };
+    assert_eq!(found, BTreeMap::from([("one".to_owned(), one), ("two".to_owned(), two)]));
+}

@@ -1,0 +1,254 @@
+//! The network's operations on a micro-batch: launches of the fused kernels, or cuBLAS's products.
+
+use super::check::refuse;
+use super::launch::{ConvolutionShape, FilterTiles, OutputMap, TileColumns};
+use super::micro_batch::{MicroBatch, Output};
+use super::pointer::{ConstPointer, MutPointer, at, at_mut};
+use super::products::{Blas, ForwardOutputs, InputGradient};
+use crate::Result;
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Network, Operations};
+
+/// Sends a micro-batch through the network: forward, with the losses or the margins; and backward, where gradients are asked for. `blas` is
+/// cuBLAS, where the products are its own.
+///
+/// # Safety
+/// The batch's images and labels are in its workspace; its weights, and its output's memory, are there for all of its lanes and groups.
+pub(super) unsafe fn propagate(batch: &MicroBatch, blas: Option<&Blas>) -> Result<()> {
+    let mut layers = Layers { batch, blas, failed: Ok(()) };
+    batch.network.forward(&mut layers);
+    if let Output::Gradients(_) = batch.output {
+        batch.network.backward(&mut layers);
+    }
+    layers.failed
+}
+
+/// A micro-batch on its way through the network. Whoever makes one vouches for what [`propagate`] asks for.
+struct Layers<'a> {
+    batch: &'a MicroBatch<'a>,
+    blas: Option<&'a Blas>,
+    /// The first launch that failed; what follows it is left out.
+    failed: Result<()>,
+}
+
+impl Layers<'_> {
+    fn attempt(&mut self, work: impl FnOnce(&Self) -> Result<()>) {
+        if self.failed.is_ok() {
+            self.failed = work(self);
+        }
+    }
+
+    fn forward(&self, index: usize, layer: &Convolution) -> Result<()> {
+        let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, output, .. } = *self.batch;
+        let maps = &network.maps;
+        let training = matches!(output, Output::Gradients(_));
+        let choice = training.then(|| at_mut(&space.choices[index], 0));
+        let (mut stream, mut shortcut, mut channels) = (None, None, 0);
+        if let Epilogue::Stream { stream: to, shortcut: from, .. } = layer.epilogue {
+            stream = Some(at_mut(&space.maps[to], 0));
+            if let Some(from) = from {
+                (shortcut, channels) = (Some(at(&space.maps[from], 0)), maps[from].channels);
+            }
+        }
+        let to = OutputMap::new(maps[layer.epilogue.written()], channels);
+        if let Some(blas) = self.blas {
+            return unsafe { blas.forward(self.batch, layer, &ForwardOutputs { to, choice, stream, shortcut }) };
+        }
+        unsafe {
+            kernels.convolution_forward(
+                lanes,
+                TileColumns::of(layer.output.channels)?,
+                ConvolutionShape::new(layer),
+                to,
+                images as i32,
+                which,
+                weights,
+                pitch as i32,
+                at(&space.maps[layer.input], 0),
+                at_mut(&space.maps[layer.epilogue.written()], 0),
+                choice,
+                stream,
+                shortcut,
+            )
+        }
+    }
+
+    fn filter_gradient(
+        &self,
+        shape: ConvolutionShape,
+        input: ConstPointer<f32>,
+        gradient: ConstPointer<f32>,
+        choice: Option<ConstPointer<u8>>,
+    ) -> Result<()> {
+        let MicroBatch { kernels, lanes, images, length, places, pitch, output, .. } = *self.batch;
+        let Output::Gradients(sums) = output else { return Ok(()) };
+        unsafe {
+            kernels.filter_gradient(
+                lanes,
+                FilterTiles::of(&shape)?,
+                shape,
+                images as i32,
+                length as i32,
+                places as i32,
+                pitch as i32,
+                input,
+                gradient,
+                choice,
+                sums,
+            )
+        }
+    }
+
+    fn backward(&self, index: usize, layer: &Convolution, network: &Network) -> Result<()> {
+        let MicroBatch { kernels, space, lanes, images, which, weights, pitch, .. } = *self.batch;
+        let shape = ConvolutionShape::new(layer);
+        let gradient = at(&space.gradients[index], 0);
+        let choice = at(&space.choices[index], 0);
+        let input = at(&space.maps[layer.input], 0);
+        let Some(producer) = layer.producer else {
+            return match self.blas {
+                Some(blas) => unsafe { blas.backward(self.batch, index, layer, None) },
+                None => self.filter_gradient(shape, input, gradient, Some(choice)),
+            };
+        };
+        let rectified = match network.convolution(producer).epilogue {
+            // The pool's choice already knows what the ReLU let through.
+            Epilogue::ReluMaxPool { .. } => None,
+            _ => Some(input),
+        };
+        let bypass = layer.bypass.map(|bypass| at(&space.gradients[bypass], 0));
+        let bypass_channels = layer.bypass.map_or(0, |bypass| network.convolution(bypass).output.channels) as i32;
+        let output = at_mut(&space.gradients[producer], 0);
+        if let Some(blas) = self.blas {
+            return unsafe { blas.backward(self.batch, index, layer, Some(&InputGradient { rectified, bypass, bypass_channels, output })) };
+        }
+        self.filter_gradient(shape, input, gradient, Some(choice))?;
+        unsafe {
+            kernels.data_gradient(
+                lanes,
+                TileColumns::of(layer.input_map.channels)?,
+                shape,
+                images as i32,
+                which,
+                weights,
+                pitch as i32,
+                gradient,
+                choice,
+                rectified,
+                bypass,
+                bypass_channels,
+                output,
+            )
+        }
+    }
+
+    fn mean(&self, layer: &GlobalMean) -> Result<()> {
+        let MicroBatch { kernels, space, network, .. } = *self.batch;
+        let [slots, height, width, channels, row, len, before] = self.mean_shape(network, layer);
+        let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.maps[layer.output], 0));
+        unsafe { kernels.global_mean(slots, height, width, channels, row, len, before, input, output) }
+    }
+
+    fn mean_backward(&self, layer: &GlobalMean) -> Result<()> {
+        let MicroBatch { kernels, space, network, .. } = *self.batch;
+        let [slots, height, width, channels, row, len, before] = self.mean_shape(network, layer);
+        let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.gradients[layer.producer], 0));
+        let gradient = self.mean_gradient()?.as_const();
+        unsafe { kernels.global_mean_backward(slots, height, width, channels, row, len, before, input, gradient, output) }
+    }
+
+    /// What the kernels of the mean are given: slots, and height, width, channels, row, length and border of the map.
+    fn mean_shape(&self, network: &Network, layer: &GlobalMean) -> [i32; 7] {
+        let map = network.maps[layer.input];
+        [self.batch.slots(), map.height, map.width, map.channels, map.row(), map.len(), map.before].map(|number| number as i32)
+    }
+
+    /// Where the gradient of the mean is.
+    fn mean_gradient(&self) -> Result<MutPointer<'_, f32>> {
+        let buffer = self.batch.space.mean_gradient.as_ref();
+        buffer
+            .map(|buffer| at_mut(buffer, 0))
+            .ok_or_else(|| refuse("expected room for a mean's gradient, found none; report this as a bug"))
+    }
+
+    fn head(&self, layer: &Dense) -> Result<()> {
+        if let Some(blas) = self.blas {
+            return unsafe { blas.head(self.batch, layer) };
+        }
+        let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, length, places, output, .. } = *self.batch;
+        unsafe {
+            kernels.dense_forward(
+                lanes,
+                images as i32,
+                length as i32,
+                places as i32,
+                layer.inputs as i32,
+                layer.weights as i32,
+                layer.bias as i32,
+                which,
+                weights,
+                pitch as i32,
+                at(&space.maps[layer.input], 0),
+                at(&space.labels, 0),
+                output.gradients().map(|_| at_mut(&space.logits, 0)),
+                output.gradients(),
+                network.parameters() as i32,
+                output.margins(),
+            )
+        }
+    }
+
+    fn head_backward(&self, layer: &Dense) -> Result<()> {
+        let MicroBatch { kernels, space, lanes, images, which, weights, pitch, .. } = *self.batch;
+        let to = match layer.producer {
+            Some(producer) => at_mut(&space.gradients[producer], 0),
+            None => self.mean_gradient()?,
+        };
+        if let Some(blas) = self.blas {
+            return unsafe { blas.head_backward(self.batch, layer, to) };
+        }
+        let gradient = at(&space.logits, 0);
+        self.filter_gradient(ConvolutionShape::dense(layer), at(&space.maps[layer.input], 0), gradient, None)?;
+        unsafe {
+            kernels.dense_backward(
+                lanes,
+                images as i32,
+                layer.inputs as i32,
+                layer.weights as i32,
+                which,
+                weights,
+                pitch as i32,
+                gradient,
+                to,
+            )
+        }
+    }
+}
+
+impl Operations for Layers<'_> {
+    fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
+        self.attempt(|layers| layers.forward(index, layer));
+    }
+
+    fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network) {
+        self.attempt(|layers| layers.backward(index, layer, network));
+    }
+
+    fn global_mean_forward(&mut self, layer: &GlobalMean) {
+        self.attempt(|layers| layers.mean(layer));
+    }
+
+    fn global_mean_backward(&mut self, layer: &GlobalMean) {
+        self.attempt(|layers| layers.mean_backward(layer));
+    }
+
+    /// With the loss and its gradient, or the errors: the logits never leave the registers.
+    fn dense_forward(&mut self, layer: &Dense) {
+        self.attempt(|layers| layers.head(layer));
+    }
+
+    fn dense_backward(&mut self, layer: &Dense) {
+        self.attempt(|layers| layers.head_backward(layer));
+    }
+
+    fn softmax_cross_entropy(&mut self) {}
+}

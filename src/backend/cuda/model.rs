@@ -1,0 +1,59 @@
+//! A network and a data set on a GPU, for a group of ranks.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::check::refuse;
+use super::dataset::{DeviceDataset, DeviceExamples, Selection};
+use super::device::Cuda;
+use super::gpu::Gpu;
+use super::lanes::pitch;
+use super::launch::{CLASSES, Kernels};
+use super::layers::propagate;
+use super::micro_batch::MicroBatch;
+use crate::Result;
+use crate::comm::Communicator;
+use crate::data::Dataset;
+use crate::network::Network;
+
+/// What sends lanes' images through a network.
+pub(super) struct Model<'a> {
+    pub cuda: &'a Cuda,
+    pub kernels: &'a Kernels,
+    pub network: Arc<Network>,
+    pub dataset: Rc<DeviceDataset>,
+    /// The ranks that share every batch.
+    pub group: &'a dyn Communicator,
+}
+
+impl<'a> Model<'a> {
+    pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
+        let kernels = cuda.load()?;
+        let dataset = cuda.dataset(dataset)?;
+        if network.classes() != CLASSES {
+            return Err(refuse(format!("expected a network of {CLASSES} classes, found {}; use --device cpu", network.classes())));
+        }
+        Ok(Model { cuda, kernels, network, dataset, group })
+    }
+
+    pub fn gpu(&self) -> &'a Gpu {
+        &self.cuda.gpu
+    }
+
+    /// Floats from one lane's parameters to the next one's.
+    pub fn pitch(&self) -> usize {
+        pitch(self.network.parameters())
+    }
+
+    /// Gathers a micro-batch's examples, and sends them through the network.
+    ///
+    /// # Safety
+    /// What `selection` points to selects examples that `set` has, for every lane of the batch. The workspace has room for the batch. Its
+    /// weights, and its output's memory, are there for all of its lanes and groups.
+    pub unsafe fn run(&self, batch: &MicroBatch, set: &DeviceExamples, selection: Selection) -> Result<()> {
+        unsafe {
+            self.dataset.gather(self.kernels, set, selection, self.network.maps[0], batch.space, [batch.lanes, batch.images])?;
+            propagate(batch, self.cuda.blas())
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! Training steps: gradients of a batch, their sum over the ranks, and the update, recorded as a graph and replayed.
+
+use std::ops::Range;
+
+use cudarc::driver::CudaSlice;
+use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
+
+use super::check::{Doing, refuse};
+use super::dataset::Selection;
+use super::exchange::{Exchange, PartialSums};
+use super::gpu::Gpu;
+use super::gradients::{LaneWeights, LeafGradients};
+use super::lanes::{CudaLanes, GraphKey};
+use super::launch::Parts;
+use super::model::Model;
+use super::partition::BatchPartition;
+use super::pointer::{at, at_mut};
+use crate::Result;
+use crate::backend::{Interrupt, Progress, vote};
+
+/// What the steps of a back end share.
+pub(super) struct Stepper {
+    /// The step that is next, and the one under way.
+    pub clock: CudaSlice<u32>,
+    /// Between the ranks of a group of several, from their first step on.
+    exchange: Option<Exchange>,
+    /// Whether a step was taken: kernels are loaded and NCCL's connections made by then, which must not happen while a step is recorded.
+    warm: bool,
+}
+
+/// A batch of lanes, and where its gradients go.
+struct Batch<'a> {
+    model: &'a Model<'a>,
+    leaf_gradients: &'a LeafGradients,
+    partition: BatchPartition,
+    /// Examples of all ranks.
+    size: usize,
+}
+
+impl Stepper {
+    pub fn new(gpu: &Gpu) -> Result<Stepper> {
+        Ok(Stepper { clock: gpu.zeros(2)?, exchange: None, warm: false })
+    }
+
+    /// Takes steps of batches of `size` examples.
+    pub fn train(
+        &mut self,
+        model: &Model,
+        leaf_gradients: &mut LeafGradients,
+        interrupt: Option<Interrupt>,
+        lanes: &mut CudaLanes,
+        steps: Range<u32>,
+        size: usize,
+    ) -> Result<()> {
+        assert_eq!(lanes.pitch, model.pitch(), "lanes of this back end");
+        let (gpu, group, ranks) = (model.gpu(), model.group, model.group.size());
+        let partition = BatchPartition::new(size, group.rank(), ranks);
+        leaf_gradients.prepare(model, lanes.len(), &partition)?;
+        gpu.stream.memcpy_htod(&[steps.start, steps.start], &mut self.clock).doing("take the step's number")?;
+        if ranks > 1 && self.exchange.is_none() {
+            self.exchange = Some(Exchange::new(group, model.cuda.shared, model.cuda.reduction, gpu.deadline)?);
+        }
+        let exchanged = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &partition, ranks))?;
+        let batch = Batch { model, leaf_gradients, partition, size };
+        for _ in steps {
+            vote(interrupt, group)?;
+            if !self.warm || self.exchange.as_ref().is_some_and(|exchange| !exchange.in_stream()) {
+                self.step(&batch, lanes)?;
+                self.warm = true;
+                continue;
+            }
+            self.record(&batch, lanes, exchanged)?;
+            if let Some((_, graph)) = &lanes.graph {
+                graph.launch().doing("take a step")?;
+            }
+        }
+        self.read_back(gpu, lanes)
+    }
+
+    /// The gradients of this rank's leaves of the clock's step.
+    fn gradients(&self, batch: &Batch, lanes: &CudaLanes) -> Result<()> {
+        let weights = LaneWeights { lanes: lanes.len(), identity: &lanes.identity, weights: &lanes.weights };
+        let clock = at(&self.clock, 0);
+        let selection = |first, lane| Selection::Shuffled { first, batch: batch.size, clock, seeds: at(&lanes.seeds, lane) };
+        // `train` has prepared them; a shuffled example is one of the set.
+        unsafe { batch.leaf_gradients.compute(batch.model, &weights, &batch.partition, selection) }
+    }
+
+    /// One step of every lane, from the clock's.
+    fn step(&mut self, batch: &Batch, lanes: &CudaLanes) -> Result<()> {
+        let Batch { model, leaf_gradients, partition, size } = batch;
+        // The clock has two numbers.
+        unsafe { model.kernels.clock_step(at_mut(&self.clock, 0)) }?;
+        self.gradients(batch, lanes)?;
+        let (places, parameters, sums) = (partition.own_leaves().len(), model.network.parameters(), leaf_gradients.buffer()?);
+        let (packed, loss_at, sum) = match &mut self.exchange {
+            Some(exchange) => (1, lanes.most_kept, exchange.sum(model.gpu(), model.kernels, model.group, lanes, partition, sums)?),
+            None => {
+                let (from, parts) = (at(sums, 0), Parts::leaves(places));
+                (0, parameters, PartialSums { from, parts, lane_stride: places * lanes.pitch, part_stride: lanes.pitch })
+            }
+        };
+        let (losses, broken) = lanes.progress();
+        // The lanes have memory for all of their parameters, and the sums lie as the strides say.
+        unsafe {
+            model.kernels.update(
+                lanes.len(),
+                parameters as i32,
+                *size as i32,
+                packed,
+                sum.parts,
+                sum.lane_stride as i64,
+                sum.part_stride as i64,
+                loss_at as i32,
+                lanes.pitch as i32,
+                at(&lanes.rules, 0),
+                lanes.kept(),
+                at(&lanes.kept_count, 0),
+                lanes.most_kept as i32,
+                sum.from,
+                at_mut(&lanes.weights, 0),
+                lanes.velocity(),
+                losses,
+                broken,
+                at_mut(&self.clock, 0),
+            )
+        }
+    }
+
+    /// Records a step, unless the one that was recorded last still serves.
+    fn record(&mut self, batch: &Batch, lanes: &mut CudaLanes, [sent, received]: [u64; 2]) -> Result<()> {
+        let stream = &batch.model.gpu().stream;
+        let generation = batch.model.cuda.workspace.borrow().generation;
+        let gradients = at(batch.leaf_gradients.buffer()?, 0).address();
+        let key = GraphKey { batch: batch.size, generation, buffers: [gradients, sent, received] };
+        if lanes.graph.as_ref().is_some_and(|(recorded, _)| *recorded == key) {
+            return Ok(());
+        }
+        lanes.graph = None;
+        if batch.model.cuda.blas().is_some() {
+            // cuBLAS chooses, and loads, a kernel when it first meets a size, which must not happen in a capture. Gradients alone change nothing.
+            self.gradients(batch, lanes)?;
+        }
+        stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).doing("record a step")?;
+        let recorded = self.step(batch, lanes);
+        // A capture that failed has to be ended all the same.
+        let graph = stream.end_capture(CUgraphInstantiate_flags(0)).doing("record a step");
+        recorded?;
+        let graph = graph?.ok_or_else(|| refuse("expected a recorded step, found none; report this as a bug"))?;
+        lanes.graph = Some((key, graph));
+        Ok(())
+    }
+
+    /// Loss and end of every lane, from the device.
+    fn read_back(&self, gpu: &Gpu, lanes: &mut CudaLanes) -> Result<()> {
+        gpu.stream.memcpy_dtoh(&lanes.report, &mut lanes.pinned).doing("give the losses")?;
+        match &self.exchange {
+            Some(exchange) => exchange.wait(gpu)?,
+            None => gpu.wait()?,
+        }
+        let report = lanes.pinned.as_slice().doing("give the losses")?;
+        let (losses, broken) = report.split_at(lanes.known.len());
+        for ((lane, &loss), &broken) in lanes.known.iter_mut().zip(losses).zip(broken) {
+            lane.progress = Progress { loss: f32::from_bits(loss as u32), broken: u32::try_from(broken).ok() };
+        }
+        Ok(())
+    }
+}
