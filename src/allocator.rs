@@ -5,8 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 
-/// Exit code where memory runs out: as for a device that cannot do what is asked of it.
-const NO_MEMORY: i32 = 6;
+use crate::exit;
 
 /// See the module.
 pub struct Allocator;
@@ -56,6 +55,6 @@ fn end(bytes: usize) -> ! {
     // SAFETY: the bytes written are initialised and there; neither call allocates or runs code of ours.
     unsafe {
         libc::write(2, text.as_ptr().cast(), length as _);
-        libc::_exit(NO_MEMORY)
+        libc::_exit(exit::DEVICE.into())
     }
 }

@@ -8,6 +8,7 @@ use crate::backend::cpu::Level;
 use crate::comm::{Single, threads};
 use crate::config::DatasetName;
 use crate::data::locate;
+use crate::exit;
 use crate::readable::some;
 use crate::version::VERSION_AND_COMMIT;
 
@@ -46,9 +47,9 @@ impl Examination {
     /// study would end with.
     pub fn exit_code(&self, gpu: bool) -> u8 {
         match () {
-            () if gpu && self.gpus == 0 => 6,
-            () if self.datasets.is_empty() => 3,
-            () => 0,
+            () if gpu && self.gpus == 0 => exit::DEVICE,
+            () if self.datasets.is_empty() => exit::DATA,
+            () => exit::DONE,
         }
     }
 
@@ -62,8 +63,8 @@ impl Examination {
             gpus => format!("on {gpus} GPUs, a rank each, and on the CPU with --device cpu"),
         };
         let verdict = match self.exit_code(gpu) {
-            0 => format!("Studies can run here: {place}."),
-            6 => "No study can run on a GPU here; what is missing is said above.".to_owned(),
+            exit::DONE => format!("Studies can run here: {place}."),
+            exit::DEVICE => "No study can run on a GPU here; what is missing is said above.".to_owned(),
             _ => format!("No study can run here before a data set is fetched; run: dps-train data fetch {}", DatasetName::FashionMnist),
         };
         format!("{lines}\n{verdict}\n")

@@ -1,16 +1,12 @@
 //! The one error type of the crate: each variant says what was expected, what was found and what to do,
-//! and has an exit code of its own (README, "Exit codes").
+//! and has an exit code of its own.
 
 use std::path::PathBuf;
 
+use crate::exit;
+
 /// What the crate's functions return.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Exit code of a study that a signal stopped: "try again later" of sysexits.h, for a batch script to requeue on.
-pub const STOPPED: u8 = 75;
-
-/// Exit code where ranks disagree, or one is lost.
-pub const LOST: u8 = 5;
 
 /// Everything that can go wrong, in words meant for the person who runs the program.
 #[derive(Debug, thiserror::Error)]
@@ -79,17 +75,17 @@ pub enum Error {
 }
 
 impl Error {
-    /// The process's exit code for this error (README, "Exit codes").
+    /// The process's exit code for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Configuration { .. } => 2,
-            Error::Data { .. } => 3,
-            Error::Results { .. } => 4,
-            Error::Communication { .. } => LOST,
-            Error::Device { .. } => 6,
+            Error::Configuration { .. } => exit::CONFIGURATION,
+            Error::Data { .. } => exit::DATA,
+            Error::Results { .. } => exit::RESULTS,
+            Error::Communication { .. } => exit::COMMUNICATION,
+            Error::Device { .. } => exit::DEVICE,
             Error::Elsewhere { code, .. } => *code,
-            Error::Journal { .. } => 7,
-            Error::Interrupted => STOPPED,
+            Error::Journal { .. } => exit::JOURNAL,
+            Error::Interrupted => exit::STOPPED,
         }
     }
 }

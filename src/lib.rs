@@ -17,6 +17,7 @@ pub mod config;
 pub mod data;
 pub mod doctor;
 pub mod error;
+pub mod exit;
 pub mod init;
 pub mod journal;
 pub mod network;
@@ -35,4 +36,4 @@ pub mod study;
 pub mod training;
 pub mod version;
 
-pub use error::{Error, Result, STOPPED};
+pub use error::{Error, Result};

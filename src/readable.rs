@@ -14,6 +14,21 @@ pub fn some(number: usize, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number as u64)) }
 }
 
+/// A text in lines of at most `width` letters; a longer word has a line of its own.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// Four significant digits.
 pub fn significant(value: f64) -> String {
     digits(value, 4)

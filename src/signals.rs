@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use crate::error::LOST;
-use crate::streams;
+use crate::{exit, streams};
 
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static URGENT: AtomicBool = AtomicBool::new(false);
@@ -43,7 +42,7 @@ const ALONE: Duration = Duration::from_secs(60);
 pub fn listen(launched: bool) -> std::io::Result<()> {
     let flag = STOP.get_or_init(Default::default);
     // Registered before the flag is set by the same signal, so that the first SIGINT finds it unset.
-    signal_hook::flag::register_conditional_shutdown(SIGINT, 130, flag.clone())?;
+    signal_hook::flag::register_conditional_shutdown(SIGINT, exit::KILLED.into(), flag.clone())?;
     // A program started by nohup ignores SIGHUP, and goes on when its terminal closes.
     let stopping = [SIGTERM, SIGUSR1, SIGINT].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP));
     let stopping: Vec<i32> = stopping.collect();
@@ -142,5 +141,5 @@ fn watch(launcher: u32) {
     STOP.get_or_init(Default::default).store(true, Ordering::Relaxed);
     tell("the launcher is gone");
     std::thread::sleep(ALONE);
-    std::process::exit(LOST.into());
+    std::process::exit(exit::COMMUNICATION.into());
 }

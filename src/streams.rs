@@ -10,9 +10,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::short;
-
-/// Exit code of a program that did its work but could not print what it was asked for.
-const UNPRINTED: u8 = 9;
+use crate::exit;
 
 /// Letters of a line of [`usage`] at most.
 const LINE: usize = 420;
@@ -75,10 +73,10 @@ pub fn usage(answer: &clap::Error) -> u8 {
 
 /// The exit code of a program that ends with `code`: [`UNPRINTED`] in place of 0 where something could not be printed on standard output.
 pub fn exit_code(code: u8) -> ExitCode {
-    ExitCode::from(if code == 0 && LOST.load(Ordering::Relaxed) { UNPRINTED } else { code })
+    ExitCode::from(if code == exit::DONE && LOST.load(Ordering::Relaxed) { exit::UNPRINTED } else { code })
 }
 
-/// What a program does first. A panic, which is a bug of ours, becomes one sentence and exit code 1; under mpirun that ends the other ranks, too.
+/// What a program does first. A panic, which is a bug of ours, becomes one sentence and [`exit::UNEXPECTED`]; under mpirun that ends the other ranks, too.
 /// Writing beyond a file size limit (`ulimit -f`) becomes an error like that of a full disk, where the signal of it would end the program.
 pub fn prepare(program: &'static str) {
     let _ = PROGRAM.set(program);
@@ -89,7 +87,7 @@ pub fn prepare(program: &'static str) {
     }
     std::panic::set_hook(Box::new(move |panic| {
         err(&format!("{program}: unexpected failure, please report it: {panic}"));
-        std::process::exit(1);
+        std::process::exit(exit::UNEXPECTED.into());
     }));
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::EXIT_CODES;
+use crate::exit;
 use crate::version::VERSION_AND_COMMIT;
 
 /// Tables, fits and figures of one or more results, as one HTML page.
@@ -42,7 +42,8 @@ fn after_help() -> String {
   dps-report results/quickstart.h5
   dps-report results/mnist-simple-cnn-*.h5 -o optimizers    compare three optimizers
 
-{EXIT_CODES}"
+{}",
+        exit::help()
     )
 }
 

@@ -9,10 +9,10 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::EXIT_CODES;
 use super::manual::{completions, pages};
 use super::report::ReportArguments;
 use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
+use crate::exit;
 use crate::init::Given;
 use crate::progress::ProgressForm;
 use crate::version::VERSION_AND_COMMIT;
@@ -415,7 +415,8 @@ fn after_help() -> String {
 The same command continues a study that was interrupted. With more batch sizes, sparsities or
 trials it measures only those.
 
-{EXIT_CODES}"
+{}",
+        exit::help()
     )
 }
 

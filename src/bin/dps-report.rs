@@ -7,10 +7,7 @@ use std::process::ExitCode;
 use dps::allocator::Allocator;
 use dps::arguments::ReportArguments;
 use dps::readable::some;
-use dps::{analysis, results, streams};
-
-/// The exit code of `--strict` where there are warnings.
-const WARNED: u8 = 8;
+use dps::{analysis, exit, results, streams};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -27,8 +24,8 @@ fn run() -> u8 {
         Err(answer) => return streams::usage(&answer),
     };
     match report(&arguments) {
-        Ok(warnings) if warnings > 0 && arguments.strict => WARNED,
-        Ok(_) => 0,
+        Ok(warnings) if warnings > 0 && arguments.strict => exit::WARNINGS,
+        Ok(_) => exit::DONE,
         Err(error) => {
             streams::err(&format!("dps-report: {error}"));
             error.exit_code()

@@ -21,7 +21,7 @@ use dps::readable::some;
 use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
 use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site};
-use dps::{Error, Result, STOPPED, analysis, config, doctor, journal, progress, records, results, signals, streams, study};
+use dps::{Error, Result, analysis, config, doctor, exit, journal, progress, records, results, signals, streams, study};
 
 /// Bytes of an answer that are read.
 const LONGEST_ANSWER: u64 = 1_000;
@@ -49,12 +49,12 @@ fn run() -> u8 {
         Ok(Train::Init { path, given }) => finish(&new_configuration(&path, &given)),
         Ok(Train::Print { text }) => {
             out(&text);
-            0
+            exit::DONE
         }
         Ok(Train::Man { folder, pages }) => finish(&write_pages(&folder, &pages)),
         Ok(Train::Configs { name: None }) => {
             out(&init::list());
-            0
+            exit::DONE
         }
         Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
         Ok(Train::Merge { parts, output, force }) => finish(&merge(parts, &output, force)),
@@ -72,7 +72,7 @@ fn run() -> u8 {
                 let found = name.parse().ok().is_some_and(|name| data::locate(name, &data).is_ok());
                 out(&format!("{name}{}\n", if found { "  (found)" } else { "" }));
             }
-            0
+            exit::DONE
         }
         // Under mpirun every rank reads the command line; the first one speaks.
         Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
@@ -83,7 +83,7 @@ fn run() -> u8 {
 /// The exit code of a result; an error is said.
 fn finish(result: &Result<()>) -> u8 {
     match result {
-        Ok(()) => 0,
+        Ok(()) => exit::DONE,
         Err(error) => {
             err(&format!("dps-train: {error}"));
             error.exit_code()
@@ -202,7 +202,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         if speaks {
             out(&plan.to_string());
         }
-        return 0;
+        return exit::DONE;
     }
     let dataset = Dataset::load(loaded.study.workload.dataset, &arguments.data, &loaded.study.data);
     let dataset = match together(world, dataset) {
@@ -227,14 +227,14 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     };
     match outcome {
         Ok(Outcome::Finished(results)) if speaks => finish(&report(arguments, &results)),
-        Ok(Outcome::Finished(_)) => 0,
+        Ok(Outcome::Finished(_)) => exit::DONE,
         Ok(Outcome::Stopped) => {
             if speaks && arguments.progress == ProgressForm::Json {
                 err("{\"event\":\"stopped\"}");
             } else if speaks {
                 err("dps-train: stopped by a signal, with everything saved; the same command continues");
             }
-            STOPPED
+            exit::STOPPED
         }
         // What all ranks know, one says; then they part in peace.
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {

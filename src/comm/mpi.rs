@@ -7,7 +7,7 @@ use ::mpi::topology::{Color, Communicator as _, SimpleCommunicator};
 
 use super::Communicator;
 use super::watch::{limit, watched};
-use crate::error::LOST;
+use crate::exit;
 use crate::{Error, Result};
 
 /// MPI_COMM_WORLD; dropping it finalises MPI, so it must outlive every communicator split from it.
@@ -109,7 +109,7 @@ impl Communicator for MpiRanks {
     }
 
     fn limit_waits(&self, seconds: u32) {
-        limit(seconds, self.rank(), LOST);
+        limit(seconds, self.rank(), exit::COMMUNICATION);
     }
 
     fn abort(&self, code: i32) -> ! {

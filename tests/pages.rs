@@ -1,0 +1,33 @@
+//! Parts of the pages that are made from the source: the exit codes. A page that is not up to date fails here;
+//! `DPS_WRITE_PAGES=1 cargo test --test pages` writes those parts anew.
+
+use std::path::Path;
+
+use dps::exit::CODES;
+use dps::readable::wrapped;
+
+/// Compares the part of a page between the comments `<!-- NAME: … -->` and `<!-- end of NAME -->` with what it should be, or writes it.
+fn compare(page: &str, name: &str, expected: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let begin = text.find(&format!("<!-- {name}: ")).unwrap_or_else(|| panic!("{page} has no part \"{name}\""));
+    let begin = begin + text[begin..].find("-->\n").unwrap() + 4;
+    let end = text.find(&format!("<!-- end of {name} -->")).unwrap_or_else(|| panic!("{page}: the part \"{name}\" has no end"));
+    if text[begin..end] == *expected {
+        return;
+    }
+    assert!(
+        std::env::var_os("DPS_WRITE_PAGES").is_some(),
+        "{page}: its part \"{name}\" is not what src/ says; run: DPS_WRITE_PAGES=1 cargo test --test pages"
+    );
+    std::fs::write(&path, format!("{}{expected}{}", &text[..begin], &text[end..])).unwrap();
+}
+
+#[test]
+fn the_pages_have_every_exit_code() {
+    let rows: String = CODES.iter().map(|(code, meaning)| format!("| {code} | {} |\n", meaning.trim())).collect();
+    compare("docs/how-it-works.md", "exit codes", &format!("\n| code | meaning |\n|---|---|\n{rows}\n"));
+    let sentences: Vec<String> = CODES.iter().map(|(code, meaning)| format!("{code}: {}.", meaning.trim())).collect();
+    let lines: String = wrapped(&sentences.join(" "), 150).iter().map(|line| format!("{line}\n")).collect();
+    compare("README.md", "exit codes", &format!("\n{lines}\n"));
+}
