@@ -1,8 +1,11 @@
-//! Parts of the pages that are made from the source: the exit codes. A page that is not up to date fails here;
+//! Parts of the pages that are made from the source: the keys of a configuration, and the exit codes. A page that is not up to date fails here;
 //! `DPS_WRITE_PAGES=1 cargo test --test pages` writes those parts anew.
 
+use std::ffi::OsString;
 use std::path::Path;
 
+use dps::arguments::Train;
+use dps::config::IGNORED_KEYS;
 use dps::exit::CODES;
 use dps::readable::wrapped;
 
@@ -21,6 +24,23 @@ fn compare(page: &str, name: &str, expected: &str) {
         "{page}: its part \"{name}\" is not what src/ says; run: DPS_WRITE_PAGES=1 cargo test --test pages"
     );
     std::fs::write(&path, format!("{}{expected}{}", &text[..begin], &text[end..])).unwrap();
+}
+
+#[test]
+fn the_page_of_the_configuration_has_every_key() {
+    let Train::Print { text } = Train::read(["dps-train", "keys", "--markdown"].map(OsString::from)).unwrap() else { panic!("no text") };
+    assert!(text.lines().count() > 60, "{text}");
+    compare("docs/configuration.md", "keys", &format!("\n{text}\n"));
+}
+
+#[test]
+fn the_page_names_the_keys_that_may_change() {
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-it-works.md")).unwrap();
+    let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, rest) = words.split_once("These keys of `execution` may change: ").expect("the page says which keys may change");
+    let (list, _) = rest.split_once('.').unwrap();
+    let names: Vec<String> = list.split('`').skip(1).step_by(2).map(|name| format!("execution.{name}")).collect();
+    assert_eq!(names, IGNORED_KEYS);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use dps::backend::cpu::{Cpu, Level};
 use dps::comm::Single;
-use dps::config::{self, Loaded, Override};
+use dps::config::{self, Configuration, Override};
 use dps::data::Dataset;
 use dps::records::{Cell, Status};
 use dps::storage::Disk;
@@ -38,7 +38,7 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
         key: key.into(),
         value,
     });
-    let loaded: Loaded = config::load(config, &overrides).unwrap();
+    let loaded: Configuration = config::load(config, &overrides).unwrap();
     let data = std::env::var_os("DPS_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
     let dataset =
         dataset.get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset, &data, &loaded.study.data).expect("make test-data"));

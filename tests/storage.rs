@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use dps::backend::cpu::{Cpu, Level};
 use dps::comm::Single;
-use dps::config::{self, Loaded};
+use dps::config::{self, Configuration};
 use dps::data::Dataset;
 use dps::progress::{Event, Observer};
 use dps::records::Cell;
@@ -20,11 +20,17 @@ use support::records::timeless;
 use support::study::{write_config, write_data};
 
 /// Runs the study at `output` on a storage, or what is left of it.
-fn measure(loaded: &Loaded, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>) -> Result<Outcome> {
+fn measure(loaded: &Configuration, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>) -> Result<Outcome> {
     run_told(loaded, dataset, output, storage, &mut *progress::silent())
 }
 
-fn run_told(loaded: &Loaded, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>, observer: &mut dyn Observer) -> Result<Outcome> {
+fn run_told(
+    loaded: &Configuration,
+    dataset: &Dataset,
+    output: &Path,
+    storage: Arc<dyn Storage>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
     let place = Place { world: &Single, mpi_library: "none".into(), threads: 1, storage };
     run(loaded, dataset, &place, &Cpu { level: Level::best(), threads: 1 }, output, false, observer)
 }

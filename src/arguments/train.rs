@@ -1,4 +1,4 @@
-//! `dps-train CONFIG [options]`, `dps-train init`, `dps-train configs`, `dps-train merge`, `dps-train status`, `dps-train doctor` and `dps-train data fetch [NAME]`.
+//! `dps-train CONFIG [options]`, `dps-train init`, `dps-train configs`, `dps-train keys`, `dps-train merge`, `dps-train status`, `dps-train doctor` and `dps-train data fetch [NAME]`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use clap_complete::Shell;
 
 use super::manual::{completions, pages};
 use super::report::ReportArguments;
-use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
+use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName, keys, markdown_of_keys};
 use crate::exit;
 use crate::init::Given;
 use crate::progress::ProgressForm;
@@ -250,6 +250,15 @@ enum RawCommand {
         /// The configuration to print.
         name: Option<String>,
     },
+    /// List the keys of a configuration; with a name, say all of a key or a section: its values, its default and what they mean.
+    #[command(after_help = "For example: dps-train keys grid, dps-train keys workload.goal_error, dps-train keys goal_error")]
+    Keys {
+        /// A section, or a key with or without its section.
+        name: Option<String>,
+        /// Print them as the tables of docs/configuration.md.
+        #[arg(long, conflicts_with = "name")]
+        markdown: bool,
+    },
     /// Say what this machine has for a study, and what to do about what it lacks.
     ///
     /// Exit code 0: a study can run here; 3: it has no data set; 6: with --gpu, it has no GPU that can be used.
@@ -309,6 +318,11 @@ impl Train {
                 })
             }
             (Some(RawCommand::Configs { name }), _) => Ok(Train::Configs { name }),
+            (Some(RawCommand::Keys { markdown: true, .. }), _) => Ok(Train::Print { text: markdown_of_keys() }),
+            (Some(RawCommand::Keys { name, .. }), _) => match keys(name.as_deref()) {
+                Ok(text) => Ok(Train::Print { text }),
+                Err(problem) => Err(usage(ErrorKind::InvalidValue, &problem)),
+            },
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: Some(dataset), data })), _) => {
                 Ok(Train::FetchData { dataset, data: data.folder() })
             }
@@ -407,6 +421,7 @@ fn after_help() -> String {
   dps-train CONFIG --set workload.optimizer=nesterov --set search.momentum=0.9
   dps-train init study.toml                                  write a new configuration
   dps-train configs                                          list the paper's configurations
+  dps-train keys pruning                                     what the keys of a configuration mean
   dps-train status results/quickstart.h5                     how far it is
   dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
   dps-train data fetch fashion-mnist
@@ -535,6 +550,9 @@ mod tests {
             "init",
             "init a.toml --dataset mnits",
             "configs a b",
+            "keys goal_eror",
+            "keys a b",
+            "keys grid --markdown",
         ] {
             let error = read(line).unwrap_err();
             assert_eq!(error.exit_code(), 2, "{line}: {error}");
@@ -552,6 +570,10 @@ mod tests {
         assert_eq!(read("init a.toml --dataset mnist --optimizer sgd").unwrap(), Train::Init { path: "a.toml".into(), given });
         assert_eq!(read("configs").unwrap(), Train::Configs { name: None });
         assert_eq!(read("configs quickstart").unwrap(), Train::Configs { name: Some("quickstart".into()) });
+        let Ok(Train::Print { text }) = read("keys workload.goal_error") else { panic!("no text") };
+        assert!(text.starts_with("workload.goal_error\n"), "{text}");
+        let unknown = read("keys goal_eror").unwrap_err().to_string();
+        assert!(unknown.contains("found \"goal_eror\"; did you mean \"goal_error\"?"), "{unknown}");
         let two = read("a.toml b.toml").unwrap_err().to_string();
         assert!(two.contains("expected one configuration file, found 2; start dps-train once for each"), "{two}");
         assert!(study("a.toml --verbose").verbose);

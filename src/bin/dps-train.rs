@@ -260,7 +260,7 @@ fn fail(arguments: &StudyArguments, error: &Error) {
 }
 
 /// The study, the device and a line about its choice, or the same error on every rank.
-fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Loaded, Chosen, Option<String>)> {
+fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Chosen, Option<String>)> {
     let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
     if journal::overwrites(&arguments.output, &arguments.config) {
         let problem = format!(

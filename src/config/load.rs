@@ -6,13 +6,13 @@ use sha2::{Digest, Sha256};
 
 use super::overrides::Override;
 use super::study::{Execution, Grid, Study};
-use super::{rules, tree};
+use super::{study, tree};
 use crate::storage::read_regular;
 use crate::{Error, Result};
 
-/// A validated study and its text.
+/// A configuration that was read: the validated study, and what else is known of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Loaded {
+pub struct Configuration {
     /// The study.
     pub study: Study,
     /// The study as TOML, overrides and defaults included, in one canonical form: it reads back as `study` and as itself.
@@ -30,7 +30,7 @@ pub struct Loaded {
 ///
 /// # Errors
 /// [`Error::Configuration`] with every problem found, each naming its line or its option.
-pub fn load(path: &Path, overrides: &[Override]) -> Result<Loaded> {
+pub fn load(path: &Path, overrides: &[Override]) -> Result<Configuration> {
     let refuse = |problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
     let bytes = read_configuration(path).map_err(|error| {
         refuse(format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml"))
@@ -56,18 +56,18 @@ fn read_configuration(path: &Path) -> std::io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`load`].
-pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Loaded> {
+pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Configuration> {
     parse_named(name, name.to_owned(), text, overrides)
 }
 
-fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> Result<Loaded> {
+fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> Result<Configuration> {
     let refuse = |problems| Error::Configuration { path: path.to_owned(), problems };
     let sentences =
         |problems: Vec<(tree::Origin, String)>| problems.into_iter().map(|(origin, sentence)| format!("{origin}{sentence}")).collect();
     // Past a syntax error the rest of a file is guesswork, so nothing more is said about it.
     let mut table = tree::read(text).map_err(|problems| refuse(sentences(problems)))?;
     let unfit = sentences(overrides.iter().filter_map(|change| change.apply(&mut table).err()).collect());
-    let study = match (rules::study(&table), unfit) {
+    let study = match (study::read(&table), unfit) {
         (Ok(study), unfit) if unfit.is_empty() => study,
         (Ok(_), unfit) => return Err(refuse(unfit)),
         (Err(problems), unfit) => return Err(refuse(problems.into_iter().chain(unfit).collect())),
@@ -78,7 +78,7 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
     let decisive = Study { execution, grid, ..study.clone() };
     let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Loaded { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, source: path.to_owned(), digest })
+    Ok(Configuration { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, source: path.to_owned(), digest })
 }
 
 /// A study as TOML with all of its defaults, in the one form that is stored with results.

@@ -79,16 +79,15 @@ const OTHER_NAMES: [(&str, &str); 6] = [
 ];
 
 /// What a value must be, and what to do when it is not.
-#[derive(Clone, Copy)]
-pub struct Wanted {
+pub struct Wanted<'w> {
     /// Completes "expected …".
-    pub expected: &'static str,
-    /// Completes "…; write …".
-    pub example: &'static str,
+    pub expected: String,
+    /// Completes "…; write for example …".
+    pub example: &'w str,
 }
 
-impl Wanted {
-    pub fn sentence(self, path: &str, found: &dyn std::fmt::Display) -> String {
+impl Wanted<'_> {
+    pub fn sentence(&self, path: &str, found: &dyn std::fmt::Display) -> String {
         format!("{path}: expected {}, found {found}; write for example {}", self.expected, self.example)
     }
 }
@@ -116,7 +115,7 @@ impl<'t, 'p> Section<'t, 'p> {
     }
 
     /// A section of the file. Absent, it reads as an empty one, or is a problem where it is `required`, which names its keys.
-    pub fn section<'q>(&'q mut self, key: &'static str, required: Option<&str>) -> Section<'t, 'q> {
+    pub fn section<'q>(&'q mut self, key: &'static str, required: Option<String>) -> Section<'t, 'q> {
         let node = self.node(key);
         let (table, origin) = match node {
             Some(Node { value: Value::Table(table), origin }) => (Some(table), origin.clone()),
@@ -165,37 +164,38 @@ impl<'t, 'p> Section<'t, 'p> {
         self.table.and_then(|table| table.get(key))
     }
 
+    /// Whether the section has a key, which does not make it known.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
     /// A field that must be there. `None`: a problem was added.
-    pub fn required<T>(&mut self, key: &'static str, wanted: Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    pub fn required<T>(&mut self, key: &'static str, wanted: &Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
         match self.node(key) {
             Some(node) => self.accept(key, node, wanted, accept),
-            None => {
-                // Where the whole section is absent that is the problem, not each of its keys.
-                if self.table.is_some() {
-                    self.absent(key, format!("expected {}, found nothing; add for example {key} = {}", wanted.expected, wanted.example));
-                }
-                None
-            }
+            None => self.missing(key, wanted),
         }
     }
 
+    /// Adds the problem that a field is absent, and returns nothing.
+    pub fn missing<T>(&mut self, key: &str, wanted: &Wanted) -> Option<T> {
+        // Where the whole section is absent that is the problem, not each of its keys.
+        if self.table.is_some() {
+            self.absent(key, format!("expected {}, found nothing; add for example {key} = {}", wanted.expected, wanted.example));
+        }
+        None
+    }
+
     /// A field with a default. `None`: a problem was added.
-    pub fn defaulted<T>(&mut self, key: &'static str, default: T, wanted: Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    pub fn defaulted<T>(&mut self, key: &'static str, default: T, wanted: &Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
         match self.node(key) {
             Some(node) => self.accept(key, node, wanted, accept),
             None => Some(default),
         }
     }
 
-    /// A switch. `None`: a problem was added.
-    pub fn flag(&mut self, key: &'static str, default: bool) -> Option<bool> {
-        self.defaulted(key, default, Wanted { expected: "true or false", example: "true" }, |value| match value {
-            Value::Flag(flag) => Some(*flag),
-            _ => None,
-        })
-    }
-
-    fn accept<T>(&mut self, key: &str, node: &Node, wanted: Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
+    /// The value of a field that is there. `None`: a problem was added.
+    pub fn accept<T>(&mut self, key: &str, node: &Node, wanted: &Wanted, accept: impl Fn(&Value) -> Option<T>) -> Option<T> {
         let accepted = accept(&node.value);
         if accepted.is_none() {
             self.problems.add(&node.origin, wanted.sentence(&join(&self.path, key), &node.value));
@@ -234,7 +234,7 @@ impl<'t, 'p> Section<'t, 'p> {
         &mut self,
         key: &'static str,
         most: usize,
-        wanted: Wanted,
+        wanted: &Wanted,
         accept: impl Fn(&Value) -> Option<T>,
     ) -> Option<Vec<T>> {
         if let Some(Node { value: Value::List(list), origin }) = self.table.and_then(|table| table.get(key))

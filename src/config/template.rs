@@ -1,6 +1,11 @@
 //! The text of a new configuration: the paper's settings for a workload, every key with what it means.
 
-use super::study::{DatasetName, NetworkName, OptimizerName, ScheduleName};
+use super::key::{KeyHelp, Only};
+use super::study::{DatasetName, NetworkName, OptimizerName, ScheduleName, sections};
+use crate::readable::wrapped;
+
+/// Letters of a line of comments.
+const WIDTH: usize = 150;
 
 /// What [`template`] is to configure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,105 +20,82 @@ pub struct Choices {
     pub schedule: ScheduleName,
 }
 
-/// A configuration file with comments. Keys that are commented out show their defaults. Goals, step budgets and search spaces are the paper's (Lee et al.,
-/// ICLR 2021, section 3 and appendix B).
-pub fn template(choices: Choices) -> String {
-    let Choices { dataset, network, optimizer, schedule } = choices;
-    let (goal_error, max_steps, evaluate_every) = match dataset {
-        DatasetName::Mnist => ("0.02", "40_000", 16),
-        DatasetName::FashionMnist => ("0.12", "40_000", 16),
-        DatasetName::Cifar10 => ("0.4", "100_000", 32),
-    };
-    let momentum = match optimizer {
-        OptimizerName::Sgd => "# momentum: for the optimizers momentum and nesterov alone",
-        OptimizerName::Momentum | OptimizerName::Nesterov => "momentum = { min = 0.9, max = 0.9999, scale = \"reverse-log\" }",
-    };
-    let decay = match schedule {
-        ScheduleName::Constant => "# decay_steps, end_learning_rate_factor: for the schedule linear-decay alone",
-        ScheduleName::LinearDecay => {
-            "# Steps over which the learning rate falls, and the share of it that is left at their end.\n\
-             decay_steps = { min = 30_000, max = 60_000, scale = \"integer\" }\n\
-             end_learning_rate_factor = { min = 1e-4, max = 0.1, scale = \"log\" }"
+impl Choices {
+    /// The value that a new configuration has for a key. Goals, step budgets and search spaces are the paper's (Lee et al., ICLR 2021, section 3
+    /// and appendix B); the search spaces stand as the keys' examples.
+    fn value(&self, key: &KeyHelp) -> Option<String> {
+        let Choices { dataset, network, optimizer, schedule } = self;
+        let (goal_error, max_steps, evaluate_every) = match dataset {
+            DatasetName::Mnist => ("0.02", "40_000", "16"),
+            DatasetName::FashionMnist => ("0.12", "40_000", "16"),
+            DatasetName::Cifar10 => ("0.4", "100_000", "32"),
+        };
+        match key.path().as_str() {
+            "workload.dataset" => Some(format!("\"{dataset}\"")),
+            "workload.network" => Some(format!("\"{network}\"")),
+            "workload.optimizer" => Some(format!("\"{optimizer}\"")),
+            "workload.schedule" => Some(format!("\"{schedule}\"")),
+            "workload.goal_error" => Some(goal_error.to_owned()),
+            "workload.max_steps" => Some(max_steps.to_owned()),
+            "workload.evaluate_every" => Some(evaluate_every.to_owned()),
+            "search.learning_rate" => Some(key.example.clone()),
+            _ => key.default.is_none().then(|| key.example.clone()),
         }
-    };
-    let [datasets, optimizers, schedules] = [DatasetName::NAMES, OptimizerName::NAMES, ScheduleName::NAMES].map(|names| names.join(", "));
-    format!(
-        r#"# A study: {dataset}, {network}, {optimizer}. A line that begins with # is a comment; a key in a comment shows its default.
-# docs/configuration.md of dps lists every key and value.
+    }
 
-[workload]
-dataset = "{dataset}" # {datasets}
-network = "{network}" # simple-cnn for mnist and fashion-mnist, resnet-8 for cifar-10
-optimizer = "{optimizer}" # {optimizers}
-schedule = "{schedule}" # {schedules}
-# A trial is complete once its validation error is at most this.
-goal_error = {goal_error}
-# goal_comparison = "integers" # "float32" compares in 32-bit floating point, as the authors' public code does
-# A trial that has not reached the goal after this many steps ends.
-max_steps = {max_steps}
-# Steps between two evaluations: steps-to-result is a multiple of it.
-evaluate_every = {evaluate_every}
+    /// Whether a key that belongs to some optimizers, schedules or criteria belongs to the study; the criterion is left to its default.
+    fn include(&self, only: &Only) -> bool {
+        only.includes(self.optimizer.name()) || only.includes(self.schedule.name())
+    }
+}
 
-# Every batch size with every sparsity is a cell. The paper's grid: batch sizes 2, 4, 8 … 16384, sparsities 0, 0.5, 0.7 and 0.9.
-[grid]
-# Examples of a batch, over all ranks.
-batch_sizes = [16, 64, 256, 1024]
-# Fractions of the parameters that are removed.
-sparsities = [0, 0.9]
-# Trials of each cell; the paper has 100.
-trials = 100
+/// A configuration file with comments. Keys that are commented out show their defaults.
+pub fn template(choices: Choices) -> String {
+    let Choices { dataset, network, optimizer, .. } = choices;
+    let mut text = format!(
+        "# A study: {dataset}, {network}, {optimizer}. A line that begins with # is a comment; a key in a comment shows its default.\n\
+         # \"dps-train keys NAME\" says more of a key.\n"
+    );
+    for section in sections() {
+        text.push('\n');
+        for line in wrapped(&section.meaning.replace('`', ""), WIDTH - 2) {
+            text += &format!("# {line}\n");
+        }
+        let aside = if section.is_optional { "# " } else { "" };
+        text += &format!("{aside}[{}]\n", section.name);
+        // The keys of a range stand in the ranges.
+        for key in section.keys.iter().filter(|key| !key.name.contains('*')) {
+            text += &format!("{aside}{}\n", line(&choices, key).trim_start_matches(aside));
+        }
+    }
+    text
+}
 
-# How parameters are chosen that are removed before training.
-[pruning]
-# criterion = "snip" # or grasp, random, magnitude
-# biases = "prunable" # "exempt": biases are kept, and sparsity counts weights alone
-# examples = 0 # training examples that are scored; 0: all
-# temperature = 200 # for the criterion grasp alone
-
-# Each trial draws its metaparameters from these ranges. A number in place of a range fixes one.
-[search]
-# sobol = "bratley-fox" # direction numbers of the Sobol sequence; or joe-kuo
-learning_rate = {{ min = 1e-4, max = 1.0, scale = "log" }}
-{momentum}
-{decay}
-
-[data]
-# validation_fraction = 0.1 # share of the training set that is held out
-# split_seed = 0 # draws that share
-# order = "per-trial" # "shared": all trials see the examples in one order
-# source = "original" # "own": the files are yours, and are not compared with the originals
-
-# Measures the loss surface along training, for the paper's figures 4 and 6. Every measurement passes over the training set a dozen times.
-# [smoothness]
-# every = 100 # steps between two measurements
-# start = false # measure the first step, too
-# trials = 0 # trials of each cell that are measured; 0: all
-# points = 10 # points of a step at which gradients are compared
-# whole_step = true # the last of them is the end of the step
-# examples = 0 # training examples that are measured on; 0: all
-
-# How the work is done. Of these, race and full_evaluation change what else is recorded; products, reduction and tf32 change rounding on a GPU.
-[execution]
-# device = "auto" # or cpu, cuda
-# threads = 0 # of each rank; 0: the processors of the host shared among its ranks
-# data_parallel = 0 # ranks that share a batch; 0: as many as get 16 examples each
-# lanes = 0 # trials trained at once; 0: as many as memory has room for
-# checkpoint_seconds = 2 # between two checkpoints, or more where they are slow
-# deadline_seconds = 1800 # a rank waits this long for the others; 0: for ever
-# race = true # a cell ends once its steps-to-result is known
-# full_evaluation = false # evaluate on the whole validation set even where the goal is missed already
-# products = "fused" # on a GPU; or cublas
-# reduction = "reproducible" # on a GPU; or nccl
-# tf32 = false # on a GPU
-# share_gpu = false # ranks may share a GPU
-"#
-    )
+/// The line of a key: its value in the new configuration or, as a comment, its default; and what it means.
+fn line(choices: &Choices, key: &KeyHelp) -> String {
+    let name = key.name;
+    let mut meaning = key.summary().replace('`', "");
+    if !key.names.is_empty() {
+        let names: Vec<&str> = key.names.iter().map(|(name, _)| *name).collect();
+        meaning = format!("{meaning}: {}", names.join(", "));
+    }
+    if let Some(only) = key.only.filter(|only| !choices.include(only)) {
+        let words = only.words(str::to_owned);
+        return match &key.default {
+            Some(default) => format!("# {name} = {default} # Only for {words}. {meaning}"),
+            None => format!("# {name}: only for {words}. {meaning}"),
+        };
+    }
+    match (choices.value(key), &key.default) {
+        (Some(value), _) => format!("{name} = {value} # {meaning}"),
+        (None, default) => format!("# {name} = {} # {meaning}", default.as_deref().unwrap_or_default()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Override};
+    use crate::config;
 
     /// All that can be chosen.
     fn all() -> Vec<Choices> {
@@ -156,14 +138,6 @@ mod tests {
             let told = config::parse("told.toml", &told, &[]).unwrap().study;
             assert!(told.smoothness.is_some());
             assert_eq!(config::Study { smoothness: None, ..told.clone() }, plain);
-            // And no key is left out.
-            let keys = |study: &config::Study| config::canonical(study).unwrap();
-            let grasp = Override::parse("pruning.criterion=grasp").unwrap();
-            let with_temperature = config::parse("new.toml", &text, &[grasp]).unwrap().study;
-            for line in keys(&told).lines().chain(keys(&with_temperature).lines()).filter(|line| line.contains(" = ")) {
-                let key = line.split(" = ").next().unwrap();
-                assert!(text.contains(&format!("{key} = ")) || ["min", "max", "scale"].contains(&key), "{key} of {choices:?}");
-            }
         }
     }
 }

@@ -90,7 +90,7 @@ fn the_workloads_of_the_paper_are_all_there() {
         name == "quickstart.toml" || name.ends_with("-small.toml") || name.starts_with("smoothness-")
     };
     for path in configs().into_iter().filter(|path| !others(path)) {
-        let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let Configuration { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
         let Study { workload, grid, pruning, search, data, smoothness, execution } = study;
         assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
         assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
@@ -146,7 +146,7 @@ fn smoothness_is_measured_as_in_the_paper_and_along_whole_trainings() {
         name.starts_with("smoothness-") && !name.ends_with("-small.toml")
     };
     for path in configs().into_iter().filter(whole) {
-        let Loaded { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let Configuration { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(
             study.smoothness,
             Some(Smoothness { every: 100, start: true, trials: 0, points: 10, whole_step: true, examples: 0 }),
@@ -425,6 +425,14 @@ fn deep_nesting_is_refused_in_words() {
     assert!(!problems(VALID, &[set(&format!("grid.trials={}", "[".repeat(100_000)))]).is_empty());
     assert!(!problems(VALID, &[set(&format!("{}=1", "a.".repeat(100_000)))]).is_empty());
     assert!(!problems(VALID, &[set(&format!("{}=1", "a".repeat(1_000_000)))]).is_empty());
+}
+
+#[test]
+fn keys_that_are_listed_by_name_are_keys() {
+    let all: Vec<String> = super::study::sections().iter().flat_map(|section| &section.keys).map(|key| key.path()).collect();
+    for key in [&IGNORED_KEYS[..], &CELL_KEYS, &GRID_KEYS].concat() {
+        assert!(all.iter().any(|path| path == key), "{key}");
+    }
 }
 
 /// Every dotted key of `VALID` with its line's text.

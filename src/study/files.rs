@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{self, Grid, Loaded};
+use crate::config::{self, Configuration, Grid};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
@@ -62,7 +62,7 @@ impl Files {
     /// Opens the files beside `output`, or starts them; `fresh` moves those of an earlier study aside. What a person should know besides goes
     /// to `tell`.
     pub(super) fn open(
-        loaded: &Loaded,
+        loaded: &Configuration,
         dataset: &Dataset,
         network: &Network,
         output: &Path,
@@ -234,7 +234,7 @@ fn record(key: CellKey, trial: &Trial) -> Record {
 }
 
 /// The grid with the cells and trials of both `loaded` and the journal's configuration `before`, and the configuration that has this grid.
-fn grown(loaded: &Loaded, before: &str) -> (Grid, Option<String>) {
+fn grown(loaded: &Configuration, before: &str) -> (Grid, Option<String>) {
     let mut study = loaded.study.clone();
     if let Ok(before) = config::parse("the journal's configuration", before, &[])
         && before.study.grid != study.grid

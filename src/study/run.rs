@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::files::{Files, Restored, now};
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
-use crate::config::{self, DataOrder, Loaded, Study};
+use crate::config::{self, Configuration, DataOrder, Study};
 use crate::data::Dataset;
 use crate::journal::Partial;
 use crate::network::Network;
@@ -46,7 +46,7 @@ pub enum Outcome {
 ///
 /// # Errors
 /// [`Error::Configuration`], naming the sparsities that keep nothing.
-pub fn check(loaded: &Loaded) -> Result<()> {
+pub fn check(loaded: &Configuration) -> Result<()> {
     let study = &loaded.study;
     let network = Network::new(study.workload.network);
     let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
@@ -63,7 +63,7 @@ pub fn check(loaded: &Loaded) -> Result<()> {
 /// Measures a study on all ranks' devices, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call
 /// it alike; all end alike.
 pub fn run(
-    loaded: &Loaded,
+    loaded: &Configuration,
     dataset: &Dataset,
     place: &Place,
     device: &impl Device,
@@ -168,7 +168,7 @@ fn lanes(study: &Study, backend: &impl Backend, world: &dyn Communicator) -> usi
 
 /// Rank 0's files, and what they say, on every rank.
 fn open(
-    loaded: &Loaded,
+    loaded: &Configuration,
     dataset: &Dataset,
     network: &Network,
     place: &Place,
@@ -338,7 +338,7 @@ impl Conductor for Driver<'_> {
 }
 
 /// The results of a study with no cell measured yet.
-fn begin(loaded: &Loaded, dataset: &Dataset, place: &Place, device: String, threshold: u32, parameters: usize) -> Results {
+fn begin(loaded: &Configuration, dataset: &Dataset, place: &Place, device: String, threshold: u32, parameters: usize) -> Results {
     let workload = &loaded.study.workload;
     Results {
         configuration: loaded.text.clone(),

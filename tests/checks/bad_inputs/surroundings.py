@@ -20,11 +20,12 @@ def commands(studies):
         "help": [studies.train, "--help"],
         "version": [studies.report, "--version"],
         "configs": [studies.train, "configs"],
+        "keys": [studies.train, "keys"],
         "report": [studies.report, "x.h5"],
     }
 
 
-NAMES = ["measure", "go on", "plan", "cells", "merge", "status", "data", "help", "version", "configs", "report"]
+NAMES = ["measure", "go on", "plan", "cells", "merge", "status", "data", "help", "version", "configs", "keys", "report"]
 
 
 def prepared(place, studies, name):

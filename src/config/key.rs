@@ -1,0 +1,190 @@
+//! A key of the configuration: all that the reader, the template, the help and the page say of it.
+
+use super::kind::{Flag, Kind, NamedValue, OneOf};
+use super::names::Named;
+use super::reader::Section;
+
+/// What a key's declaration says besides its name, meaning and default.
+pub struct Definition<K> {
+    kind: K,
+    example: String,
+    only: Option<Only>,
+    see: Option<&'static str>,
+}
+
+/// A key with any kind of value; `example` is one as TOML.
+pub fn key<K: Kind>(kind: K, example: impl Into<String>) -> Definition<K> {
+    Definition { kind, example: example.into(), only: None, see: None }
+}
+
+/// A key with a name as its value.
+pub fn name<T: Named>() -> Definition<OneOf<T>> {
+    key(OneOf::any(), T::NAMES.first().map_or_else(String::new, |name| format!("\"{name}\"")))
+}
+
+/// A key that is true or false.
+pub fn flag() -> Definition<Flag> {
+    key(Flag, "true")
+}
+
+impl<K> Definition<K> {
+    /// The key belongs to some optimizers, schedules or criteria, and must be absent for the others.
+    pub fn only(self, only: Only) -> Self {
+        Definition { only: Some(only), ..self }
+    }
+
+    /// The heading of a page of docs/ that says more.
+    pub fn see(self, heading: &'static str) -> Self {
+        Definition { see: Some(heading), ..self }
+    }
+}
+
+/// What a key belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct Only {
+    /// The key that decides it: `optimizer`.
+    pub of: &'static str,
+    /// The values of that key to which it belongs.
+    pub names: &'static [&'static str],
+}
+
+impl Only {
+    /// Whether the key belongs to `name`.
+    pub fn includes(&self, name: &str) -> bool {
+        self.names.contains(&name)
+    }
+
+    /// `the optimizers momentum and nesterov`, each name as `show` writes it.
+    pub fn words(&self, show: impl Fn(&str) -> String) -> String {
+        let (one, several) = match self.of {
+            "criterion" => ("criterion", "criteria"),
+            "schedule" => ("schedule", "schedules"),
+            _ => ("optimizer", "optimizers"),
+        };
+        let names: Vec<String> = self.names.iter().map(|name| show(name)).collect();
+        format!("the {} {}", if names.len() == 1 { one } else { several }, names.join(" and "))
+    }
+}
+
+/// A key.
+pub struct Key<K: Kind> {
+    section: &'static str,
+    name: &'static str,
+    /// Its doc comment.
+    comment: &'static str,
+    default: Option<K::Value>,
+    definition: Definition<K>,
+}
+
+impl<K: Kind> Key<K> {
+    pub fn new(
+        section: &'static str,
+        name: &'static str,
+        comment: &'static str,
+        default: Option<K::Value>,
+        definition: Definition<K>,
+    ) -> Self {
+        Key { section, name, comment, default, definition }
+    }
+
+    /// Reads the key. `None`: a problem was added.
+    pub fn read(self, section: &mut Section<'_, '_>) -> Option<K::Value> {
+        self.definition.kind.read(self.name, &self.definition.example, self.default, section)
+    }
+
+    /// Checks that a key that belongs to some optimizers or schedules is given for those, and for no other; `given` is what was read, and
+    /// `name` the optimizer or schedule of the study.
+    pub fn agree<T>(self, section: &mut Section<'_, '_>, given: &Option<Option<T>>, name: &str) {
+        let Some(only) = self.definition.only else { return };
+        let of = only.of;
+        match (given, only.includes(name)) {
+            (Some(None), true) => {
+                let example = self.definition.example;
+                let sentence =
+                    format!("expected a value or a range for {of} \"{name}\", found nothing; add for example {} = {example}", self.name);
+                section.absent(self.name, sentence);
+            }
+            (Some(Some(_)) | None, false) => {
+                let sentence = format!("expected nothing for {of} \"{name}\", found a value; remove it, or change the {of}");
+                section.problem_among(self.name, &[], &sentence);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is said of the key.
+    pub fn help(self) -> KeyHelp {
+        let Definition { kind, example, only, see } = self.definition;
+        KeyHelp {
+            section: self.section,
+            name: self.name,
+            meaning: paragraph(self.comment),
+            expected: kind.expected(),
+            names: kind.names(),
+            default: self.default.and_then(|default| kind.toml(&default)),
+            example,
+            only,
+            see,
+        }
+    }
+}
+
+/// What is said of a key.
+#[derive(Debug, Clone)]
+pub struct KeyHelp {
+    /// The section's name.
+    pub section: &'static str,
+    /// The key's name in it.
+    pub name: &'static str,
+    /// What it means, in sentences; code is between backquotes.
+    pub meaning: String,
+    /// Which values it may have: completes "expected …".
+    pub expected: String,
+    /// The names that it may have as its value, and what each means; empty where it has other values.
+    pub names: Vec<NamedValue>,
+    /// Its value as TOML where it is not given.
+    pub default: Option<String>,
+    /// A value as TOML.
+    pub example: String,
+    /// What it belongs to; none where it always may be given.
+    pub only: Option<Only>,
+    /// The heading of a page of docs/ that says more.
+    pub see: Option<&'static str>,
+}
+
+impl KeyHelp {
+    /// Whether a section is refused without it.
+    pub fn is_required(&self) -> bool {
+        self.default.is_none() && self.only.is_none()
+    }
+
+    /// `workload.dataset`.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.section, self.name)
+    }
+
+    /// The first sentence of its meaning, without its full stop.
+    pub fn summary(&self) -> &str {
+        let meaning = self.meaning.as_str();
+        meaning.split_once(". ").map_or(meaning, |(first, _)| first).trim_end_matches('.')
+    }
+}
+
+/// What is said of a section.
+#[derive(Debug, Clone)]
+pub struct SectionHelp {
+    /// Its name.
+    pub name: &'static str,
+    /// What its keys are for, in sentences.
+    pub meaning: String,
+    /// Whether it may be left out although some of its keys have no default: nothing is done then that it is for.
+    pub is_optional: bool,
+    /// Its keys.
+    pub keys: Vec<KeyHelp>,
+}
+
+/// The first paragraph of a doc comment, on one line.
+pub fn paragraph(comment: &str) -> String {
+    let first = comment.split("\n\n").next().unwrap_or_default();
+    first.split_whitespace().collect::<Vec<_>>().join(" ")
+}

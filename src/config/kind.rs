@@ -1,0 +1,328 @@
+//! The kinds of value that a key may have: what a sentence calls them, which values they allow, and how they are read.
+
+use std::marker::PhantomData;
+use std::ops::Bound;
+
+use super::names::Named;
+use super::reader::{Section, Wanted};
+use super::tree::Value;
+
+/// A name that a key may have as its value, and what it means.
+pub type NamedValue = (&'static str, &'static str);
+
+/// A kind of value.
+pub trait Kind {
+    /// A value that was read.
+    type Value;
+
+    /// Completes "expected …".
+    fn expected(&self) -> String;
+
+    /// The value that a file's value means, where it is allowed.
+    fn accept(&self, value: &Value) -> Option<Self::Value>;
+
+    /// A value as TOML; none where it stands for an absent key.
+    fn toml(&self, value: &Self::Value) -> Option<String>;
+
+    /// All the names that are allowed, where only some are.
+    fn names(&self) -> Vec<NamedValue> {
+        Vec::new()
+    }
+
+    /// Reads the key `name` of `section`, which must be there where it has no default. `None`: a problem was added.
+    fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
+        let wanted = Wanted { expected: self.expected(), example };
+        match default {
+            Some(default) => section.defaulted(name, default, &wanted, |value| self.accept(value)),
+            None => section.required(name, &wanted, |value| self.accept(value)),
+        }
+    }
+}
+
+/// One of a few names.
+pub struct OneOf<T>(PhantomData<T>);
+
+impl<T: Named> OneOf<T> {
+    pub fn any() -> Self {
+        OneOf(PhantomData)
+    }
+}
+
+impl<T: Named> Kind for OneOf<T> {
+    type Value = T;
+
+    fn expected(&self) -> String {
+        format!("one of {}", T::NAMES.join(", "))
+    }
+
+    fn accept(&self, value: &Value) -> Option<T> {
+        if let Value::Text(text) = value { text.parse().ok() } else { None }
+    }
+
+    fn toml(&self, value: &T) -> Option<String> {
+        Some(format!("\"{}\"", value.name()))
+    }
+
+    fn names(&self) -> Vec<NamedValue> {
+        T::NAMES.iter().copied().zip(T::MEANINGS.iter().map(|meaning| meaning.trim())).collect()
+    }
+
+    fn read(&self, name: &'static str, _: &str, default: Option<T>, section: &mut Section<'_, '_>) -> Option<T> {
+        section.name(name, T::NAMES, default)
+    }
+}
+
+/// True or false.
+pub struct Flag;
+
+impl Kind for Flag {
+    type Value = bool;
+
+    fn expected(&self) -> String {
+        "true or false".to_owned()
+    }
+
+    fn accept(&self, value: &Value) -> Option<bool> {
+        if let Value::Flag(flag) = value { Some(*flag) } else { None }
+    }
+
+    fn toml(&self, value: &bool) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
+/// A whole number within limits.
+pub struct Whole {
+    min: u32,
+    max: u32,
+    /// What 0 stands for, where it stands for something.
+    zero: Option<&'static str>,
+    /// What is counted, where a sentence says it.
+    unit: Option<&'static str>,
+}
+
+impl Whole {
+    /// From `min` to `max`.
+    pub fn between(min: u32, max: u32) -> Self {
+        Whole { min, max, zero: None, unit: None }
+    }
+
+    /// From 1 on.
+    pub fn count() -> Self {
+        Whole::between(1, u32::MAX)
+    }
+
+    /// From 0 on, which stands for something.
+    pub fn or_zero_for(zero: &'static str) -> Self {
+        Whole { min: 0, max: u32::MAX, zero: Some(zero), unit: None }
+    }
+
+    pub fn of(self, unit: &'static str) -> Self {
+        Whole { unit: Some(unit), ..self }
+    }
+
+    pub fn at_most(self, max: u32) -> Self {
+        Whole { max, ..self }
+    }
+}
+
+impl Kind for Whole {
+    type Value = u32;
+
+    fn expected(&self) -> String {
+        let Whole { min, max, zero, unit } = self;
+        let unit = unit.map_or_else(String::new, |unit| format!(" of {unit}"));
+        match zero {
+            None => format!("a whole number{unit} from {min} to {max}"),
+            Some(zero) if *max == u32::MAX => format!("a whole number{unit}, 0 for {zero}"),
+            Some(zero) => format!("a whole number{unit} of at most {max}, 0 for {zero}"),
+        }
+    }
+
+    fn accept(&self, value: &Value) -> Option<u32> {
+        integer(value).and_then(|integer| u32::try_from(integer).ok()).filter(|whole| (self.min..=self.max).contains(whole))
+    }
+
+    fn toml(&self, value: &u32) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
+/// A seed of random numbers. TOML promises 64-bit signed integers and no more.
+pub struct Seed;
+
+impl Kind for Seed {
+    type Value = u64;
+
+    fn expected(&self) -> String {
+        format!("a whole number from 0 to {}", i64::MAX)
+    }
+
+    fn accept(&self, value: &Value) -> Option<u64> {
+        integer(value).and_then(|seed| i64::try_from(seed).ok()).and_then(|seed| u64::try_from(seed).ok())
+    }
+
+    fn toml(&self, value: &u64) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
+/// A finite number between limits.
+pub struct Number {
+    sort: Sort,
+    low: Bound<f64>,
+    high: Bound<f64>,
+}
+
+/// What a sentence calls a number.
+#[derive(PartialEq)]
+enum Sort {
+    Fraction,
+    Real,
+    Whole,
+}
+
+impl Number {
+    fn of(sort: Sort, (low, high): (Bound<f64>, Bound<f64>)) -> Self {
+        Number { sort, low, high }
+    }
+
+    pub fn fraction(limits: (Bound<f64>, Bound<f64>)) -> Self {
+        Number::of(Sort::Fraction, limits)
+    }
+
+    pub fn real(limits: (Bound<f64>, Bound<f64>)) -> Self {
+        Number::of(Sort::Real, limits)
+    }
+
+    /// A whole number, written as 3 or as 3.0.
+    pub fn whole(limits: (Bound<f64>, Bound<f64>)) -> Self {
+        Number::of(Sort::Whole, limits)
+    }
+}
+
+impl Kind for Number {
+    type Value = f64;
+
+    fn expected(&self) -> String {
+        let sort = match self.sort {
+            Sort::Fraction => "a fraction",
+            Sort::Real if self.high == Bound::Unbounded => "a finite number",
+            Sort::Real => "a number",
+            Sort::Whole => "a whole number",
+        };
+        let (low, is_from) = match self.low {
+            Bound::Included(low) => (format!(" from {low}"), true),
+            Bound::Excluded(low) => (format!(" above {low}"), false),
+            Bound::Unbounded => (String::new(), false),
+        };
+        let high = match (self.high, is_from) {
+            (Bound::Included(high), true) => format!(" to {high}"),
+            (Bound::Excluded(high), true) => format!(" to below {high}"),
+            (Bound::Included(high), false) => format!(" and at most {high}"),
+            (Bound::Excluded(high), false) => format!(" and below {high}"),
+            (Bound::Unbounded, _) => String::new(),
+        };
+        format!("{sort}{low}{high}")
+    }
+
+    /// −0 is 0, or equal sparsities could have two names.
+    fn accept(&self, value: &Value) -> Option<f64> {
+        let number = match value {
+            Value::Integer(integer) => *integer as f64,
+            Value::Number(number) => *number,
+            _ => return None,
+        };
+        let within = number.is_finite() && std::ops::RangeBounds::contains(&(self.low, self.high), &number);
+        (within && (self.sort != Sort::Whole || number.fract() == 0.0)).then_some(number + 0.0)
+    }
+
+    fn toml(&self, value: &f64) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
+/// A list of values without duplicates that is not empty.
+pub struct List<K> {
+    each: K,
+    /// What its values are called, in the plural.
+    of: &'static str,
+    /// How many there may be.
+    most: usize,
+}
+
+impl<K: Kind> List<K> {
+    pub fn of(of: &'static str, most: usize, each: K) -> Self {
+        List { each, of, most }
+    }
+}
+
+impl<K: Kind<Value: PartialEq>> Kind for List<K> {
+    type Value = Vec<K::Value>;
+
+    fn expected(&self) -> String {
+        format!("a list of {}, each {}", self.of, self.each.expected())
+    }
+
+    fn accept(&self, value: &Value) -> Option<Self::Value> {
+        if let Value::List(list) = value { list.iter().map(|item| self.each.accept(&item.value)).collect() } else { None }
+    }
+
+    fn toml(&self, values: &Self::Value) -> Option<String> {
+        let values: Option<Vec<String>> = values.iter().map(|value| self.each.toml(value)).collect();
+        Some(format!("[{}]", values?.join(", ")))
+    }
+
+    fn read(&self, name: &'static str, example: &str, _: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
+        section.list(name, self.most, &Wanted { expected: self.expected(), example }, |value| self.each.accept(value))
+    }
+}
+
+/// A key that belongs to some optimizers, schedules or criteria, and is absent for the others.
+pub struct Sometimes<K: Kind> {
+    kind: K,
+    /// Its value where it belongs and is not given; none where it must be given then.
+    otherwise: Option<K::Value>,
+}
+
+impl<K: Kind> Sometimes<K> {
+    pub fn given(kind: K) -> Self {
+        Sometimes { kind, otherwise: None }
+    }
+
+    pub fn or(kind: K, otherwise: K::Value) -> Self {
+        Sometimes { kind, otherwise: Some(otherwise) }
+    }
+}
+
+impl<K: Kind> Kind for Sometimes<K> {
+    type Value = Option<K::Value>;
+
+    fn expected(&self) -> String {
+        self.kind.expected()
+    }
+
+    fn accept(&self, value: &Value) -> Option<Self::Value> {
+        self.kind.accept(value).map(Some)
+    }
+
+    fn toml(&self, value: &Self::Value) -> Option<String> {
+        self.kind.toml(value.as_ref().or(self.otherwise.as_ref())?)
+    }
+
+    fn names(&self) -> Vec<NamedValue> {
+        self.kind.names()
+    }
+
+    fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
+        if section.has(name) {
+            return self.kind.read(name, example, None, section).map(Some);
+        }
+        section.node(name);
+        default
+    }
+}
+
+fn integer(value: &Value) -> Option<i128> {
+    if let Value::Integer(integer) = value { Some(*integer) } else { None }
+}

@@ -1,0 +1,58 @@
+//! The macro of names: an enum whose values have one name each, the same in TOML, on the command line and in the results.
+
+/// An enum that [`names!`] declares.
+pub trait Named: std::str::FromStr + Copy + 'static {
+    /// Every value's name.
+    const NAMES: &'static [&'static str];
+    /// What each value means, in the same order.
+    const MEANINGS: &'static [&'static str];
+
+    /// The value's name.
+    fn name(self) -> &'static str;
+}
+
+/// Declares an enum by its values' meanings (their doc comments), identifiers and names.
+macro_rules! names {
+    ($(#[$doc:meta])* $kind:ident { $($(#[doc = $meaning:literal])+ $(#[default $($none:tt)?])? $value:ident = $name:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+        pub enum $kind { $($(#[doc = $meaning])+ $(#[default $($none)?])? #[serde(rename = $name)] $value),+ }
+
+        impl $kind {
+            /// Every value's name.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// The name used in configuration files and results.
+            pub const fn name(self) -> &'static str {
+                match self { $($kind::$value => $name),+ }
+            }
+        }
+
+        impl $crate::config::names::Named for $kind {
+            const NAMES: &'static [&'static str] = $kind::NAMES;
+            const MEANINGS: &'static [&'static str] = &[$(concat!($($meaning),+)),+];
+
+            fn name(self) -> &'static str {
+                $kind::name(self)
+            }
+        }
+
+        impl std::fmt::Display for $kind {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $kind {
+            type Err = String;
+            fn from_str(text: &str) -> Result<Self, String> {
+                match text {
+                    $($name => Ok($kind::$value),)+
+                    other => Err(format!("expected one of {}, found \"{other}\"", Self::NAMES.join(", "))),
+                }
+            }
+        }
+    };
+}
+
+pub(super) use names;

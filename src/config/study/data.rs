@@ -1,0 +1,48 @@
+//! The section `[data]`.
+
+use std::ops::Bound::Included;
+
+use crate::config::key::{key, name};
+use crate::config::kind::{Number, Seed};
+use crate::config::names::names;
+use crate::config::reader::Section;
+use crate::config::section::section;
+
+section! {
+    /// How the training file becomes a training and a validation set, and the training set a stream of batches.
+    #[derive(Debug, Clone, PartialEq)]
+    "data" DataSplit: Default {
+        /// Share of the training file that is held out for validation.
+        validation_fraction: f64 = 0.1 => key(Number::fraction((Included(1e-6), Included(1.0 - 1e-6))), "0.1"),
+        /// Seed of the draw of that share, the same for all trials.
+        split_seed: u64 = 0 => key(Seed, "0"),
+        /// In which order trials see the training set.
+        order: DataOrder = DataOrder::PerTrial => name(),
+        /// Whose data the files of the data set hold.
+        source: DataSource = DataSource::Original => name(),
+    }
+}
+
+names! {
+    /// In which order trials see the training set.
+    DataOrder {
+        /// Each trial in an order of its own, drawn by its number.
+        PerTrial = "per-trial",
+        /// All trials in the same order, as in the authors' public code.
+        Shared = "shared",
+    }
+}
+names! {
+    /// Whose data the files of a data set hold.
+    DataSource {
+        /// Their publishers': every file must be the original, byte by byte.
+        Original = "original",
+        /// Your own in the same format, such as images encoded anew: no file is compared with an original.
+        Own = "own",
+    }
+}
+
+/// Reads the section.
+pub(super) fn read(mut section: Section) -> Option<DataSplit> {
+    Draft::read(&mut section).complete()
+}

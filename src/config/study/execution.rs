@@ -1,0 +1,84 @@
+//! The section `[execution]`.
+
+use crate::config::key::{flag, key, name};
+use crate::config::kind::Whole;
+use crate::config::names::names;
+use crate::config::reader::Section;
+use crate::config::section::section;
+
+/// Threads of a rank at most.
+const MOST_THREADS: u32 = 1_024;
+
+section! {
+    /// How the work is done. Of these keys `race` and `full_evaluation` change what else is recorded, and `products`, `tf32` and `reduction` change
+    /// rounding on a GPU. The others change no record.
+    ///
+    /// `race`, `full_evaluation`, `products` and `tf32` take part in the digest of a study.
+    #[derive(Debug, Clone, PartialEq)]
+    "execution" Execution: Default {
+        /// The processor that trains.
+        device: DeviceName = DeviceName::Auto => name(),
+        /// Threads of each rank; 0: the host's processors are shared among its ranks.
+        threads: u32 = 0 => key(Whole::or_zero_for("automatic").at_most(MOST_THREADS), "0"),
+        /// Ranks that share each batch; 0: as many as get 16 examples each. Groups of so many ranks share the trials.
+        data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
+        /// What multiplies matrices on a GPU.
+        products: Products = Products::Fused => name(),
+        /// Whether GPUs multiply in TF32, with 10 bits of mantissa, added up in 32 bits. This is faster, gives other records, and is an error on the
+        /// CPU.
+        tf32: bool = false => flag(),
+        /// How GPUs that share a batch add up their gradients.
+        reduction: Reduction = Reduction::Reproducible => name(),
+        /// Whether ranks may share a GPU. Their gradients then travel over MPI.
+        share_gpu: bool = false => flag(),
+        /// Trials that are trained at once, all ranks together; 0: as many as memory has room for. The others follow in later waves.
+        lanes: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
+        /// Seconds between two checkpoints of the trials under way; 0: only when a signal stops the study. They are further apart where they would stop
+        /// the training for more than a fiftieth of the time, or be written for more than half of it.
+        checkpoint_seconds: u32 = 2 => key(Whole::or_zero_for("none but at a signal").of("seconds"), "2"),
+        /// Seconds that a rank waits for the others before it ends them all; 0: for ever. A wait is at most as long as the slowest rank's step, score or
+        /// write.
+        deadline_seconds: u32 = 1800 => key(Whole::or_zero_for("no limit").of("seconds"), "1800"),
+        /// Whether a cell ends once its steps-to-result is decided. It is decided at the first evaluation at which a trial reaches the goal.
+        race: bool = true => flag().see("how-it-works.md#the-race"),
+        /// Whether every evaluation counts the errors on the whole validation set. Otherwise one stops where it is decided that the goal is missed, and its
+        /// number of errors is a lower bound.
+        full_evaluation: bool = false => flag().see("how-it-works.md#decided-evaluations"),
+    }
+}
+
+names! {
+    /// Where training runs.
+    DeviceName {
+        /// A GPU if one is usable, else the CPU; says in one line which.
+        Auto = "auto",
+        /// The CPU.
+        Cpu = "cpu",
+        /// A GPU, or an error.
+        Cuda = "cuda",
+    }
+}
+names! {
+    /// How GPUs that share a batch add up their gradients.
+    Reduction {
+        /// Parts of the sum travel, and every rank adds them up in the tree's order: the same bits on any number of ranks.
+        Reproducible = "reproducible",
+        /// NCCL's all-reduce: fewer bytes, in whatever order it takes.
+        Nccl = "nccl",
+    }
+}
+names! {
+    /// What multiplies matrices on a GPU.
+    Products {
+        /// The program's own kernels: a trial's bits depend on nothing but the trial.
+        Fused = "fused",
+        /// NVIDIA's cuBLAS, which chooses its kernels by the matrices' sizes: a trial's bits depend on how many trials are trained beside it, and so on
+        /// ranks, on memory and on where a study was interrupted.
+        Cublas = "cublas",
+    }
+}
+
+/// Reads the section.
+pub(super) fn read(mut section: Section) -> Option<Execution> {
+    Draft::read(&mut section).complete()
+}

@@ -1,0 +1,57 @@
+//! The section `[grid]`.
+
+use std::ops::Bound::{Excluded, Included};
+
+use crate::config::key::key;
+use crate::config::kind::{List, Number, Whole};
+use crate::config::reader::Section;
+use crate::config::section::section;
+
+/// Batch sizes, or sparsities, of a study.
+const MOST_VALUES: usize = 1_000;
+/// Examples of a batch: beyond it a step would take hours.
+const MOST_BATCH: u32 = 1 << 24;
+/// Cells of a study, and trials of a cell: a study of more is several.
+const MOST_CELLS: usize = 10_000;
+const MOST_TRIALS: u32 = 100_000;
+
+section! {
+    /// Every batch size with every sparsity is a cell. The paper's grid: batch sizes 2, 4, 8 … 16384, sparsities 0, 0.5, 0.7 and 0.9.
+    #[derive(Debug, Clone, PartialEq)]
+    "grid" Grid {
+        /// Examples of a batch, over all ranks.
+        batch_sizes: Vec<u32> => key(List::of("batch sizes", MOST_VALUES, Whole::between(1, MOST_BATCH)), "[16, 64, 256]"),
+        /// Fractions of the parameters that are removed before training.
+        sparsities: Vec<f64> => key(List::of("sparsities", MOST_VALUES, Number::fraction((Included(0.0), Excluded(1.0)))), "[0, 0.5, 0.9]"),
+        /// Trials of each cell; the paper has 100.
+        trials: u32 => key(Whole::between(1, MOST_TRIALS), "100"),
+    }
+}
+
+impl Grid {
+    /// Takes in the cells of `other`: batch sizes and sparsities of both, each in ascending order, and the larger number of trials.
+    pub fn join(&mut self, other: &Grid) {
+        self.batch_sizes.extend(&other.batch_sizes);
+        self.batch_sizes.sort_unstable();
+        self.batch_sizes.dedup();
+        self.sparsities.extend(&other.sparsities);
+        self.sparsities.sort_unstable_by(f64::total_cmp);
+        self.sparsities.dedup();
+        self.trials = self.trials.max(other.trials);
+    }
+}
+
+/// Reads the section.
+pub(super) fn read(mut section: Section) -> Option<Grid> {
+    let draft = Draft::read(&mut section);
+    if let (Some(sizes), Some(sparsities)) = (&draft.batch_sizes, &draft.sparsities)
+        && sizes.len() * sparsities.len() > MOST_CELLS
+    {
+        let found = sizes.len() * sparsities.len();
+        let sentence =
+            format!("expected at most {MOST_CELLS} cells, found {found}; give fewer batch sizes or sparsities, and others their own file");
+        section.problem_among("batch_sizes", &["sparsities"], &sentence);
+        return None;
+    }
+    draft.complete()
+}

@@ -1,0 +1,96 @@
+//! A study as data: what a configuration file says, after validation. Each section has a file, which declares its keys.
+//!
+//! The types are written out by serde, but read by hand, so that no study exists that was not validated.
+
+mod data;
+mod execution;
+mod grid;
+mod pruning;
+mod search;
+mod smoothness;
+mod workload;
+
+use serde::Serialize;
+
+pub use data::{DataOrder, DataSource, DataSplit};
+pub use execution::{DeviceName, Execution, Products, Reduction};
+pub use grid::Grid;
+pub use pruning::{BiasPruning, Criterion, Pruning};
+pub use search::{Metaparameter, Range, Scale, Search, SobolNumbers};
+pub use smoothness::{Smoothness, first_of};
+pub use workload::{DatasetName, GoalComparison, NetworkName, OptimizerName, ScheduleName, Workload};
+
+use super::key::SectionHelp;
+use super::reader::{Problems, Section};
+use super::tree::Table;
+
+/// A whole configuration file. Source: protocol of Lee et al., ICLR 2021, section 3 and appendix B.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Study {
+    /// What is trained, and when it has arrived.
+    pub workload: Workload,
+    /// The cells, and how many trials each has.
+    pub grid: Grid,
+    /// How connections are removed before training.
+    pub pruning: Pruning,
+    /// Where the trials' metaparameters come from.
+    pub search: Search,
+    /// How the data set is split.
+    pub data: DataSplit,
+    /// What is measured along training besides; absent where nothing is. It changes no step that is taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub smoothness: Option<Smoothness>,
+    /// How the work is run; nothing here but who multiplies, and how, changes a cell's steps-to-result.
+    pub execution: Execution,
+}
+
+/// All that is said of the sections and their keys.
+pub(super) fn sections() -> Vec<SectionHelp> {
+    vec![
+        workload::help(false),
+        grid::help(false),
+        pruning::help(false),
+        search::help_with_ranges(),
+        data::help(false),
+        smoothness::help(true),
+        execution::help(false),
+    ]
+}
+
+/// The study that `table` describes, or every sentence about why it is none.
+pub(super) fn read(table: &Table) -> Result<Study, Vec<String>> {
+    let mut problems = Problems::default();
+    let study = {
+        let mut root = Section::root(table, &mut problems);
+        let workload = workload::read(root.section("workload", required(workload::help(false))));
+        let grid = grid::read(root.section("grid", required(grid::help(false))));
+        let pruning = pruning::read(root.section("pruning", None));
+        let search = search::read(root.section("search", None), workload.optimizer, workload.schedule);
+        let data = data::read(root.section("data", None));
+        let smoothness = smoothness::read(root.section("smoothness", None));
+        let execution = execution::read(root.section("execution", None));
+        (|| {
+            Some(Study {
+                workload: workload.complete()?,
+                grid: grid?,
+                pruning: pruning?,
+                search: search?,
+                data: data?,
+                smoothness: smoothness?,
+                execution: execution?,
+            })
+        })()
+    };
+    let sentences = problems.sentences();
+    match study {
+        Some(study) if sentences.is_empty() => Ok(study),
+        _ => Err(sentences),
+    }
+}
+
+/// The keys that a section must have, as a sentence names them.
+fn required(section: SectionHelp) -> Option<String> {
+    let names: Vec<&str> = section.keys.iter().filter(|key| key.is_required()).map(|key| key.name).collect();
+    let (last, others) = names.split_last()?;
+    Some(if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) })
+}

@@ -1,0 +1,72 @@
+//! The section `[pruning]`.
+
+use std::ops::Bound::Included;
+
+use crate::config::key::{Only, key, name};
+use crate::config::kind::{Number, Sometimes, Whole};
+use crate::config::names::names;
+use crate::config::reader::Section;
+use crate::config::section::section;
+
+const GRASP: Only = Only { of: "criterion", names: &[Criterion::Grasp.name()] };
+
+section! {
+    /// How the connections are chosen that are removed before training.
+    #[derive(Debug, Clone, PartialEq)]
+    "pruning" Pruning: Default {
+        /// The score by which connections are kept.
+        criterion: Criterion = Criterion::Snip => name(),
+        /// Whether biases can be removed.
+        biases: BiasPruning = BiasPruning::Prunable => name(),
+        /// Training examples that the scores are summed over, the first n; 0: all of them, as in the paper.
+        examples: u32 = 0 => key(Whole::or_zero_for("all of them").of("training examples"), "0"),
+        /// What GraSP divides logits by before it scores. The default is that of GraSP's authors' public code.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        temperature: Option<f64> = None => {
+            key(Sometimes::or(Number::real((Included(1e-3), Included(1e6))), Pruning::TEMPERATURE), "200").only(GRASP)
+        },
+    }
+}
+
+names! {
+    /// Pruning criteria.
+    Criterion {
+        /// Connection sensitivity |w · ∂L/∂w| (Lee et al., ICLR 2019).
+        Snip = "snip",
+        /// A uniformly random subset: the usual control.
+        Random = "random",
+        /// The weights of largest magnitude at initialisation.
+        Magnitude = "magnitude",
+        /// Gradient signal preservation w · (H ∂L/∂w) (Wang et al., ICLR 2020).
+        Grasp = "grasp",
+    }
+}
+names! {
+    /// Whether biases can be pruned.
+    BiasPruning {
+        /// Biases are scored with the weights; zero at initialisation, they are removed first, as in the authors' public code.
+        Prunable = "prunable",
+        /// Biases are never removed, and sparsity counts the weights alone.
+        Exempt = "exempt",
+    }
+}
+
+impl Pruning {
+    /// The temperature of GraSP's authors' public code.
+    pub const TEMPERATURE: f64 = 200.0;
+}
+
+/// Reads the section.
+pub(super) fn read(mut section: Section) -> Option<Pruning> {
+    let mut draft = Draft::read(&mut section);
+    if let (Some(criterion), Some(given)) = (draft.criterion, draft.temperature) {
+        if GRASP.includes(criterion.name()) {
+            draft.temperature = Some(Some(given.unwrap_or(Pruning::TEMPERATURE)));
+        } else if given.is_some() {
+            let sentence =
+                format!("expected nothing for criterion \"{criterion}\", found a value; remove it, or change the criterion to \"grasp\"");
+            section.problem_among("temperature", &[], &sentence);
+        }
+    }
+    draft.complete()
+}

@@ -1,0 +1,141 @@
+//! The section `[workload]`.
+
+use std::ops::Bound::Excluded;
+
+use crate::config::goal::{exact_threshold, float32_threshold};
+use crate::config::key::{key, name};
+use crate::config::kind::{Number, Whole};
+use crate::config::names::names;
+use crate::config::reader::Section;
+use crate::config::section::section;
+
+section! {
+    /// What is trained on which data, and when a trial has reached its goal.
+    #[derive(Debug, Clone, PartialEq)]
+    "workload" Workload {
+        /// The data set.
+        dataset: DatasetName => name(),
+        /// The network, which must be the one for the images of the data set.
+        network: NetworkName => name(),
+        /// The optimizer. In its updates w are the weights, g is the gradient, v the velocity, η the learning rate and m the momentum.
+        optimizer: OptimizerName => name(),
+        /// The learning-rate schedule.
+        schedule: ScheduleName = ScheduleName::default() => name(),
+        /// A trial is complete once its validation error, a fraction of the examples, is at most this.
+        goal_error: f64 => key(Number::fraction((Excluded(0.0), Excluded(1.0))), "0.02"),
+        /// How a validation error is compared with the goal.
+        goal_comparison: GoalComparison = GoalComparison::Integers => name(),
+        /// A trial that has not reached the goal after this many steps ends.
+        max_steps: u32 => key(Whole::count(), "40000"),
+        /// Steps between two evaluations on the validation set. Steps-to-result is a multiple of it, and it is at most `workload.max_steps`.
+        evaluate_every: u32 => key(Whole::count(), "16"),
+    }
+}
+
+names! {
+    /// The data sets of the paper.
+    DatasetName {
+        /// MNIST: 60,000 training and 10,000 test images of 28×28×1.
+        Mnist = "mnist",
+        /// Fashion-MNIST: 60,000 training and 10,000 test images of 28×28×1.
+        FashionMnist = "fashion-mnist",
+        /// CIFAR-10: 50,000 training and 10,000 test images of 32×32×3.
+        Cifar10 = "cifar-10",
+    }
+}
+names! {
+    /// The networks of the paper.
+    NetworkName {
+        /// For MNIST and Fashion-MNIST: two 5×5 convolutions with max-pooling and one fully connected layer; 62,346 parameters.
+        SimpleCnn = "simple-cnn",
+        /// For CIFAR-10: eight layers with identity shortcuts, no batch normalisation; 75,050 parameters.
+        Resnet8 = "resnet-8",
+    }
+}
+names! {
+    /// The optimizers of the paper.
+    OptimizerName {
+        /// Stochastic gradient descent: w ← w − η g.
+        Sgd = "sgd",
+        /// The same with momentum: v ← m v + g; w ← w − η v.
+        Momentum = "momentum",
+        /// The same with Nesterov's momentum: v ← m v + g; w ← w − η (g + m v).
+        Nesterov = "nesterov",
+    }
+}
+names! {
+    /// How a validation error is compared with the goal.
+    GoalComparison {
+        /// errors ≤ goal · examples, exactly: 720 of 6,000 at goal 0.12.
+        Integers = "integers",
+        /// 1 − accuracy ≤ goal with the accuracy in 32-bit floating point, as in the authors' public code: 719 of 6,000 at goal 0.12.
+        Float32 = "float32",
+    }
+}
+names! {
+    /// Learning-rate schedules.
+    #[derive(Default)]
+    ScheduleName {
+        /// The learning rate is η at every step.
+        #[default]
+        Constant = "constant",
+        /// It falls on a line and then stays: (η − η_end)(1 − min(k, D)/D) + η_end at step k, where D is `search.decay_steps` and η_end / η is
+        /// `search.end_learning_rate_factor`.
+        LinearDecay = "linear-decay",
+    }
+}
+
+impl Workload {
+    /// The most validation errors, of so many examples, with which a trial is complete.
+    pub fn goal_threshold(&self, examples: u64) -> u64 {
+        match self.goal_comparison {
+            GoalComparison::Integers => exact_threshold(self.goal_error, examples),
+            GoalComparison::Float32 => float32_threshold(self.goal_error, examples),
+        }
+    }
+}
+
+impl DatasetName {
+    /// The network that fits its images.
+    pub fn network(self) -> NetworkName {
+        match self {
+            DatasetName::Mnist | DatasetName::FashionMnist => NetworkName::SimpleCnn,
+            DatasetName::Cifar10 => NetworkName::Resnet8,
+        }
+    }
+
+    /// Examples in the training file, and bytes of one image.
+    pub fn training_file(self) -> (u64, u64) {
+        match self {
+            DatasetName::Mnist | DatasetName::FashionMnist => (60_000, 28 * 28),
+            DatasetName::Cifar10 => (50_000, 32 * 32 * 3),
+        }
+    }
+}
+
+/// Reads the section, of which nothing is known where it is absent.
+pub(super) fn read(mut section: Section) -> Draft {
+    let draft = Draft::read(&mut section);
+    if section.is_absent() {
+        return Draft { schedule: None, goal_comparison: None, ..draft };
+    }
+    if let (Some(every), Some(most)) = (draft.evaluate_every, draft.max_steps)
+        && every > most
+    {
+        let sentence = format!("expected at most workload.max_steps = {most}, found {every}; lower it, or no trial is ever evaluated");
+        section.problem_among("evaluate_every", &["max_steps"], &sentence);
+    }
+    if let (Some(dataset), Some(network)) = (draft.dataset, draft.network) {
+        let images = match dataset {
+            DatasetName::Mnist | DatasetName::FashionMnist => "28×28×1",
+            DatasetName::Cifar10 => "32×32×3",
+        };
+        let fitting = dataset.network();
+        if network != fitting {
+            let sentence =
+                format!("expected \"{fitting}\" for the {images} images of {dataset}, found \"{network}\"; change one of the two");
+            section.problem_among("network", &["dataset"], &sentence);
+        }
+    }
+    draft
+}
