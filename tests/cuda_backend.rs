@@ -117,6 +117,9 @@ fn faults_planted_in_the_kernels_are_noticed() {
             assert!(words.is_some_and(|words| words.contains("kernel gather: access")), "the message names the kernel");
         }
     }
+    // A struct that is longer than Rust's.
+    let words = planted("layout", "struct OutputMap {=>struct OutputMap { int more;").unwrap_err();
+    assert!(words.contains("the size of OutputMap"), "{words}");
     let words = planted("nowhere", "no such text=>").unwrap_err();
     assert!(words.contains("changed 0 places"), "{words}");
 }

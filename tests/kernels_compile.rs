@@ -91,6 +91,16 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
     // The compiler is one: it refuses what is wrong, down to the instructions.
     assert!(compile(&source.replace("threadIdx.x", "threadIdx.u"), ("sm_80", false)).is_err());
     assert!(compile("extern \"C\" __global__ void f() { asm(\"this is no instruction;\"); }", ("sm_80", false)).is_err());
+    // A struct that is not laid out as Rust's does not compile.
+    for (field, other, words) in [
+        ("int row, len, before;\n};\n\nextern", "int row, len, before, more;\n};\n\nextern", "the size of ImageShape"),
+        ("int row, len, before;\n};\n\nextern", "int row, before, len;\n};\n\nextern", "the order of fields in ImageShape"),
+        ("float momentum;\n    int optimizer;", "int momentum;\n    int optimizer;", "the type of UpdateRule::momentum"),
+    ] {
+        assert!(source.contains(field), "{field}");
+        let problem = compile(&source.replace(field, other), ("sm_80", false)).expect_err(words);
+        assert!(problem.contains(words), "{problem}");
+    }
 
     let mut lines = vec![format!("{:28}{}", "kernel", VARIANTS.map(|variant| format!("  {:>14}", name(variant))).concat())];
     let mut table = BTreeMap::<String, String>::new();

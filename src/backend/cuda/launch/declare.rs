@@ -155,26 +155,31 @@ pub(super) use kernels;
 pub struct Layout {
     name: &'static str,
     size: usize,
-    /// Name, C++ type and offset of each field.
-    fields: Vec<(&'static str, String, usize)>,
+    /// Name and C++ type of each field.
+    fields: Vec<(&'static str, String)>,
 }
 
 impl Layout {
-    pub fn new(name: &'static str, size: usize, fields: Vec<(&'static str, String, usize)>) -> Layout {
+    pub fn new(name: &'static str, size: usize, fields: Vec<(&'static str, String)>) -> Layout {
         Layout { name, size, fields }
     }
 
-    /// C++ that does not compile unless the struct of this name is laid out so.
+    /// C++ that does not compile unless the struct of this name is laid out so: fields of the same types in the same order, and as many bytes.
+    /// (NVRTC has no `offsetof`.)
     pub fn assertions(&self) -> String {
         let Layout { name, size, fields } = self;
         let differs = "is not as in src/backend/cuda/launch";
-        let fields = fields.iter().map(|(field, of, offset)| {
-            format!(
-                "static_assert(Same<decltype({name}::{field}), {of}>::value, \"the type of {name}::{field} {differs}\");\n\
-                 static_assert(__builtin_offsetof({name}, {field}) == {offset}, \"the offset of {name}::{field} {differs}\");\n"
-            )
+        let types = fields.iter().map(|(field, of)| {
+            format!("static_assert(Same<decltype({name}::{field}), {of}>::value, \"the type of {name}::{field} {differs}\");\n")
         });
-        fields.chain([format!("static_assert(sizeof({name}) == {size}, \"the size of {name} {differs}\");\n")]).collect()
+        let pairs = fields.windows(2).map(|pair| format!("(const void*)&some.{} < (const void*)&some.{}", pair[0].0, pair[1].0));
+        let in_order = pairs.collect::<Vec<_>>().join(" && ");
+        let layout = format!(
+            "__device__ constexpr bool in_order(const {name}& some) {{ return {in_order}; }}\n\
+             static_assert(in_order({name}{{}}), \"the order of fields in {name} {differs}\");\n\
+             static_assert(sizeof({name}) == {size}, \"the size of {name} {differs}\");\n"
+        );
+        types.chain([layout]).collect()
     }
 }
 
@@ -206,7 +211,7 @@ macro_rules! shared_structs {
             use $crate::backend::cuda::launch::{DeviceType, Layout};
             vec![$(
                 Layout::new(stringify!($name), size_of::<$name>(), vec![
-                    $((stringify!($field), <$type as DeviceType>::name(), std::mem::offset_of!($name, $field))),+
+                    $((stringify!($field), <$type as DeviceType>::name())),+
                 ])
             ),+]
         }
