@@ -10,8 +10,9 @@
 // An element of a map lies at base(row) + offset(term): both operands are gathered by two small integers.
 //
 // A block of 128 threads computes a tile of 4096 sums (fewer for small filters): N = out columns, 4096 / N rows; a thread has 8 rows x 4 columns
-// in registers and goes through the terms in order, so a sum does not depend on what else is computed. Slabs of K terms go through shared memory,
-// the next one being loaded while one is multiplied.
+// in registers and goes through the terms in order, so a sum does not depend on what else is computed. Slabs of K terms go through shared memory, in a
+// software pipeline: the first slab is loaded into registers before the loop; each turn stores the slab in the registers to shared memory, loads
+// the next one, if there is one, and multiplies what it stored, so that loads and products overlap.
 // Bound by FLOP: 3 shared 16-byte loads for 32 multiply-adds; an operand is read from memory (N / 2 or M / 2 FLOP a float) about once a tile, which
 // for 64 x 64 tiles is 16 FLOP a byte from the second-level cache, and 83 FLOP a byte of memory for conv2's forward pass (6.55 MFLOP; 18.4 KB of map
 // read, 4.1 KB + 1 KB written, an image).
@@ -321,21 +322,9 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b,
         for (int i = 0; i < 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
         // Term of this thread's loads, and where it is from the first: they go on by K from slab to slab, without a division.
         int within = thread % K, offset = 0;
-        // One slab more than there are: the last turn multiplies and loads nothing.
-        for (int from = -K; from < terms; from += K) {
-            if (from >= 0) {
-                __syncthreads();
-#pragma unroll
-                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = operand<8>(next_a[i]);
-#pragma unroll
-                for (int i = 0; i < B_LOADS; i++) {
-                    const int at = thread + i * THREADS;
-                    if (at < N * K) b[at / N * T::B_PITCH + at % N] = operand<8>(next_b[i]);
-                }
-                __syncthreads();
-            }
-            const int next = from + K;
-            const bool there = next + thread % K < terms;
+        // Loads this thread's part of the slab of terms from `from` on into registers; zeros behind the last term.
+        const auto load = [&](int from) {
+            const bool there = from + thread % K < terms;
             while (within >= c.run) {
                 within -= c.run;
                 offset += c.in_row;
@@ -346,9 +335,22 @@ __device__ __forceinline__ void convolution_forward(FORWARD, float* a, float* b,
 #pragma unroll
             for (int i = 0; i < B_LOADS; i++) {
                 const int at = thread + i * THREADS;
-                next_b[i] = at < N * K && next + at / N < terms ? w[next * N + at] : 0.0f;
+                next_b[i] = at < N * K && from + at / N < terms ? w[from * N + at] : 0.0f;
             }
-            if (from >= 0) multiply<N, 8, K>(a, b, sums);
+        };
+        load(0);
+        for (int from = 0; from < terms; from += K) {
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = operand<8>(next_a[i]);
+#pragma unroll
+            for (int i = 0; i < B_LOADS; i++) {
+                const int at = thread + i * THREADS;
+                if (at < N * K) b[at / N * T::B_PITCH + at % N] = operand<8>(next_b[i]);
+            }
+            __syncthreads();
+            if (from + K < terms) load(from + K);
+            multiply<N, 8, K>(a, b, sums);
         }
         // The last slab's readers are done before the next tile's first one is stored: that store comes behind a barrier.
         settle<N, 8>(settled, sums);
@@ -490,52 +492,53 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
             covered.left = (line ? one % width : 0) * c.stride + class_x + c.in_before;
             covered.right = (line ? other % width : width - 1) * c.stride + class_x + c.in_before;
         }
+        // The slab that is loaded next: K output channels from `from` on, of a tap.
         int tap = next_tap(c, 0, covered), from = 0;
-        bool loaded = false;
-        while (loaded || tap < taps) {
-            const bool multiplying = loaded;
-            if (multiplying) {
-                __syncthreads();
-#pragma unroll
-                for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = operand<8>(next_a[i]);
-#pragma unroll
-                for (int i = 0; i < B_LOADS; i++) {
-                    const int at = thread + i * THREADS;
-                    if (at < N * K) b[at % K * T::B_PITCH + at / K] = operand<8>(next_b[i]);
-                }
-                __syncthreads();
-            }
-            loaded = tap < taps;
-            if (loaded) {
-                // The rows' gradients for a tap lie side by side: where is found once a tap.
-                if (from == 0) {
-                    const int ky = tap / c.kernel, kx = tap % c.kernel;
-#pragma unroll
-                    for (int i = 0; i < A_LOADS; i++) {
-                        const int y = (place[i] >> 6 & 63) - ky, x = (place[i] & 63) - kx;
-                        const bool there = place[i] >= 0 && y >= 0 && x >= 0 && y >> shift < c.height && x >> shift < c.width;
-                        source[i] = there ? gradients_at(c, place[i] >> 12, y >> shift, x >> shift) : -1;
-                    }
-                }
-                const int o = from + thread % K;
+        // Loads this thread's part of it into registers, and goes on to the slab behind it.
+        const auto load = [&]() {
+            // The rows' gradients for a tap lie side by side: where is found once a tap.
+            if (from == 0) {
+                const int ky = tap / c.kernel, kx = tap % c.kernel;
 #pragma unroll
                 for (int i = 0; i < A_LOADS; i++) {
-                    const int at = (source[i] >> 2) + o;
-                    const bool there = source[i] >= 0 && (!c.pooled || choice[at] == (source[i] & 3));
-                    next_a[i] = there ? gradient[at] : 0.0f;
-                }
-#pragma unroll
-                for (int i = 0; i < B_LOADS; i++) {
-                    const int at = thread + i * THREADS;
-                    next_b[i] = at < N * K ? w[(tap * N + at / K) * c.out + from + at % K] : 0.0f;
-                }
-                from += K;
-                if (from >= c.out) {
-                    from = 0;
-                    tap = next_tap(c, tap + 1, covered);
+                    const int y = (place[i] >> 6 & 63) - ky, x = (place[i] & 63) - kx;
+                    const bool there = place[i] >= 0 && y >= 0 && x >= 0 && y >> shift < c.height && x >> shift < c.width;
+                    source[i] = there ? gradients_at(c, place[i] >> 12, y >> shift, x >> shift) : -1;
                 }
             }
-            if (multiplying) multiply<N, 8, K>(a, b, sums);
+            const int o = from + thread % K;
+#pragma unroll
+            for (int i = 0; i < A_LOADS; i++) {
+                const int at = (source[i] >> 2) + o;
+                const bool there = source[i] >= 0 && (!c.pooled || choice[at] == (source[i] & 3));
+                next_a[i] = there ? gradient[at] : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < B_LOADS; i++) {
+                const int at = thread + i * THREADS;
+                next_b[i] = at < N * K ? w[(tap * N + at / K) * c.out + from + at % K] : 0.0f;
+            }
+            from += K;
+            if (from >= c.out) {
+                from = 0;
+                tap = next_tap(c, tap + 1, covered);
+            }
+        };
+        bool loaded = tap < taps;
+        if (loaded) load();
+        while (loaded) {
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < A_LOADS; i++) a[thread % K * T::A_PITCH + thread / K + i * A_STEP] = operand<8>(next_a[i]);
+#pragma unroll
+            for (int i = 0; i < B_LOADS; i++) {
+                const int at = thread + i * THREADS;
+                if (at < N * K) b[at % K * T::B_PITCH + at / K] = operand<8>(next_b[i]);
+            }
+            __syncthreads();
+            loaded = tap < taps;
+            if (loaded) load();
+            multiply<N, 8, K>(a, b, sums);
         }
         settle<N, 8>(settled, sums);
 #pragma unroll
@@ -609,8 +612,11 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
         }
 #pragma unroll
         for (int i = 0; i < ROWS; i++) total[i][0] = total[i][1] = total[i][2] = total[i][3] = 0.0f;
-        for (int from = first - K; from < last; from += K) {
-            if (from >= first) {
+        // Here the pipeline's first load is a turn of the loop as well, because a second copy of it would need too many registers: a turn loads the
+        // slab of positions from `next` on, while it multiplies the one before it, if there is one. The last turn loads zeros.
+        for (int next = first; next < last + K; next += K) {
+            const bool multiplying = next > first;
+            if (multiplying) {
                 __syncthreads();
 #pragma unroll
                 for (int i = 0; i < A_LOADS; i++) {
@@ -623,7 +629,6 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
                     if (at < N * K) b[at / N * T::B_PITCH + at % N] = operand<ROWS>(next_b[i]);
                 }
             }
-            const int next = from + K;
             // Where the positions of the next slabs begin: a thread finds one each, for THREADS / K slabs.
             if (((next - first) & (THREADS - 1)) == 0) {
                 __syncthreads();
@@ -649,7 +654,7 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
                 }
                 next_b[i] = value;
             }
-            if (from >= first) multiply<N, ROWS, K>(a, b, total);
+            if (multiplying) multiply<N, ROWS, K>(a, b, total);
         }
         settle<N, ROWS>(settled, total);
 #pragma unroll

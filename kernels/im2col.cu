@@ -22,8 +22,8 @@
 // channels lose. Against fused products in TF32, cuBLAS loses everywhere from F = 69 TFLOP/s on (64 channels). In fp32 it saves no FLOP and can only
 // gain by a better F. Chunks that stay in the second-level cache would raise B.
 //
-// Images of a chunk begin at slot `slot` of the pass for lane 0 and are `images` slots apart from lane to lane; what a chunk needs beside the pass's
-// buffers is [lane][image of the chunk]. weights are [lane][pitch]. A lane is blockIdx.z. There are no atomics: patch_sums gathers.
+// Images of a chunk begin at slot `slot` of the micro-batch for lane 0 and are `images` slots apart from lane to lane; what a chunk needs beside the
+// micro-batch's buffers is [lane][image of the chunk]. weights are [lane][pitch]. A lane is blockIdx.z. There are no atomics: patch_sums gathers.
 
 // patches: map -> [lane][count][P][T]. A warp takes a row, so that its writes are whole lines; terms of a row of the kernel lie side by side in the
 // map, in fours (patches_4) where the channels are a multiple of 4. Bound by bytes: 4 P T written an image; the map is read from the caches.
