@@ -71,7 +71,7 @@ pub fn usage(answer: &clap::Error) -> u8 {
     answer.exit_code() as u8
 }
 
-/// The exit code of a program that ends with `code`: [`UNPRINTED`] in place of 0 where something could not be printed on standard output.
+/// The exit code of a program that ends with `code`: `UNPRINTED` in place of 0 where something could not be printed on standard output.
 pub fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(if code == exit::DONE && LOST.load(Ordering::Relaxed) { exit::UNPRINTED } else { code })
 }
