@@ -55,10 +55,6 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>) -> Result<()> {
     let Some(choices) = choices else {
         return refuse(format!("expected an answer, found the end of the input; give {} instead", missing.join(" and ")));
     };
-    if choices.network != choices.dataset.network() {
-        let (dataset, network, fitting) = (choices.dataset, choices.network, choices.dataset.network());
-        return refuse(format!("expected --network {fitting} for {dataset}, found {network}; change one of the two"));
-    }
     let written =
         OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| file.write_all(template(choices).as_bytes()));
     match written {
@@ -148,8 +144,6 @@ mod tests {
         let refused = |given: &Given, ask: Option<Ask>, path: &Path| init(path, given, ask).unwrap_err().to_string();
         assert!(refused(&Given::default(), None, &path).contains("expected --dataset and --optimizer, found neither"));
         assert!(refused(&Given::default(), Some(&mut |_| None), &path).contains("found the end of the input; give --dataset and"));
-        let misfit = Given { network: Some(NetworkName::SimpleCnn), ..whole };
-        assert!(refused(&misfit, None, &path).contains("expected --network resnet-8 for cifar-10, found simple-cnn"));
         assert!(refused(&whole, None, &folder.path().join("no/new.toml")).contains("make it first"));
         assert!(!path.exists());
         init(&path, &whole, None).unwrap();

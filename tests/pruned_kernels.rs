@@ -44,7 +44,7 @@ fn same(a: &[f32], b: &[f32]) -> bool {
 /// Masks of three kinds: by connection sensitivity, random, and one that leaves whole channels with nothing.
 fn masks(network: &Network, weights: &[f32], gradient: &[f32]) -> Vec<(String, Mask)> {
     let mut masks = Vec::new();
-    for sparsity in if network.name == NetworkName::SimpleCnn { vec![0.3, 0.6, 0.9, 0.98, 0.999] } else { vec![0.5, 0.9, 0.98] } {
+    for sparsity in if network.maps[0].channels == 1 { vec![0.3, 0.6, 0.9, 0.98, 0.999] } else { vec![0.5, 0.9, 0.98] } {
         let sensitivity = keep_highest(network, &connection_sensitivity(weights, gradient), sparsity, BiasPruning::Prunable);
         masks.push((format!("sensitivity {sparsity}"), sensitivity));
         masks.push((
@@ -159,13 +159,13 @@ fn masks_of_layers(network: &Network, weights: &[f32], gradient: &[f32]) -> Vec<
         }
         Mask::Sparse { kept, parameters: network.parameters() }
     };
-    masks.push(("pruned beginning".into(), parts(&[("conv0", |i| i % 5 == 0), ("block1", |i| i % 7 == 0)])));
+    masks.push(("pruned beginning".into(), parts(&[("conv1", |i| i % 5 == 0), ("block1", |i| i % 7 == 0)])));
     masks.push(("pruned end".into(), parts(&[("block3", |i| i % 9 == 4)])));
     masks.push(("pruned middle".into(), parts(&[("block1.conv2", |i| i % 4 == 1), ("block2.conv1", |i| i % 16 == 3)])));
     masks.push((
         "every other layer".into(),
         parts(&[
-            ("conv0", |i| i % 3 == 0),
+            ("conv1", |i| i % 3 == 0),
             ("block1.conv2", |i| i % 5 == 0),
             ("block2.conv2", |i| i % 6 == 0),
             ("block3.conv2", |i| i % 7 == 0),

@@ -3,7 +3,7 @@
 use super::Grid;
 use super::studies::workload_name;
 use super::warnings::dead_layers;
-use crate::config::NetworkName;
+use crate::config::{DatasetName, NetworkName};
 use crate::readable::{aligned, count, significant};
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
@@ -54,12 +54,23 @@ pub fn table(results: &Results) -> String {
     text
 }
 
+/// The paper's step budget for its workloads (appendix B); none for others.
+fn papers_steps(dataset: &str, network: &str) -> Option<u32> {
+    let is = |datasets: &[DatasetName], name: NetworkName| datasets.iter().any(|known| known.name() == dataset) && network == name.name();
+    if is(&[DatasetName::Mnist, DatasetName::FashionMnist], NetworkName::SimpleCnn) {
+        Some(40_000)
+    } else if is(&[DatasetName::Cifar10], NetworkName::Resnet8) {
+        Some(100_000)
+    } else {
+        None
+    }
+}
+
 /// Example-gradients and evaluated validation examples: those of the records, and what two rules would have taken with the configured step budget and with the
-/// paper's for the network (appendix B): each trial until it reaches the goal, as the authors' public code trains, or every trial all steps, as the authors
+/// paper's: each trial until it reaches the goal, as the authors' public code trains, or every trial all steps, as the authors
 /// count their cost. Under both an infeasible trial ends where it did, and every evaluation is of the whole validation set.
 fn work(results: &Results) -> Vec<Vec<String>> {
     let workload = &results.workload;
-    let papers_steps: u32 = if workload.network == NetworkName::Resnet8.name() { 100_000 } else { 40_000 };
     let seen = |trial: &Trial| trial.curve.iter().map(|point| u64::from(point.examples)).sum::<u64>();
     let done: Work = [
         trials(results).map(|(cell, trial)| u64::from(trial.steps_run) * u64::from(cell.key.batch_size)).sum(),
@@ -88,7 +99,8 @@ fn work(results: &Results) -> Vec<Vec<String>> {
         ["", "example-gradients", "validation examples"].map(str::to_owned).to_vec(),
         vec!["computed".to_owned(), count(done[0]), count(done[1])],
     ];
-    let budgets = if workload.max_steps < papers_steps { vec![workload.max_steps, papers_steps] } else { vec![workload.max_steps] };
+    let papers = papers_steps(&workload.dataset, &workload.network).filter(|&steps| workload.max_steps < steps);
+    let budgets = std::iter::once(workload.max_steps).chain(papers);
     for budget in budgets {
         let steps = count(budget);
         let to_goal = |end: &dyn Fn(&Trial) -> u32| rule(&|trial| trial.steps.unwrap_or_else(|| end(trial)).min(budget));

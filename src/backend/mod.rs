@@ -2,13 +2,14 @@
 //!
 //! A back end holds the data set and the state of many lanes, a lane being one trial with its own weights, mask, metaparameters and data
 //! order. It advances lanes, evaluates them and scores connections; it may not know what a trial's outcome means, what a cell is, or
-//! that files exist.
+//! that files exist. [`mod@reference`] has no lanes: it computes any network in plain loops, for comparison and where no fast kernel fits.
 
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod device;
 mod margin;
+pub mod reference;
 mod state;
 
 pub use device::{Chosen, choose};

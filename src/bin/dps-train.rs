@@ -15,7 +15,6 @@ use dps::comm::{Communicator, Single, launcher, resident_memory, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset};
 use dps::init::{self, Given};
-use dps::network::Network;
 use dps::progress::{Event, ProgressForm};
 use dps::readable::some;
 use dps::storage::Disk;
@@ -198,11 +197,15 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         threads => threads,
     };
     if arguments.plan {
-        let plan = plan(&loaded.study, &chosen, world, threads);
-        if speaks {
-            out(&plan.to_string());
-        }
-        return exit::DONE;
+        return match plan(&loaded, &chosen, world, threads) {
+            Ok(plan) => {
+                if speaks {
+                    out(&plan);
+                }
+                exit::DONE
+            }
+            Err(error) => refuse(error),
+        };
     }
     let dataset = Dataset::load(loaded.study.workload.dataset, &arguments.data, &loaded.study.data);
     let dataset = match together(world, dataset) {
@@ -303,9 +306,9 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
     Ok(())
 }
 
-/// What the study would cost at most. Every rank must ask.
-fn plan(study: &config::Study, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> CostBound {
-    let network = Network::new(study.workload.network);
+/// The network's layers, and what the study would cost at most. Every rank must ask.
+fn plan(loaded: &config::Configuration, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Result<String> {
+    let (study, network) = (&loaded.study, study::check(loaded)?);
     let (examples, _) = study.workload.dataset.training_file();
     let validation = (study.data.validation_fraction * examples as f64).round();
     let (ranks, trials) = (world.size(), study.grid.trials as usize);
@@ -338,5 +341,5 @@ fn plan(study: &config::Study, chosen: &Chosen, world: &dyn Communicator, thread
         lanes: lanes as u32,
         flop_per_second: rate * units as f64,
     };
-    CostBound::new(study, &cost, &site)
+    Ok(format!("{}\n{}", study::layer_table(&network), CostBound::new(study, &cost, &site)))
 }

@@ -68,7 +68,7 @@ impl Examples {
     }
 
     /// The examples named by `elements`, in that order.
-    pub(super) fn gather(&self, elements: impl ExactSizeIterator<Item = u32>) -> Examples {
+    pub fn gather(&self, elements: impl ExactSizeIterator<Item = u32>) -> Examples {
         let mut gathered = Examples::empty(self.shape);
         gathered.images.reserve_exact(elements.len() * self.shape.bytes());
         gathered.labels.reserve_exact(elements.len());

@@ -6,7 +6,7 @@ use super::Network;
 pub type Slot = usize;
 
 /// Shape of one example's feature map, channel last, with the zero border that the convolution reading it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Map {
     /// Rows without the border.
     pub height: usize,
@@ -58,19 +58,21 @@ impl Map {
 }
 
 /// One layer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
     /// A convolution with its bias and what follows it.
     Convolution(Convolution),
+    /// The maximum or the mean over windows.
+    Pool(Pool),
     /// The mean over all positions.
     GlobalMean(GlobalMean),
-    /// A fully connected layer: the logits.
+    /// A fully connected layer.
     Dense(Dense),
 }
 
 /// A square convolution over a map that has its zero padding as a border, so that no kernel handles padding: output (y, x) reads the input rows
 /// y·stride … y·stride + kernel − 1, border included.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Convolution {
     /// Rows and columns of the kernel.
     pub kernel: usize,
@@ -88,7 +90,7 @@ pub struct Convolution {
     pub input_map: Map,
     /// What happens to the sum.
     pub epilogue: Epilogue,
-    /// The convolution whose output this one reads. `None` where it reads the image, whose gradient is not needed.
+    /// The layer that wrote the map read; none where nobody needs its gradient, because no parameter lies before it.
     pub producer: Option<usize>,
     /// For the first convolution of a residual block: the block's last convolution, whose output gradient reaches the block's
     /// input through the shortcut too.
@@ -97,8 +99,13 @@ pub struct Convolution {
 
 /// What happens to a convolution's sum. The gradient that a back end keeps for the layer is, for [`Epilogue::ReluMaxPool`], that of the
 /// pooled map; for the others that of the sum.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Epilogue {
+    /// Nothing.
+    Linear {
+        /// Map written.
+        written: Slot,
+    },
     /// ReLU, then the maximum over 2 × 2.
     ReluMaxPool {
         /// Map written.
@@ -115,8 +122,8 @@ pub enum Epilogue {
         stream: Slot,
         /// Its ReLU, written.
         rectified: Slot,
-        /// The stream at the block's input: added as it is, or, where the shapes differ, rectified and averaged over 2 × 2 with zero channels
-        /// appended (the authors' public code, network.py; the paper does not say).
+        /// The stream at the block's input: added as it is, or, where the shapes differ, rectified and averaged over stride × stride with zero
+        /// channels appended (the authors' public code, network.py; the paper does not say).
         shortcut: Option<Slot>,
     },
 }
@@ -125,38 +132,83 @@ impl Epilogue {
     /// The map that the next layer reads.
     pub fn written(&self) -> Slot {
         match *self {
+            Epilogue::Linear { written } => written,
             Epilogue::ReluMaxPool { pooled } => pooled,
             Epilogue::Relu { rectified } | Epilogue::Stream { rectified, .. } => rectified,
         }
     }
 }
 
-/// The mean over all positions of a rectified map.
-#[derive(Debug, Clone)]
+/// The maximum or the mean over windows that lie in the map; what is left at its right and lower edges is not read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pool {
+    /// Maximum or mean.
+    pub kind: PoolKind,
+    /// Rows and columns of a window.
+    pub size: usize,
+    /// Rows and columns from one window to the next.
+    pub stride: usize,
+    /// Map read: it has no border.
+    pub input: Slot,
+    /// Map written.
+    pub output: Slot,
+    /// Whether ReLU follows. The gradient that a back end keeps for the layer is that before the ReLU.
+    pub relu: bool,
+    /// The layer that wrote the map read; none where nobody needs its gradient.
+    pub producer: Option<usize>,
+}
+
+/// What a [`Pool`] makes of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolKind {
+    /// The largest value. The gradient goes to the first position that has it, in reading order.
+    Max,
+    /// The mean.
+    Average,
+}
+
+/// The mean over all positions.
+#[derive(Debug, Clone, PartialEq)]
 pub struct GlobalMean {
     /// Map read.
     pub input: Slot,
     /// Map written: 1 × 1 × channels.
     pub output: Slot,
-    /// The convolution that wrote the input.
-    pub producer: usize,
+    /// The layer that wrote the input; none where nobody needs its gradient.
+    pub producer: Option<usize>,
 }
 
-/// The fully connected layer that ends a network.
-#[derive(Debug, Clone)]
+/// A fully connected layer. The last one of a network makes the logits.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Dense {
-    /// Map read, flattened.
+    /// Map read, flattened: it has no border.
     pub input: Slot,
     /// Inputs.
     pub inputs: usize,
-    /// Outputs: the classes.
+    /// Outputs: of the last layer, the classes.
     pub outputs: usize,
     /// Offset of the weights `[in][out]`.
     pub weights: usize,
     /// Offset of the bias `[out]`.
     pub bias: usize,
-    /// The convolution that wrote the input; none where a [`GlobalMean`] did.
+    /// The layer that wrote the input; none where nobody needs its gradient.
     pub producer: Option<usize>,
+    /// What becomes of the sums.
+    pub output: DenseOutput,
+}
+
+/// What becomes of a fully connected layer's sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DenseOutput {
+    /// They are the logits.
+    Logits,
+    /// They are a map of 1 × 1 × outputs. The gradient that a back end keeps for the layer is that of the sums.
+    Hidden {
+        /// Map written.
+        written: Slot,
+        /// Whether ReLU comes between.
+        relu: bool,
+    },
 }
 
 impl Convolution {
@@ -176,26 +228,70 @@ impl Layer {
     pub fn forward_flop(&self) -> f64 {
         match self {
             Layer::Convolution(c) => 2.0 * (c.output.height * c.output.width * c.weight_count()) as f64,
-            Layer::GlobalMean(_) => 0.0,
+            Layer::Pool(_) | Layer::GlobalMean(_) => 0.0,
             Layer::Dense(dense) => 2.0 * (dense.inputs * dense.outputs) as f64,
         }
     }
+
+    /// The map that the next layer reads; none for the logits.
+    pub fn written(&self) -> Option<Slot> {
+        match self {
+            Layer::Convolution(convolution) => Some(convolution.epilogue.written()),
+            Layer::Pool(pool) => Some(pool.output),
+            Layer::GlobalMean(mean) => Some(mean.output),
+            Layer::Dense(dense) => match dense.output {
+                DenseOutput::Logits => None,
+                DenseOutput::Hidden { written, .. } => Some(written),
+            },
+        }
+    }
+
+    /// The layer that wrote what this one reads; none where nobody needs its gradient.
+    pub fn producer(&self) -> Option<usize> {
+        match self {
+            Layer::Convolution(convolution) => convolution.producer,
+            Layer::Pool(pool) => pool.producer,
+            Layer::GlobalMean(mean) => mean.producer,
+            Layer::Dense(dense) => dense.producer,
+        }
+    }
+
+    /// Whether the gradient kept for the layer is that before a ReLU: where the map written is not positive, it is zero.
+    pub fn has_relu(&self) -> bool {
+        match self {
+            Layer::Convolution(convolution) => !matches!(convolution.epilogue, Epilogue::Linear { .. }),
+            Layer::Pool(pool) => pool.relu,
+            Layer::GlobalMean(_) => false,
+            Layer::Dense(dense) => matches!(dense.output, DenseOutput::Hidden { relu: true, .. }),
+        }
+    }
+
+    /// Whether it has weights.
+    pub fn has_weights(&self) -> bool {
+        matches!(self, Layer::Convolution(_) | Layer::Dense(_))
+    }
 }
 
-/// What a back end does for a network, on the images and the weights it holds. Gradients of parameters are summed over examples.
+/// What a back end does for a network, on the images and the weights it holds; `index` is the layer's in [`Network::layers`]. Gradients of parameters
+/// are summed over examples. A backward operation adds the gradients of the layer's parameters and, if the layer has a producer, writes the gradient
+/// that is kept for it.
 pub trait Operations {
     /// Convolution, bias and epilogue.
     fn convolution_forward(&mut self, index: usize, layer: &Convolution);
-    /// Adds the gradients of weights and bias; writes the gradient of the producer's output, if there is a producer.
+    /// Backward.
     fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network);
+    /// Maximum or mean over windows.
+    fn pool_forward(&mut self, index: usize, layer: &Pool);
+    /// Backward.
+    fn pool_backward(&mut self, index: usize, layer: &Pool);
     /// Mean over positions.
-    fn global_mean_forward(&mut self, layer: &GlobalMean);
-    /// Writes the gradient of the producer's sum.
-    fn global_mean_backward(&mut self, layer: &GlobalMean);
-    /// Logits.
-    fn dense_forward(&mut self, layer: &Dense);
-    /// Adds the gradients of weights and bias; writes the gradient of the input.
-    fn dense_backward(&mut self, layer: &Dense);
+    fn global_mean_forward(&mut self, index: usize, layer: &GlobalMean);
+    /// Backward.
+    fn global_mean_backward(&mut self, index: usize, layer: &GlobalMean);
+    /// Sums, bias and ReLU, or logits.
+    fn dense_forward(&mut self, index: usize, layer: &Dense);
+    /// Backward.
+    fn dense_backward(&mut self, index: usize, layer: &Dense);
     /// Loss summed over examples, and the gradient of the logits.
     fn softmax_cross_entropy(&mut self);
 }

@@ -1,24 +1,25 @@
-//! The networks of the paper as data: layers over feature maps, the layout of their parameters, and their cost.
+//! Networks as data: layers over feature maps, the layout of their parameters, and their cost.
 //!
 //! Written once for every back end: a back end implements [`Operations`], and [`Network::forward`] and [`Network::backward`]
 //! call them in order. Nothing here may know of a device, a rank, an optimizer or a data set.
 
-mod architecture;
+mod builder;
 mod initialisation;
 mod layer;
+mod listed;
 mod tensor;
 
 pub use initialisation::initial_weights;
-pub use layer::{Convolution, Dense, Epilogue, GlobalMean, Layer, Map, Operations, Slot};
+pub use layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Operations, Pool, PoolKind, Slot};
 pub use tensor::{Kind, Tensor};
 
-use crate::config::NetworkName;
+use crate::config::{LayerSpec, NetworkName, Workload};
 
 /// A network: its feature maps, its layers in forward order and its parameters in one flat vector.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Network {
-    /// The network's name in a configuration.
-    pub name: NetworkName,
+    /// Classes told apart.
+    pub classes: usize,
     /// Feature maps that layers read and write, one buffer each for every example; slot 0 is the normalised image.
     pub maps: Vec<Map>,
     /// Layers in forward order.
@@ -28,22 +29,35 @@ pub struct Network {
 }
 
 impl Network {
-    /// The network of that name.
+    /// The network that a list of layers makes for images of `image` rows, columns and channels.
+    ///
+    /// # Errors
+    /// A sentence about the first layer that does not fit: what it gets, and what it needs.
+    pub fn listed(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Network, String> {
+        listed::network(layers, image, classes)
+    }
+
+    /// The network of a workload, for the images and classes of its data set.
+    ///
+    /// # Errors
+    /// As [`Network::listed`].
+    pub fn of(workload: &Workload) -> Result<Network, String> {
+        let classes = workload.dataset.classes();
+        Network::listed(&workload.network.layers(classes), workload.dataset.image(), classes as usize)
+    }
+
+    /// The network of that name for the images that it is usually for, MNIST's or CIFAR-10's.
     pub fn new(name: NetworkName) -> Network {
-        match name {
-            NetworkName::SimpleCnn => architecture::simple_cnn(),
-            NetworkName::Resnet8 => architecture::resnet8(),
-        }
+        let image = match name {
+            NetworkName::SimpleCnn | NetworkName::Lenet300x100 | NetworkName::Lenet5Caffe => [28, 28, 1],
+            NetworkName::Resnet8 | NetworkName::Resnet20 | NetworkName::WideResnet16x2 | NetworkName::VggLike => [32, 32, 3],
+        };
+        Network::listed(&name.layers(10), image, 10).unwrap_or_else(|problem| unreachable!("{name}: {problem}"))
     }
 
     /// Number of parameters.
     pub fn parameters(&self) -> usize {
         self.tensors.last().map_or(0, |tensor| tensor.range().end)
-    }
-
-    /// Number of classes.
-    pub fn classes(&self) -> usize {
-        self.layers.iter().find_map(|layer| if let Layer::Dense(dense) = layer { Some(dense.outputs) } else { None }).unwrap_or(0)
     }
 
     /// Multiplications and additions of one image's forward pass (2 for each multiply-add), padding included.
@@ -62,8 +76,9 @@ impl Network {
         for (index, layer) in self.layers.iter().enumerate() {
             match layer {
                 Layer::Convolution(convolution) => operations.convolution_forward(index, convolution),
-                Layer::GlobalMean(mean) => operations.global_mean_forward(mean),
-                Layer::Dense(dense) => operations.dense_forward(dense),
+                Layer::Pool(pool) => operations.pool_forward(index, pool),
+                Layer::GlobalMean(mean) => operations.global_mean_forward(index, mean),
+                Layer::Dense(dense) => operations.dense_forward(index, dense),
             }
         }
     }
@@ -73,8 +88,9 @@ impl Network {
         for (index, layer) in self.layers.iter().enumerate().rev() {
             match layer {
                 Layer::Convolution(convolution) => operations.convolution_backward(index, convolution, self),
-                Layer::GlobalMean(mean) => operations.global_mean_backward(mean),
-                Layer::Dense(dense) => operations.dense_backward(dense),
+                Layer::Pool(pool) => operations.pool_backward(index, pool),
+                Layer::GlobalMean(mean) => operations.global_mean_backward(index, mean),
+                Layer::Dense(dense) => operations.dense_backward(index, dense),
             }
         }
     }
@@ -100,7 +116,6 @@ mod tests {
         assert!((simple.training_flop() / 1e6 - 21.6).abs() < 0.05, "{}", simple.training_flop());
         let resnet = Network::new(NetworkName::Resnet8);
         assert_eq!(resnet.parameters(), 75_050);
-        assert_eq!(simple.classes(), 10);
-        assert_eq!(resnet.classes(), 10);
+        assert_eq!((simple.classes, resnet.classes), (10, 10));
     }
 }

@@ -13,7 +13,7 @@ pub enum Kind {
 
 /// A run of the flat parameter vector. Convolution weights are `[height][width][in][out]`, dense weights `[in][out]`, both with
 /// `out` contiguous, so that one input value meets a contiguous row of weights.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Tensor {
     /// Layer and kind, as in "block2.conv1.weights".
     pub name: String,

@@ -223,7 +223,8 @@ impl fmt::Display for CostBound {
 
 /// Sparsities at which masks that need no data leave layers without a weight, and in how many of the first [`EXAMINED`] trials.
 fn dead_layers(study: &Study) -> Vec<(f64, usize)> {
-    let network = Network::new(study.workload.network);
+    // `study::check` refuses a network that does not fit.
+    let Ok(network) = Network::of(&study.workload) else { return Vec::new() };
     let trials = 0..study.grid.trials.min(EXAMINED).into();
     let scores: Vec<Vec<f32>> = trials.filter_map(|seed| without_data(study.pruning.criterion, &network, seed)).collect();
     let of_sparsity = |&sparsity: &f64| {

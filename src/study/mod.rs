@@ -2,11 +2,13 @@
 
 mod cost;
 mod files;
+mod layers;
 mod memory;
 mod run;
 mod status;
 
 pub use cost::{CellBound, CostBound, NetworkCost, Site};
+pub use layers::layer_table;
 pub use memory::{Memory, Processors, data_bytes};
 pub use run::{Outcome, Place, check, run};
 pub use status::{FinishedCell, State, StudyStatus, UnderWay, status};

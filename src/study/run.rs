@@ -42,13 +42,14 @@ pub enum Outcome {
     Stopped,
 }
 
-/// Checks what only the network can say of a study: whether its masks keep anything.
+/// The network of a study, once it is checked that its layers fit the images and that its masks keep anything.
 ///
 /// # Errors
-/// [`Error::Configuration`], naming the sparsities that keep nothing.
-pub fn check(loaded: &Configuration) -> Result<()> {
+/// [`Error::Configuration`], naming the layer that does not fit, or the sparsities that keep nothing.
+pub fn check(loaded: &Configuration) -> Result<Network> {
     let study = &loaded.study;
-    let network = Network::new(study.workload.network);
+    let refuse = |problems| Error::Configuration { path: loaded.source.clone(), problems };
+    let network = Network::of(&study.workload).map_err(|problem| refuse(vec![format!("workload.network: {problem}")]))?;
     let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
     let parameters = network.parameters();
     let problem = |sparsity: &f64| {
@@ -57,7 +58,7 @@ pub fn check(loaded: &Configuration) -> Result<()> {
         )
     };
     let problems: Vec<String> = study.grid.sparsities.iter().filter(|&&sparsity| keeps(sparsity) == 0).map(problem).collect();
-    if problems.is_empty() { Ok(()) } else { Err(Error::Configuration { path: loaded.source.clone(), problems }) }
+    if problems.is_empty() { Ok(network) } else { Err(refuse(problems)) }
 }
 
 /// Measures a study on all ranks' devices, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call
@@ -72,12 +73,11 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (study, world) = (&loaded.study, place.world);
-    check(loaded)?;
+    let network = Arc::new(check(loaded)?);
     agree(world, "program", VERSION_AND_COMMIT)?;
     agree(world, "configuration", &format!("{} {:?}", loaded.digest, study.grid))?;
     agree(world, "data", &dataset.digest)?;
 
-    let network = Arc::new(Network::new(study.workload.network));
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
     let (files, restored) = open(loaded, dataset, &network, place, output, fresh, observer)?;

@@ -155,7 +155,7 @@ fn main() {
                 cases.extend(pruned.map(|&sparsity| case(sparsity, false)));
                 measure(&mut cases, arguments.rounds, Duration::from_millis(arguments.turn));
                 for index in 0..cases.len() {
-                    report(&arguments, &network, threads, peak, &cases, index);
+                    report(&arguments, (name, &network), threads, peak, &cases, index);
                 }
             }
         }
@@ -171,7 +171,7 @@ fn measure(cases: &mut [Case], rounds: usize, turn: Duration) {
     }
 }
 
-fn report(arguments: &Arguments, network: &Network, threads: usize, peak: f64, cases: &[Case], index: usize) {
+fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threads: usize, peak: f64, cases: &[Case], index: usize) {
     let case = &cases[index];
     let [low, rate, high] = quartiles(case.rates.clone());
     let kernels = if case.pruned { "chosen" } else { "dense" };
@@ -179,7 +179,6 @@ fn report(arguments: &Arguments, network: &Network, threads: usize, peak: f64, c
         Task::Train(batch) => ("train", batch, network.training_flop()),
         Task::Evaluate => ("evaluate", 0, network.forward_flop()),
     };
-    let name = network.name;
     if arguments.json {
         println!(
             "{}",

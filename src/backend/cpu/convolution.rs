@@ -3,7 +3,7 @@
 //! Both work on groups of output rows small enough for the first-level cache; what follows the sum (bias, ReLU, pooling, shortcut) is
 //! applied while the rows are there (`epilogue.rs`), so no sum ever travels through memory. Layers that fit are computed by `winograd.rs`.
 
-use super::simd::Simd;
+use super::simd::{Kernel, Simd};
 use super::tile::{Positions, Runs, block, outer, product};
 use super::winograd::{self, Points};
 use crate::network::{Convolution, Map};
@@ -70,33 +70,52 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     sums: &mut [f32],
     points: &mut Points,
 ) {
-    if winograd::fits(layer) {
-        return unsafe { winograd::forward_rows::<S>(layer, input, weights, bias, first, sums, points) };
-    }
-    let (width, channels) = (layer.output.width, layer.output.channels);
-    let row = layer.input_map.row();
-    let run = layer.run();
-    let rows = sums.len() / (width * channels);
-    debug_assert!(sums.len() == rows * width * channels && weights.len() == layer.weight_count());
-    match bias {
-        Some(bias) => unsafe { repeat::<S>(bias, sums) },
-        None => sums.fill(0.0),
-    }
-    let block = block::<S>(channels);
-    let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
-    unsafe {
-        for from in (0..channels).step_by(block) {
-            for ky in (0..layer.kernel).step_by(kernel_rows) {
-                let runs = Runs { rows: kernel_rows, row_stride: row, run };
-                for y in 0..rows {
-                    let a = input.as_ptr().add(((first + y) * layer.stride + ky) * row);
-                    let b = weights.as_ptr().add(from * layer.kernel * run + ky * run * block);
-                    let c = sums.as_mut_ptr().add(y * width * channels + from);
-                    let a_stride = layer.stride * layer.input_map.channels;
-                    if block == S::WIDTH {
-                        row_product::<S, 1>(width, a, a_stride, runs, b, block, c, channels);
-                    } else {
-                        row_product::<S, 2>(width, a, a_stride, runs, b, block, c, channels);
+    unsafe { S::call(ForwardRows { layer, input, weights, bias, first, sums, points }) }
+}
+
+struct ForwardRows<'a> {
+    layer: &'a Convolution,
+    input: &'a [f32],
+    weights: &'a [f32],
+    bias: Option<&'a [f32]>,
+    first: usize,
+    sums: &'a mut [f32],
+    points: &'a mut Points,
+}
+
+impl Kernel for ForwardRows<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let ForwardRows { layer, input, weights, bias, first, sums, points } = self;
+        if winograd::fits(layer) {
+            return unsafe { winograd::forward_rows::<S>(layer, input, weights, bias, first, sums, points) };
+        }
+        let (width, channels) = (layer.output.width, layer.output.channels);
+        let row = layer.input_map.row();
+        let run = layer.run();
+        let rows = sums.len() / (width * channels);
+        assert!(sums.len() == rows * width * channels && weights.len() == layer.weight_count());
+        match bias {
+            Some(bias) => unsafe { repeat::<S>(bias, sums) },
+            None => sums.fill(0.0),
+        }
+        let block = block::<S>(channels);
+        let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
+        unsafe {
+            for from in (0..channels).step_by(block) {
+                for ky in (0..layer.kernel).step_by(kernel_rows) {
+                    let runs = Runs { rows: kernel_rows, row_stride: row, run };
+                    for y in 0..rows {
+                        let a = input.as_ptr().add(((first + y) * layer.stride + ky) * row);
+                        let b = weights.as_ptr().add(from * layer.kernel * run + ky * run * block);
+                        let c = sums.as_mut_ptr().add(y * width * channels + from);
+                        let a_stride = layer.stride * layer.input_map.channels;
+                        if block == S::WIDTH {
+                            row_product::<S, 1>(width, a, a_stride, runs, b, block, c, channels);
+                        } else {
+                            row_product::<S, 2>(width, a, a_stride, runs, b, block, c, channels);
+                        }
                     }
                 }
             }
@@ -110,7 +129,7 @@ pub(super) unsafe fn forward_rows<S: Simd>(
 /// `from` has whole vectors of floats, `to` whole copies, and the processor has S.
 #[inline(always)]
 unsafe fn repeat<S: Simd>(from: &[f32], to: &mut [f32]) {
-    debug_assert!(from.len().is_multiple_of(S::WIDTH) && to.len().is_multiple_of(from.len()));
+    assert!(from.len().is_multiple_of(S::WIDTH) && to.len().is_multiple_of(from.len()));
     for v in (0..from.len()).step_by(S::WIDTH) {
         unsafe {
             let vector = S::load(from.as_ptr().add(v));
@@ -127,7 +146,7 @@ unsafe fn repeat<S: Simd>(from: &[f32], to: &mut [f32]) {
 /// As [`repeat`].
 #[inline(always)]
 pub(super) unsafe fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32]) {
-    debug_assert!(sums.len().is_multiple_of(S::WIDTH) && d.len().is_multiple_of(sums.len()));
+    assert!(sums.len().is_multiple_of(S::WIDTH) && d.len().is_multiple_of(sums.len()));
     for v in (0..sums.len()).step_by(S::WIDTH) {
         unsafe {
             let mut sum = S::load(sums.as_ptr().add(v));
@@ -188,29 +207,47 @@ pub(super) unsafe fn filter_gradient_rows<S: Simd>(
     rows: usize,
     gradient: &mut [f32],
 ) {
-    let channels = layer.output.channels;
-    let row = layer.input_map.row();
-    let run = layer.run();
-    debug_assert!(d.len() >= rows * layer.output.width * channels && gradient.len() == layer.weight_count());
-    let positions = Positions {
-        rows,
-        columns: layer.output.width,
-        x_row: layer.stride * row,
-        x_stride: layer.stride * layer.input_map.channels,
-        d_stride: channels,
-    };
-    let widest = if S::WIDTH == 16 { 4 } else { 2 };
-    let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels.is_multiple_of(v * S::WIDTH)).unwrap_or(1);
-    unsafe {
-        for from in (0..channels).step_by(vectors * S::WIDTH) {
-            for ky in 0..layer.kernel {
-                let x = input.as_ptr().add((first * layer.stride + ky) * row);
-                let g = gradient.as_mut_ptr().add(ky * run * channels + from);
-                let d = d.as_ptr().add(from);
-                match vectors {
-                    4 => run_outer::<S, 4>(run, x, d, positions, g, channels),
-                    2 => run_outer::<S, 2>(run, x, d, positions, g, channels),
-                    _ => run_outer::<S, 1>(run, x, d, positions, g, channels),
+    unsafe { S::call(FilterGradientRows { layer, input, d, first, rows, gradient }) }
+}
+
+struct FilterGradientRows<'a> {
+    layer: &'a Convolution,
+    input: &'a [f32],
+    d: &'a [f32],
+    first: usize,
+    rows: usize,
+    gradient: &'a mut [f32],
+}
+
+impl Kernel for FilterGradientRows<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let FilterGradientRows { layer, input, d, first, rows, gradient } = self;
+        let channels = layer.output.channels;
+        let row = layer.input_map.row();
+        let run = layer.run();
+        assert!(d.len() >= rows * layer.output.width * channels && gradient.len() == layer.weight_count());
+        let positions = Positions {
+            rows,
+            columns: layer.output.width,
+            x_row: layer.stride * row,
+            x_stride: layer.stride * layer.input_map.channels,
+            d_stride: channels,
+        };
+        let widest = if S::WIDTH == 16 { 4 } else { 2 };
+        let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels.is_multiple_of(v * S::WIDTH)).unwrap_or(1);
+        unsafe {
+            for from in (0..channels).step_by(vectors * S::WIDTH) {
+                for ky in 0..layer.kernel {
+                    let x = input.as_ptr().add((first * layer.stride + ky) * row);
+                    let g = gradient.as_mut_ptr().add(ky * run * channels + from);
+                    let d = d.as_ptr().add(from);
+                    match vectors {
+                        4 => run_outer::<S, 4>(run, x, d, positions, g, channels),
+                        2 => run_outer::<S, 2>(run, x, d, positions, g, channels),
+                        _ => run_outer::<S, 1>(run, x, d, positions, g, channels),
+                    }
                 }
             }
         }
@@ -262,25 +299,43 @@ pub(super) unsafe fn data_gradient_rows<S: Simd>(
     rows: usize,
     input_gradient: &mut [f32],
 ) {
-    let (width, outputs, inputs) = (layer.output.width, layer.output.channels, layer.input_map.channels);
-    let row = layer.input_map.row();
-    debug_assert!(d.len() >= rows * width * outputs && transposed.len() == layer.weight_count());
-    debug_assert_eq!(input_gradient.len(), layer.input_map.len());
-    let block = if inputs.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
-    let runs = Runs { rows: 1, row_stride: 0, run: outputs };
-    let stride = layer.stride * inputs;
-    unsafe {
-        for from in (0..inputs).step_by(block) {
-            for tap in 0..layer.kernel * layer.kernel {
-                let (ky, kx) = (tap / layer.kernel, tap % layer.kernel);
-                let b = transposed.as_ptr().add(tap * outputs * inputs + from);
-                for y in 0..rows {
-                    let a = d.as_ptr().add(y * width * outputs);
-                    let c = input_gradient.as_mut_ptr().add(((first + y) * layer.stride + ky) * row + kx * inputs + from);
-                    if block == S::WIDTH {
-                        row_product::<S, 1>(width, a, outputs, runs, b, inputs, c, stride);
-                    } else {
-                        row_product::<S, 2>(width, a, outputs, runs, b, inputs, c, stride);
+    unsafe { S::call(DataGradientRows { layer, transposed, d, first, rows, input_gradient }) }
+}
+
+struct DataGradientRows<'a> {
+    layer: &'a Convolution,
+    transposed: &'a [f32],
+    d: &'a [f32],
+    first: usize,
+    rows: usize,
+    input_gradient: &'a mut [f32],
+}
+
+impl Kernel for DataGradientRows<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let DataGradientRows { layer, transposed, d, first, rows, input_gradient } = self;
+        let (width, outputs, inputs) = (layer.output.width, layer.output.channels, layer.input_map.channels);
+        let row = layer.input_map.row();
+        assert!(d.len() >= rows * width * outputs && transposed.len() == layer.weight_count());
+        assert_eq!(input_gradient.len(), layer.input_map.len());
+        let block = if inputs.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
+        let runs = Runs { rows: 1, row_stride: 0, run: outputs };
+        let stride = layer.stride * inputs;
+        unsafe {
+            for from in (0..inputs).step_by(block) {
+                for tap in 0..layer.kernel * layer.kernel {
+                    let (ky, kx) = (tap / layer.kernel, tap % layer.kernel);
+                    let b = transposed.as_ptr().add(tap * outputs * inputs + from);
+                    for y in 0..rows {
+                        let a = d.as_ptr().add(y * width * outputs);
+                        let c = input_gradient.as_mut_ptr().add(((first + y) * layer.stride + ky) * row + kx * inputs + from);
+                        if block == S::WIDTH {
+                            row_product::<S, 1>(width, a, outputs, runs, b, inputs, c, stride);
+                        } else {
+                            row_product::<S, 2>(width, a, outputs, runs, b, inputs, c, stride);
+                        }
                     }
                 }
             }
@@ -335,8 +390,8 @@ pub(super) unsafe fn transpose<S: Simd>(
 /// Both counts are multiples of the vector, which the processor must have.
 #[inline(always)]
 pub(super) unsafe fn transpose_matrix<S: Simd>(from: &[f32], rows: usize, columns: usize, to: &mut [f32]) {
-    debug_assert!(rows.is_multiple_of(S::WIDTH) && columns.is_multiple_of(S::WIDTH));
-    debug_assert!(from.len() == rows * columns && to.len() == from.len());
+    assert!(rows.is_multiple_of(S::WIDTH) && columns.is_multiple_of(S::WIDTH));
+    assert!(from.len() == rows * columns && to.len() == from.len());
     for column in (0..columns).step_by(S::WIDTH) {
         for row in (0..rows).step_by(S::WIDTH) {
             unsafe {

@@ -5,16 +5,19 @@ mod squares;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::dense::LOGITS;
 use super::floats::Floats;
 use super::lane::Lane;
-use super::level::{Kernel, Level};
+use super::level::Level;
 use super::memory;
-use super::plan::{LOGITS, Plan};
-use super::simd::Simd;
+use super::physical::Physical;
+use super::plan::Plan;
+use super::simd::{Kernel, Simd};
 use super::tangents::{Along, Tangents};
 use super::worker::{Worker, collect};
 use crate::Result;
 use crate::backend::margin::{self, WORDS};
+use crate::backend::reference::{self, Batch};
 use crate::backend::{Backend, Device, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set, vote};
 use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
@@ -66,6 +69,10 @@ impl Device for Cpu {
 
 /// What every thread reads.
 struct Share<'a> {
+    /// The network of the study.
+    logical: Arc<Network>,
+    physical: Physical,
+    /// The physical network.
     network: Arc<Network>,
     /// For weights without a mask.
     plan: Arc<Plan>,
@@ -102,8 +109,10 @@ struct Job<'a> {
 enum Derivative<'a> {
     /// The gradient, in a leaf laid out as the plan says.
     Gradient,
-    /// The Hessian's product with a vector of all parameters, in their order.
+    /// The Hessian's product with a vector of all parameters, in their order, by kernels ([`Tangents`]).
     HessianProduct(&'a [f32]),
+    /// The same by the reference, at these weights of the logical network, whose parameters the vector has.
+    ReferenceProduct { weights: &'a [f32], vector: &'a [f32] },
 }
 
 impl<'a> Job<'a> {
@@ -116,7 +125,7 @@ impl<'a> Job<'a> {
     fn length(&self) -> usize {
         match self.derivative {
             Derivative::Gradient => self.plan.length,
-            Derivative::HessianProduct(vector) => vector.len(),
+            Derivative::HessianProduct(vector) | Derivative::ReferenceProduct { vector, .. } => vector.len(),
         }
     }
 }
@@ -149,12 +158,10 @@ impl<'a> CpuBackend<'a> {
         communicator: &'a dyn Communicator,
     ) -> CpuBackend<'a> {
         let threads = threads.max(1);
-        let seat = || Seat {
-            worker: Worker::new(network.clone(), level, Leaves::LONGEST),
-            tangents: None,
-            stack: Vec::new(),
-            indices: Vec::new(),
-        };
+        let physical = Physical::new(&network);
+        let (logical, network) = (network, physical.network().clone());
+        let seat =
+            || Seat { worker: Worker::new(&physical, level, Leaves::LONGEST), tangents: None, stack: Vec::new(), indices: Vec::new() };
         CpuBackend {
             // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
             pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads - 1).build().ok()).flatten(),
@@ -167,7 +174,9 @@ impl<'a> CpuBackend<'a> {
             sent: Vec::new(),
             received: Vec::new(),
             share: Share {
-                plan: Arc::new(Plan::new(&network, &Mask::Dense(network.parameters()), true)),
+                plan: Arc::new(Plan::new(&network, &physical.whole(), true)),
+                logical,
+                physical,
                 network,
                 dataset,
                 tables: dataset.lookup_table(),
@@ -289,12 +298,13 @@ impl<'a> CpuBackend<'a> {
 
     /// A derivative at weights without a mask, summed over the first `examples` training examples, and the summed loss.
     fn derivative(&mut self, weights: &[f32], temperature: f32, derivative: Derivative, examples: usize) -> Result<(Vec<f32>, f32)> {
-        let mask = Mask::Dense(weights.len());
+        let count = weights.len();
+        let (mask, weights) = (self.share.physical.whole(), self.share.physical.spread(weights).into_owned());
         let plan = self.share.plan.clone();
-        let job = Job { weights, plan: &plan, mask: &mask, draw: Draw::InOrder, temperature, derivative };
+        let job = Job { weights: &weights, plan: &plan, mask: &mask, draw: Draw::InOrder, temperature, derivative };
         let places = self.gradients(&[job], Leaves::new(examples))?;
-        let sum = &self.sums[places[0]..][..=weights.len()];
-        Ok((sum[..weights.len()].to_vec(), sum[weights.len()]))
+        let sum = &self.sums[places[0]..][..=count];
+        Ok((sum[..count].to_vec(), sum[count]))
     }
 
     fn vote(&self) -> Result<()> {
@@ -358,25 +368,37 @@ impl Backend for CpuBackend<'_> {
 
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
         let (gradient, _) = self.derivative(weights, temperature, Derivative::Gradient, examples)?;
-        let (product, _) = self.derivative(weights, temperature, Derivative::HessianProduct(&gradient), examples)?;
+        let vector = &gradient[..];
+        let derivative = if Tangents::fits(&self.share.network) && self.share.physical.is_logical() {
+            Derivative::HessianProduct(vector)
+        } else {
+            Derivative::ReferenceProduct { weights, vector }
+        };
+        let (product, _) = self.derivative(weights, temperature, derivative, examples)?;
         Ok(product)
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
-        self.sum_of_squares(weights, mask, examples)
+        let weights = self.share.physical.spread(weights).into_owned();
+        self.sum_of_squares(&weights, mask, examples)
     }
 
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
         let examples = self.share.dataset.training.len() as u32;
-        let plan = |mask: &Mask| match mask {
-            Mask::Sparse { .. } => Arc::new(Plan::new(&self.share.network, mask, self.pruned_kernels)),
-            Mask::Dense(_) => self.share.plan.clone(),
+        let Share { physical, network, plan, .. } = &self.share;
+        let plan = |mask: &Mask, physical: &Mask| match mask {
+            Mask::Sparse { .. } => Arc::new(Plan::new(network, physical, self.pruned_kernels)),
+            Mask::Dense(_) => plan.clone(),
         };
-        Ok(starts.into_iter().map(|start| Lane::new(plan(&start.mask), start, examples)).collect())
+        let lane = |start: LaneStart| {
+            let mask = physical.mask(&start.mask);
+            Lane::new(plan(&start.mask, &mask), physical, mask, start, examples)
+        };
+        Ok(starts.into_iter().map(lane).collect())
     }
 
     fn state(&self, lanes: &Vec<Lane>, lane: usize) -> Result<LaneState> {
-        Ok(lanes[lane].state())
+        Ok(lanes[lane].state(&self.share.physical))
     }
 
     fn retain(&mut self, lanes: &mut Vec<Lane>, keep: &[bool]) -> Result<()> {
@@ -472,6 +494,14 @@ impl Share<'_> {
                     let (images, labels) = worker.gathered(examples.len());
                     tangents.add_product(images, labels, &along, gradient)
                 }
+                Derivative::ReferenceProduct { weights, vector } => {
+                    let examples = self.dataset.training.gather(indices.iter().copied());
+                    let images = reference::normalised(&examples, &self.tables);
+                    let batch = Batch { images: &images, labels: &examples.labels };
+                    let (product, loss) = reference::hessian_product(&self.logical, weights, vector, job.temperature, batch);
+                    gradient.copy_from_slice(&product);
+                    loss
+                }
             };
             waiting += 1;
             for _ in 0..(done + 1).trailing_zeros() {
@@ -485,7 +515,7 @@ impl Share<'_> {
         if let [total, room] = room(stack, 2, most + 1) {
             match job.derivative {
                 Derivative::Gradient => collect(self.level, &self.network, job.plan, job.mask, &total[..length], room, sum),
-                Derivative::HessianProduct(_) => sum[..length].copy_from_slice(&total[..length]),
+                Derivative::HessianProduct(_) | Derivative::ReferenceProduct { .. } => sum[..length].copy_from_slice(&total[..length]),
             }
             sum[job.mask.kept()] = total[length];
         }

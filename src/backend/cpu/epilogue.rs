@@ -20,7 +20,21 @@ pub(super) fn relu(layer: &Convolution, sums: &[f32], first: usize, rows: usize,
     }
 }
 
-/// Adds the shortcut to `rows` rows of sums: the block's input stream as it is, or rectified and averaged over 2 × 2 with zero channels appended.
+/// `rows` rows of sums into the inside of a bordered map, as they are.
+#[inline(always)]
+pub(super) fn copy(layer: &Convolution, sums: &[f32], first: usize, rows: usize, map: Map, to: &mut [f32]) {
+    for (y, sums) in sums.chunks_exact(layer.output.row()).enumerate().take(rows) {
+        to[map.at_row(first + y)..][..sums.len()].copy_from_slice(sums);
+    }
+}
+
+/// Rows and columns of a block's input that a shortcut makes one of.
+fn factor(from: Map, block: &Convolution) -> usize {
+    from.height / block.output.height
+}
+
+/// Adds the shortcut to `rows` rows of sums: the block's input stream as it is, or, where the shapes differ, rectified and averaged over factor × factor
+/// with zero channels appended.
 #[inline(always)]
 pub(super) fn add_shortcut(layer: &Convolution, from: Map, stream: &[f32], first: usize, rows: usize, sums: &mut [f32]) {
     let channels = layer.output.channels;
@@ -30,6 +44,9 @@ pub(super) fn add_shortcut(layer: &Convolution, from: Map, stream: &[f32], first
             *sum += value;
         }
         return;
+    }
+    if factor(from, layer) != 2 {
+        return average_over(factor(from, layer), layer, from, stream, first, rows, sums);
     }
     let wide = from.width * from.channels;
     for y in 0..rows {
@@ -41,6 +58,19 @@ pub(super) fn add_shortcut(layer: &Convolution, from: Map, stream: &[f32], first
             for i in 0..from.channels {
                 sum[i] += 0.25 * ((rectify(a[i]) + rectify(b[i])) + (rectify(c[i]) + rectify(d[i])));
             }
+        }
+    }
+}
+
+/// [`add_shortcut`] for any factor.
+fn average_over(factor: usize, layer: &Convolution, from: Map, stream: &[f32], first: usize, rows: usize, sums: &mut [f32]) {
+    let channels = layer.output.channels;
+    let parts = (factor * factor) as f32;
+    for (position, sum) in sums.chunks_exact_mut(channels).enumerate().take(rows * layer.output.width) {
+        let (y, x) = (first + position / layer.output.width, position % layer.output.width);
+        for (channel, sum) in sum.iter_mut().enumerate().take(from.channels) {
+            let at = |place: usize| ((factor * y + place / factor) * from.width + factor * x + place % factor) * from.channels + channel;
+            *sum += (0..factor * factor).map(|place| rectify(stream[at(place)])).sum::<f32>() / parts;
         }
     }
 }
@@ -68,13 +98,15 @@ pub(super) fn add_shortcut_backward(block: &Convolution, gradient: &[f32], from:
         }
         return;
     }
+    let factor = factor(from, block);
+    let parts = (factor * factor) as f32;
     for y in 0..from.height {
         let rectified = &rectified[map.at_row(y)..][..from.width * from.channels];
         for (x, rectified) in rectified.chunks_exact(from.channels).enumerate() {
-            let gradient = &gradient[((y / 2) * block.output.width + x / 2) * channels..][..from.channels];
+            let gradient = &gradient[(y / factor * block.output.width + x / factor) * channels..][..from.channels];
             let to = &mut to[(y * from.width + x) * from.channels..][..from.channels];
             for ((to, &value), &r) in to.iter_mut().zip(gradient).zip(rectified) {
-                *to += if r > 0.0 { 0.25 * value } else { 0.0 };
+                *to += if r > 0.0 { value / parts } else { 0.0 };
             }
         }
     }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use super::level::{Kernel, Level};
+use super::level::Level;
+use super::physical::Physical;
 use super::plan::Plan;
-use super::simd::Simd;
+use super::simd::{Kernel, Simd};
 use crate::backend::{LaneStart, LaneState, Progress};
 use crate::config::OptimizerName;
 use crate::data::Sampler;
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
 
-/// A lane: weights, velocities, mask and data order.
+/// A lane: weights, velocities, mask and data order, all of the physical network ([`Physical`]).
 pub struct Lane {
     pub(super) weights: Vec<f32>,
     /// The kept weights alone, which steps update; empty where all are kept.
@@ -19,6 +20,8 @@ pub struct Lane {
     /// Of kept parameters; empty for SGD.
     velocity: Vec<f32>,
     pub(super) mask: Mask,
+    /// The mask of the logical network, where that is another one.
+    logical: Option<Mask>,
     /// What the mask leaves to be computed.
     pub(super) plan: Arc<Plan>,
     pub(super) sampler: Sampler,
@@ -27,26 +30,29 @@ pub struct Lane {
 }
 
 impl Lane {
-    pub(super) fn new(plan: Arc<Plan>, start: LaneStart, training_examples: u32) -> Lane {
-        let LaneStart { seed, mut weights, mask, rule, state } = start;
+    /// A lane of `start`, whose mask is `mask` in the physical network.
+    pub(super) fn new(plan: Arc<Plan>, physical: &Physical, mask: Mask, start: LaneStart, training_examples: u32) -> Lane {
+        let LaneStart { seed, weights, mask: logical, rule, state } = start;
+        let mut weights = physical.spread(&weights).into_owned();
         mask.apply(&mut weights);
         let mut velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; mask.kept()] };
         let mut progress = Progress { loss: f32::NAN, broken: None };
-        let of_kept = |values: &[f32]| match &mask {
+        let of_kept = |mask: &Mask, values: &[f32]| match mask {
             Mask::Sparse { kept, .. } if !values.is_empty() => kept.iter().map(|&index| values[index as usize]).collect(),
             _ => values.to_vec(),
         };
         if let Some(state) = state {
-            (weights, velocity) = (state.weights, of_kept(&state.velocity));
+            (weights, velocity) = (physical.spread(&state.weights).into_owned(), of_kept(&logical, &state.velocity));
             progress = Progress { loss: state.loss, broken: state.broken };
         }
-        let trained = if let Mask::Sparse { .. } = mask { of_kept(&weights) } else { Vec::new() };
-        Lane { weights, trained, velocity, mask, plan, sampler: Sampler::new(seed, training_examples), rule, progress }
+        let trained = if let Mask::Sparse { .. } = mask { of_kept(&mask, &weights) } else { Vec::new() };
+        let logical = (logical != mask).then_some(logical);
+        Lane { weights, trained, velocity, mask, logical, plan, sampler: Sampler::new(seed, training_examples), rule, progress }
     }
 
-    pub(super) fn state(&self) -> LaneState {
+    pub(super) fn state(&self, physical: &Physical) -> LaneState {
         let Progress { loss, broken } = self.progress;
-        let velocity = match &self.mask {
+        let velocity = match self.logical.as_ref().unwrap_or(&self.mask) {
             Mask::Sparse { kept, parameters } if !self.velocity.is_empty() => {
                 let mut all = vec![0.0; *parameters];
                 kept.iter().zip(&self.velocity).for_each(|(&index, &velocity)| all[index as usize] = velocity);
@@ -54,12 +60,7 @@ impl Lane {
             }
             _ => self.velocity.clone(),
         };
-        LaneState { weights: self.weights.clone(), velocity, loss, broken }
-    }
-
-    /// Parameters, flat as the network lays them out; zero where masked.
-    pub fn weights(&self) -> &[f32] {
-        &self.weights
+        LaneState { weights: physical.gather(&self.weights).into_owned(), velocity, loss, broken }
     }
 
     /// One step by the kept parameters' gradient, summed over `batch` examples, with the summed loss behind it. A loss that is not a number,

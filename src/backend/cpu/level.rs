@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Avx2, Avx512};
-use super::simd::{Portable, Simd};
+use super::simd::{Kernel, Portable, Simd};
 
 /// The vector units with kernels of their own. All give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,15 +15,6 @@ pub enum Level {
     Avx2,
     /// Whatever the compiler makes of plain Rust.
     Portable,
-}
-
-/// Code compiled once for each vector unit. Everything it calls must be `#[inline(always)]`, or it is compiled for none of them.
-pub(super) trait Kernel {
-    /// What it returns.
-    type Output;
-    /// # Safety
-    /// The processor must have S.
-    unsafe fn run<S: Simd>(self) -> Self::Output;
 }
 
 impl Level {
@@ -65,10 +56,10 @@ impl Level {
         // A level is only ever made by `available`, which asked the processor.
         match self {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { run_avx512(kernel) },
+            Level::Avx512 => unsafe { Avx512::call(kernel) },
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { run_avx2(kernel) },
-            Level::Portable => unsafe { kernel.run::<Portable>() },
+            Level::Avx2 => unsafe { Avx2::call(kernel) },
+            Level::Portable => unsafe { Portable::call(kernel) },
         }
     }
 }
@@ -84,16 +75,4 @@ fn has(feature: &str) -> bool {
         "fma" => is_x86_feature_detected!("fma"),
         other => unreachable!("no question about {other}"),
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    unsafe { kernel.run::<Avx512>() }
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-    unsafe { kernel.run::<Avx2>() }
 }

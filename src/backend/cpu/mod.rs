@@ -6,6 +6,8 @@
 //! [`Communicator`](crate::comm::Communicator).
 
 mod convolution;
+mod dense;
+mod description;
 mod engine;
 mod epilogue;
 mod floats;
@@ -13,6 +15,7 @@ mod lane;
 mod level;
 mod memory;
 mod peak;
+mod physical;
 mod plan;
 mod planar;
 mod pooled;
@@ -24,8 +27,10 @@ mod tile;
 mod winograd;
 mod worker;
 
+pub use description::kernels;
 pub use engine::{Cpu, CpuBackend};
 pub use lane::Lane;
 pub use level::Level;
 pub use memory::{Wave, room};
 pub use peak::peak_flop;
+pub use physical::Physical;

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::level::{Kernel, Level};
-use super::simd::Simd;
+use super::level::Level;
+use super::simd::{Kernel, Simd};
 
 /// Chains that hide the latency of a multiply-add on every processor there is.
 const CHAINS: usize = 24;

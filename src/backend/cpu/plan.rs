@@ -5,6 +5,7 @@
 //! finite sums have the bits of the unpruned kernels', up to the sign of a zero; one without a pool has its own order, which
 //! [`planar`](super::planar) states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
 
+use super::dense::{LOGITS, ROWS, is_narrow};
 use super::planar::Kept;
 use super::pruned::{BLOCK, Blocks, Taps, deep, most_bytes, reads};
 use crate::network::{Convolution, Dense, Epilogue, Layer, Network};
@@ -12,12 +13,6 @@ use crate::pruning::Mask;
 
 /// A fully connected layer with less than this part of its inputs computes with those alone that a kept weight reads.
 const DENSE_ROWS: f64 = 0.6;
-
-/// Inputs of a fully connected layer come in whole groups of that many: two of the widest vectors.
-pub(super) const ROWS: usize = 32;
-
-/// Floats that a row of logits takes, and one of a fully connected layer's weights: the classes, rounded up to the widest vector.
-pub(super) const LOGITS: usize = 16;
 
 /// Multiply-adds that an image is worth, in time, before any weight is: it is read, taken apart and pooled.
 const FIXED_WORK: f64 = 0.7e6;
@@ -38,45 +33,121 @@ pub(super) struct Plan {
 }
 
 /// A layer's share.
-#[derive(Default)]
 pub(super) struct LayerPlan {
     /// Where, in a leaf's gradient, that of the weights begins.
     pub weights: usize,
     /// Where that of the bias begins.
     pub bias: usize,
-    /// For a convolution without a pool, forward and backward; none: all weights.
-    pub kept: Option<Kept>,
-    /// For the forward pass of a convolution with a pool; none: all weights.
-    pub taps: Option<Taps>,
-    /// For both gradients of a convolution with a pool that reads whole blocks of channels.
-    pub blocks: Blocks,
-    /// Inputs that a kept weight of a fully connected layer reads; none: all are computed.
-    pub rows: Option<Vec<u32>>,
+    /// What computes it.
+    pub path: Path,
 }
 
-impl LayerPlan {
+/// The kernels that compute a layer.
+pub(super) enum Path {
+    /// A layer without parameters (`worker/pool.rs`).
+    Plain,
+    /// A convolution without a pool, with all of its weights (`worker/rows.rs`).
+    Rows,
+    /// A convolution without a pool that visits kept weights alone ([`planar`](super::planar)).
+    Planar(Kept),
+    /// A convolution that ends in a pool (`worker/pooled.rs`).
+    Pooled(Pooled),
+    /// The logits of few classes (`worker/logits.rs`): the inputs that a kept weight reads, or none where all are computed.
+    Logits(Option<Vec<u32>>),
+    /// Any other fully connected layer, with all of its weights (`worker/matrix.rs`).
+    Matrix,
+}
+
+/// What is computed of a convolution that ends in a pool.
+pub(super) struct Pooled {
+    /// The weights that the forward pass visits; none: all.
+    pub taps: Option<Taps>,
+    /// How the gradients go.
+    pub gradient: PooledGradient,
+}
+
+/// How the gradients of a convolution that ends in a pool go.
+pub(super) enum PooledGradient {
+    /// From window to window, with all weights: for a layer that reads few channels of the image, whose own gradient nobody needs.
+    Windows,
+    /// From event to event, with these blocks of weights.
+    Events(Blocks),
+}
+
+impl Path {
+    /// The blocks of weights that the gradients go through.
+    pub(super) fn blocks(&self) -> Option<&Blocks> {
+        match self {
+            Path::Pooled(Pooled { gradient: PooledGradient::Events(blocks), .. }) => Some(blocks),
+            _ => None,
+        }
+    }
+
+    /// The weights that the forward pass of a convolution with a pool visits; none: all.
+    pub(super) fn taps(&self) -> Option<&Taps> {
+        if let Path::Pooled(pooled) = self { pooled.taps.as_ref() } else { None }
+    }
+
+    /// The inputs of logits that are computed with; none: all.
+    pub(super) fn rows(&self) -> Option<&[u32]> {
+        if let Path::Logits(rows) = self { rows.as_deref() } else { None }
+    }
+
+    /// What a layer in panes visits.
+    pub(super) fn kept(&self) -> Option<&Kept> {
+        if let Path::Planar(kept) = self { Some(kept) } else { None }
+    }
+
+    /// The path of the layer at `index` where `kept` flags the parameters of a mask that kernels are to make use of, `live` those that may be other
+    /// than zero.
+    fn new(network: &Network, index: usize, kept: Option<&[bool]>, live: Option<&[bool]>) -> Path {
+        match &network.layers[index] {
+            Layer::Pool(_) | Layer::GlobalMean(_) => Path::Plain,
+            Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
+                let flags = kept.map(|kept| &kept[layer.weights..][..layer.weight_count()]);
+                let read = |channel: usize| live.is_none_or(|live| reads(network, index, layer, live, channel));
+                Path::Pooled(Pooled {
+                    taps: flags.and_then(|flags| Taps::new(network, layer, flags, read)),
+                    gradient: if deep(layer) { PooledGradient::Events(Blocks::new(layer, flags)) } else { PooledGradient::Windows },
+                })
+            }
+            Layer::Convolution(layer) => match kept {
+                Some(kept) if Kept::pays(network, index, kept) => Path::Planar(Kept::new(network, index, layer, kept)),
+                _ => Path::Rows,
+            },
+            Layer::Dense(layer) if is_narrow(layer.inputs, layer.outputs, layer.output) => {
+                Path::Logits(kept.and_then(|kept| rows(layer, &kept[layer.weights..][..layer.inputs * layer.outputs])))
+            }
+            Layer::Dense(_) => Path::Matrix,
+        }
+    }
+
     /// Where each weight of a convolution stands in the layer's part of a leaf's gradient (0 for what is not there), and that part's floats.
     fn convolution_places(&self, layer: &Convolution, places: &mut [u32]) -> usize {
         let (count, outputs) = (layer.weight_count(), layer.output.channels);
-        if self.blocks.is_partial {
-            self.blocks.places.iter().for_each(|&(place, weight)| places[weight as usize] = place);
-            return self.blocks.offsets.len() * BLOCK;
+        let blocks = self.blocks();
+        if let Some(Blocks { places: Some(kept), offsets, .. }) = blocks {
+            kept.iter().for_each(|&(place, weight)| places[weight as usize] = place);
+            return offsets.len() * BLOCK;
         }
-        let by_output = !self.blocks.offsets.is_empty();
         for (weight, place) in places.iter_mut().enumerate() {
-            *place = if by_output { weight % outputs * (count / outputs) + weight / outputs } else { weight } as u32;
+            *place = if blocks.is_some() { weight % outputs * (count / outputs) + weight / outputs } else { weight } as u32;
         }
         count
     }
 
-    /// The same for a fully connected layer, whose rows of weights have [`LOGITS`] floats there.
+    /// The same for a fully connected layer; rows of logits' weights have [`LOGITS`] floats there.
     fn dense_places(&self, layer: &Dense, places: &mut [u32]) -> usize {
+        let Path::Logits(rows) = self else {
+            places.iter_mut().enumerate().for_each(|(weight, place)| *place = weight as u32);
+            return layer.inputs * layer.outputs;
+        };
         let mut fill = |row: usize, input: usize| {
             for (output, place) in places[input * layer.outputs..][..layer.outputs].iter_mut().enumerate() {
                 *place = (row * LOGITS + output) as u32;
             }
         };
-        match &self.rows {
+        match rows {
             Some(rows) => rows.iter().enumerate().for_each(|(row, &input)| fill(row, input as usize)),
             None => (0..layer.inputs).for_each(|input| fill(input, input)),
         }
@@ -86,27 +157,28 @@ impl LayerPlan {
     /// Multiply-adds of an image's forward pass and both gradients.
     fn work(&self, layer: &Layer) -> f64 {
         let forward = layer.forward_flop() / 2.0;
-        match layer {
-            Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
-                let all = layer.weight_count() as f64;
-                let part = |count: usize| count as f64 / all;
-                let taps = self.taps.as_ref().map_or(1.0, |taps| part(taps.taps.len()));
+        let part = |count: usize| if let Layer::Convolution(layer) = layer { count as f64 / layer.weight_count() as f64 } else { 1.0 };
+        match self {
+            Path::Pooled(Pooled { taps, gradient }) => {
+                let taps = taps.as_ref().map_or(1.0, |taps| part(taps.taps.len()));
                 // Of four positions a pool lets one's gradient through.
-                let filter = if self.blocks.is_partial { part(self.blocks.offsets.len() * BLOCK) } else { 1.0 };
-                let data = if self.blocks.sent.is_empty() { 1.0 } else { filter };
+                let (filter, data) = match gradient {
+                    PooledGradient::Events(Blocks { places: Some(_), offsets, sent, .. }) => {
+                        let filter = part(offsets.len() * BLOCK);
+                        (filter, if sent.is_some() { filter } else { 1.0 })
+                    }
+                    _ => (1.0, 1.0),
+                };
                 forward * (taps + (filter + data) / 4.0)
             }
-            Layer::Convolution(layer) => {
-                let part = |kept: &Kept| kept.forward.taps.len() as f64 / layer.weight_count() as f64;
-                3.0 * forward * self.kept.as_ref().map_or(1.0, part)
-            }
+            Path::Planar(kept) => 3.0 * forward * part(kept.forward.taps.len()),
             _ => 3.0 * forward,
         }
     }
 
-    /// Rows that a fully connected layer computes with, in whole groups: at least one, of zeros, where no weight is kept.
+    /// Rows that logits are computed with, in whole groups: at least one, of zeros, where no weight is kept.
     pub(super) fn computed_rows(&self, layer: &Dense) -> usize {
-        self.rows.as_ref().map_or(layer.inputs, |rows| rows.len().max(1)).next_multiple_of(ROWS)
+        self.rows().map_or(layer.inputs, |rows| rows.len().max(1)).next_multiple_of(ROWS)
     }
 }
 
@@ -128,29 +200,14 @@ impl Plan {
                 Some(flags)
             }
         };
-        let layers = network.layers.iter().enumerate().map(|(index, layer)| match layer {
-            Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
-                let flags = kept.as_ref().filter(|_| pruned).map(|kept| &kept[layer.weights..][..layer.weight_count()]);
-                let read = |channel: usize| kept.as_ref().is_none_or(|kept| reads(network, index, layer, kept, channel));
-                LayerPlan {
-                    taps: flags.and_then(|flags| Taps::new(network, layer, flags, read)),
-                    blocks: if deep(layer) { Blocks::new(layer, flags) } else { Blocks::default() },
-                    ..LayerPlan::default()
-                }
-            }
-            Layer::Convolution(layer) => {
-                let kept = kept.as_ref().filter(|kept| pruned && Kept::pays(network, index, kept));
-                LayerPlan { kept: kept.map(|kept| Kept::new(network, index, layer, kept)), ..LayerPlan::default() }
-            }
-            Layer::Dense(layer) => {
-                let flags = kept.as_ref().filter(|_| pruned).map(|kept| &kept[layer.weights..][..layer.inputs * layer.outputs]);
-                LayerPlan { rows: flags.and_then(|flags| rows(layer, flags)), ..LayerPlan::default() }
-            }
-            _ => LayerPlan::default(),
-        });
+        let layer = |index| {
+            let path = Path::new(network, index, kept.as_deref().filter(|_| pruned), kept.as_deref());
+            LayerPlan { weights: 0, bias: 0, path }
+        };
+        let layers = (0..network.layers.len()).map(layer);
         let mut plan = Plan { layers: layers.collect(), length: 0, places: None, work: FIXED_WORK };
         plan.lay_out(network, mask);
-        plan.work += network.layers.iter().zip(&plan.layers).map(|(layer, plan)| plan.work(layer)).sum::<f64>();
+        plan.work += network.layers.iter().zip(&plan.layers).map(|(layer, plan)| plan.path.work(layer)).sum::<f64>();
         plan
     }
 
@@ -162,22 +219,22 @@ impl Plan {
             let (weights, bias, outputs) = match layer {
                 Layer::Convolution(layer) => {
                     let places = &mut places[layer.weights..][..layer.weight_count()];
-                    plan.bias = plan.weights + plan.convolution_places(layer, places);
+                    plan.bias = plan.weights + plan.path.convolution_places(layer, places);
                     (layer.weights, layer.bias, layer.output.channels)
                 }
                 Layer::Dense(layer) => {
                     let places = &mut places[layer.weights..][..layer.inputs * layer.outputs];
-                    plan.bias = plan.weights + plan.dense_places(layer, places);
+                    plan.bias = plan.weights + plan.path.dense_places(layer, places);
                     (layer.weights, layer.bias, layer.outputs)
                 }
-                Layer::GlobalMean(_) => continue,
+                Layer::Pool(_) | Layer::GlobalMean(_) => continue,
             };
             places[weights..bias].iter_mut().for_each(|place| *place += plan.weights as u32);
             places[bias..][..outputs].iter_mut().enumerate().for_each(|(i, place)| *place = (plan.bias + i) as u32);
             self.length = plan.bias + outputs;
         }
         // Where a transposed layer is whole, single floats of it are far apart: it is better transposed first.
-        let whole = self.layers.iter().any(|plan| !plan.blocks.offsets.is_empty() && !plan.blocks.is_partial);
+        let whole = self.layers.iter().any(|plan| plan.path.blocks().is_some_and(|blocks| blocks.places.is_none()));
         if let (Mask::Sparse { kept, .. }, false) = (mask, whole) {
             self.places = Some(kept.iter().map(|&index| places[index as usize]).collect());
         }
@@ -185,12 +242,12 @@ impl Plan {
 
     /// Whether a layer is computed in panes ([`planar`](super::planar)).
     pub(super) fn planar_at(&self, layer: Option<usize>) -> bool {
-        layer.is_some_and(|layer| self.layers[layer].kept.is_some())
+        layer.is_some_and(|layer| self.layers[layer].path.kept().is_some())
     }
 
     /// Whether any layer is.
     pub(super) fn planar(&self) -> bool {
-        self.layers.iter().any(|layer| layer.kept.is_some())
+        self.layers.iter().any(|layer| layer.path.kept().is_some())
     }
 
     /// Bytes of the largest plan there can be for a network.

@@ -167,7 +167,7 @@ pub(super) unsafe fn forward_resident<S: Simd>(
     choice: &mut [u8],
 ) {
     let channels = layer.output.channels;
-    debug_assert!(weights.len() == layer.weight_count() && bias.len() == channels && pooled.len() == map.len());
+    assert!(weights.len() == layer.weight_count() && bias.len() == channels && pooled.len() == map.len());
     // What `pack` put side by side; narrower vectors leave too few registers for two of them.
     let block = block::<S>(channels);
     let two = S::WIDTH == 16 && block == 2 * S::WIDTH;
@@ -285,7 +285,7 @@ pub(super) unsafe fn pool_rows<S: Simd>(
 ) {
     let channels = layer.output.channels;
     let row = layer.output.width * channels;
-    debug_assert!(sums.len() >= rows * row && pooled.len() == map.len());
+    assert!(sums.len() >= rows * row && pooled.len() == map.len());
     for y in 0..rows / 2 {
         let py = first / 2 + y;
         for px in 0..map.width {
@@ -357,7 +357,7 @@ pub(super) unsafe fn filter_gradient_selected<S: Simd>(
     gradient: &mut [f32],
 ) {
     let (channels, run) = (layer.output.channels, layer.run());
-    debug_assert!(layer.stride == 1 && gradient.len() == layer.weight_count() && patches.len() >= patches_len(layer.input_map));
+    assert!(layer.stride == 1 && gradient.len() == layer.weight_count() && patches.len() >= patches_len(layer.input_map));
     let two = channels.is_multiple_of(2 * S::WIDTH);
     for from in (0..channels).step_by(if two { 2 * S::WIDTH } else { S::WIDTH }) {
         for ky in 0..layer.kernel {
@@ -442,7 +442,7 @@ pub(super) unsafe fn filter_gradient_events<S: Simd>(
     blocks: &Blocks,
     gradient: &mut [f32],
 ) {
-    debug_assert!(gradient.len() >= blocks.offsets.len() * BLOCK && input.len() == layer.input_map.len());
+    assert!(gradient.len() >= blocks.offsets.len() * BLOCK && input.len() == layer.input_map.len());
     for channel in 0..layer.output.channels {
         let events = events.of_channel(layer, channel);
         let (mut next, end) = (blocks.starts[channel] as usize, blocks.starts[channel + 1] as usize);
@@ -503,7 +503,7 @@ unsafe fn received<S: Simd, const B: usize>(input: *const f32, events: &[Event],
 #[inline(always)]
 pub(super) unsafe fn data_gradient_events<S: Simd>(layer: &Convolution, weights: &[f32], events: &Events, input_gradient: &mut [f32]) {
     let run = layer.run();
-    debug_assert!(weights.len() == layer.weight_count() && input_gradient.len() == layer.input_map.len());
+    assert!(weights.len() == layer.weight_count() && input_gradient.len() == layer.input_map.len());
     for ky in 0..layer.kernel {
         let mut from = 0;
         macro_rules! tiles {
@@ -571,9 +571,9 @@ pub(super) unsafe fn data_gradient_blocks<S: Simd>(
     events: &Events,
     input_gradient: &mut [f32],
 ) {
-    debug_assert!(weights.len() >= blocks.offsets.len() * BLOCK && input_gradient.len() >= sent_len(layer.input_map));
+    assert!(weights.len() >= blocks.offsets.len() * BLOCK && input_gradient.len() >= sent_len(layer.input_map));
     let vectors = BLOCK / S::WIDTH;
-    for &(block, channel) in &blocks.sent {
+    for &(block, channel) in blocks.sent.iter().flatten() {
         let events = events.together(layer, channel as usize);
         unsafe {
             let mut kept = [S::splat(0.0); 2];

@@ -40,22 +40,20 @@ pub(super) struct Tap {
 }
 
 /// Blocks of [`BLOCK`] weights: one output channel, one place in the kernel, consecutive input channels. The gradient of all of them, one
-/// after the other, is the layer's in a leaf ([`Blocks::is_partial`] or not).
+/// after the other, is the layer's in a leaf.
 #[derive(Default)]
 pub(super) struct Blocks {
     /// Output channel o has the blocks from `starts[o]` up to `starts[o + 1]`.
     pub starts: Vec<u32>,
     /// Offset, in the input map, of what a block reads for position 0.
     pub offsets: Vec<u32>,
-    /// Where some blocks are left out: (place in the blocks, place in the layer's weights) of every kept weight.
-    pub places: Vec<(u32, u32)>,
-    /// Whether some are left out.
-    pub is_partial: bool,
+    /// Where some blocks are left out: (place in the blocks, place in the layer's weights) of every kept weight; none where all are there.
+    pub places: Option<Vec<(u32, u32)>>,
     /// 1 for an output channel with a kept weight, else 0.
     pub alive: Vec<u32>,
-    /// (block, output channel) in the order of the data gradient's sums: by place in the kernel, then output channel. Empty where all
-    /// weights are sent.
-    pub sent: Vec<(u32, u32)>,
+    /// (block, output channel) in the order of the data gradient's sums: by place in the kernel, then output channel. None where all weights
+    /// are sent.
+    pub sent: Option<Vec<(u32, u32)>>,
 }
 
 /// Bytes of the most [`Taps`] and [`Blocks`] that a convolution with a pool can have.
@@ -86,12 +84,14 @@ impl Taps {
         let count = kept.iter().filter(|&&kept| kept).count();
         let map = network.maps[layer.epilogue.written()];
         let windows = map.height * map.width;
-        let pairs = layer.input_map.channels > 1 || layer.input_map.row().is_multiple_of(2);
+        // Images of one channel are taken apart into pairs of columns; others are read in whole vectors of channels.
+        let channels = layer.input_map.channels;
+        let pairs = channels.is_multiple_of(BLOCK) || channels == 1 && layer.input_map.row().is_multiple_of(2);
         let whole = windows.is_multiple_of(BLOCK) && map.len() == map.inner_len() && layer.stride == 1 && pairs;
         if !whole || count as f64 >= FORWARD_KEPT * kept.len() as f64 {
             return None;
         }
-        let (outputs, inputs) = (layer.output.channels, layer.input_map.channels);
+        let (outputs, inputs) = (layer.output.channels, channels);
         let (mut starts, mut taps) = (vec![0], Vec::with_capacity(count));
         for output in 0..outputs {
             for (tap, row) in kept.chunks_exact(outputs).enumerate() {
@@ -123,25 +123,26 @@ impl Blocks {
             let left = (0..outputs).map(|output| (0..blocks).filter(|&block| any(kept, output, block)).count()).sum::<usize>();
             (left as f64) < BACKWARD_BLOCKS * all as f64
         });
-        let mut found = Blocks { starts: vec![0], is_partial: partial.is_some(), ..Blocks::default() };
+        let mut found = Blocks { starts: vec![0], ..Blocks::default() };
+        let (mut places, mut sent) = (Vec::new(), Vec::new());
         for output in 0..outputs {
             found.alive.push(kept.is_none_or(|kept| kept.iter().skip(output).step_by(outputs).any(|&kept| kept)).into());
             for block in (0..blocks).filter(|&block| partial.is_none_or(|kept| any(kept, output, block))) {
                 for i in (0..BLOCK).filter(|&i| partial.is_some_and(|kept| kept[first(output, block) + i * outputs])) {
                     let place = found.offsets.len() * BLOCK + i;
-                    found.places.push((place as u32, (first(output, block) + i * outputs) as u32));
+                    places.push((place as u32, (first(output, block) + i * outputs) as u32));
                 }
-                found.sent.push((found.offsets.len() as u32, output as u32));
+                sent.push((found.offsets.len() as u32, output as u32));
                 let (ky, within) = (block * BLOCK / run, block * BLOCK % run);
                 found.offsets.push((ky * layer.input_map.row() + within) as u32);
             }
             found.starts.push(found.offsets.len() as u32);
         }
+        found.places = partial.map(|_| places);
         if (found.offsets.len() as f64) < SENT_BLOCKS * all as f64 {
             // Stable: output channels stay in order.
-            found.sent.sort_by_key(|&(block, _)| found.offsets[block as usize]);
-        } else {
-            found.sent.clear();
+            sent.sort_by_key(|&(block, _)| found.offsets[block as usize]);
+            found.sent = Some(sent);
         }
         found
     }

@@ -7,6 +7,8 @@
 /// [`Simd::WIDTH`] floats.
 #[allow(clippy::missing_safety_doc)]
 pub(super) trait Simd: Copy {
+    /// Runs a kernel as a function of its own, compiled for this unit: a kernel that several others use is there once.
+    unsafe fn call<K: Kernel>(kernel: K) -> K::Output;
     /// `WIDTH` floats.
     type Vector: Copy;
     /// Floats a vector.
@@ -39,6 +41,16 @@ pub(super) trait Simd: Copy {
     unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize);
 }
 
+/// Code compiled once for each vector unit. Everything it calls must be `#[inline(always)]`, or it is compiled for none of them;
+/// what is large and used by several goes through [`Simd::call`] instead.
+pub(super) trait Kernel {
+    /// What it returns.
+    type Output;
+    /// # Safety
+    /// The processor must have S.
+    unsafe fn run<S: Simd>(self) -> Self::Output;
+}
+
 /// What [`Simd::largest`] says where nothing is above zero.
 pub(super) const DEAD: u8 = 4;
 
@@ -58,12 +70,16 @@ pub(super) struct Portable;
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Avx2, Avx512, DEAD, Simd};
+    use super::{Avx2, Avx512, DEAD, Kernel, Simd};
     use std::arch::x86_64::*;
 
     impl Simd for Avx512 {
         type Vector = __m512;
         const WIDTH: usize = 16;
+        #[inline]
+        unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
+            unsafe { super::run_avx512(kernel) }
+        }
         #[inline(always)]
         unsafe fn splat(value: f32) -> __m512 {
             unsafe { _mm512_set1_ps(value) }
@@ -163,6 +179,10 @@ mod x86 {
     impl Simd for Avx2 {
         type Vector = __m256;
         const WIDTH: usize = 8;
+        #[inline]
+        unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
+            unsafe { super::run_avx2(kernel) }
+        }
         #[inline(always)]
         unsafe fn splat(value: f32) -> __m256 {
             unsafe { _mm256_set1_ps(value) }
@@ -261,6 +281,10 @@ mod x86 {
 impl Simd for Portable {
     type Vector = [f32; 8];
     const WIDTH: usize = 8;
+    #[inline(never)]
+    unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
+        unsafe { kernel.run::<Portable>() }
+    }
     #[inline(always)]
     unsafe fn splat(value: f32) -> [f32; 8] {
         [value; 8]
@@ -337,4 +361,18 @@ impl Simd for Portable {
             }
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+#[inline(never)]
+unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    unsafe { kernel.run::<Avx512>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[inline(never)]
+unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    unsafe { kernel.run::<Avx2>() }
 }

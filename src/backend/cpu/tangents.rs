@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::convolution::{adjoint, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose};
 use super::epilogue::rectify;
 use super::floats::Floats;
-use super::level::{Kernel, Level};
-use super::simd::{DEAD, Simd};
+use super::level::Level;
+use super::simd::{DEAD, Kernel, Simd};
 use super::winograd::{self, Points};
-use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Layer, Map, Network, Slot};
+use crate::network::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Network, Slot};
 
 /// Images of a pass: few enough for their maps to stay in the second-level cache.
 const PASS: usize = 4;
@@ -85,6 +85,32 @@ fn add(to: &mut [f32], from: &[f32]) {
 }
 
 impl Tangents {
+    /// Whether it knows all layers of a network: convolutions with ReLU, a pool or a shortcut like the paper's networks', a global mean, logits.
+    pub(super) fn fits(network: &Network) -> bool {
+        let plain = |map: Map| map.before == 0 && map.after == 0;
+        network.layers.iter().all(|layer| {
+            let convolution = |index: usize| matches!(network.layers[index], Layer::Convolution(_));
+            let known = match layer {
+                Layer::Convolution(layer) => match layer.epilogue {
+                    Epilogue::Linear { .. } => false,
+                    Epilogue::ReluMaxPool { pooled } => {
+                        plain(network.maps[pooled]) && layer.output.height.is_multiple_of(2) && layer.output.width.is_multiple_of(2)
+                    }
+                    Epilogue::Relu { .. } => true,
+                    Epilogue::Stream { shortcut, .. } => {
+                        let from = shortcut.map_or(layer.output, |slot| network.maps[slot]);
+                        from == layer.output || from.height == 2 * layer.output.height
+                    }
+                },
+                Layer::Pool(_) => false,
+                Layer::GlobalMean(layer) => layer.producer.is_some(),
+                Layer::Dense(layer) => layer.output == DenseOutput::Logits && layer.outputs == network.classes,
+            };
+            let mean = |index: usize| matches!((&network.layers[index], layer), (Layer::GlobalMean(_), Layer::Dense(_)));
+            known && layer.producer().is_none_or(|producer| convolution(producer) || mean(producer))
+        })
+    }
+
     pub(super) fn new(network: Arc<Network>, level: Level) -> Tangents {
         let mut tangents = Tangents {
             level,
@@ -94,7 +120,7 @@ impl Tangents {
             forward: Vec::new(),
             backward: Vec::new(),
             adjoints: Vec::new(),
-            logits: pair(network.classes() * PASS),
+            logits: pair(network.classes * PASS),
             dense: pair(0),
             rows: Default::default(),
             input: Default::default(),
@@ -126,7 +152,7 @@ impl Tangents {
                     }
                 }
                 Layer::Dense(layer) => tangents.dense = pair(layer.inputs * PASS),
-                Layer::GlobalMean(_) => {}
+                Layer::Pool(_) | Layer::GlobalMean(_) => {}
             }
             tangents.gradients.push(pair(sums * PASS));
             tangents.choices.push(vec![DEAD; chosen * PASS]);
@@ -166,6 +192,7 @@ impl Tangents {
             for (index, layer) in network.layers.iter().enumerate() {
                 match layer {
                     Layer::Convolution(layer) => self.convolution(index, layer, along, count),
+                    Layer::Pool(_) => unreachable!("`fits` refuses it"),
                     Layer::GlobalMean(layer) => self.mean(layer, count),
                     Layer::Dense(layer) => self.fully_connected(layer, along, count),
                 }
@@ -174,6 +201,7 @@ impl Tangents {
             for (index, layer) in network.layers.iter().enumerate().rev() {
                 match layer {
                     Layer::Convolution(layer) => self.convolution_backward(index, layer, count, product),
+                    Layer::Pool(_) => unreachable!("`fits` refuses it"),
                     Layer::GlobalMean(layer) => self.mean_backward(layer, count),
                     Layer::Dense(layer) => self.fully_connected_backward(layer, along, count, product),
                 }
@@ -214,6 +242,7 @@ impl Tangents {
         let rectified_slot = layer.epilogue.written();
         let map = network.maps[rectified_slot];
         match layer.epilogue {
+            Epilogue::Linear { .. } => unreachable!("`fits` refuses it"),
             Epilogue::ReluMaxPool { .. } => {
                 let chosen = &mut self.choices[index][at * map.inner_len()..][..map.inner_len()];
                 let [values, derivatives] = &mut self.maps[rectified_slot];
@@ -278,6 +307,7 @@ impl Tangents {
     }
 
     fn mean_backward(&mut self, layer: &GlobalMean, count: usize) {
+        let Some(producer) = layer.producer else { return };
         let (network, map) = (self.network.clone(), self.network.maps[layer.input]);
         let scale = 1.0 / (map.height * map.width) as f32;
         let plain = Map::plain(map.height, map.width, map.channels);
@@ -289,7 +319,7 @@ impl Tangents {
                     position.iter_mut().zip(mean).for_each(|(to, mean)| *to = mean * scale);
                 }
             }
-            self.send(&network, layer.producer, layer.input, None, plain, at, spread.each_ref().map(|floats| &floats[..]));
+            self.send(&network, producer, layer.input, None, plain, at, spread.each_ref().map(|floats| &floats[..]));
         }
     }
 
@@ -316,7 +346,7 @@ impl Tangents {
 
     /// The summed loss; logits become its gradient with respect to them.
     fn softmax(&mut self, labels: &[u8], temperature: f32) -> f32 {
-        let classes = self.network.classes();
+        let classes = self.network.classes;
         let [logits, tangents] = &mut self.logits;
         let mut loss = 0.0;
         for ((logits, tangents), &label) in logits.chunks_exact_mut(classes).zip(tangents.chunks_exact_mut(classes)).zip(labels) {
@@ -362,7 +392,8 @@ impl Tangents {
                 }
             }
         }
-        if let Some(producer) = layer.producer {
+        // A mean takes what it needs from where it is.
+        if let Some(producer) = layer.producer.filter(|&producer| matches!(network.layers[producer], Layer::Convolution(_))) {
             let map = network.maps[layer.input];
             let sent = std::mem::take(&mut self.dense);
             for at in 0..count {

@@ -36,7 +36,7 @@ pub(super) fn phases_len(layer: &Convolution) -> usize {
 pub(super) unsafe fn phases<S: Simd>(layer: &Convolution, corners: &[u32], input: &[f32], phases: &mut [f32]) {
     let (row, channels, side) = (layer.input_map.row(), layer.input_map.channels, layer.kernel + 1);
     let windows = corners.len();
-    debug_assert!(phases.len() >= phases_len(layer) && input.len() == layer.input_map.len());
+    assert!(phases.len() >= phases_len(layer) && input.len() == layer.input_map.len());
     if channels == 1 {
         return unsafe { phases_of_one::<S>(layer, input, phases) };
     }
@@ -69,7 +69,7 @@ unsafe fn phases_of_one<S: Simd>(layer: &Convolution, input: &[f32], phases: &mu
         let (y, x) = (place / side, place % side);
         let from = &quarters[(y % 2 * 2 + x % 2) * rows * columns + y / 2 * columns + x / 2..];
         let to = &mut phases[place * windows..][..windows + SLACK];
-        debug_assert!(from.len() >= (high - 1) * columns + wide + SLACK);
+        assert!(from.len() >= (high - 1) * columns + wide + SLACK);
         for py in 0..high {
             // What a vector writes beyond its row, the next row writes again.
             for px in (0..wide).step_by(S::WIDTH) {
@@ -102,7 +102,7 @@ pub(super) unsafe fn forward_taps<S: Simd>(
     choice: &mut [u8],
 ) {
     let (windows, channels) = (windows(layer), layer.output.channels);
-    debug_assert!(planar.len() >= planar_len(layer) && pooled.len() == windows * channels && values.len() == taps.taps.len());
+    assert!(planar.len() >= planar_len(layer) && pooled.len() == windows * channels && values.len() == taps.taps.len());
     let (best, which) = planar.split_at_mut(windows * channels);
     for channel in 0..channels {
         let values = &values[taps.starts[channel] as usize..taps.starts[channel + 1] as usize];

@@ -93,7 +93,7 @@ pub(super) unsafe fn forward_rows<S: Simd>(
 ) {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
     let (inputs_apart, outputs_apart, block) = (apart(BLOCK, inputs), apart(BLOCK, outputs), block::<S>(outputs));
-    debug_assert!(sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
+    assert!(sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
     let runs = Runs { rows: 1, row_stride: 0, run: inputs };
     unsafe {
         transforms::read::<S>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);

@@ -6,7 +6,7 @@ use super::micro_batch::{MicroBatch, Output};
 use super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use super::products::{Blas, ForwardOutputs, InputGradient};
 use crate::Result;
-use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Network, Operations};
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Layer, Network, Operations, Pool};
 
 /// Sends a micro-batch through the network: forward, with the losses or the margins; and backward, where gradients are asked for. `blas` is
 /// cuBLAS, where the products are its own.
@@ -151,7 +151,8 @@ impl Layers<'_> {
     fn mean_backward(&self, layer: &GlobalMean) -> Result<()> {
         let MicroBatch { kernels, space, network, .. } = *self.batch;
         let [slots, height, width, channels, row, len, before] = self.mean_shape(network, layer);
-        let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.gradients[layer.producer], 0));
+        let Some(producer) = layer.producer else { return Ok(()) };
+        let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.gradients[producer], 0));
         let gradient = self.mean_gradient()?.as_const();
         unsafe { kernels.global_mean_backward(slots, height, width, channels, row, len, before, input, gradient, output) }
     }
@@ -198,8 +199,9 @@ impl Layers<'_> {
     }
 
     fn head_backward(&self, layer: &Dense) -> Result<()> {
-        let MicroBatch { kernels, space, lanes, images, which, weights, pitch, .. } = *self.batch;
-        let to = match layer.producer {
+        let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, .. } = *self.batch;
+        let convolution = |&producer: &usize| matches!(network.layers[producer], Layer::Convolution(_));
+        let to = match layer.producer.filter(convolution) {
             Some(producer) => at_mut(&space.gradients[producer], 0),
             None => self.mean_gradient()?,
         };
@@ -233,20 +235,28 @@ impl Operations for Layers<'_> {
         self.attempt(|layers| layers.backward(index, layer, network));
     }
 
-    fn global_mean_forward(&mut self, layer: &GlobalMean) {
+    fn pool_forward(&mut self, _index: usize, _layer: &Pool) {
+        unreachable!("`support::check` refuses it")
+    }
+
+    fn pool_backward(&mut self, _index: usize, _layer: &Pool) {
+        unreachable!("`support::check` refuses it")
+    }
+
+    fn global_mean_forward(&mut self, _index: usize, layer: &GlobalMean) {
         self.attempt(|layers| layers.mean(layer));
     }
 
-    fn global_mean_backward(&mut self, layer: &GlobalMean) {
+    fn global_mean_backward(&mut self, _index: usize, layer: &GlobalMean) {
         self.attempt(|layers| layers.mean_backward(layer));
     }
 
     /// With the loss and its gradient, or the errors: the logits never leave the registers.
-    fn dense_forward(&mut self, layer: &Dense) {
+    fn dense_forward(&mut self, _index: usize, layer: &Dense) {
         self.attempt(|layers| layers.head(layer));
     }
 
-    fn dense_backward(&mut self, layer: &Dense) {
+    fn dense_backward(&mut self, _index: usize, layer: &Dense) {
         self.attempt(|layers| layers.head_backward(layer));
     }
 

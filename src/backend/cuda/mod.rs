@@ -28,8 +28,10 @@ mod products;
 mod program;
 mod scores;
 mod step;
+mod support;
 mod workspace;
 
 pub use device::Cuda;
 pub use engine::CudaBackend;
 pub use program::source;
+pub use support::supports;

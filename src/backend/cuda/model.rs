@@ -11,6 +11,7 @@ use super::lanes::pitch;
 use super::launch::{CLASSES, Kernels};
 use super::layers::propagate;
 use super::micro_batch::MicroBatch;
+use super::support;
 use crate::Result;
 use crate::comm::Communicator;
 use crate::data::Dataset;
@@ -30,9 +31,10 @@ impl<'a> Model<'a> {
     pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
         let kernels = cuda.load()?;
         let dataset = cuda.dataset(dataset)?;
-        if network.classes() != CLASSES {
-            return Err(refuse(format!("expected a network of {CLASSES} classes, found {}; use --device cpu", network.classes())));
+        if network.classes != CLASSES {
+            return Err(refuse(format!("expected a network of {CLASSES} classes, found {}; use --device cpu", network.classes)));
         }
+        support::check(&network)?;
         Ok(Model { cuda, kernels, network, dataset, group })
     }
 

@@ -5,7 +5,6 @@ use cudarc::driver::CudaSlice;
 use super::check::refuse;
 use super::gpu::Gpu;
 use crate::Result;
-use crate::config::NetworkName;
 use crate::network::{Epilogue, Layer, Network};
 
 /// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
@@ -36,7 +35,7 @@ pub(super) struct Buffers {
     pub slots: usize,
     training: bool,
     /// Whose maps these are.
-    network: NetworkName,
+    network: Network,
 }
 
 impl Default for Workspace {
@@ -52,6 +51,7 @@ fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
             Epilogue::ReluMaxPool { pooled } => [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), 0],
             _ => [convolution.output.inner_len(), 0, 0],
         },
+        Layer::Pool(_) => [0, 0, 0],
         Layer::GlobalMean(mean) => [0, 0, network.maps[mean.output].len()],
         Layer::Dense(_) => [0, 0, 0],
     }
@@ -65,7 +65,7 @@ pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
         4 * gradient + choice + 4 * mean
     };
     let rest: usize = if training { network.layers.iter().map(of).sum::<usize>() } else { 0 };
-    (maps + rest + 4 * network.classes() + 1) as u64
+    (maps + rest + 4 * network.classes + 1) as u64
 }
 
 impl Workspace {
@@ -73,7 +73,7 @@ impl Workspace {
     pub fn ensure(&mut self, gpu: &Gpu, network: &Network, wanted: usize, least: usize, training: bool) -> Result<()> {
         let wanted = wanted.min(self.limit).max(least);
         let (mut had, mut training) = (0, training);
-        if let Some(buffers) = self.buffers.as_ref().filter(|buffers| buffers.network == network.name) {
+        if let Some(buffers) = self.buffers.as_ref().filter(|buffers| buffers.network == *network) {
             if buffers.slots >= wanted && (buffers.training || !training) {
                 return Ok(());
             }
@@ -122,7 +122,7 @@ impl Buffers {
                 mean_gradient = Some(gpu.room(mean * slots)?);
             }
         }
-        let (logits, labels) = (gpu.room(network.classes() * slots)?, gpu.room(slots)?);
-        Ok(Buffers { maps, gradients, choices, mean_gradient, logits, labels, slots, training, network: network.name })
+        let (logits, labels) = (gpu.room(network.classes * slots)?, gpu.room(slots)?);
+        Ok(Buffers { maps, gradients, choices, mean_gradient, logits, labels, slots, training, network: network.clone() })
     }
 }

@@ -5,6 +5,7 @@
 mod data;
 mod execution;
 mod grid;
+mod network;
 mod pruning;
 mod search;
 mod smoothness;
@@ -15,10 +16,11 @@ use serde::Serialize;
 pub use data::{DataOrder, DataSource, DataSplit};
 pub use execution::{DeviceName, Execution, Products, Reduction};
 pub use grid::Grid;
+pub use network::{LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
 pub use pruning::{BiasPruning, Criterion, Pruning};
 pub use search::{Metaparameter, Range, Scale, Search, SobolNumbers};
 pub use smoothness::{Smoothness, first_of};
-pub use workload::{DatasetName, GoalComparison, NetworkName, OptimizerName, ScheduleName, Workload};
+pub use workload::{DatasetName, GoalComparison, OptimizerName, ScheduleName, Workload};
 
 use super::key::SectionHelp;
 use super::reader::{Problems, Section};

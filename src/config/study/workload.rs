@@ -2,6 +2,7 @@
 
 use std::ops::Bound::Excluded;
 
+use super::network::{NetworkChoice, NetworkKind, NetworkName};
 use crate::config::goal::{exact_threshold, float32_threshold};
 use crate::config::key::{key, name};
 use crate::config::kind::{Number, Whole};
@@ -15,8 +16,8 @@ section! {
     "workload" Workload {
         /// The data set.
         dataset: DatasetName => name(),
-        /// The network, which must be the one for the images of the data set.
-        network: NetworkName => name(),
+        /// The network: a name, or a list of its layers.
+        network: NetworkChoice => key(NetworkKind, "\"simple-cnn\"").see("configuration.md#a-network-of-your-own"),
         /// The optimizer. In its updates w are the weights, g is the gradient, v the velocity, η the learning rate and m the momentum.
         optimizer: OptimizerName => name(),
         /// The learning-rate schedule.
@@ -41,15 +42,6 @@ names! {
         FashionMnist = "fashion-mnist",
         /// CIFAR-10: 50,000 training and 10,000 test images of 32×32×3.
         Cifar10 = "cifar-10",
-    }
-}
-names! {
-    /// The networks of the paper.
-    NetworkName {
-        /// For MNIST and Fashion-MNIST: two 5×5 convolutions with max-pooling and one fully connected layer; 62,346 parameters.
-        SimpleCnn = "simple-cnn",
-        /// For CIFAR-10: eight layers with identity shortcuts, no batch normalisation; 75,050 parameters.
-        Resnet8 = "resnet-8",
     }
 }
 names! {
@@ -96,7 +88,20 @@ impl Workload {
 }
 
 impl DatasetName {
-    /// The network that fits its images.
+    /// Rows, columns and channels of its images.
+    pub fn image(self) -> [usize; 3] {
+        match self {
+            DatasetName::Mnist | DatasetName::FashionMnist => [28, 28, 1],
+            DatasetName::Cifar10 => [32, 32, 3],
+        }
+    }
+
+    /// Its classes.
+    pub fn classes(self) -> u32 {
+        10
+    }
+
+    /// The paper's network for it.
     pub fn network(self) -> NetworkName {
         match self {
             DatasetName::Mnist | DatasetName::FashionMnist => NetworkName::SimpleCnn,
@@ -124,18 +129,6 @@ pub(super) fn read(mut section: Section) -> Draft {
     {
         let sentence = format!("expected at most workload.max_steps = {most}, found {every}; lower it, or no trial is ever evaluated");
         section.problem_among("evaluate_every", &["max_steps"], &sentence);
-    }
-    if let (Some(dataset), Some(network)) = (draft.dataset, draft.network) {
-        let images = match dataset {
-            DatasetName::Mnist | DatasetName::FashionMnist => "28×28×1",
-            DatasetName::Cifar10 => "32×32×3",
-        };
-        let fitting = dataset.network();
-        if network != fitting {
-            let sentence =
-                format!("expected \"{fitting}\" for the {images} images of {dataset}, found \"{network}\"; change one of the two");
-            section.problem_among("network", &["dataset"], &sentence);
-        }
     }
     draft
 }

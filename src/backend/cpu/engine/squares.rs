@@ -34,12 +34,13 @@ impl CpuBackend<'_> {
 }
 
 impl Share<'_> {
+    /// The sum over one thread's examples at physical weights; the mask is that of the logical network, in whose order gradients are collected.
     fn block_of_squares(&self, seat: &mut Seat, weights: &[f32], mask: &Mask, version: u64, examples: Range<usize>) -> f64 {
         let Seat { worker, stack, indices, .. } = seat;
         worker.prepare(&self.plan, weights, version, true);
-        let places = room(stack, 2, self.plan.length.max(self.network.parameters() + LOGITS));
-        let [leaf, gradient] = places else { return f64::NAN };
-        let all = Mask::Dense(self.network.parameters());
+        let places = room(stack, 3, self.plan.length.max(self.network.parameters() + LOGITS));
+        let [leaf, between, gradient] = places else { return f64::NAN };
+        let all = self.physical.whole();
         let mut sum = 0.0;
         for example in examples {
             if self.interrupted() {
@@ -50,8 +51,8 @@ impl Share<'_> {
             worker.gather(&self.dataset.training, &self.tables, indices);
             leaf.fill(0.0);
             worker.gradient(&self.plan, weights, 1.0, leaf, 1);
-            collect(self.level, &self.network, &self.plan, &all, leaf, &mut [], gradient);
-            let gradient = &gradient[..self.network.parameters()];
+            collect(self.level, &self.network, &self.plan, &all, leaf, between, gradient);
+            let gradient = &gradient[..self.logical.parameters()];
             sum += match mask {
                 Mask::Dense(_) => {
                     squares(gradient.chunks(PARTS).map(|chunk| std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0.0))))

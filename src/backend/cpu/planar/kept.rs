@@ -46,7 +46,9 @@ impl Kept {
         let Layer::Convolution(layer) = &network.layers[index] else { return false };
         let count = kept[layer.weights..][..layer.weight_count()].iter().filter(|&&kept| kept).count();
         let few = (count as f64) < worth(layer) * layer.weight_count() as f64;
-        Kept::fits(layer) && (few || layer.producer.is_none() && Kept::pays(network, index + 1, kept))
+        Kept::fits(layer)
+            && neighbours_fit(network, index, layer)
+            && (few || layer.producer.is_none() && Kept::pays(network, index + 1, kept))
     }
 
     pub(in super::super) fn new(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> Kept {
@@ -77,6 +79,27 @@ impl Kept {
         let same = matches!((layer.stride, input.before, input.after), (1, 1, 1) | (2, 0, 1));
         same && layer.kernel == 3 && panes::fit(input) && panes::fit(output) && input.height == layer.stride * output.height
     }
+}
+
+/// Whether the layers around the convolution at `index` are those of residual blocks as [`planes`](super::planes) knows them: convolutions one after the
+/// other, with ReLUs but no pools, and shortcuts that are the block's input or halve its sides.
+fn neighbours_fit(network: &Network, index: usize, layer: &Convolution) -> bool {
+    let rectifies = |layer: &Convolution| matches!(layer.epilogue, Epilogue::Relu { .. } | Epilogue::Stream { .. });
+    let shortcut_fits = |block: &Convolution| match block.epilogue {
+        Epilogue::Stream { shortcut: Some(slot), .. } => {
+            let from = network.maps[slot];
+            from == block.output || from.height == 2 * block.output.height
+        }
+        _ => true,
+    };
+    let producer_fits = layer.producer.is_none_or(|producer| {
+        producer + 1 == index && matches!(&network.layers[producer], Layer::Convolution(producer) if rectifies(producer))
+    });
+    rectifies(layer)
+        && panes::fit(network.maps[layer.epilogue.written()])
+        && producer_fits
+        && shortcut_fits(layer)
+        && layer.bypass.is_none_or(|bypass| shortcut_fits(network.convolution(bypass)))
 }
 
 /// [`Kept::live`]

@@ -14,7 +14,7 @@ const SIDE: usize = 4;
 
 /// Whether a map can be cut into panes that the kernels know.
 pub(super) fn fit(map: Map) -> bool {
-    map.height == map.width && matches!(map.height, 8 | 16 | 32)
+    map.height == map.width && matches!(map.height, 8 | 16 | 32) && map.before.max(map.after) <= map.height / SIDE
 }
 
 /// One channel of a map in panes.
@@ -97,7 +97,7 @@ fn corners(map: Map) -> [usize; PANES] {
 /// `image` has the shape of `from`, `planes` that of `to` in panes; the processor must have S.
 #[inline(always)]
 pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, planes: &mut [f32]) {
-    debug_assert!(image.len() == from.len() && planes.len() >= planes_len(to));
+    assert!(image.len() == from.len() && planes.len() >= planes_len(to));
     let (plane, corners, channels) = (plane(to), corners(from), from.channels);
     for y in 0..plane.height {
         for x in 0..plane.width {
@@ -132,7 +132,7 @@ pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, planes: &mu
 /// As [`cut`], and the channels are a multiple of the vector.
 #[inline(always)]
 pub(super) unsafe fn join<S: Simd>(from: Map, planes: &[f32], to: Map, image: &mut [f32]) {
-    debug_assert!(image.len() == to.len() && planes.len() >= planes_len(from) && to.channels.is_multiple_of(S::WIDTH));
+    assert!(image.len() == to.len() && planes.len() >= planes_len(from) && to.channels.is_multiple_of(S::WIDTH));
     let (plane, corners, channels) = (plane(from), corners(to), to.channels);
     let mut rows = [0.0; PANES * PANES];
     for y in 0..plane.height {

@@ -1,11 +1,11 @@
 //! The layers of a lane that visit kept weights alone, on one image at a time.
 
 use super::super::floats::Floats;
-use super::super::level::{Kernel, Level};
+use super::super::level::Level;
 use super::super::plan::Plan;
 use super::super::pooled::Event;
 use super::super::pruned::Taps;
-use super::super::simd::Simd;
+use super::super::simd::{Kernel, Simd};
 use super::kept::{Kept, received};
 use super::panes::{self, PANES, plane, planes_len};
 use super::products::{self, Target};
@@ -58,7 +58,7 @@ impl Planes {
         for (index, layer) in network.layers.iter().enumerate() {
             let Layer::Convolution(layer) = layer else { continue };
             self.gradients[index % TURNS].grow(planes_len(received(layer)));
-            let Some(kept) = &plan.layers[index].kept else { continue };
+            let Some(kept) = plan.layers[index].path.kept() else { continue };
             self.sums[index].grow((kept.forward.taps.len() + layer.output.channels) * PANES);
             let weights = &weights[layer.weights..][..layer.weight_count()];
             let read = |taps: &Taps, events: &mut Vec<Event>| {
@@ -74,7 +74,7 @@ impl Planes {
 
     /// Begins the sum of a gradient over images.
     pub(in super::super) fn begin(&mut self, plan: &Plan) {
-        for (sums, _) in self.sums.iter_mut().zip(&plan.layers).filter(|(_, plan)| plan.kept.is_some()) {
+        for (sums, _) in self.sums.iter_mut().zip(&plan.layers).filter(|(_, plan)| plan.path.kept().is_some()) {
             sums.fill(0.0);
         }
     }
@@ -82,7 +82,7 @@ impl Planes {
     /// Adds the sum to a leaf's gradient.
     pub(in super::super) fn end(&mut self, network: &Network, plan: &Plan, gradient: &mut [f32]) {
         for (index, layer) in network.layers.iter().enumerate() {
-            if let (Layer::Convolution(layer), Some(kept)) = (layer, &plan.layers[index].kept) {
+            if let (Layer::Convolution(layer), Some(kept)) = (layer, plan.layers[index].path.kept()) {
                 let (weights, bias) = (plan.layers[index].weights, plan.layers[index].bias);
                 let (weights, biases) = gradient[weights..bias + layer.output.channels].split_at_mut(bias - weights);
                 self.level.run(End { kept, sums: &self.sums[index], weights, biases });
@@ -105,17 +105,17 @@ impl Planes {
         self.level.run(Bring { layouts, image_map: map, image: &mut maps[slot], planes_map: map, planes: &mut self.maps[slot] });
     }
 
-    /// Brings the gradient of a convolution's sum from one layout into another. `gradients` have channels last.
-    pub(in super::super) fn bring_gradient(&mut self, network: &Network, index: usize, layouts: [bool; 2], gradients: &mut [Floats]) {
+    /// Brings the gradient of a convolution's sum from one layout into another: true means panes. `gradient` has channels last.
+    pub(in super::super) fn bring_gradient(&mut self, network: &Network, index: usize, layouts: [bool; 2], gradient: &mut [f32]) {
         let layer = network.convolution(index);
         let (image_map, planes_map) = (layer.output, received(layer));
-        let (image, planes) = (&mut gradients[index][..], &mut self.gradients[index % TURNS][..]);
+        let (image, planes) = (gradient, &mut self.gradients[index % TURNS][..]);
         self.level.run(Bring { layouts, image_map, image, planes_map, planes });
     }
 
     /// Convolution, bias and epilogue of an image.
     pub(in super::super) fn forward(&mut self, network: &Network, plan: &Plan, index: usize, bias: &[f32]) {
-        if let Some(kept) = &plan.layers[index].kept {
+        if let Some(kept) = plan.layers[index].path.kept() {
             let layer = network.convolution(index);
             self.level.run(Forward { planes: self, network, layer, kept, index, bias });
         }
@@ -123,12 +123,12 @@ impl Planes {
 
     /// Adds to the sums for the layer's gradient, and writes the gradient of the producer's sum, if there is a producer.
     pub(in super::super) fn backward(&mut self, network: &Network, plan: &Plan, index: usize) {
-        if let Some(kept) = &plan.layers[index].kept {
+        if let Some(kept) = plan.layers[index].path.kept() {
             let layer = network.convolution(index);
             self.level.run(FilterGradient { planes: self, layer, kept, index });
             let Some(producer) = layer.producer else { return };
-            debug_assert!(producer + 1 == index && layer.bypass.is_none_or(|bypass| bypass == index + 1));
-            let live = plan.layers[producer].kept.as_ref().map(|kept| &kept.live[..]);
+            assert!(producer + 1 == index && layer.bypass.is_none_or(|bypass| bypass == index + 1));
+            let live = plan.layers[producer].path.kept().map(|kept| &kept.live[..]);
             self.level.run(DataGradient { planes: self, network, layer, kept, index, producer, live });
         }
     }

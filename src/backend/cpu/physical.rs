@@ -1,0 +1,247 @@
+//! A network as the kernels want it: channels in whole vectors of the widest unit.
+//!
+//! A channel that is added has no weights, no bias and so no value but zero; to the kernels it is one that a mask has removed. Weights, masks and
+//! gradients go from one network to the other at the back end's door ([`Physical::spread`], [`Physical::mask`]); behind it there is only the physical
+//! one. A network whose channels are whole vectors already is its own physical one.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::dense::is_narrow;
+use crate::network::{DenseOutput, Epilogue, Layer, Map, Network};
+use crate::pruning::Mask;
+
+/// Channels of the widest vector.
+pub(super) const VECTOR: usize = 16;
+
+/// A network whose channels are whole vectors, and whose shapes fit together: what the kernels rely on.
+pub struct Physical {
+    network: Arc<Network>,
+    /// Where each parameter of the logical network is; none where it is the same one.
+    places: Option<Vec<u32>>,
+}
+
+impl Physical {
+    /// The physical network of a logical one.
+    ///
+    /// # Panics
+    /// Where the shapes of the network do not fit together, which no list of layers leads to.
+    pub fn new(logical: &Arc<Network>) -> Physical {
+        check(logical);
+        let (network, places) = pad(logical);
+        let same = network == **logical;
+        Physical { network: if same { logical.clone() } else { Arc::new(network) }, places: (!same).then_some(places) }
+    }
+
+    /// The network that the kernels compute.
+    pub fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// Whether the physical network is the logical one.
+    pub(super) fn is_logical(&self) -> bool {
+        self.places.is_none()
+    }
+
+    /// Values of logical parameters in their physical places, zero elsewhere.
+    pub(super) fn spread<'a>(&self, values: &'a [f32]) -> Cow<'a, [f32]> {
+        let Some(places) = &self.places else { return Cow::Borrowed(values) };
+        let mut spread = vec![0.0; self.network.parameters()];
+        places.iter().zip(values).for_each(|(&place, &value)| spread[place as usize] = value);
+        Cow::Owned(spread)
+    }
+
+    /// Values of physical parameters in the order of the logical ones.
+    pub(super) fn gather<'a>(&self, values: &'a [f32]) -> Cow<'a, [f32]> {
+        let Some(places) = &self.places else { return Cow::Borrowed(values) };
+        Cow::Owned(places.iter().map(|&place| values[place as usize]).collect())
+    }
+
+    /// The physical parameters that a mask of the logical ones keeps, in the same order.
+    pub(super) fn mask(&self, mask: &Mask) -> Mask {
+        let Some(places) = &self.places else { return mask.clone() };
+        let kept = match mask {
+            Mask::Dense(_) => places.clone(),
+            Mask::Sparse { kept, .. } => kept.iter().map(|&index| places[index as usize]).collect(),
+        };
+        Mask::Sparse { kept, parameters: self.network.parameters() }
+    }
+
+    /// The physical mask that keeps every parameter of the logical network.
+    pub(super) fn whole(&self) -> Mask {
+        self.mask(&Mask::Dense(self.network.parameters()))
+    }
+}
+
+/// Outputs of a fully connected layer in whole vectors, unless it has a kernel for as many as there are.
+fn dense_outputs(inputs: usize, outputs: usize, output: DenseOutput) -> usize {
+    if is_narrow(inputs, outputs, output) { outputs } else { outputs.next_multiple_of(VECTOR) }
+}
+
+/// The physical network, and where each logical parameter is in it.
+fn pad(logical: &Network) -> (Network, Vec<u32>) {
+    let mut network = logical.clone();
+    let mut places = vec![0; logical.parameters()];
+    let mut offset = 0;
+    let wide = |map: Map| Map { channels: map.channels.next_multiple_of(VECTOR), ..map };
+    for (layer, before) in network.layers.iter_mut().zip(&logical.layers) {
+        match (layer, before) {
+            (Layer::Convolution(layer), Layer::Convolution(before)) => {
+                layer.input_map = network.maps[layer.input];
+                layer.output = wide(layer.output);
+                if let Epilogue::Stream { stream, shortcut, .. } = layer.epilogue {
+                    // Kernels tell a shortcut that is the block's input from others by the shapes: equal ones stay so, and others stay different.
+                    if let Some(slot) = shortcut {
+                        let (from, old) = (network.maps[slot], logical.maps[slot]);
+                        layer.output.channels = match (old == before.output, from.height == layer.output.height) {
+                            (true, _) => from.channels,
+                            (false, true) => layer.output.channels.max(from.channels + VECTOR),
+                            (false, false) => layer.output.channels.max(from.channels),
+                        };
+                    }
+                    network.maps[stream].channels = layer.output.channels;
+                }
+                network.maps[layer.epilogue.written()].channels = layer.output.channels;
+                (layer.weights, layer.bias) = (offset, offset + layer.weight_count());
+                let (inputs, outputs) = (before.input_map.channels, before.output.channels);
+                for index in 0..before.weight_count() {
+                    let (place, input, output) = (index / outputs / inputs, index / outputs % inputs, index % outputs);
+                    let at = offset + (place * layer.input_map.channels + input) * layer.output.channels + output;
+                    places[before.weights + index] = at as u32;
+                }
+                (0..outputs).for_each(|output| places[before.bias + output] = (layer.bias + output) as u32);
+                offset = layer.bias + layer.output.channels;
+            }
+            (Layer::Pool(layer), _) => network.maps[layer.output].channels = network.maps[layer.input].channels,
+            (Layer::GlobalMean(layer), _) => network.maps[layer.output].channels = network.maps[layer.input].channels,
+            (Layer::Dense(layer), Layer::Dense(before)) => {
+                let (map, old) = (network.maps[layer.input], logical.maps[layer.input]);
+                layer.inputs = map.inner_len();
+                layer.outputs = dense_outputs(layer.inputs, layer.outputs, layer.output);
+                if let DenseOutput::Hidden { written, .. } = layer.output {
+                    network.maps[written].channels = layer.outputs;
+                }
+                (layer.weights, layer.bias) = (offset, offset + layer.inputs * layer.outputs);
+                for index in 0..before.inputs * before.outputs {
+                    let (input, output) = (index / before.outputs, index % before.outputs);
+                    let input = input / old.channels * map.channels + input % old.channels;
+                    places[before.weights + index] = (offset + input * layer.outputs + output) as u32;
+                }
+                (0..before.outputs).for_each(|output| places[before.bias + output] = (layer.bias + output) as u32);
+                offset = layer.bias + layer.outputs;
+            }
+            _ => {}
+        }
+    }
+    // Weights and biases take turns in the list of tensors, layer by layer.
+    let starts = network.layers.iter().flat_map(|layer| match layer {
+        Layer::Convolution(layer) => vec![layer.weights, layer.bias],
+        Layer::Dense(layer) => vec![layer.weights, layer.bias],
+        Layer::Pool(_) | Layer::GlobalMean(_) => Vec::new(),
+    });
+    let starts: Vec<usize> = starts.chain([offset]).collect();
+    for (tensor, range) in network.tensors.iter_mut().zip(starts.windows(2)) {
+        (tensor.offset, tensor.len) = (range[0], range[1] - range[0]);
+    }
+    (network, places)
+}
+
+/// Panics where a layer would read or write beyond a map or the parameters.
+fn check(network: &Network) {
+    let mut parameters = 0;
+    let mut tensor = |weights: usize, bias: usize, count: usize, outputs: usize| {
+        assert!(weights == parameters && bias == weights + count && outputs > 0, "parameters follow each other");
+        parameters = bias + outputs;
+    };
+    let plain = |map: Map| map.before == 0 && map.after == 0;
+    let shape = |map: Map| (map.height, map.width, map.channels);
+    for (index, layer) in network.layers.iter().enumerate() {
+        assert!(layer.producer().is_none_or(|producer| producer < index && network.layers[producer].written().is_some()));
+        match layer {
+            Layer::Convolution(layer) => {
+                let (input, output, written) = (layer.input_map, layer.output, network.maps[layer.epilogue.written()]);
+                assert!(input == network.maps[layer.input] && plain(output) && layer.kernel > 0 && layer.stride > 0);
+                let reads = |side: usize| (side - 1) * layer.stride + layer.kernel;
+                assert!(reads(output.height) <= input.before + input.height + input.after, "rows that a convolution reads");
+                assert!(reads(output.width) <= input.before + input.width + input.after, "columns that a convolution reads");
+                match layer.epilogue {
+                    Epilogue::ReluMaxPool { .. } => {
+                        assert!(layer.stride == 1 && shape(written) == (output.height / 2, output.width / 2, output.channels));
+                    }
+                    Epilogue::Stream { stream, shortcut, .. } => {
+                        assert!(network.maps[stream] == output && shape(written) == shape(output));
+                        let from = shortcut.map_or(output, |slot| network.maps[slot]);
+                        let factor = from.height / output.height;
+                        assert!(plain(from) && from.channels <= output.channels, "a shortcut's channels");
+                        assert!(from.height == factor * output.height && from.width == factor * output.width, "a shortcut's sides");
+                    }
+                    Epilogue::Linear { .. } | Epilogue::Relu { .. } => assert!(shape(written) == shape(output)),
+                }
+                if let Some(bypass) = layer.bypass {
+                    assert!(bypass == index + 1 && matches!(network.layers[bypass], Layer::Convolution(_)));
+                }
+                tensor(layer.weights, layer.bias, layer.weight_count(), output.channels);
+            }
+            Layer::Pool(layer) => {
+                let (from, to) = (network.maps[layer.input], network.maps[layer.output]);
+                let sides = [from.height, from.width].map(|side| (side - layer.size) / layer.stride + 1);
+                assert!(plain(from) && layer.size > 0 && shape(to) == (sides[0], sides[1], from.channels));
+            }
+            Layer::GlobalMean(layer) => {
+                let (from, to) = (network.maps[layer.input], network.maps[layer.output]);
+                assert!(plain(from) && shape(to) == (1, 1, from.channels));
+            }
+            Layer::Dense(layer) => {
+                let from = network.maps[layer.input];
+                assert!(plain(from) && layer.inputs == from.inner_len());
+                match layer.output {
+                    DenseOutput::Logits => assert!(index + 1 == network.layers.len() && layer.outputs >= network.classes),
+                    DenseOutput::Hidden { written, .. } => assert!(network.maps[written] == Map::plain(1, 1, layer.outputs)),
+                }
+                tensor(layer.weights, layer.bias, layer.inputs * layer.outputs, layer.outputs);
+            }
+        }
+    }
+    assert!(parameters == network.parameters() && parameters <= u32::MAX as usize);
+    assert!(matches!(network.layers.last(), Some(Layer::Dense(layer)) if layer.output == DenseOutput::Logits), "logits come last");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{LayerSpec, NetworkName, Padding};
+
+    #[test]
+    fn the_papers_networks_are_their_own_physical_ones() {
+        for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+            let network = Arc::new(Network::new(name));
+            let physical = Physical::new(&network);
+            assert!(physical.places.is_none() && Arc::ptr_eq(&physical.network, &network), "{name}");
+        }
+    }
+
+    #[test]
+    fn parameters_come_back_from_where_they_go() {
+        let layers = [
+            LayerSpec::Convolution { channels: 5, kernel: 3, stride: 1, padding: Padding::Same },
+            LayerSpec::Residual { channels: 9, stride: 1 },
+            LayerSpec::Residual { channels: 9, stride: 1 },
+            LayerSpec::Residual { channels: 20, stride: 2 },
+            LayerSpec::Relu,
+            LayerSpec::Flatten,
+            LayerSpec::Dense { outputs: 7 },
+            LayerSpec::Relu,
+            LayerSpec::Dense { outputs: 3 },
+        ];
+        let network = Arc::new(Network::listed(&layers, [6, 6, 3], 3).unwrap());
+        let physical = Physical::new(&network);
+        check(&physical.network);
+        let values: Vec<f32> = (1..=network.parameters()).map(|value| value as f32).collect();
+        let spread = physical.spread(&values);
+        assert_eq!(spread.iter().filter(|value| **value != 0.0).count(), values.len());
+        assert!(spread.iter().filter(|value| **value != 0.0).is_sorted(), "the order stays");
+        assert_eq!(physical.gather(&spread), values);
+        let Mask::Sparse { kept, .. } = physical.whole() else { panic!("it is larger") };
+        assert_eq!(kept.len(), values.len());
+    }
+}

@@ -1,0 +1,136 @@
+//! The logits of few classes: a row of weights for each input is a vector or two.
+
+use super::super::dense::LOGITS;
+use super::super::simd::{Kernel, Simd};
+use super::super::tile::{Positions, Runs, outer, product};
+use super::Pass;
+use super::backward::keep;
+use crate::network::Dense;
+
+/// The forward pass of the layer.
+pub(super) struct Forward<'a, 'b> {
+    pub pass: &'a mut Pass<'b>,
+    pub index: usize,
+    pub layer: &'a Dense,
+}
+
+impl Kernel for Forward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Forward { pass, index, layer } = self;
+        let worker = &mut *pass.worker;
+        let path = &pass.plan.layers[index].path;
+        let inputs = path.computed_rows(layer);
+        let bias = &pass.weights[layer.bias..][..layer.outputs];
+        for logits in worker.logits.chunks_exact_mut(LOGITS).take(pass.count) {
+            logits[..layer.outputs].copy_from_slice(bias);
+        }
+        let runs = Runs { rows: 1, row_stride: 0, run: inputs };
+        let input = gathered(layer, path.rows(), inputs, &worker.maps[layer.input], &mut worker.scratch.logits_input, pass.count);
+        let (input, weights) = (&input[..pass.count * inputs], &worker.layers[index].forward[..inputs * LOGITS]);
+        let logits = worker.logits[..pass.count * LOGITS].as_mut_ptr();
+        let mut image = 0;
+        macro_rules! tiles {
+            ($images:literal) => {
+                while pass.count - image >= $images {
+                    unsafe {
+                        let (a, b, c) = (input.as_ptr().add(image * inputs), weights.as_ptr(), logits.add(image * LOGITS));
+                        if S::WIDTH == LOGITS {
+                            product::<S, $images, 1, true>(a, inputs, runs, b, LOGITS, c, LOGITS);
+                        } else {
+                            product::<S, $images, 2, true>(a, inputs, runs, b, LOGITS, c, LOGITS);
+                        }
+                    }
+                    image += $images;
+                }
+            };
+        }
+        tiles!(8);
+        tiles!(4);
+        tiles!(1);
+    }
+}
+
+/// `[image][row]` of what the rows read of the input; the input itself where all of it is read.
+#[inline(always)]
+fn gathered<'a>(layer: &Dense, rows: Option<&[u32]>, computed: usize, input: &'a [f32], room: &'a mut [f32], count: usize) -> &'a [f32] {
+    let Some(rows) = rows else { return input };
+    for (to, from) in room.chunks_exact_mut(computed).zip(input.chunks_exact(layer.inputs)).take(count) {
+        to[rows.len()..].fill(0.0);
+        to.iter_mut().zip(rows).for_each(|(to, &row)| *to = from[row as usize]);
+    }
+    room
+}
+
+/// The backward pass of the layer.
+pub(super) struct Backward<'a, 'b> {
+    pub pass: &'a mut Pass<'b>,
+    pub index: usize,
+    pub layer: &'a Dense,
+}
+
+impl Kernel for Backward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Backward { pass, index, layer } = self;
+        let worker = &mut *pass.worker;
+        let plan = &pass.plan.layers[index];
+        let (inputs, count) = (plan.path.computed_rows(layer), pass.count);
+        let d = worker.logit_gradients[..count * LOGITS].as_ptr();
+        let (gradient, bias_gradient) = pass.gradient[plan.weights..].split_at_mut(inputs * LOGITS);
+        for gradient in worker.logit_gradients.chunks_exact(LOGITS).take(count) {
+            for (sum, &value) in bias_gradient[..layer.outputs].iter_mut().zip(gradient) {
+                *sum += value;
+            }
+        }
+
+        let (map, scratch) = (worker.network.maps[layer.input], &mut worker.scratch);
+        // The forward pass has left there what the rows read.
+        let read = if plan.path.rows().is_some() { &scratch.logits_input } else { &worker.maps[layer.input] };
+        let read = &read[..count * inputs];
+        let positions = Positions { rows: 1, columns: count, x_row: 0, x_stride: inputs, d_stride: LOGITS };
+        // Rows come in groups of 32.
+        let tall = if S::WIDTH == LOGITS { 8 } else { 4 };
+        for from in (0..inputs).step_by(tall) {
+            unsafe {
+                let (x, g) = (read.as_ptr().add(from), gradient.as_mut_ptr().add(from * LOGITS));
+                if S::WIDTH == LOGITS {
+                    outer::<S, 8, 1>(x, d, positions, g, LOGITS);
+                } else {
+                    outer::<S, 4, 2>(x, d, positions, g, LOGITS);
+                }
+            }
+        }
+
+        let Some(producer) = layer.producer else { return };
+        let sent = if plan.path.rows().is_some() { &mut scratch.logits_input } else { &mut scratch.input_gradient };
+        let sent = &mut sent[..count * inputs];
+        sent.fill(0.0);
+        let weights = &worker.layers[index].backward[..LOGITS * inputs];
+        let runs = Runs { rows: 1, row_stride: 0, run: layer.outputs };
+        for image in 0..count {
+            for from in (0..inputs).step_by(2 * S::WIDTH) {
+                unsafe {
+                    let (b, c) = (weights.as_ptr().add(from), sent.as_mut_ptr().add(image * inputs + from));
+                    product::<S, 1, 2, true>(d.add(image * LOGITS), LOGITS, runs, b, inputs, c, inputs);
+                }
+            }
+        }
+        let to = &mut scratch.input_gradient[..count * layer.inputs];
+        if let Some(rows) = plan.path.rows() {
+            to.fill(0.0);
+            for (to, from) in to.chunks_exact_mut(layer.inputs).zip(scratch.logits_input.chunks_exact(inputs)) {
+                rows.iter().zip(from).for_each(|(&row, &from)| to[row as usize] = from);
+            }
+        }
+        let (values, producing) = (&worker.maps[layer.input], &worker.network.layers[producer]);
+        let buffers = &mut worker.layers[producer];
+        for (image, gradient) in to.chunks_exact(layer.inputs).enumerate() {
+            let place = image * layer.inputs..(image + 1) * layer.inputs;
+            let choice = buffers.choice.get(place.clone()).unwrap_or_default();
+            keep(producing, choice, map, &values[place.clone()], map, gradient, &mut buffers.gradient[place]);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! A fully connected layer, with all of its weights: a convolution of 1 × 1 whose positions are the images of the pass.
+
+use super::super::convolution::{add_positions, filter_gradient_rows, forward_rows};
+use super::super::dense::over_images;
+use super::super::epilogue::rectify;
+use super::super::simd::{Kernel, Simd};
+use super::Pass;
+use super::backward::keep;
+use crate::network::{Dense, DenseOutput};
+
+/// The forward pass of a layer.
+pub(super) struct Forward<'a, 'b> {
+    pub pass: &'a mut Pass<'b>,
+    pub index: usize,
+    pub layer: &'a Dense,
+}
+
+impl Kernel for Forward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Forward { pass, index, layer } = self;
+        let worker = &mut *pass.worker;
+        let over_images = over_images(layer, pass.count);
+        let bias = &pass.weights[layer.bias..][..layer.outputs];
+        let sums = &mut worker.scratch.rows[..over_images.output.len()];
+        let input = &worker.maps[layer.input][..over_images.input_map.len()];
+        unsafe { forward_rows::<S>(&over_images, input, &worker.layers[index].forward, Some(bias), 0, sums, &mut worker.scratch.points) };
+        match layer.output {
+            DenseOutput::Logits => worker.logits[..sums.len()].copy_from_slice(sums),
+            DenseOutput::Hidden { written, relu: false } => worker.maps[written][..sums.len()].copy_from_slice(sums),
+            DenseOutput::Hidden { written, relu: true } => {
+                worker.maps[written].iter_mut().zip(&*sums).for_each(|(to, &sum)| *to = rectify(sum));
+            }
+        }
+    }
+}
+
+/// The backward pass of a layer.
+pub(super) struct Backward<'a, 'b> {
+    pub pass: &'a mut Pass<'b>,
+    pub index: usize,
+    pub layer: &'a Dense,
+}
+
+impl Kernel for Backward<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Backward { pass, index, layer } = self;
+        let worker = &mut *pass.worker;
+        let count = pass.count;
+        let over = over_images(layer, count);
+        let plan = &pass.plan.layers[index];
+        let (weight_gradient, bias_gradient) = pass.gradient[plan.weights..].split_at_mut(plan.bias - plan.weights);
+        let input = &worker.maps[layer.input][..count * layer.inputs];
+        let d = match layer.output {
+            DenseOutput::Logits => &worker.logit_gradients[..count * layer.outputs],
+            DenseOutput::Hidden { .. } => &worker.layers[index].gradient[..count * layer.outputs],
+        };
+        unsafe {
+            add_positions::<S>(d, &mut bias_gradient[..layer.outputs]);
+            filter_gradient_rows::<S>(&over, input, d, 0, 1, weight_gradient);
+        }
+        let Some(producer) = layer.producer else { return };
+        let turned = over_images(&Dense { inputs: layer.outputs, outputs: layer.inputs, ..layer.clone() }, count);
+        let sent = &mut worker.scratch.input_gradient[..count * layer.inputs];
+        unsafe { forward_rows::<S>(&turned, d, &worker.layers[index].backward, None, 0, sent, &mut worker.scratch.points) };
+        let map = worker.network.maps[layer.input];
+        let producing = &worker.network.layers[producer];
+        let buffers = &mut worker.layers[producer];
+        for (image, gradient) in sent.chunks_exact(layer.inputs).enumerate() {
+            let place = image * layer.inputs..(image + 1) * layer.inputs;
+            let choice = buffers.choice.get(place.clone()).unwrap_or_default();
+            keep(producing, choice, map, &input[place.clone()], map, gradient, &mut buffers.gradient[place]);
+        }
+    }
+}

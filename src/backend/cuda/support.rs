@@ -1,0 +1,78 @@
+//! Which networks the GPU's kernels know.
+
+use super::check::refuse;
+use crate::Result;
+use crate::config::NetworkName;
+use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network};
+
+/// Whether the kernels know every layer of a network.
+pub fn supports(network: &Network) -> bool {
+    check(network).is_ok()
+}
+
+/// Refuses a network with a layer that the kernels do not know: they know those of the paper's two networks.
+pub(super) fn check(network: &Network) -> Result<()> {
+    let known: Vec<Shape> = [NetworkName::SimpleCnn, NetworkName::Resnet8].map(Network::new).iter().flat_map(shapes).collect();
+    let unknown = shapes(network).position(|shape| !known.contains(&shape));
+    unknown.map_or(Ok(()), |index| {
+        let layer = match &network.layers[index] {
+            Layer::Convolution(_) => "convolution",
+            Layer::Pool(_) => "pool",
+            Layer::GlobalMean(_) => "global mean",
+            Layer::Dense(_) => "dense layer",
+        };
+        Err(refuse(format!(
+            "expected a network of layers that the GPU's kernels know, those of simple-cnn and resnet-8, found another {layer}, number {} of the \
+             network; use --device cpu",
+            index + 1
+        )))
+    })
+}
+
+/// What a layer's kernels depend on.
+#[derive(PartialEq)]
+enum Shape {
+    Convolution { kernel: usize, stride: usize, input: Map, output: Map, written: Map, epilogue: [Option<Map>; 2], is_pooled: bool },
+    Mean { input: Map, output: Map },
+    Dense { input: Map, outputs: usize, is_last: bool },
+    Other,
+}
+
+fn shapes(network: &Network) -> impl Iterator<Item = Shape> {
+    network.layers.iter().map(|layer| match layer {
+        Layer::Convolution(layer) => convolution(network, layer),
+        Layer::Pool(_) => Shape::Other,
+        Layer::GlobalMean(layer) => Shape::Mean { input: network.maps[layer.input], output: network.maps[layer.output] },
+        Layer::Dense(Dense { input, outputs, output, .. }) => {
+            Shape::Dense { input: network.maps[*input], outputs: *outputs, is_last: *output == DenseOutput::Logits }
+        }
+    })
+}
+
+fn convolution(network: &Network, layer: &Convolution) -> Shape {
+    let written = network.maps[layer.epilogue.written()];
+    let epilogue = match layer.epilogue {
+        Epilogue::Linear { .. } => return Shape::Other,
+        Epilogue::ReluMaxPool { .. } | Epilogue::Relu { .. } => [None, None],
+        Epilogue::Stream { stream, shortcut, .. } => [Some(network.maps[stream]), shortcut.map(|slot| network.maps[slot])],
+    };
+    let is_pooled = matches!(layer.epilogue, Epilogue::ReluMaxPool { .. });
+    let (kernel, stride, input, output) = (layer.kernel, layer.stride, layer.input_map, layer.output);
+    Shape::Convolution { kernel, stride, input, output, written, epilogue, is_pooled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn networks_of_other_layers_are_refused_in_words() {
+        for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+            assert!(check(&Network::new(name)).is_ok(), "{name}");
+        }
+        let found = check(&Network::new(NetworkName::Lenet5Caffe)).unwrap_err().to_string();
+        assert!(found.contains("found another convolution, number 1 of the network; use --device cpu"), "{found}");
+        let found = check(&Network::new(NetworkName::WideResnet16x2)).unwrap_err().to_string();
+        assert!(found.contains("found another convolution, number 2"), "{found}");
+    }
+}

@@ -1,0 +1,392 @@
+//! From a list of layers to a network: shapes are inferred, and what follows a sum (ReLU, a 2 × 2 maximum, a shortcut) is joined to it.
+
+use super::builder::Builder;
+use super::{DenseOutput, Epilogue, GlobalMean, Layer, Map, Network, Pool, PoolKind, Slot};
+use crate::config::{LayerSpec, Padding};
+
+/// Parameters that a network may have.
+const MOST_PARAMETERS: u64 = 100_000_000;
+
+/// Values that all maps of an image may have together.
+const MOST_VALUES: u64 = 100_000_000;
+
+/// The network of a list, or a sentence about the first layer that does not fit.
+pub(super) fn network(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Network, String> {
+    let mut reader =
+        Reader { layers, next: 0, builder: Builder::new(classes), shape: Map::plain(image[0], image[1], image[2]), ..Reader::default() };
+    reader.input = reader.write(reader.shape)?;
+    while reader.next < layers.len() {
+        reader.layer(classes)?;
+    }
+    if !reader.ended {
+        return Err(format!("expected a dense layer at the end, which makes the logits, found {}", reader.found()));
+    }
+    Ok(reader.builder.network)
+}
+
+/// Goes through the list.
+#[derive(Default)]
+struct Reader<'a> {
+    layers: &'a [LayerSpec],
+    /// The entry to read next.
+    next: usize,
+    builder: Builder,
+    /// What the layers so far have written: its shape without a border, where it is, and by which layer with parameters before or in it.
+    shape: Map,
+    input: Slot,
+    producer: Option<usize>,
+    /// Of the residual stream, before its ReLU: where it is.
+    stream: Option<Slot>,
+    /// How many there were of each kind that has parameters.
+    convolutions: usize,
+    blocks: usize,
+    dense: usize,
+    /// Whether the logits have been made.
+    ended: bool,
+    values: u64,
+}
+
+impl Reader<'_> {
+    /// The entry at the place `next`, if there is one.
+    fn peek(&self) -> Option<&LayerSpec> {
+        self.layers.get(self.next)
+    }
+
+    /// Takes the next entry if it is that one.
+    fn take(&mut self, wanted: &LayerSpec) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.next += usize::from(found);
+        found
+    }
+
+    /// What the list ends with, in words.
+    fn found(&self) -> String {
+        self.layers.last().map_or("no layer".into(), |layer| format!("\"{}\"", layer.name()))
+    }
+
+    /// A sentence about the layer read last.
+    fn refuse(&self, needs: &str) -> String {
+        let Map { height, width, channels, .. } = self.shape;
+        let name = self.layers[self.next - 1].name();
+        format!("layer {} ({name}): gets {height} × {width} × {channels}, needs {needs}", self.next)
+    }
+
+    /// Reads one entry, and those that are joined to it.
+    fn layer(&mut self, classes: usize) -> Result<(), String> {
+        let layer = self.layers[self.next].clone();
+        self.next += 1;
+        if self.ended {
+            return Err(self.refuse("to come before the last dense layer, whose outputs are the classes"));
+        }
+        match layer {
+            LayerSpec::Convolution { channels, kernel, stride, padding } => {
+                self.convolution([channels, kernel, stride].map(|number| number as usize), padding)
+            }
+            LayerSpec::Residual { channels, stride } => self.residual(channels as usize, stride as usize),
+            LayerSpec::MaxPool { size, stride } => self.pool(PoolKind::Max, size as usize, stride as usize),
+            LayerSpec::AveragePool { size, stride } => self.pool(PoolKind::Average, size as usize, stride as usize),
+            LayerSpec::GlobalMean => self.global_mean(),
+            LayerSpec::Flatten => self.flatten(),
+            LayerSpec::Dense { outputs } => self.dense(outputs as usize, classes),
+            LayerSpec::Relu => {
+                Err(self.refuse("to follow a convolution, a pool, a dense layer or a residual block directly; move or remove it"))
+            }
+        }
+    }
+
+    /// A map of that shape, with the border that its reader needs.
+    fn write(&mut self, shape: Map) -> Result<Slot, String> {
+        let border = match self.peek() {
+            Some(&LayerSpec::Convolution { kernel, stride, padding: Padding::Same, .. }) => [kernel as usize, stride as usize],
+            Some(&LayerSpec::Residual { stride, .. }) => [3, stride as usize],
+            _ => return self.bordered(shape, [0, 0]),
+        };
+        let border = same(shape, border).ok_or_else(|| {
+            let (height, width) = (shape.height, shape.width);
+            let name = self.layers[self.next].name();
+            format!(
+                "layer {} ({name}): gets {height} × {width}, where its stride needs other zeros beside rows than beside columns; use \"valid\" padding \
+                 or square maps",
+                self.next + 1
+            )
+        })?;
+        self.bordered(shape, border)
+    }
+
+    fn bordered(&mut self, shape: Map, [before, after]: [usize; 2]) -> Result<Slot, String> {
+        let map = shape.bordered(before, after);
+        let (high, wide) = ((before + map.height + after) as u64, (before + map.width + after) as u64);
+        let values = high.checked_mul(wide).and_then(|area| area.checked_mul(map.channels as u64)).unwrap_or(u64::MAX);
+        self.values = self.values.saturating_add(values);
+        if self.values > MOST_VALUES {
+            let place = self.next;
+            return Err(format!(
+                "layer {place}: expected maps of at most {MOST_VALUES} values an image, found more; give it fewer channels"
+            ));
+        }
+        Ok(self.builder.map(map))
+    }
+
+    /// Refuses parameters that are too many; `fan_in` inputs for each of `outputs`.
+    fn check_parameters(&self, fan_in: usize, outputs: usize) -> Result<(), String> {
+        let more = (fan_in as u64).checked_add(1).and_then(|inputs| inputs.checked_mul(outputs as u64)).unwrap_or(u64::MAX);
+        if more.saturating_add(self.builder.network.parameters() as u64) > MOST_PARAMETERS {
+            return Err(self.refuse(&format!("at most {MOST_PARAMETERS} parameters up to there; give it fewer channels or outputs")));
+        }
+        Ok(())
+    }
+
+    fn convolution(&mut self, [channels, kernel, stride]: [usize; 3], padding: Padding) -> Result<(), String> {
+        let map = self.builder.network.maps[self.input];
+        let sides = [self.shape.height, self.shape.width];
+        if padding == Padding::Valid && sides.iter().any(|&side| side < kernel) {
+            return Err(self.refuse(&format!("at least {kernel} × {kernel} for its kernel; use \"same\" padding or a smaller kernel")));
+        }
+        self.check_parameters(kernel * kernel * map.channels, channels)?;
+        let [height, width] = sides.map(|side| match padding {
+            Padding::Same => side.div_ceil(stride),
+            Padding::Valid => (side - kernel) / stride + 1,
+        });
+        let output = Map::plain(height, width, channels);
+        self.convolutions += 1;
+        let name = format!("conv{}", self.convolutions);
+        let (input, producer) = (self.input, self.producer);
+        self.stream = None;
+        let epilogue = if let Some(LayerSpec::Residual { .. }) = self.peek() {
+            let stream = self.bordered(output, [0, 0])?;
+            self.stream = Some(stream);
+            self.shape = output;
+            Epilogue::Stream { stream, rectified: self.write(output)?, shortcut: None }
+        } else {
+            self.epilogue(output, stride)?
+        };
+        self.input = epilogue.written();
+        self.producer = Some(self.builder.convolution(&name, input, [kernel, stride], output, epilogue, producer));
+        Ok(())
+    }
+
+    /// What follows a convolution's sum where that is no residual block.
+    fn epilogue(&mut self, output: Map, stride: usize) -> Result<Epilogue, String> {
+        let pool = LayerSpec::MaxPool { size: 2, stride: 2 };
+        let (relu, pooled) = (self.layers.get(self.next) == Some(&LayerSpec::Relu), self.layers.get(self.next) == Some(&pool));
+        let both = match self.layers.get(self.next + 1) {
+            // The maximum and the ReLU can change places.
+            Some(LayerSpec::Relu) => pooled,
+            Some(other) => relu && *other == pool,
+            None => false,
+        };
+        if both && stride == 1 && output.height >= 2 && output.width >= 2 {
+            self.next += 2;
+            self.shape = Map::plain(output.height / 2, output.width / 2, output.channels);
+            return Ok(Epilogue::ReluMaxPool { pooled: self.write(self.shape)? });
+        }
+        self.shape = output;
+        if self.take(&LayerSpec::Relu) {
+            return Ok(Epilogue::Relu { rectified: self.write(output)? });
+        }
+        Ok(Epilogue::Linear { written: self.write(output)? })
+    }
+
+    fn residual(&mut self, channels: usize, stride: usize) -> Result<(), String> {
+        let Some(shortcut) = self.stream else {
+            return Err(self.refuse("a convolution or another residual block directly before it"));
+        };
+        let from = self.shape;
+        if channels < from.channels {
+            return Err(self.refuse(&format!("at most {channels} channels, for its shortcut adds channels and removes none")));
+        }
+        if !from.height.is_multiple_of(stride) || !from.width.is_multiple_of(stride) {
+            return Err(self.refuse(&format!("sides that its stride {stride} divides")));
+        }
+        self.check_parameters(9 * (from.channels + channels) + 1, channels)?;
+        self.blocks += 1;
+        let name = format!("block{}", self.blocks);
+        let shape = Map::plain(from.height / stride, from.width / stride, channels);
+        let inside = self.bordered(shape, [1, 1])?;
+        let (input, producer) = (self.input, self.producer);
+        let epilogue = Epilogue::Relu { rectified: inside };
+        let first = self.builder.convolution(&format!("{name}.conv1"), input, [3, stride], shape, epilogue, producer);
+        // Relu stands in the list where no other block follows, which begins with one of its own.
+        let followed = matches!(self.peek(), Some(LayerSpec::Residual { .. }));
+        if !followed && !self.take(&LayerSpec::Relu) {
+            return Err(self.refuse("a relu or another residual block directly after it"));
+        }
+        self.shape = shape;
+        let stream = self.bordered(shape, [0, 0])?;
+        let epilogue = Epilogue::Stream { stream, rectified: self.write(shape)?, shortcut: Some(shortcut) };
+        self.input = epilogue.written();
+        let last = self.builder.convolution(&format!("{name}.conv2"), inside, [3, 1], shape, epilogue, Some(first));
+        if let Layer::Convolution(convolution) = &mut self.builder.network.layers[first] {
+            convolution.bypass = Some(last);
+        }
+        self.producer = Some(last);
+        self.stream = followed.then_some(stream);
+        Ok(())
+    }
+
+    fn pool(&mut self, kind: PoolKind, size: usize, stride: usize) -> Result<(), String> {
+        let Map { height, width, channels, .. } = self.shape;
+        if height < size || width < size {
+            return Err(self.refuse(&format!("at least {size} × {size} for one window")));
+        }
+        let relu = self.take(&LayerSpec::Relu);
+        self.shape = Map::plain((height - size) / stride + 1, (width - size) / stride + 1, channels);
+        let (input, output, producer) = (self.input, self.write(self.shape)?, self.producer);
+        let index = self.builder.layer(Layer::Pool(Pool { kind, size, stride, input, output, relu, producer }));
+        self.after(output, index);
+        Ok(())
+    }
+
+    fn global_mean(&mut self) -> Result<(), String> {
+        self.shape = Map::plain(1, 1, self.shape.channels);
+        let (input, output, producer) = (self.input, self.write(self.shape)?, self.producer);
+        let index = self.builder.layer(Layer::GlobalMean(GlobalMean { input, output, producer }));
+        self.after(output, index);
+        Ok(())
+    }
+
+    /// A layer without parameters has written a map: its gradient is needed if that of what it read is.
+    fn after(&mut self, output: Slot, index: usize) {
+        self.input = output;
+        self.producer = self.producer.map(|_| index);
+        self.stream = None;
+    }
+
+    fn flatten(&mut self) -> Result<(), String> {
+        if !matches!(self.peek(), Some(LayerSpec::Dense { .. })) {
+            return Err(self.refuse("a dense layer directly after it"));
+        }
+        self.shape = Map::plain(1, 1, self.shape.inner_len());
+        Ok(())
+    }
+
+    fn dense(&mut self, outputs: usize, classes: usize) -> Result<(), String> {
+        if (self.shape.height, self.shape.width) != (1, 1) {
+            return Err(self.refuse("1 × 1 × inputs; put \"flatten\" or \"global-mean\" before it"));
+        }
+        self.check_parameters(self.shape.channels, outputs)?;
+        self.dense += 1;
+        let name = format!("dense{}", self.dense);
+        let (input, producer) = (self.input, self.producer);
+        self.ended = self.next == self.layers.len();
+        self.stream = None;
+        self.shape = Map::plain(1, 1, outputs);
+        let output = if self.ended {
+            if outputs != classes {
+                let place = self.next;
+                return Err(format!("layer {place} (dense): expected {classes} outputs, one for each class, found {outputs}"));
+            }
+            DenseOutput::Logits
+        } else {
+            let relu = self.take(&LayerSpec::Relu);
+            if !matches!(self.peek(), Some(LayerSpec::Dense { .. })) {
+                return Err(self.refuse("another dense layer, or a relu and one, directly after it"));
+            }
+            DenseOutput::Hidden { written: self.write(self.shape)?, relu }
+        };
+        let index = self.builder.dense(&name, input, outputs, output, producer);
+        if let DenseOutput::Hidden { written, .. } = output {
+            (self.input, self.producer) = (written, Some(index));
+        }
+        Ok(())
+    }
+}
+
+/// Zeros before and after a map of that shape for SAME padding of a kernel and a stride; none where rows and columns need different ones.
+fn same(map: Map, [kernel, stride]: [usize; 2]) -> Option<[usize; 2]> {
+    let [rows, columns] = [map.height, map.width].map(|side| {
+        let all = ((side.div_ceil(stride) - 1) * stride + kernel).saturating_sub(side);
+        [all / 2, all - all / 2]
+    });
+    (rows == columns).then_some(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn convolution(channels: u32, kernel: u32, stride: u32, padding: Padding) -> LayerSpec {
+        LayerSpec::Convolution { channels, kernel, stride, padding }
+    }
+
+    fn problem(layers: &[LayerSpec], image: [usize; 3]) -> String {
+        Network::listed(layers, image, 10).unwrap_err()
+    }
+
+    #[test]
+    fn shapes_follow_from_the_images() {
+        use LayerSpec::{AveragePool, Dense, Flatten, GlobalMean, MaxPool, Relu};
+        let layers = [
+            convolution(6, 5, 2, Padding::Same),
+            MaxPool { size: 3, stride: 2 },
+            Relu,
+            convolution(7, 3, 1, Padding::Valid),
+            AveragePool { size: 2, stride: 1 },
+            Flatten,
+            Dense { outputs: 20 },
+            Relu,
+            Dense { outputs: 10 },
+        ];
+        let found = problem(&layers, [28, 31, 3]);
+        assert!(found.starts_with("layer 1 (convolution): gets 28 × 31, where its stride needs other zeros"), "{found}");
+        let network = Network::listed(&layers, [29, 29, 3], 10).unwrap();
+        let shapes: Vec<_> = network.maps.iter().map(|map| [map.height, map.width, map.channels, map.before, map.after]).collect();
+        assert_eq!(
+            shapes,
+            [[29, 29, 3, 2, 2], [15, 15, 6, 0, 0], [7, 7, 6, 0, 0], [5, 5, 7, 0, 0], [4, 4, 7, 0, 0], [1, 1, 20, 0, 0]],
+            "the image first"
+        );
+        assert_eq!(network.parameters(), 5 * 5 * 3 * 6 + 6 + 3 * 3 * 6 * 7 + 7 + 112 * 20 + 20 + 20 * 10 + 10);
+        // Without parameters before it nobody needs a gradient.
+        let network = Network::listed(&[GlobalMean, Dense { outputs: 10 }], [4, 4, 3], 10).unwrap();
+        assert_eq!(network.layers[1].producer(), None);
+    }
+
+    #[test]
+    fn a_maximum_and_a_relu_can_change_places() {
+        let one = |layers: [LayerSpec; 2]| {
+            let mut list = vec![convolution(4, 3, 1, Padding::Valid)];
+            list.extend(layers);
+            list.extend([LayerSpec::Flatten, LayerSpec::Dense { outputs: 10 }]);
+            Network::listed(&list, [8, 8, 1], 10).unwrap()
+        };
+        let pool = LayerSpec::MaxPool { size: 2, stride: 2 };
+        for network in [one([LayerSpec::Relu, pool.clone()]), one([pool, LayerSpec::Relu])] {
+            assert!(matches!(&network.layers[0], Layer::Convolution(c) if matches!(c.epilogue, Epilogue::ReluMaxPool { .. })));
+            assert_eq!(network.layers.len(), 2);
+        }
+    }
+
+    #[test]
+    fn lists_that_do_not_fit_are_refused_in_words() {
+        use LayerSpec::{Dense, Flatten, GlobalMean, MaxPool, Relu, Residual};
+        let image = [8, 8, 3];
+        let last = Dense { outputs: 10 };
+        let cases: [(&[LayerSpec], &str); 11] = [
+            (&[], "expected a dense layer at the end, which makes the logits, found no layer"),
+            (&[GlobalMean], "expected a dense layer at the end, which makes the logits, found \"global-mean\""),
+            (
+                std::slice::from_ref(&last),
+                "layer 1 (dense): gets 8 × 8 × 3, needs 1 × 1 × inputs; put \"flatten\" or \"global-mean\" before it",
+            ),
+            (&[Flatten, Dense { outputs: 9 }], "layer 2 (dense): expected 10 outputs, one for each class, found 9"),
+            (&[Flatten, Relu, last.clone()], "layer 1 (flatten): gets 8 × 8 × 3, needs a dense layer directly after it"),
+            (&[convolution(4, 9, 1, Padding::Valid)], "layer 1 (convolution): gets 8 × 8 × 3, needs at least 9 × 9 for its kernel"),
+            (&[MaxPool { size: 9, stride: 1 }], "layer 1 (max-pool): gets 8 × 8 × 3, needs at least 9 × 9 for one window"),
+            (&[Residual { channels: 4, stride: 1 }], "layer 1 (residual): gets 8 × 8 × 3, needs a convolution or another residual block"),
+            (
+                &[convolution(4, 3, 1, Padding::Same), Residual { channels: 4, stride: 3 }],
+                "layer 2 (residual): gets 8 × 8 × 4, needs sides that its stride 3 divides",
+            ),
+            (
+                &[convolution(4, 3, 1, Padding::Same), Residual { channels: 4, stride: 1 }, GlobalMean, last.clone()],
+                "layer 2 (residual): gets 8 × 8 × 4, needs a relu or another residual block directly after it",
+            ),
+            (&[Flatten, Dense { outputs: 4_000_000_000 }], "layer 2 (dense): gets 1 × 1 × 192, needs at most 100000000 parameters"),
+        ];
+        for (layers, sentence) in cases {
+            let found = problem(layers, image);
+            assert!(found.starts_with(sentence), "{layers:?}: {found}");
+        }
+    }
+}

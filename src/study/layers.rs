@@ -1,0 +1,78 @@
+//! The table of a network's layers: what each writes, what it costs, and which of the CPU's kernels compute it.
+
+use crate::backend::cpu;
+use crate::network::{DenseOutput, Epilogue, Layer, Network, PoolKind};
+use crate::readable::{aligned, count};
+
+/// A line for each layer of a network without a mask: what it is, the map it writes, its parameters, the FLOP of an image's forward pass, and its
+/// kernels on the CPU. A last line says whether the GPU's kernels know the network.
+pub fn layer_table(network: &Network) -> String {
+    let heading = ["layer", "writes", "parameters", "FLOP an image", "kernels on the CPU"].map(str::to_owned).to_vec();
+    let row = |(layer, kernels): (&Layer, &'static str)| {
+        let parameters = parameters(layer);
+        vec![
+            what(layer),
+            written(network, layer),
+            if parameters > 0 { count(parameters as u64) } else { "·".to_owned() },
+            if layer.has_weights() { count(layer.forward_flop() as u64) } else { "·".to_owned() },
+            kernels.to_owned(),
+        ]
+    };
+    let rows = network.layers.iter().zip(cpu::kernels(network)).map(row);
+    let table = aligned(&[heading].into_iter().chain(rows).collect::<Vec<_>>(), "");
+    table + gpu(network)
+}
+
+#[cfg(feature = "cuda")]
+fn gpu(network: &Network) -> &'static str {
+    if crate::backend::cuda::supports(network) {
+        "The GPU's kernels know all of these layers.\n"
+    } else {
+        "The GPU's kernels do not know all of these layers: this network trains on the CPU alone.\n"
+    }
+}
+
+#[cfg(not(feature = "cuda"))]
+fn gpu(_: &Network) -> &'static str {
+    ""
+}
+
+fn what(layer: &Layer) -> String {
+    match layer {
+        Layer::Convolution(layer) => {
+            let then = match layer.epilogue {
+                Epilogue::Linear { .. } => "",
+                Epilogue::Relu { .. } => ", relu",
+                Epilogue::ReluMaxPool { .. } => ", relu, max-pool 2 × 2",
+                Epilogue::Stream { shortcut: None, .. } => ", relu beside it",
+                Epilogue::Stream { shortcut: Some(_), .. } => ", shortcut, relu",
+            };
+            let stride = if layer.stride > 1 { format!(", stride {}", layer.stride) } else { String::new() };
+            format!("convolution {0} × {0}{stride}{then}", layer.kernel)
+        }
+        Layer::Pool(layer) => {
+            let kind = if layer.kind == PoolKind::Max { "max-pool" } else { "average-pool" };
+            format!("{kind} {0} × {0}, stride {1}{2}", layer.size, layer.stride, if layer.relu { ", relu" } else { "" })
+        }
+        Layer::GlobalMean(_) => "global mean".to_owned(),
+        Layer::Dense(layer) => format!("dense{}", if let DenseOutput::Hidden { relu: true, .. } = layer.output { ", relu" } else { "" }),
+    }
+}
+
+fn written(network: &Network, layer: &Layer) -> String {
+    layer.written().map_or_else(
+        || format!("{} logits", network.classes),
+        |slot| {
+            let map = network.maps[slot];
+            format!("{} × {} × {}", map.height, map.width, map.channels)
+        },
+    )
+}
+
+fn parameters(layer: &Layer) -> usize {
+    match layer {
+        Layer::Convolution(layer) => layer.weight_count() + layer.output.channels,
+        Layer::Dense(layer) => (layer.inputs + 1) * layer.outputs,
+        Layer::Pool(_) | Layer::GlobalMean(_) => 0,
+    }
+}
