@@ -27,7 +27,7 @@ WRONG = [
     "configs nothing", "configs \x1b[31m", f"configs {LONG}", "configs ../x.toml", "configs sgd.toml nesterov.toml",
     "keys nothing", "keys \x1b[31m", f"keys {LONG}", "keys \udcff", "keys grid data", "keys --markdown grid", "init", "init new.toml",
     "init new.toml --dataset mnist", "init new.toml --dataset cifar --optimizer sgd", "init CONFIG --dataset mnist --optimizer sgd",
-    "init new.toml --dataset mnist --optimizer sgd --network resnet-8", "init new.toml --dataset mnist --optimizer \x1b[31m",
+    "init new.toml --dataset mnist --optimizer sgd --network resnet-9", "init new.toml --dataset mnist --optimizer \x1b[31m",
     "CONFIG -- --plan", "- -", "CONFIG --set grid.trials=1\x1b[31m --plan", "CONFIG --set grid.trials=\x9b --plan", "CONFIG --set \udcff=1",
     "CONFIG --batch-size \udcff", "CONFIG --device \udcff", "\udcff \udcff", "--\udcff",
 ]  # fmt: skip

@@ -29,7 +29,8 @@ VALUES = [
     "0x7fffffffffffffff", "true", "false", '""', "[]", "[0]", "[1, 1]", "[0, -0.0]", "[nan]", "[1e-300]", "[0.5, 0.9999999999999999]", "[16777216]",
     "[[1]]", str(list(range(1, 1500))), '"' + 5000 * "x" + '"', '"a\\nb"', '"' + 100 * "\\u0007" + '"', "{ min = 1, max = 2 }",
     '{ min = 1e-300, max = 1e300, scale = "log" }', '{ min = 2, max = 1, scale = "linear" }', '{ min = nan, max = inf, scale = "log" }',
-    '{ min = 0.1, max = 0.2, scale = "linear", more = 3 }', '{ min = 1, max = 4294967295, scale = "integer" }', '"cifar-10"', '"resnet-8"',
+    '{ min = 0.1, max = 0.2, scale = "linear", more = 3 }', '{ min = 1, max = 4294967295, scale = "integer" }', '"cifar-10"', '"resnet-8"', '[{ layer = "relu" }]',
+    '[{ layer = "flatten" }, { layer = "dense", outputs = 0 }]', '[{ layer = "dense", outputs = 10, more = 1 }]',
     '"nesterov"', '"linear-decay"', '"grasp"', '"cublas"', '"nccl"', '"mnist"', '"log"', "07:32:00", "'''x'''", "1_000", "0b1", "+1", "1.",
     "unquoted", "[1,", '"open',
 ]  # fmt: skip

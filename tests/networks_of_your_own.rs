@@ -1,0 +1,94 @@
+//! Studies of networks that the program has no special kernels for, from their configurations alone: configs/examples, each cut to a few steps on
+//! made-up data.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use support::records::complete;
+use support::study::{mpirun, succeed, train, write_data};
+
+fn examples() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/examples");
+    let mut examples: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    examples.sort();
+    examples
+}
+
+/// The study of an example on few examples and steps: every kind of trial ends, at the goal or without it.
+fn small(mut command: Command, example: &Path, data: &Path, output: &Path) -> Command {
+    command.arg(example).arg("--data").arg(data).arg("--output").arg(output);
+    command.args(["--batch-size", "3,17", "--trials", "4", "--threads", "1", "--device", "cpu", "--quiet"]);
+    for set in ["data.source=own", "pruning.examples=50", "workload.max_steps=24", "workload.evaluate_every=8", "workload.goal_error=0.5"] {
+        command.args(["--set", set]);
+    }
+    command
+}
+
+#[test]
+fn a_configuration_is_enough_and_ranks_change_no_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    assert_eq!(examples().len(), 3);
+    for example in examples() {
+        assert!(fs::read_to_string(&example).unwrap().lines().count() <= 40, "{}", example.display());
+        let [one, three] = ["one.h5", "three.h5"].map(|name| folder.path().join(example.file_stem().unwrap()).with_extension(name));
+        succeed(&mut small(train(), &example, folder.path(), &one));
+        succeed(&mut small(mpirun(3), &example, folder.path(), &three));
+        let (one, three) = (complete(&one), complete(&three));
+        assert_eq!(one.len(), 4, "{}", example.display());
+        assert!(one.iter().flat_map(|cell| &cell.trials).any(|trial| trial.curve.len() > 1), "{}", example.display());
+        assert_eq!(one, three, "{}", example.display());
+    }
+}
+
+#[test]
+fn the_papers_networks_as_lists_are_those_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 300, 30);
+    let listed = r#"[
+        { layer = "convolution", channels = 32, kernel = 5 }, { layer = "relu" }, { layer = "max-pool", size = 2 },
+        { layer = "convolution", channels = 64, kernel = 5 }, { layer = "relu" }, { layer = "max-pool", size = 2 },
+        { layer = "flatten" }, { layer = "dense", outputs = 10 } ]"#;
+    let named = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/examples/lenet-5-caffe.toml")).unwrap();
+    let cells = ["\"simple-cnn\"", listed].map(|network| {
+        let config = folder.path().join("study.toml");
+        fs::write(&config, named.replace("\"lenet-5-caffe\"", network)).unwrap();
+        let output = folder.path().join(format!("{}.h5", network.len()));
+        succeed(&mut small(train(), &config, folder.path(), &output));
+        complete(&output)
+    });
+    assert_eq!(cells[0], cells[1]);
+}
+
+#[test]
+fn a_list_that_does_not_fit_is_refused_with_the_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |network: &str| {
+        let text = fs::read_to_string(examples().iter().find(|path| path.ends_with("lenet-5-caffe.toml")).unwrap()).unwrap();
+        let config = folder.path().join("study.toml");
+        fs::write(&config, text.replace("\"lenet-5-caffe\"", network)).unwrap();
+        let output = train().arg(&config).arg("--plan").output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{network}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let cases = [
+        ("[]", "workload.network: expected from 1 to 1000 layers, found 0"),
+        ("[\"relu\"]", "workload.network[1]: expected a layer, found \"relu\"; write for example { layer = \"relu\" }"),
+        ("[{ layer = \"dens\", outputs = 10 }]", "did you mean \"dense\"?"),
+        ("[{ layer = \"dense\" }]", "workload.network[1].outputs: expected a whole number from 1 to 1000000, found nothing"),
+        (
+            "[{ layer = \"dense\", outputs = 10 }]",
+            "workload.network: layer 1 (dense): gets 28 × 28 × 1, needs 1 × 1 × inputs; put \"flatten\"",
+        ),
+        ("[{ layer = \"convolution\", channels = 4, kernel = 29 }]", "layer 1 (convolution): gets 28 × 28 × 1, needs at least 29 × 29"),
+        ("[{ layer = \"flatten\" }, { layer = \"dense\", outputs = 11 }]", "expected 10 outputs, one for each class, found 11"),
+        ("[{ layer = \"relu\", size = 2 }]", "unknown key \"workload.network[1].size\""),
+    ];
+    for (network, sentence) in cases {
+        let found = refused(network);
+        assert!(found.contains(sentence), "{network}: {found}");
+    }
+}
