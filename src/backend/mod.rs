@@ -47,7 +47,7 @@ pub trait Backend {
     fn describe(&self) -> String;
 
     /// From now on, where something takes long, `interrupt` is asked in the middle of it; once it says yes on any rank of the group, the operation ends on all of
-    /// them with [`Error::Interrupted`](crate::Error::Interrupted), and lanes that were to be changed may have been. None asks nobody. All ranks must call it alike.
+    /// them with [`Error::Interrupted`], and lanes that were to be changed may have been. None asks nobody. All ranks must call it alike.
     fn listen(&mut self, interrupt: Option<Interrupt>);
 
     /// Lanes for which this rank's memory has room. Every rank of the world must ask.
