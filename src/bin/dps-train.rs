@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dps::allocator::Allocator;
 use dps::arguments::{StatusForm, StudyArguments, Train};
-use dps::backend::cpu::{self, Cpu, peak_flop};
+use dps::backend::cpu::{self, Cpu, Physical, peak_flop};
 use dps::backend::{Chosen, choose};
 use dps::comm::{Communicator, Single, launcher, resident_memory, together};
 use dps::config::DatasetName;
@@ -308,14 +308,14 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
 
 /// The network's layers, and what the study would cost at most. Every rank must ask.
 fn plan(loaded: &config::Configuration, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Result<String> {
-    let (study, network) = (&loaded.study, study::check(loaded)?);
+    let (study, network) = (&loaded.study, Arc::new(study::check(loaded)?));
     let (examples, _) = study.workload.dataset.training_file();
     let validation = (study.data.validation_fraction * examples as f64).round();
     let (ranks, trials) = (world.size(), study.grid.trials as usize);
     let (device, units, rate, lanes, memory) = match chosen {
         Chosen::Cpu(level) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", level.name());
-            let room = cpu::room(&network, ranks, world) as usize;
+            let room = cpu::room(&Physical::new(&network), ranks, world) as usize;
             let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { room }.clamp(1, trials.max(1));
             let processors = Processors { ranks, threads, lanes, program: resident_memory() };
             (device, ranks * threads, peak_flop(*level), lanes, Memory::on(&processors, study, &network))

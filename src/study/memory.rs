@@ -1,6 +1,8 @@
 //! How much memory a study takes, computed before anything is allocated.
 
-use crate::backend::cpu::Wave;
+use std::sync::Arc;
+
+use crate::backend::cpu::{Physical, Wave};
 use crate::config::{OptimizerName, Study, first_of};
 use crate::network::Network;
 use crate::records::cells;
@@ -30,7 +32,7 @@ pub struct Processors {
 
 impl Memory {
     /// What `study` takes on `processors`.
-    pub fn on(processors: &Processors, study: &Study, network: &Network) -> Memory {
+    pub fn on(processors: &Processors, study: &Study, network: &Arc<Network>) -> Memory {
         let Processors { ranks, threads, lanes, program } = *processors;
         let (parameters, velocity) = (network.parameters(), study.workload.optimizer != OptimizerName::Sgd);
         let trials = study.grid.trials as usize;
@@ -42,6 +44,7 @@ impl Memory {
         let validation = (study.data.validation_fraction * study.workload.dataset.training_file().0 as f64).round() as usize;
         let state = 4 * (parameters * (1 + usize::from(velocity)) + validation) as u64;
 
+        let physical = Physical::new(network);
         let (mut training, mut saving) = (0, 0);
         for key in cells(&study.grid) {
             let batch = key.batch_size as usize;
@@ -51,7 +54,7 @@ impl Memory {
             // Measured trials have their masks and the weights before a step and after it once more.
             let measured =
                 study.smoothness.map_or(0, |settings| first_of(settings.trials, mine as u64)) * 4 * (2 * parameters + kept) as u64;
-            let bytes = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, velocity }.bytes(network) + measured;
+            let bytes = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, velocity }.bytes(&physical) + measured;
             // What a rank sends of its trials' states, and what rank 0 has received, whole and cut into one for each rank.
             let copies = mine + 2 * lanes;
             training = training.max(bytes);

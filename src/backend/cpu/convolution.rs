@@ -73,14 +73,15 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     unsafe { S::call(ForwardRows { layer, input, weights, bias, first, sums, points }) }
 }
 
-struct ForwardRows<'a> {
-    layer: &'a Convolution,
-    input: &'a [f32],
-    weights: &'a [f32],
-    bias: Option<&'a [f32]>,
-    first: usize,
-    sums: &'a mut [f32],
-    points: &'a mut Points,
+/// What [`forward_rows`] computes from.
+pub(super) struct ForwardRows<'a> {
+    pub layer: &'a Convolution,
+    pub input: &'a [f32],
+    pub weights: &'a [f32],
+    pub bias: Option<&'a [f32]>,
+    pub first: usize,
+    pub sums: &'a mut [f32],
+    pub points: &'a mut Points,
 }
 
 impl Kernel for ForwardRows<'_> {

@@ -30,3 +30,8 @@ pub(super) fn over_images(layer: &Dense, count: usize) -> Convolution {
         bypass: None,
     }
 }
+
+/// The data gradient of the layer over `count` images, as a convolution of 1 × 1 that reads the gradient of its sums.
+pub(super) fn adjoint_over_images(layer: &Dense, count: usize) -> Convolution {
+    over_images(&Dense { inputs: layer.outputs, outputs: layer.inputs, ..layer.clone() }, count)
+}

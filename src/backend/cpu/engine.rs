@@ -74,7 +74,8 @@ struct Share<'a> {
     physical: Physical,
     /// The physical network.
     network: Arc<Network>,
-    /// For weights without a mask.
+    /// The mask and the plan of weights that nothing was removed from.
+    whole: Arc<Mask>,
     plan: Arc<Plan>,
     dataset: &'a Dataset,
     tables: Vec<[f32; 256]>,
@@ -160,6 +161,7 @@ impl<'a> CpuBackend<'a> {
         let threads = threads.max(1);
         let physical = Physical::new(&network);
         let (logical, network) = (network, physical.network().clone());
+        let whole = Arc::new(physical.whole());
         let seat =
             || Seat { worker: Worker::new(&physical, level, Leaves::LONGEST), tangents: None, stack: Vec::new(), indices: Vec::new() };
         CpuBackend {
@@ -174,7 +176,8 @@ impl<'a> CpuBackend<'a> {
             sent: Vec::new(),
             received: Vec::new(),
             share: Share {
-                plan: Arc::new(Plan::new(&network, &physical.whole(), true)),
+                plan: Arc::new(Plan::new(&network, &whole, true)),
+                whole,
                 logical,
                 physical,
                 network,
@@ -299,8 +302,8 @@ impl<'a> CpuBackend<'a> {
     /// A derivative at weights without a mask, summed over the first `examples` training examples, and the summed loss.
     fn derivative(&mut self, weights: &[f32], temperature: f32, derivative: Derivative, examples: usize) -> Result<(Vec<f32>, f32)> {
         let count = weights.len();
-        let (mask, weights) = (self.share.physical.whole(), self.share.physical.spread(weights).into_owned());
-        let plan = self.share.plan.clone();
+        let (mask, plan) = (self.share.whole.clone(), self.share.plan.clone());
+        let weights = self.share.physical.spread(weights);
         let job = Job { weights: &weights, plan: &plan, mask: &mask, draw: Draw::InOrder, temperature, derivative };
         let places = self.gradients(&[job], Leaves::new(examples))?;
         let sum = &self.sums[places[0]..][..=count];
@@ -359,7 +362,7 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn room(&self, world: &dyn Communicator) -> u64 {
-        memory::room(&self.share.network, self.communicator.size(), world)
+        memory::room(&self.share.physical, self.communicator.size(), world)
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
@@ -379,7 +382,7 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
-        let weights = self.share.physical.spread(weights).into_owned();
+        let weights = self.share.physical.spread(weights);
         self.sum_of_squares(&weights, mask, examples)
     }
 

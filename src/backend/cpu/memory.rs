@@ -1,7 +1,5 @@
 //! The memory that training takes, by arithmetic: for `--plan`, which allocates nothing, and for how many lanes there is room.
 
-use std::sync::Arc;
-
 use super::convolution::laid_out_len;
 use super::physical::Physical;
 use super::plan::Plan;
@@ -31,8 +29,7 @@ pub struct Wave {
 
 impl Wave {
     /// Bytes of the lanes, and of what their steps need, on the rank that needs most.
-    pub fn bytes(&self, network: &Network) -> u64 {
-        let physical = Physical::new(&Arc::new(network.clone()));
+    pub fn bytes(&self, physical: &Physical) -> u64 {
         let network = &**physical.network();
         let floats = network.parameters() as u64 + 1;
         let (kept, lanes) = (self.kept as u64, self.lanes as u64);
@@ -71,9 +68,8 @@ fn worker_floats(network: &Network) -> u64 {
 }
 
 /// Lanes for which each rank of the world has room, whatever their masks, where `ranks` share a batch. Every rank must ask.
-pub fn room(network: &Network, ranks: usize, world: &dyn Communicator) -> u64 {
-    available_memory(world)
-        .map_or(u64::MAX, |bytes| bytes * 3 / 4 / most_bytes_a_lane(Physical::new(&Arc::new(network.clone())).network(), ranks))
+pub fn room(physical: &Physical, ranks: usize, world: &dyn Communicator) -> u64 {
+    available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / most_bytes_a_lane(physical.network(), ranks))
 }
 
 /// Bytes a lane takes while it trains, at most: weights twice, velocity, mask and gradient, what its mask leaves to be computed, and, where ranks

@@ -108,7 +108,12 @@ impl Path {
                 let read = |channel: usize| live.is_none_or(|live| reads(network, index, layer, live, channel));
                 Path::Pooled(Pooled {
                     taps: flags.and_then(|flags| Taps::new(network, layer, flags, read)),
-                    gradient: if deep(layer) { PooledGradient::Events(Blocks::new(layer, flags)) } else { PooledGradient::Windows },
+                    gradient: if deep(layer) {
+                        PooledGradient::Events(Blocks::new(layer, flags))
+                    } else {
+                        assert!(layer.producer.is_none(), "gradients go from window to window where no layer needs them");
+                        PooledGradient::Windows
+                    },
                 })
             }
             Layer::Convolution(layer) => match kept {

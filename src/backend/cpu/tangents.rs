@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use super::convolution::{adjoint, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose};
+use super::convolution::{
+    ForwardRows, adjoint, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose,
+};
 use super::epilogue::rectify;
 use super::floats::Floats;
 use super::level::Level;
@@ -222,11 +224,11 @@ impl Tangents {
                 let [weights, vector] = &self.forward[index];
                 let (level, points, length) = (self.level, &mut self.points, layer.input_map.len());
                 let input = image(input, length, at);
-                level.run(Forward { layer, input, weights, bias: Some(bias[VALUE]), first, sums, points });
-                level.run(Forward { layer, input, weights: vector, bias: Some(bias[TANGENT]), first, sums: tangents, points });
+                level.run(ForwardRows { layer, input, weights, bias: Some(bias[VALUE]), first, sums, points });
+                level.run(ForwardRows { layer, input, weights: vector, bias: Some(bias[TANGENT]), first, sums: tangents, points });
                 if layer.producer.is_some() {
                     let input = image(input_tangent, length, at);
-                    level.run(Forward { layer, input, weights, bias: None, first, sums: more, points });
+                    level.run(ForwardRows { layer, input, weights, bias: None, first, sums: more, points });
                     add(tangents, more);
                 }
                 self.epilogue(index, layer, at, first, rows);
@@ -534,26 +536,6 @@ impl Kernel for LayOut<'_> {
                 transpose::<S>(layer, adjoint, values, room, backward);
             }
         }
-    }
-}
-
-/// [`forward_rows`] by itself.
-struct Forward<'a> {
-    layer: &'a Convolution,
-    input: &'a [f32],
-    weights: &'a [f32],
-    bias: Option<&'a [f32]>,
-    first: usize,
-    sums: &'a mut [f32],
-    points: &'a mut Points,
-}
-
-impl Kernel for Forward<'_> {
-    type Output = ();
-    #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
-        let Forward { layer, input, weights, bias, first, sums, points } = self;
-        unsafe { forward_rows::<S>(layer, input, weights, bias, first, sums, points) };
     }
 }
 

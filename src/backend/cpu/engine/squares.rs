@@ -40,7 +40,6 @@ impl Share<'_> {
         worker.prepare(&self.plan, weights, version, true);
         let places = room(stack, 3, self.plan.length.max(self.network.parameters() + LOGITS));
         let [leaf, between, gradient] = places else { return f64::NAN };
-        let all = self.physical.whole();
         let mut sum = 0.0;
         for example in examples {
             if self.interrupted() {
@@ -51,7 +50,7 @@ impl Share<'_> {
             worker.gather(&self.dataset.training, &self.tables, indices);
             leaf.fill(0.0);
             worker.gradient(&self.plan, weights, 1.0, leaf, 1);
-            collect(self.level, &self.network, &self.plan, &all, leaf, between, gradient);
+            collect(self.level, &self.network, &self.plan, &self.whole, leaf, between, gradient);
             let gradient = &gradient[..self.logical.parameters()];
             sum += match mask {
                 Mask::Dense(_) => {

@@ -6,7 +6,6 @@ use super::super::floats::Floats;
 use super::super::pooled::{self, Event, Events};
 use super::super::pruned::deep;
 use super::super::winograd::Points;
-use crate::comm::Leaves;
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Network};
 
 /// Floats of a pass, gradients among them: as many images as begin within the second-level cache. It is a constant because bits depend on it.
@@ -133,7 +132,7 @@ fn dense(layer: &Dense, pass: usize, buffers: &mut Buffers, scratch: &mut Scratc
         scratch.logits_input.grow(layer.inputs * pass);
         return;
     }
-    let over_images = over_images(layer, pass.max(Leaves::LONGEST));
+    let over_images = over_images(layer, pass);
     buffers.forward.grow(laid_out_len(&over_images));
     scratch.rows.grow(over_images.output.len());
     if layer.producer.is_some() {

@@ -4,7 +4,6 @@ use super::super::dense::LOGITS;
 use super::super::simd::{Kernel, Simd};
 use super::super::tile::{Positions, Runs, outer, product};
 use super::Pass;
-use super::backward::keep;
 use crate::network::Dense;
 
 /// The forward pass of the layer.
@@ -86,7 +85,7 @@ impl Kernel for Backward<'_, '_> {
             }
         }
 
-        let (map, scratch) = (worker.network.maps[layer.input], &mut worker.scratch);
+        let scratch = &mut worker.scratch;
         // The forward pass has left there what the rows read.
         let read = if plan.path.rows().is_some() { &scratch.logits_input } else { &worker.maps[layer.input] };
         let read = &read[..count * inputs];
@@ -125,12 +124,6 @@ impl Kernel for Backward<'_, '_> {
                 rows.iter().zip(from).for_each(|(&row, &from)| to[row as usize] = from);
             }
         }
-        let (values, producing) = (&worker.maps[layer.input], &worker.network.layers[producer]);
-        let buffers = &mut worker.layers[producer];
-        for (image, gradient) in to.chunks_exact(layer.inputs).enumerate() {
-            let place = image * layer.inputs..(image + 1) * layer.inputs;
-            let choice = buffers.choice.get(place.clone()).unwrap_or_default();
-            keep(producing, choice, map, &values[place.clone()], map, gradient, &mut buffers.gradient[place]);
-        }
+        worker.keep_all(producer, layer.input, count);
     }
 }

@@ -1,11 +1,10 @@
 //! A fully connected layer, with all of its weights: a convolution of 1 × 1 whose positions are the images of the pass.
 
 use super::super::convolution::{add_positions, filter_gradient_rows, forward_rows};
-use super::super::dense::over_images;
+use super::super::dense::{adjoint_over_images, over_images};
 use super::super::epilogue::rectify;
 use super::super::simd::{Kernel, Simd};
 use super::Pass;
-use super::backward::keep;
 use crate::network::{Dense, DenseOutput};
 
 /// The forward pass of a layer.
@@ -63,16 +62,9 @@ impl Kernel for Backward<'_, '_> {
             filter_gradient_rows::<S>(&over, input, d, 0, 1, weight_gradient);
         }
         let Some(producer) = layer.producer else { return };
-        let turned = over_images(&Dense { inputs: layer.outputs, outputs: layer.inputs, ..layer.clone() }, count);
+        let adjoint = adjoint_over_images(layer, count);
         let sent = &mut worker.scratch.input_gradient[..count * layer.inputs];
-        unsafe { forward_rows::<S>(&turned, d, &worker.layers[index].backward, None, 0, sent, &mut worker.scratch.points) };
-        let map = worker.network.maps[layer.input];
-        let producing = &worker.network.layers[producer];
-        let buffers = &mut worker.layers[producer];
-        for (image, gradient) in sent.chunks_exact(layer.inputs).enumerate() {
-            let place = image * layer.inputs..(image + 1) * layer.inputs;
-            let choice = buffers.choice.get(place.clone()).unwrap_or_default();
-            keep(producing, choice, map, &input[place.clone()], map, gradient, &mut buffers.gradient[place]);
-        }
+        unsafe { forward_rows::<S>(&adjoint, d, &worker.layers[index].backward, None, 0, sent, &mut worker.scratch.points) };
+        worker.keep_all(producer, layer.input, count);
     }
 }

@@ -69,8 +69,16 @@ pub(super) fn backward(pass: &mut Pass, index: usize, layer: &Pool) {
             }
         }
         let inner = from.inner_len();
-        let choice = worker.layers[producer].choice.get(image * inner..(image + 1) * inner).unwrap_or_default();
-        keep(&worker.network.layers[producer], choice, from, input, from, sent, &mut kept[image * inner..][..inner]);
+        keep(
+            &worker.network.layers[producer],
+            &worker.layers[producer].choice,
+            image,
+            from,
+            input,
+            from,
+            sent,
+            &mut kept[image * inner..][..inner],
+        );
     }
     worker.layers[producer].gradient = kept;
 }
@@ -108,9 +116,17 @@ pub(super) fn mean_backward(pass: &mut Pass, index: usize, layer: &GlobalMean) {
         received.iter_mut().for_each(|gradient| *gradient /= positions);
         let sent = &mut worker.scratch.input_gradient[..map.len()];
         sent.chunks_exact_mut(map.channels).for_each(|position| position.copy_from_slice(received));
-        let choice = worker.layers[producer].choice.get(image * map.len()..(image + 1) * map.len()).unwrap_or_default();
         let values = image_of(&worker.maps[layer.input], map, image);
-        keep(&worker.network.layers[producer], choice, map, values, map, sent, &mut kept[image * map.len()..][..map.len()]);
+        keep(
+            &worker.network.layers[producer],
+            &worker.layers[producer].choice,
+            image,
+            map,
+            values,
+            map,
+            sent,
+            &mut kept[image * map.len()..][..map.len()],
+        );
     }
     worker.layers[producer].gradient = kept;
 }

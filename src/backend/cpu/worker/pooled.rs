@@ -111,9 +111,8 @@ impl Kernel for Backward<'_, '_> {
             let inner = layer.input_map.inner_len();
             let to = &mut gradients[image * inner..][..inner];
             let choices = &worker.layers[*producer].choice;
-            let choice = choices.get(image * inner..(image + 1) * inner).unwrap_or_default();
             let input_gradient = &worker.scratch.input_gradient[..sent];
-            keep(&network.layers[*producer], choice, layer.input_map, input, layer.input_map, input_gradient, to);
+            keep(&network.layers[*producer], choices, image, layer.input_map, input, layer.input_map, input_gradient, to);
         }
         if let Some((index, gradients)) = producer {
             worker.layers[index].gradient = gradients;

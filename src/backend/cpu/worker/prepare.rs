@@ -1,7 +1,7 @@
 //! Weights in the layouts that the kernels of a plan want.
 
 use super::super::convolution::{lay_out, transpose, transpose_matrix};
-use super::super::dense::{LOGITS, over_images};
+use super::super::dense::{LOGITS, adjoint_over_images, over_images};
 use super::super::plan::{Path, Plan};
 use super::super::pooled::Event;
 use super::super::pruned::{BLOCK, Blocks};
@@ -56,9 +56,8 @@ impl Kernel for Prepare<'_> {
                     unsafe { lay_out::<S>(&over_images, weights, &mut buffers.forward) };
                     if backward {
                         unsafe { transpose_matrix::<S>(weights, layer.inputs, layer.outputs, &mut scratch.reordered[..weights.len()]) };
-                        let turned = Dense { inputs: layer.outputs, outputs: layer.inputs, ..layer.clone() };
-                        let turned = super::super::dense::over_images(&turned, 1);
-                        unsafe { lay_out::<S>(&turned, &scratch.reordered[..weights.len()], &mut buffers.backward) };
+                        let adjoint = adjoint_over_images(layer, 1);
+                        unsafe { lay_out::<S>(&adjoint, &scratch.reordered[..weights.len()], &mut buffers.backward) };
                     }
                 }
                 (Layer::Dense(layer), Path::Logits(rows)) => unsafe {

@@ -126,8 +126,7 @@ impl Kernel for Backward<'_, '_> {
             let inner = layer.input_map.inner_len();
             let to = &mut gradients[image * inner..][..inner];
             let choices = &worker.layers[*producer].choice;
-            let choice = choices.get(image * inner..(image + 1) * inner).unwrap_or_default();
-            keep(&network.layers[*producer], choice, layer.input_map, input, gradient_map, input_gradient, to);
+            keep(&network.layers[*producer], choices, image, layer.input_map, input, gradient_map, input_gradient, to);
             if let Some(bypass) = layer.bypass {
                 let block = network.convolution(bypass);
                 let size = block.output.inner_len();
