@@ -4,6 +4,8 @@
 //! are now. In the order of their last margins, a lane near the goal shows that it misses it on little more examples than it may get wrong; in a
 //! fixed order it takes nearly the whole set. A lane at the goal has been seen whole, whatever the order, so no trial's steps depend on it.
 
+use std::ops::Range;
+
 use crate::Result;
 use crate::backend::{Backend, EVALUATION_BLOCK, Set};
 
@@ -30,7 +32,7 @@ pub fn decide<B: Backend>(
     margins: &mut [Vec<f32>],
 ) -> Result<Vec<Evaluation>> {
     let count = backend.examples(Set::Validation);
-    let orders: Vec<Vec<u32>> = margins.iter_mut().map(|margins| hardest_first(margins, count)).collect();
+    let mut orders: Vec<HardestFirst> = margins.iter_mut().map(|margins| HardestFirst::new(margins, count)).collect();
     let mut outcomes = vec![Evaluation { errors: 0, examples: 0 }; which.len()];
     let mut pending: Vec<usize> = (0..which.len()).collect();
     let mut next = 0;
@@ -39,11 +41,12 @@ pub fn decide<B: Backend>(
         let lacking = pending.iter().map(|&lane| (limit + 1 - outcomes[lane].errors) as usize).min().unwrap_or(0);
         let stride = lacking.next_multiple_of(EVALUATION_BLOCK).max(backend.stride(pending.len()));
         let range = next..(next + stride).min(count);
-        let lists: Vec<u32> = pending.iter().flat_map(|&lane| &orders[lane][range.clone()]).copied().collect();
+        let mut lists = Vec::with_capacity(pending.len() * range.len());
+        pending.iter().for_each(|&lane| orders[lane].append(range.clone(), &mut lists));
         let here: Vec<usize> = pending.iter().map(|&lane| which[lane]).collect();
         let found = backend.margins(lanes, &here, Set::Validation, &lists)?;
-        for (&lane, found) in pending.iter().zip(found.chunks_exact(range.len())) {
-            let (outcome, order) = (&mut outcomes[lane], &orders[lane][range.clone()]);
+        for ((&lane, order), found) in pending.iter().zip(lists.chunks_exact(range.len())).zip(found.chunks_exact(range.len())) {
+            let outcome = &mut outcomes[lane];
             for (order, found) in order.chunks(EVALUATION_BLOCK).zip(found.chunks(EVALUATION_BLOCK)) {
                 if outcome.errors > limit {
                     break;
@@ -59,15 +62,53 @@ pub fn decide<B: Backend>(
     Ok(outcomes)
 }
 
-/// Examples by their margins, the lowest first, those of equal ones in the order of the set.
-fn hardest_first(margins: &mut Vec<f32>, count: usize) -> Vec<u32> {
-    margins.resize(count, 0.0);
-    let ascending = |margin: f32| {
-        let bits = margin.to_bits();
-        if margin.is_sign_negative() { !bits } else { bits | 1 << 31 }
-    };
-    // One word an example, to be compared at once: its margin, then its number.
-    let mut keys: Vec<u64> = margins.iter().zip(0_u64..).map(|(&margin, example)| u64::from(ascending(margin)) << 32 | example).collect();
-    keys.sort_unstable();
-    keys.into_iter().map(|key| key as u32).collect()
+/// Examples by their margins, the lowest first, those of equal ones in the order of the set. They are sorted as far as they are asked for: most
+/// lanes are decided on their first few hundred examples.
+struct HardestFirst {
+    /// One word an example, to be compared at once: its margin, then its number.
+    keys: Vec<u64>,
+}
+
+impl HardestFirst {
+    /// The order by `margins`, one for each of `count` examples; zeros where there are none yet.
+    fn new(margins: &mut Vec<f32>, count: usize) -> HardestFirst {
+        margins.resize(count, 0.0);
+        let ascending = |margin: f32| {
+            let bits = margin.to_bits();
+            if margin.is_sign_negative() { !bits } else { bits | 1 << 31 }
+        };
+        HardestFirst { keys: margins.iter().zip(0_u64..).map(|(&margin, example)| u64::from(ascending(margin)) << 32 | example).collect() }
+    }
+
+    /// Appends the examples at the places in `range` to `to`. Ranges must be asked for in order, each beginning where the one before ended.
+    fn append(&mut self, range: Range<usize>, to: &mut Vec<u32>) {
+        let rest = &mut self.keys[range.start..];
+        if range.len() < rest.len() {
+            rest.select_nth_unstable(range.len());
+        }
+        rest[..range.len()].sort_unstable();
+        to.extend(rest[..range.len()].iter().map(|&key| key as u32));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_the_order_are_those_of_a_whole_sort() {
+        // NaNs, infinities, both zeros and many equal margins.
+        let special = [f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0];
+        let mut margins: Vec<f32> = (0..999_u32).map(|i| f32::from((i.wrapping_mul(2_654_435_761) >> 24) as u8) - 100.0).collect();
+        margins.iter_mut().step_by(97).zip(special).for_each(|(margin, special)| *margin = special);
+        let mut expected: Vec<u32> = (0..999).collect();
+        expected.sort_by(|&a, &b| margins[a as usize].total_cmp(&margins[b as usize]));
+        for stride in [1, 64, 500, 998, 999] {
+            let (mut order, mut found) = (HardestFirst::new(&mut margins.clone(), 999), Vec::new());
+            for start in (0..999).step_by(stride) {
+                order.append(start..(start + stride).min(999), &mut found);
+            }
+            assert_eq!(found, expected, "{stride} at a time");
+        }
+    }
 }
