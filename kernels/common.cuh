@@ -55,6 +55,8 @@ __device__ __forceinline__ double sum_of_threads(double value, double* scratch) 
 // the buffer. Rust's is in src/backend/cuda/launch/update.rs.
 struct Parts {
     int count;
+    // As `count` where the parts are single leaves, one after the other, and a power of two of them; else 0.
+    int leaves;
     u8 level[MOST_PARTS];
     u8 place[MOST_PARTS];
 };
@@ -96,8 +98,27 @@ struct Tree {
     }
 };
 
+// The same for LEAVES leaves, one after the other: a power of two of them make halves of halves.
+template <int LEAVES>
+__device__ __forceinline__ float leaf_sum(const float* from, i64 stride) {
+    if constexpr (LEAVES == 1) {
+        return *from;
+    } else {
+        const float left = leaf_sum<LEAVES / 2>(from, stride);
+        return left + leaf_sum<LEAVES / 2>(from + LEAVES / 2 * stride, stride);
+    }
+}
+
 // The sum over parts of `from[place * stride]`.
 __device__ __forceinline__ float tree_sum(const float* from, i64 stride, const Parts& parts) {
+    switch (parts.leaves) {
+        case 1: return leaf_sum<1>(from, stride);
+        case 2: return leaf_sum<2>(from, stride);
+        case 4: return leaf_sum<4>(from, stride);
+        case 8: return leaf_sum<8>(from, stride);
+        case 16: return leaf_sum<16>(from, stride);
+        case 32: return leaf_sum<32>(from, stride);
+    }
     Tree tree;
     for (int part = 0; part < parts.count; part++) tree.add(from[parts.place[part] * stride], parts.level[part]);
     return tree.total();

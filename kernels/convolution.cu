@@ -506,13 +506,19 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
                     source[i] = there ? gradients_at(c, place[i] >> 12, y >> shift, x >> shift) : -1;
                 }
             }
+            // What is not there is read from the first place and let go: no load waits for another one, or for a branch.
             const int o = from + thread % K;
 #pragma unroll
-            for (int i = 0; i < A_LOADS; i++) {
-                const int at = (source[i] >> 2) + o;
-                const bool there = source[i] >= 0 && (!c.pooled || choice[at] == (source[i] & 3));
-                next_a[i] = there ? gradient[at] : 0.0f;
+            for (int i = 0; i < A_LOADS; i++) next_a[i] = gradient[((source[i] < 0 ? 0 : source[i]) >> 2) + o];
+            if (c.pooled) {
+                int chosen[A_LOADS];
+#pragma unroll
+                for (int i = 0; i < A_LOADS; i++) chosen[i] = choice[((source[i] < 0 ? 0 : source[i]) >> 2) + o];
+#pragma unroll
+                for (int i = 0; i < A_LOADS; i++) next_a[i] = chosen[i] == (source[i] & 3) ? next_a[i] : 0.0f;
             }
+#pragma unroll
+            for (int i = 0; i < A_LOADS; i++) next_a[i] = source[i] < 0 ? 0.0f : next_a[i];
 #pragma unroll
             for (int i = 0; i < B_LOADS; i++) {
                 const int at = thread + i * THREADS;
@@ -638,22 +644,27 @@ __device__ __forceinline__ void filter_gradient(FILTER_GRADIENT, float* a, float
 #pragma unroll
             for (int i = 0; i < A_LOADS; i++) {
                 const int p = next + (thread + i * THREADS) / M, from_base = offset[i % OWN];
-                next_a[i] = p >= last || from_base == -2 ? 0.0f : from_base == -1 ? 1.0f : input[bases[(p - first) & (THREADS - 1)] + from_base];
+                const bool there = p < last && from_base >= 0;
+                const float value = input[there ? bases[(p - first) & (THREADS - 1)] + from_base : 0];
+                next_a[i] = there ? value : p < last && from_base == -1 ? 1.0f : 0.0f;
             }
+            // As in data_gradient, what is not there is read from the first place and let go.
+            int where[B_LOADS];
 #pragma unroll
             for (int i = 0; i < B_LOADS; i++) {
                 const int at = thread + i * THREADS, p = next + at / N, o = at % N;
-                float value = 0.0f;
-                if (at < N * K && p < last && o < c.out) {
-                    if (c.pooled) {
-                        const int where = (p >> 2) * c.out + o;
-                        value = choice[where] == (p & 3) ? gradient[where] : 0.0f;
-                    } else {
-                        value = gradient[p * c.out + o];
-                    }
-                }
-                next_b[i] = value;
+                where[i] = at < N * K && p < last && o < c.out ? (c.pooled ? p >> 2 : p) * c.out + o : -1;
+                next_b[i] = gradient[where[i] < 0 ? 0 : where[i]];
             }
+            if (c.pooled) {
+                int chosen[B_LOADS];
+#pragma unroll
+                for (int i = 0; i < B_LOADS; i++) chosen[i] = choice[where[i] < 0 ? 0 : where[i]];
+#pragma unroll
+                for (int i = 0; i < B_LOADS; i++) next_b[i] = chosen[i] == (next + (thread + i * THREADS) / N & 3) ? next_b[i] : 0.0f;
+            }
+#pragma unroll
+            for (int i = 0; i < B_LOADS; i++) next_b[i] = where[i] < 0 ? 0.0f : next_b[i];
             if (multiplying) multiply<N, ROWS, K>(a, b, total);
         }
         settle<N, ROWS>(settled, total);

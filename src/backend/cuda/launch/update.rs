@@ -14,9 +14,11 @@ pub const MOMENTUM: i32 = 1;
 pub const NESTEROV: i32 = 2;
 
 shared_structs! {
-    /// The parts of a gradient sum, in order: the level of each in the tree over the batch's leaves, and its place in the buffer.
+    /// The parts of a gradient sum, in order: the level of each in the tree over the batch's leaves, and its place in the buffer. `leaves` is their
+    /// number where they are single leaves, one after the other, and a power of two of them, for which the kernels have a shorter sum; else 0.
     pub struct Parts {
         pub count: i32,
+        pub leaves: i32,
         pub level: [u8; MOST_PARTS],
         pub place: [u8; MOST_PARTS],
     }
@@ -34,11 +36,14 @@ shared_structs! {
 impl Parts {
     /// Nodes of these levels at these places, in the order of the tree.
     pub fn new(nodes: impl Iterator<Item = (u32, usize)>) -> Parts {
-        let mut parts = Parts { count: 0, level: [0; MOST_PARTS], place: [0; MOST_PARTS] };
+        let mut parts = Parts { count: 0, leaves: 0, level: [0; MOST_PARTS], place: [0; MOST_PARTS] };
         for (at, (level, place)) in nodes.enumerate() {
             (parts.level[at], parts.place[at]) = (level as u8, place as u8);
             parts.count = at as i32 + 1;
         }
+        let count = parts.count as usize;
+        let single = (0..count).all(|at| parts.level[at] == 0 && usize::from(parts.place[at]) == at);
+        parts.leaves = if single && count.is_power_of_two() { parts.count } else { 0 };
         parts
     }
 
