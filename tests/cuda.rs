@@ -188,6 +188,26 @@ fn a_lanes_bits_depend_on_nothing_but_the_lane() {
     }
 }
 
+/// Memory that cannot grow is not allocated anew at every call, nor are steps recorded anew.
+#[test]
+fn memory_for_images_that_is_short_is_allocated_once() {
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 600);
+    let starts: Vec<LaneStart> = (0..2).map(|seed| start(&network, seed, 1.0, OptimizerName::Momentum, constant(0.01))).collect();
+    // Less than the batches of both lanes.
+    let Some(cuda) = gpu().map(|cuda| cuda.with_slots(20)) else { return };
+    let mut backend = cuda.backend(&network, &dataset, &Single).unwrap();
+    let mut lanes = backend.lanes(starts).unwrap();
+    let examples: Vec<u32> = (0..2 * 60).map(|place| place % 60).collect();
+    let mut round = |step: u32| {
+        backend.train(&mut lanes, step..step + 1, 16).unwrap();
+        backend.margins(&lanes, &[0, 1], Set::Validation, &examples).unwrap();
+        backend.train(&mut lanes, step + 1..step + 2, 80).unwrap();
+        cuda.workspaces()
+    };
+    let first = round(0);
+    assert_eq!([round(2), round(4)], [first, first], "allocations");
+}
+
 #[test]
 fn a_lane_goes_on_on_another_device() {
     let Some(cuda) = gpu() else { return };

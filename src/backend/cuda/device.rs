@@ -79,6 +79,11 @@ impl Cuda {
         self
     }
 
+    /// How often memory for the images under way was allocated: each time steps are recorded anew.
+    pub fn workspaces(&self) -> u64 {
+        self.workspace.borrow().generation
+    }
+
     /// The same, with at most so many bytes for the patches that cuBLAS multiplies, but for an image's at least: the same sums in more
     /// launches.
     pub fn with_scratch(self, bytes: usize) -> Cuda {

@@ -34,6 +34,8 @@ pub(super) struct Buffers {
     pub labels: CudaSlice<u8>,
     pub slots: usize,
     training: bool,
+    /// Whether memory, not a wish, decided how many slots there are: asking again would give no more.
+    capped: bool,
     /// Whose maps these are.
     network: Network,
 }
@@ -57,6 +59,13 @@ fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
     }
 }
 
+/// Most images of which the kernels can index all gradients: they count an image's floats in 31 bits, of which two are the place in a pool's window
+/// (`gradients_at` in `kernels/convolution.cu`).
+fn most_slots(network: &Network) -> usize {
+    let largest = network.layers.iter().map(|layer| sizes(network, layer)[0]).max().unwrap_or(0);
+    (1 << 29) / largest.max(1)
+}
+
 /// Bytes of one slot.
 pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
     let maps: usize = network.maps.iter().map(|map| 4 * map.len()).sum();
@@ -71,10 +80,18 @@ pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
 impl Workspace {
     /// Makes room for `wanted` images at once, or as many as memory allows, but for `least` at the least.
     pub fn ensure(&mut self, gpu: &Gpu, network: &Network, wanted: usize, least: usize, training: bool) -> Result<()> {
-        let wanted = wanted.min(self.limit).max(least);
+        if least > most_slots(network) {
+            return Err(refuse(format!(
+                "expected at most {} images that are summed together, for which the kernels' indices suffice, found {least}; use a smaller batch, or \
+                 more ranks a batch",
+                most_slots(network)
+            )));
+        }
+        let wanted = wanted.max(least);
         let (mut had, mut training) = (0, training);
         if let Some(buffers) = self.buffers.as_ref().filter(|buffers| buffers.network == *network) {
-            if buffers.slots >= wanted && (buffers.training || !training) {
+            let enough = buffers.slots >= wanted || (buffers.capped && buffers.slots >= least);
+            if enough && (buffers.training || !training) {
                 return Ok(());
             }
             (had, training) = (buffers.slots, buffers.training || training);
@@ -84,11 +101,13 @@ impl Workspace {
         self.generation += 1;
         let bytes = slot_bytes(network, training);
         let most = (gpu.free()? / 2).min(MOST_BYTES) / bytes;
-        let mut slots = wanted.max(had).min(most as usize).max(least);
+        let wanted = wanted.max(had);
+        let most = (most as usize).min(most_slots(network)).min(self.limit);
+        let mut slots = wanted.min(most).max(least);
         loop {
             match Buffers::new(gpu, network, slots, training) {
                 Ok(buffers) => {
-                    self.buffers = Some(buffers);
+                    self.buffers = Some(Buffers { capped: slots < wanted, ..buffers });
                     return Ok(());
                 }
                 Err(_) if slots > least => slots = (slots / 2).max(least),
@@ -123,6 +142,24 @@ impl Buffers {
             }
         }
         let (logits, labels) = (gpu.room(network.classes * slots)?, gpu.room(slots)?);
-        Ok(Buffers { maps, gradients, choices, mean_gradient, logits, labels, slots, training, network: network.clone() })
+        Ok(Buffers { maps, gradients, choices, mean_gradient, logits, labels, slots, training, capped: false, network: network.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::NetworkName;
+
+    #[test]
+    fn no_image_has_gradients_beyond_what_kernels_can_index() {
+        for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+            let network = Network::new(name);
+            let floats = network.layers.iter().map(|layer| sizes(&network, layer)[0]).max().unwrap();
+            let most = most_slots(&network);
+            // As `gradients_at` computes it, of the last float of the last image.
+            let last = |images: usize| ((images * floats - 1) << 2) | 3;
+            assert!(i32::try_from(last(most)).is_ok() && i32::try_from(last(most + 1)).is_err(), "{name}: {most}");
+        }
     }
 }
