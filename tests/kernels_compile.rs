@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use cudarc::nvrtc::result;
 use dps::backend::cuda::libraries::{Library, take};
-use dps::backend::cuda::source;
+use dps::backend::cuda::{architectures, source};
 
 /// Architectures, and whether products are TF32, which the first cannot.
 const VARIANTS: [(&str, bool); 5] = [("sm_70", false), ("sm_80", false), ("sm_90", false), ("sm_80", true), ("sm_90", true)];
@@ -83,6 +83,12 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
         return;
     };
     take(Library::Nvrtc, &library).unwrap();
+    let known = architectures().unwrap();
+    // NVRTC 13 knows no GPU older than 7.5.
+    let (variants, unknown): (Vec<_>, Vec<_>) =
+        VARIANTS.into_iter().partition(|(architecture, _)| known.contains(&architecture.trim_start_matches("sm_").parse().unwrap()));
+    unknown.iter().for_each(|&variant| eprintln!("\nNOT COMPILED for {}: this NVRTC does not know it\n", name(variant)));
+    assert!(variants.len() >= 4, "NVRTC knows {known:?}");
     let source = source();
     for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -102,10 +108,11 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
         assert!(problem.contains(words), "{problem}");
     }
 
-    let mut lines = vec![format!("{:28}{}", "kernel", VARIANTS.map(|variant| format!("  {:>14}", name(variant))).concat())];
+    let mut lines =
+        vec![format!("{:28}{}", "kernel", variants.iter().map(|&variant| format!("  {:>14}", name(variant))).collect::<String>())];
     let mut table = BTreeMap::<String, String>::new();
     let mut spilling = Vec::new();
-    for variant in VARIANTS {
+    for variant in variants {
         let architecture = name(variant);
         let log = compile(&source, variant).unwrap_or_else(|problem| panic!("{architecture}: {problem}"));
         let uses = uses(&log);

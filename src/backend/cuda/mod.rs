@@ -33,5 +33,5 @@ mod workspace;
 
 pub use device::Cuda;
 pub use engine::CudaBackend;
-pub use program::source;
+pub use program::{architectures, source};
 pub use support::supports;

@@ -1,9 +1,11 @@
 //! The kernels: their source, compiled by NVRTC for the GPU found and kept in the user's cache.
 
+use std::ffi::CString;
 use std::io::Write;
 use std::path::PathBuf;
 
-use cudarc::nvrtc::{CompileError, CompileOptions, Ptx, compile_ptx_with_opts, sys};
+use cudarc::nvrtc::result::{self, NvrtcError};
+use cudarc::nvrtc::{Ptx, sys};
 use sha2::{Digest, Sha256};
 
 use super::check::{Doing, refuse};
@@ -28,41 +30,122 @@ pub fn source() -> String {
 
 /// The kernels for a GPU, with products in TF32 where it has them: from the cache, or compiled.
 pub(super) fn load(gpu: &Gpu) -> Result<Kernels> {
-    let (name, capability) = (&gpu.name, gpu.capability);
-    let source = source();
-    let mut options = vec![format!("--gpu-architecture=compute_{}{}", capability.0, capability.1), "--std=c++17".to_owned()];
-    options.extend(gpu.tf32.then(|| "-DUSE_TF32=1".to_owned()));
+    let (name, source) = (&gpu.name, source());
     let (mut major, mut minor) = (0, 0);
     // The caller has asked whether NVRTC is there.
     let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+    let refused = |why: &str| {
+        refuse(format!(
+            "expected NVRTC {major}.{minor} to compile the kernels for {name} (compute capability {}.{}), but it says: {why}; install the NVRTC \
+             of a CUDA release that knows this GPU",
+            gpu.capability.0, gpu.capability.1
+        ))
+    };
+    let known = architectures().map_err(|error| refused(&format!("{error:?}")))?;
+    let target = Target::of(gpu.capability, &known).ok_or_else(|| refused("it knows no architecture as old as this one"))?;
+    let mut options = vec![target.option(), "--std=c++17".to_owned()];
+    options.extend(gpu.tf32.then(|| "-DUSE_TF32=1".to_owned()));
     // The GPU's name takes part, because a stand-in for a GPU has an NVRTC of its own.
-    let key = Sha256::digest(format!("{major}.{minor}\n{name}\n{}\n{source}", options.join(" ")));
-    let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-    let file = cache_folder().map(|folder| folder.join(format!("{key}.ptx")));
-    let cached = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
-    // A damaged file is compiled anew; text with a zero byte is none.
-    if let Some(kernels) = cached.filter(|text| !text.contains('\0')).and_then(|text| find(gpu, Ptx::from_src(text)).ok()) {
+    let key = hexadecimal(format!("{major}.{minor}\n{name}\n{}\n{source}", options.join(" ")).as_bytes());
+    let file = cache_folder().map(|folder| folder.join(format!("{key}.{}", target.extension())));
+    let cached = file.as_ref().and_then(|file| whole(std::fs::read(file).ok()?));
+    if let Some(kernels) = cached.and_then(|code| find(gpu, target.image(code)).ok()) {
         return Ok(kernels);
     }
-    let compile = CompileOptions { options, name: Some("kernels".into()), ..CompileOptions::default() };
-    let compiled = compile_ptx_with_opts(&source, compile).map_err(|cause| {
-        let log = match &cause {
-            CompileError::CompileError { log, nvrtc, .. } => format!("{nvrtc:?}: {}", log.to_string_lossy().trim()),
-            other => format!("{other:?}"),
-        };
-        refuse(format!(
-            "expected NVRTC {major}.{minor} to compile the kernels for {name} (compute capability {}.{}), but it says: {log}; install the NVRTC \
-             of a CUDA release that knows this GPU",
-            capability.0, capability.1
-        ))
-    })?;
-    let text = compiled.to_src();
-    let kernels = find(gpu, compiled)?;
+    let code = compile(&source, &options, target).map_err(|why| refused(&why))?;
+    let kernels = find(gpu, target.image(code.clone()))?;
     if let Some(file) = file {
-        // A cache that cannot be written costs the next start a second, and is no reason to stop this one.
-        let _ = keep(&file, &text);
+        // A cache that cannot be written costs the next start some seconds, and is no reason to stop this one.
+        let _ = keep(&file, &code);
     }
     Ok(kernels)
+}
+
+/// What NVRTC compiles for: an architecture as a number, 90 for compute capability 9.0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Target {
+    /// The GPU's own: machine code, which needs no compiler of the driver.
+    Machine(i32),
+    /// An older one, for a GPU that this NVRTC does not know: PTX, which the driver compiles.
+    Ptx(i32),
+}
+
+impl Target {
+    /// The target for a GPU where NVRTC knows these architectures; none where it knows only newer ones.
+    fn of(capability: (i32, i32), known: &[i32]) -> Option<Target> {
+        let own = 10 * capability.0 + capability.1;
+        let newest = known.iter().copied().filter(|&architecture| architecture <= own).max()?;
+        Some(if newest == own { Target::Machine(own) } else { Target::Ptx(newest) })
+    }
+
+    fn option(self) -> String {
+        match self {
+            Target::Machine(architecture) => format!("--gpu-architecture=sm_{architecture}"),
+            Target::Ptx(architecture) => format!("--gpu-architecture=compute_{architecture}"),
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Target::Machine(_) => "cubin",
+            Target::Ptx(_) => "ptx",
+        }
+    }
+
+    /// Compiled code as the driver takes it.
+    fn image(self, code: Vec<u8>) -> Ptx {
+        match self {
+            Target::Machine(_) => Ptx::from_binary(code),
+            // NVRTC's text ends with a zero byte.
+            Target::Ptx(_) => Ptx::from_src(String::from_utf8_lossy(&code).trim_end_matches('\0').to_owned()),
+        }
+    }
+}
+
+/// The architectures that NVRTC knows, 90 for compute capability 9.0.
+///
+/// # Errors
+/// NVRTC's.
+pub fn architectures() -> std::result::Result<Vec<i32>, NvrtcError> {
+    let mut count = 0;
+    // Writes the number, then as many numbers as there is room for.
+    unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) }.result()?;
+    let mut known = vec![0; count.max(0) as usize];
+    unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) }.result()?;
+    Ok(known)
+}
+
+/// Compiled code, or what NVRTC says of the source.
+fn compile(source: &str, options: &[String], target: Target) -> std::result::Result<Vec<u8>, String> {
+    let source = CString::new(source).map_err(|_| "the source has a zero byte")?;
+    let program = result::create_program(&source, Some(c"kernels")).map_err(|error| format!("{error:?}"))?;
+    // The program lives until it is destroyed below; buffers have the sizes that NVRTC says.
+    let code = unsafe {
+        let compiled = result::compile_program(program, options).map_err(|error| {
+            let log = result::get_program_log(program).unwrap_or_default();
+            let log: Vec<u8> = log.into_iter().map(|byte| byte as u8).take_while(|&byte| byte != 0).collect();
+            format!("{error:?}: {}", String::from_utf8_lossy(&log).trim())
+        });
+        compiled.and_then(|()| {
+            let code = match target {
+                Target::Machine(_) => machine_code(program),
+                Target::Ptx(_) => result::get_ptx(program).map(|text| text.into_iter().map(|byte| byte as u8).collect()),
+            };
+            code.map_err(|error| format!("{error:?}"))
+        })
+    };
+    let _ = unsafe { result::destroy_program(program) };
+    code
+}
+
+/// # Safety
+/// The program has been compiled for a real architecture.
+unsafe fn machine_code(program: sys::nvrtcProgram) -> std::result::Result<Vec<u8>, NvrtcError> {
+    let mut bytes = 0;
+    unsafe { sys::nvrtcGetCUBINSize(program, &mut bytes) }.result()?;
+    let mut code = vec![0_u8; bytes];
+    unsafe { sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) }.result()?;
+    Ok(code)
 }
 
 fn find(gpu: &Gpu, image: Ptx) -> Result<Kernels> {
@@ -73,6 +156,17 @@ fn find(gpu: &Gpu, image: Ptx) -> Result<Kernels> {
     Kernels::new(&module, gpu.stream.clone())
 }
 
+/// SHA-256.
+fn hexadecimal(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The code in a file of the cache: its SHA-256 in hexadecimal, then the code. None of a damaged file, which a driver might load all the same.
+fn whole(file: Vec<u8>) -> Option<Vec<u8>> {
+    let (sum, code) = file.split_at_checked(64)?;
+    (sum == hexadecimal(code).as_bytes()).then(|| code.to_vec())
+}
+
 /// Where compiled kernels are kept: `dps` in the user's cache folder, if there is one.
 fn cache_folder() -> Option<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -80,11 +174,36 @@ fn cache_folder() -> Option<PathBuf> {
 }
 
 /// Writes a file that other ranks may be reading or writing at the same time.
-fn keep(file: &std::path::Path, text: &str) -> std::io::Result<()> {
+fn keep(file: &std::path::Path, code: &[u8]) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(file);
     std::fs::create_dir_all(folder)?;
     let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(text.as_bytes())?;
+    temporary.write_all(hexadecimal(code).as_bytes())?;
+    temporary.write_all(code)?;
     temporary.persist(file)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_code_is_made_where_nvrtc_knows_the_gpu() {
+        let known = [50, 75, 80, 86, 90];
+        assert_eq!(Target::of((9, 0), &known), Some(Target::Machine(90)));
+        assert_eq!(Target::of((10, 3), &known), Some(Target::Ptx(90)), "the driver compiles for a newer GPU");
+        assert_eq!(Target::of((8, 9), &known), Some(Target::Ptx(86)));
+        assert_eq!(Target::of((3, 5), &known), None);
+        assert_eq!(Target::Machine(90).option(), "--gpu-architecture=sm_90");
+    }
+
+    #[test]
+    fn damaged_code_is_not_loaded() {
+        let mut file = hexadecimal(b"code").into_bytes();
+        file.extend(b"code");
+        assert_eq!(whole(file.clone()), Some(b"code".to_vec()));
+        *file.last_mut().unwrap() ^= 1;
+        assert_eq!((whole(file), whole(b"short".to_vec())), (None, None));
+    }
 }
