@@ -6,6 +6,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use dps::records::{Cell, Status};
 use dps::results::{self, Results};
@@ -96,4 +97,26 @@ fn close(found: &[Cell], expected: &[Cell]) {
             }
         }
     }
+}
+
+/// A GPU that hangs: the program says so after the deadline and ends, instead of waiting for it once more where it lets go of memory.
+#[test]
+fn a_gpu_that_hangs_ends_the_program() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let config = write_config(folder.path(), &[]);
+    let mut command = train();
+    command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(folder.path().join("stuck.h5"));
+    command.args(["--quiet", "--device", "cuda", "--set", "execution.deadline_seconds=2"]);
+    let begun = Instant::now();
+    // The stand-in's settings; a real GPU does not know them.
+    let ended = command.env("CUDA_EMU_STUCK", "300").env("CUDA_EMU_HANG", "600").output().unwrap();
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    if !stderr.contains("waited in vain") {
+        assert!(std::env::var_os("DPS_NEED_CUDA_EMU").is_none(), "{:?}: {stderr}", ended.status);
+        return println!("skipped: this GPU does not hang when it is asked to");
+    }
+    assert_eq!(ended.status.code(), Some(DEVICE), "{stderr}");
+    // Most of it is starting: the kernels are compiled.
+    assert!(begun.elapsed() < Duration::from_secs(300), "{:?}", begun.elapsed());
 }

@@ -29,6 +29,11 @@ const LONGEST_ANSWER: u64 = 1_000;
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
+    // SAFETY: no other thread has started.
+    #[cfg(feature = "cuda")]
+    unsafe {
+        dps::backend::cuda::nccl::leave_buffers_unregistered();
+    }
     streams::prepare("dps-train");
     streams::exit_code(run())
 }

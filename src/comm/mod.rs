@@ -3,6 +3,7 @@
 //! A [`Communicator`] moves bytes between ranks; [`Leaves`] fixes the order of the sum so that it is the same on any number of them.
 //! Nothing here may know what the floats mean.
 
+mod abandon;
 mod agreement;
 pub mod launcher;
 #[cfg(feature = "mpi")]
@@ -15,6 +16,7 @@ mod watch;
 
 #[cfg(feature = "mpi")]
 pub use self::mpi::{MpiWorld, mpi_library};
+pub use abandon::abandon;
 pub use agreement::{agree, together};
 pub use placement::{available_memory, host_hash, host_name, resident_memory, threads};
 pub use single::Single;

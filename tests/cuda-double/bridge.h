@@ -15,6 +15,8 @@ extern "C" {
 // Queues work on a stream (0: the default stream), or adds it to the graph the stream is captured into. `poll` returns kDone, kPending to
 // be called again later, or a CUDA error that ends the stream. `drop` frees `job`, also where this call fails. Returns a CUDA error or 0.
 int emuEnqueue(void* stream, int (*poll)(void* job, EmuProgress* progress), void* job, void (*drop)(void* job));
+// Whether a stream is being captured.
+int emuCapturing(void* stream);
 // Whether all of `bytes` bytes at `address` lie in one live device allocation.
 int emuInside(unsigned long long address, size_t bytes);
 // The same, for work that a stream runs: the lock is taken already.

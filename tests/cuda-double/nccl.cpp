@@ -277,6 +277,10 @@ static int start(const Job& job) {
     if (job.receives() && !emuInside((unsigned long long)job.receive, job.receive_bytes())) {
         return refuse(kInvalidArgument, "the receive buffer is not all in one allocation");
     }
+    // What NCCL then does to memory of a pool, which all of the product's is, is not known.
+    const char* registers = getenv("NCCL_GRAPH_REGISTER");
+    if (emuCapturing(job.stream) && !(registers && !strcmp(registers, "0")))
+        return refuse(kInvalidUsage, "a recorded collective would register memory of a pool (NCCL_GRAPH_REGISTER is not 0)");
     if (group_depth == 0) return enqueue(job);
     grouped.push_back(job);
     return kSuccess;

@@ -138,6 +138,18 @@ impl Exchange {
         Ok(PartialSums { from, parts, lane_stride: packed, part_stride: row })
     }
 
+    /// Whether NCCL has failed, so that nothing but [`Exchange::abort`] is left.
+    pub fn has_failed(&self) -> bool {
+        matches!(&self.transport, Transport::Nccl(nccl) if nccl.has_failed())
+    }
+
+    /// Ends what is under way after an error. Recorded steps must be gone.
+    pub fn abort(&self) {
+        if let Transport::Nccl(nccl) = &self.transport {
+            nccl.abort();
+        }
+    }
+
     /// Waits until the stream is done, as long as all ranks of the group are there.
     pub fn wait(&self, gpu: &Gpu) -> Result<()> {
         match &self.transport {

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{CUresult, cuStreamQuery};
+use cudarc::driver::sys::{
+    CUmemPool_attribute as PoolAttribute, CUmemoryPool, CUresult, cuDeviceGetDefaultMemPool, cuMemPoolGetAttribute, cuMemPoolSetAttribute,
+    cuStreamQuery,
+};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice};
 
 use super::check::{Doing, refuse};
 use crate::Result;
+use crate::comm;
 use crate::config::Execution;
 
 /// A GPU and the one stream that everything runs in, in order.
@@ -21,6 +25,8 @@ pub(super) struct Gpu {
     pub tf32: bool,
     /// How long a wait for the GPU may last; 0: for ever.
     pub deadline: Duration,
+    /// What memory comes from, where the driver has pools.
+    pool: Option<CUmemoryPool>,
 }
 
 impl Gpu {
@@ -45,7 +51,8 @@ impl Gpu {
         let half = |from: usize| u64::from_be_bytes(std::array::from_fn(|i| uuid[from + i]));
         let stream = context.new_stream().doing("make a stream")?;
         let deadline = Duration::from_secs(execution.deadline_seconds.into());
-        Ok((Gpu { context, stream, name, capability, tf32, deadline }, [half(0), half(8)]))
+        let pool = if context.has_async_alloc() { Some(keeping_pool(&context)?) } else { None };
+        Ok((Gpu { context, stream, name, capability, tf32, deadline, pool }, [half(0), half(8)]))
     }
 
     /// Memory without a value, at least one element.
@@ -85,7 +92,21 @@ impl Gpu {
         Ok(values)
     }
 
-    /// Waits until everything asked of the GPU is done, up to the deadline.
+    /// Whether everything asked of the GPU is done, well or not, within so long.
+    pub fn finishes_within(&self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        // This thread's context has the stream.
+        while unsafe { cuStreamQuery(self.stream.cu_stream()) } == CUresult::CUDA_ERROR_NOT_READY {
+            if begun.elapsed() > limit {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// Waits until everything asked of the GPU is done. Where that lasts longer than the deadline, the process ends: whoever let go of memory that
+    /// the GPU may still write would have to wait for it again.
     pub fn wait(&self) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -96,25 +117,47 @@ impl Gpu {
             }
             let waited = begun.elapsed();
             if !self.deadline.is_zero() && waited > self.deadline {
-                return Err(refuse(format!(
+                comm::abandon(&refuse(format!(
                     "expected the GPU to finish its work within {} s (execution.deadline_seconds), waited in vain; look at nvidia-smi, then run the \
                      same command again to continue",
                     self.deadline.as_secs()
-                )));
+                )))
             }
             // A step at small batches takes less than this; longer waits leave the processor to others.
             if waited < Duration::from_millis(2) { std::thread::yield_now() } else { std::thread::sleep(Duration::from_micros(50)) }
         }
     }
 
-    /// Free memory, in bytes.
+    /// Free memory, in bytes: the driver's, and what the pool has kept.
     pub fn free(&self) -> Result<u64> {
         self.wait()?;
-        Ok(self.context.mem_get_info().doing("say how much memory is free")?.0 as u64)
+        let free = self.context.mem_get_info().doing("say how much memory is free")?.0 as u64;
+        let Some(pool) = self.pool else { return Ok(free) };
+        let bytes = |attribute| {
+            let mut bytes = 0_u64;
+            // Both attributes are numbers of 64 bits; the pool is the device's, which lives as long as the driver.
+            unsafe { cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) }.result().doing("say how much memory is free")?;
+            Ok(bytes)
+        };
+        let reserved = bytes(PoolAttribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
+        Ok(free + reserved.saturating_sub(bytes(PoolAttribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?))
     }
 
     /// All memory, in bytes.
     pub fn memory(&self) -> Result<u64> {
         Ok(self.context.mem_get_info().doing("say how much memory it has")?.1 as u64)
     }
+}
+
+/// The device's pool of memory, which from now on keeps what is freed. By default it gives all of it back to the driver whenever the stream is
+/// waited for, and what every evaluation allocates is mapped anew.
+fn keeping_pool(context: &CudaContext) -> Result<CUmemoryPool> {
+    let (mut pool, mut threshold) = (std::ptr::null_mut(), u64::MAX);
+    // Writes the handle; the attribute is a number of 64 bits.
+    unsafe {
+        cuDeviceGetDefaultMemPool(&raw mut pool, context.cu_device()).result().doing("give its memory pool")?;
+        let attribute = PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        cuMemPoolSetAttribute(pool, attribute, (&raw mut threshold).cast()).result().doing("keep memory")?;
+    }
+    Ok(pool)
 }

@@ -24,10 +24,24 @@ const ABORT: Duration = Duration::from_secs(10);
 /// How long a stream is asked without a pause; what a step takes at small batches.
 const SPIN: Duration = Duration::from_millis(2);
 
+/// Keeps NCCL from registering the buffers of recorded steps, unless the environment says otherwise. They come from the driver's memory pool, and NCCL
+/// asks for memory of its own allocator, or of one with the same properties (NCCL's user guide, "User Buffer Registration").
+///
+/// # Safety
+/// No other thread may run: it might read the environment.
+pub unsafe fn leave_buffers_unregistered() {
+    const SETTING: &str = "NCCL_GRAPH_REGISTER";
+    if std::env::var_os(SETTING).is_none() {
+        unsafe { std::env::set_var(SETTING, "0") };
+    }
+}
+
 /// The communicator of a group, one rank a GPU.
 pub struct Nccl {
     /// None once it has been aborted.
     communicator: Cell<Option<ncclComm_t>>,
+    /// Whether a call or a wait has failed. From then on it is good for [`Nccl::abort`] alone.
+    failed: Cell<bool>,
     rank: usize,
     ranks: usize,
     deadline: Duration,
@@ -93,7 +107,12 @@ impl Nccl {
             }),
         };
         let communicator = together(group, joined)?;
-        Ok(Nccl { communicator: Cell::new(Some(communicator)), rank, ranks: group.size(), deadline, version })
+        Ok(Nccl { communicator: Cell::new(Some(communicator)), failed: Cell::new(false), rank, ranks: group.size(), deadline, version })
+    }
+
+    /// Whether a call or a wait has failed.
+    pub fn has_failed(&self) -> bool {
+        self.failed.get()
     }
 
     /// NCCL's version.
@@ -104,7 +123,7 @@ impl Nccl {
     /// Sums the first `count` floats over the ranks where they lie, in the buffer's stream; in which order is NCCL's choice. Returns at once.
     ///
     /// # Errors
-    /// [`Error::Communication`], after aborting.
+    /// [`Error::Communication`].
     ///
     /// # Panics
     /// Where the buffer has fewer.
@@ -122,7 +141,7 @@ impl Nccl {
     /// all. Returns at once.
     ///
     /// # Errors
-    /// [`Error::Communication`], after aborting.
+    /// [`Error::Communication`].
     ///
     /// # Panics
     /// Where a buffer is too short, or the two have different streams.
@@ -137,11 +156,10 @@ impl Nccl {
         })
     }
 
-    /// Waits until the stream is done. Where NCCL reports an error meanwhile, or the deadline passes, the communicator is aborted, so that
-    /// no rank waits for ever.
+    /// Waits until the stream is done, NCCL reports an error, or the deadline passes.
     ///
     /// # Errors
-    /// [`Error::Communication`] for those, [`Error::Device`] where the GPU failed.
+    /// [`Error::Communication`] for the last two, [`Error::Device`] where the GPU failed. [`Nccl::abort`] is the only way on then.
     pub fn wait(&self, stream: &CudaStream) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -150,7 +168,7 @@ impl Nccl {
                 CUresult::CUDA_SUCCESS => return Ok(()),
                 CUresult::CUDA_ERROR_NOT_READY => {}
                 code => {
-                    self.abort();
+                    self.failed.set(true);
                     return code.result().doing("finish its work");
                 }
             }
@@ -161,7 +179,7 @@ impl Nccl {
             }
             self.look()?;
             if !self.deadline.is_zero() && waited > self.deadline {
-                self.abort();
+                self.failed.set(true);
                 return Err(self.lost(format!(
                     "expected the other ranks' gradients within {} s (execution.deadline_seconds), waited in vain; one of them is lost \
                      or stuck: look at its host, then run the same command again to continue",
@@ -185,16 +203,14 @@ impl Nccl {
         })
     }
 
-    /// Calls NCCL; a failure aborts the communicator.
+    /// Calls NCCL, unless an earlier call failed.
     fn call(&self, doing: &str, call: impl FnOnce(ncclComm_t) -> ncclResult_t) -> Result<()> {
-        let Some(communicator) = self.communicator.get() else {
-            return Err(
-                self.lost("expected a communicator, found one that was aborted after an earlier error; run the same command again".into())
-            );
+        let Some(communicator) = self.communicator.get().filter(|_| !self.failed.get()) else {
+            return Err(self.lost("expected a communicator, found one that failed before; run the same command again".into()));
         };
         checked(call(communicator)).map_err(|code| {
             let problem = explain(doing, code, Some(communicator));
-            self.abort();
+            self.failed.set(true);
             self.lost(problem)
         })
     }
@@ -203,7 +219,8 @@ impl Nccl {
         Error::Communication { rank: self.rank, problem }
     }
 
-    fn abort(&self) {
+    /// Ends what is under way on this rank, for at most ten seconds. Recorded steps that use the communicator must be gone: NCCL waits for them.
+    pub fn abort(&self) {
         if let Some(communicator) = self.communicator.take() {
             let communicator = Sendable(communicator);
             // Nobody else has the handle any more; and whether it ends or not, this rank goes on to say what happened.
@@ -217,8 +234,10 @@ impl Nccl {
 
 impl Drop for Nccl {
     fn drop(&mut self) {
-        // Destroyed where all went well; a failure has aborted it. One now has nobody to go to, and must not hold up the end of the
-        // process.
+        if self.failed.get() {
+            self.abort();
+        }
+        // A failure now has nobody to go to, and must not hold up the end of the process.
         if let Some(communicator) = self.communicator.take() {
             let communicator = Sendable(communicator);
             let _ = within(ABORT, move || {

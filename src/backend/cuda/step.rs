@@ -1,6 +1,7 @@
 //! Training steps: gradients of a batch, their sum over the ranks, and the update, recorded as a graph and replayed.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use cudarc::driver::CudaSlice;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
@@ -17,6 +18,10 @@ use super::partition::BatchPartition;
 use super::pointer::{at, at_mut};
 use crate::Result;
 use crate::backend::{Interrupt, Progress, vote};
+use crate::comm;
+
+/// How long a GPU may take to finish what was ended.
+const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// What the steps of a back end share.
 pub(super) struct Stepper {
@@ -43,7 +48,31 @@ impl Stepper {
     }
 
     /// Takes steps of batches of `size` examples.
+    ///
+    /// # Errors
+    /// The device's, or the other ranks'. What is under way then is ended, or the process is: nobody has to wait for a GPU that does not answer.
     pub fn train(
+        &mut self,
+        model: &Model,
+        leaf_gradients: &mut LeafGradients,
+        interrupt: Option<Interrupt>,
+        lanes: &mut CudaLanes,
+        steps: Range<u32>,
+        size: usize,
+    ) -> Result<()> {
+        let outcome = self.take_steps(model, leaf_gradients, interrupt, lanes, steps, size);
+        if let (Err(error), Some(exchange)) = (&outcome, self.exchange.as_ref().filter(|exchange| exchange.has_failed())) {
+            // NCCL's abort waits for recorded steps that use its communicator.
+            lanes.graph = None;
+            exchange.abort();
+            if !model.gpu().finishes_within(LAST_WAIT) {
+                comm::abandon(error);
+            }
+        }
+        outcome
+    }
+
+    fn take_steps(
         &mut self,
         model: &Model,
         leaf_gradients: &mut LeafGradients,

@@ -21,6 +21,8 @@ struct Block {
 static std::map<Address, Block> blocks;
 static std::map<char*, size_t> pinned_blocks;
 static size_t used;
+// What the default pool may keep of freed memory, and what it keeps: neither used, nor free for the driver.
+static uint64_t threshold, kept;
 
 static size_t total_memory() { return (size_t)setting("CUDA_EMU_MEMORY", 4l << 30); }
 
@@ -127,6 +129,7 @@ static int allocate(Address* address, size_t bytes) {
     *address = (Address)(first + (pages - bytes) / kAlignment * kAlignment);
     blocks[*address] = {bytes, (char*)mapping, pages};
     used += bytes;
+    kept -= kept < bytes ? kept : bytes;
     return kSuccess;
 }
 
@@ -144,6 +147,7 @@ static int release(Address address) {
     }
     blocks.erase(found);
     used -= block.bytes;
+    kept = kept + block.bytes < threshold ? kept + block.bytes : threshold;
     // The addresses stay taken for a while, so that a use after the free is a fault.
     static std::deque<Block> quarantine;
     mmap(first, block.pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
@@ -194,10 +198,28 @@ EXPORT int cuMemFreeAsync(Address address, void* handle) {
     return push(stream, [address](EmuProgress*) { return release(address); });
 }
 
+EXPORT int cuDeviceGetDefaultMemPool(void** pool, int) {
+    *pool = &threshold;
+    return kSuccess;
+}
+EXPORT int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
+    Lock lock(driver_mutex);
+    if (pool != &threshold || attribute != 4) return kNotSupported;  // RELEASE_THRESHOLD
+    memcpy(&threshold, value, sizeof threshold);
+    return kSuccess;
+}
+EXPORT int cuMemPoolGetAttribute(void* pool, int attribute, void* value) {
+    Lock lock(driver_mutex);
+    if (pool != &threshold || (attribute != 5 && attribute != 7)) return kNotSupported;  // RESERVED_MEM_CURRENT, USED_MEM_CURRENT
+    uint64_t bytes = used + (attribute == 5 ? kept : 0);
+    memcpy(value, &bytes, sizeof bytes);
+    return kSuccess;
+}
+
 EXPORT int cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
     ENTER();
     *total_bytes = total_memory();
-    *free_bytes = *total_bytes - used;
+    *free_bytes = *total_bytes - used - kept;
     return kSuccess;
 }
 EXPORT int cuDeviceTotalMem_v2(size_t* bytes, int) {

@@ -45,8 +45,11 @@ static Event* find_event(void* handle) {
     return found == events.end() ? nullptr : found->first;
 }
 
-// Runs the work at the head of the queue, if it can.
+// Runs the work at the head of the queue, if it can. After CUDA_EMU_STUCK pieces of work (0: never) no stream gets on, as on a GPU that hangs.
 static int step(Stream* stream) {
+    static long stuck = setting("CUDA_EMU_STUCK", 0), done = 0;
+    if (stuck && done >= stuck) return kPending;
+    done++;
     Queued& head = stream->queue.front();
     int result = head.work(&head.progress);
     if (result == kPending) return kPending;
@@ -159,6 +162,12 @@ static int captured(Stream* stream, const char* call) {
 }
 
 // ---- streams
+
+EXPORT int emuCapturing(void* handle) {
+    Lock lock(driver_mutex);
+    Stream* stream = find_stream(handle);
+    return stream && stream->capture;
+}
 
 EXPORT int cuStreamCreate(void** handle, unsigned flags) {
     ENTER();
