@@ -53,12 +53,12 @@ test-double: setup ## run the GPU back end's tests on the host, through a stand-
 	tests/cuda-double/build.sh "$$double"
 	# The program keeps what NVRTC made; the stand-in's is a path, not to be kept.
 	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
-	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 cargo test --test cuda --test cuda_products --test cuda_study
+	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1 cargo test --test cuda --test cuda_products --test cuda_study
 
 test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped without one
 	@folder=$(abspath $(TARGET))/gpu-test
 	tests/gpu/build.sh "$$folder" mpi,cuda
-	"$$folder/run.sh" || { code=$$?; [ $$code = 77 ] || exit $$code; }
+	python3 "$$folder/run.py" --out "$$folder/measured" || { code=$$?; [ $$code = 77 ] || exit $$code; }
 
 test-data: setup ## test on real data what the others test on made-up ones
 	@cargo run --release --quiet --bin dps-train -- data fetch fashion-mnist
