@@ -35,7 +35,7 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
     // Four batch sizes and a line of the legend; sparsity 0 is discs, 0.9 squares.
     let words = ["Batch size (examples)", "Steps-to-result", "sparsity 0", "sparsity 0.9", "linear scaling", "2¹", "2⁷", "2¹³"];
     assert_eq!(marks(&svg("steps-to-result"), &words), (4 + 1, 4 + 1));
-    let words = ["Steps-to-result / that of the first batch size", "2⁰", "2⁻³"];
+    let words = ["Steps-to-result / that at batch size 2", "2⁰", "2⁻³"];
     assert_eq!(marks(&svg("normalised"), &words), (4 + 1, 4 + 1));
     // Two intervals are polygons as well.
     let words = ["sparsity 0", "sparsity 0.9", "measured K*", "fit c1/B + c2", "critical batch size"];
@@ -45,6 +45,27 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
     // Three panels.
     let words = ["c1 (steps × examples)", "c2 (steps)", "critical batch size (examples)", "Sparsity", "Fitted value"];
     assert_eq!(marks(&svg("fits"), &words), (3 + 1, 3 + 1));
+}
+
+/// Where the sparse network reached the goal from batch size 8 on alone, both curves are divided by their K* there.
+#[test]
+fn normalised_curves_are_divided_at_a_batch_size_that_all_have() {
+    let mut results = Synthetic::small().results();
+    let unreached = results.cells.iter_mut().find(|cell| (cell.key.batch_size, cell.key.sparsity) == (2, 0.9)).unwrap();
+    for trial in &mut unreached.trials {
+        if trial.status == Status::Complete {
+            (trial.status, trial.steps) = (Status::Incomplete, None);
+        }
+    }
+    let svg = figure(&study(results.clone()), "normalised").unwrap();
+    assert_eq!(marks(&svg, &["Steps-to-result / that at batch size 8"]), (4 + 1, 3 + 1));
+    // Without a common batch size there is nothing to divide by.
+    for cell in results.cells.iter_mut().filter(|cell| cell.key.sparsity == 0.0 && cell.key.batch_size > 2) {
+        for trial in &mut cell.trials {
+            (trial.status, trial.steps) = (Status::Incomplete, None);
+        }
+    }
+    assert!(figure(&study(results), "normalised").is_none());
 }
 
 /// A study of one sparsity has no ratio; of one cell no normalised curve and no fit.

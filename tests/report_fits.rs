@@ -27,7 +27,7 @@ fn a_curve_without_noise_is_met_exactly_and_its_regimes_follow() {
     assert!((fit.steps(4096.0).value - 800.0).abs() < 0.1 && fit.points == 14 && fit.deviation < 1e-4);
     // B_crit/19 = 215.6 and 19·B_crit = 77,824.
     let regimes = [215.0, 217.0, 4096.0, 77_000.0, 78_000.0].map(|size| fit.regime(size));
-    assert_eq!(regimes, [Regime::Linear, Regime::Diminishing, Regime::Diminishing, Regime::Diminishing, Regime::Maximal]);
+    assert_eq!(regimes, [Regime::Linear, Regime::Diminishing, Regime::Diminishing, Regime::Diminishing, Regime::Maximal].map(Some));
     let (linear, maximal) = fit.borders();
     assert!((linear - 4096.0 / 19.0).abs() < 0.1 && (maximal - 4096.0 * 19.0).abs() < 40.0);
 }
@@ -56,10 +56,18 @@ fn intervals_hold_the_known_parameters() {
 fn one_regime_alone_has_no_other_parameter_and_says_so_by_infinity() {
     let linear = Fit::new(&[(1, 65_536), (16, 4096), (256, 256)]).unwrap();
     assert!((linear.c1.value - 65_536.0).abs() < 1.0 && linear.c2.value == 0.0 && linear.critical.value == f64::INFINITY);
-    assert_eq!(linear.regime(256.0), Regime::Linear);
+    assert_eq!(linear.regime(256.0), Some(Regime::Linear));
     let flat = Fit::new(&[(2, 320), (4, 320), (1024, 320)]).unwrap();
     assert!((flat.c2.value - 320.0).abs() < 0.1 && flat.c1.value < 1e-2 * 320.0, "{flat:?}");
-    assert_eq!(flat.regime(2.0), Regime::Maximal);
+    assert_eq!(flat.regime(2.0), Some(Regime::Maximal));
+}
+
+/// Four scattered points allow a critical batch size of nearly anything: then no regime is named.
+#[test]
+fn a_regime_that_the_interval_does_not_decide_is_not_named() {
+    let fit = Fit::new(&[(32, 400), (64, 150), (128, 260), (256, 90)]).unwrap();
+    assert!(fit.critical.low < 10.0 && fit.critical.high > 10_000.0, "{:?}", fit.critical);
+    assert_eq!([32.0, 256.0].map(|size| fit.regime(size)), [None, None]);
 }
 
 #[test]

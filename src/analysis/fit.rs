@@ -153,16 +153,20 @@ impl Fit {
         Estimate::new(law.steps(batch_size), self.resamples.iter().map(|law| law.steps(batch_size)).collect())
     }
 
-    /// The regime at a batch size, by the fit.
-    pub fn regime(&self, batch_size: f64) -> Regime {
-        let slope = -1.0 / (1.0 + batch_size / self.critical.value);
-        if slope < LINEAR_SLOPE {
-            Regime::Linear
-        } else if slope > MAXIMAL_SLOPE {
-            Regime::Maximal
-        } else {
-            Regime::Diminishing
-        }
+    /// The regime at a batch size, where every critical batch size in the interval gives the same one.
+    pub fn regime(&self, batch_size: f64) -> Option<Regime> {
+        let by = |critical: f64| {
+            let slope = -1.0 / (1.0 + batch_size / critical);
+            if slope < LINEAR_SLOPE {
+                Regime::Linear
+            } else if slope > MAXIMAL_SLOPE {
+                Regime::Maximal
+            } else {
+                Regime::Diminishing
+            }
+        };
+        let regime = by(self.critical.low);
+        (regime == by(self.critical.high)).then_some(regime)
     }
 
     /// The largest batch size with linear scaling and the smallest with maximal data parallelism: B_crit/19 and 19·B_crit.

@@ -1,6 +1,6 @@
 //! Tables for other programs, with numbers in full precision.
 
-use super::fit::Estimate;
+use super::fit::{Estimate, Regime};
 use super::fits::{Fitted, Shift, decays};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
@@ -119,7 +119,7 @@ fn cells(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
         let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
         let mut row =
             vec![study.slug.clone(), cell.key.batch_size.to_string(), cell.key.sparsity.to_string(), optional(cell.steps_to_result())];
-        row.push(fit.map_or(String::new(), |fit| fit.regime(f64::from(cell.key.batch_size)).name().to_owned()));
+        row.push(fit.map_or(String::new(), |fit| fit.regime(f64::from(cell.key.batch_size)).map_or("undecided", Regime::name).to_owned()));
         row.push(cell.trials.len().to_string());
         row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
         row.push(optional(best.map(|trial| trial.index)));

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Panel};
-use super::super::grid::batch;
+use super::super::grid::{Curve, batch};
 use super::super::marker::colour;
 use super::super::studies::{StudyResults, gather};
 use super::{Figure, batch_axis, curve, curves, entry, linear_entry, linear_scaling, note, smoothness, steps_axis};
+use crate::readable::count;
 use crate::results::{self, Results};
 use crate::{Error, Result};
 
@@ -39,35 +40,52 @@ pub fn together(study: &StudyResults) -> Figure {
                   curve leaves them, returns diminish, and where it is flat a larger batch saves no step. A sparser network's curve lies \
                   higher; the question is whether its shape differs. A line is broken where a cell is unmeasured or reached no goal."
             .to_owned(),
-        chart: chart(study, &curves, y, format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error)),
+        chart: chart(
+            study,
+            &curves,
+            y,
+            0.0,
+            format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error),
+        ),
     }
 }
 
-/// K* over that of each sparsity's first measured batch size; none where no sparsity has two points.
+/// K* over that of the smallest batch size at which every sparsity that reached the goal anywhere did so; none where there is no such batch size, or no
+/// sparsity has two points. Curves that were divided by points at different batch sizes could not be compared.
 pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let mut curves = curves(study);
     linear_entry(&curves)?;
+    let reached = |curve: &&Curve| curve.iter().any(|point| point.1.is_finite());
+    let places = 0..curves.first()?.len();
+    let common = places.into_iter().find(|&place| curves.iter().filter(reached).all(|curve| curve[place].1.is_finite()))?;
     for curve in &mut curves {
-        let first = curve.iter().map(|point| point.1).find(|steps| steps.is_finite()).unwrap_or(f64::NAN);
-        curve.iter_mut().for_each(|point| point.1 /= first);
+        let steps = curve[common].1;
+        curve.iter_mut().for_each(|point| point.1 /= steps);
     }
+    let size = study.grid().batch_sizes[common];
     let shares = curves.iter().flatten().map(|point| point.1);
-    let y = Axis::around(Scale::Log2, "Steps-to-result / that of the first batch size", shares, (0.5, 1.0));
+    let y = Axis::around(Scale::Log2, &format!("Steps-to-result / that at batch size {}", count(size)), shares, (0.5, 1.0));
     Some(Figure {
         name: "normalised",
         heading: "The same, normalised",
-        caption: "Each curve over its first point: curves that fall together scale alike, whatever the sparsity costs in steps. Look for \
-                  where each leaves the dashes."
-            .to_owned(),
-        chart: chart(study, &curves, y, format!("{}: normalised steps-to-result", study.name())),
+        caption: format!(
+            "Each curve over its K* at batch size {}, the smallest at which every sparsity reached the goal: curves that fall together scale alike, \
+             whatever the sparsity costs in steps. Look for where each leaves the dashes.",
+            count(size)
+        ),
+        chart: chart(study, &curves, y, batch(size), format!("{}: normalised steps-to-result", study.name())),
     })
 }
 
-fn chart(study: &StudyResults, curves: &[Vec<(f64, f64)>], y: Axis, title: String) -> Chart {
+/// The curves in one panel, with dashes for perfect linear scaling from each curve's first point at a batch size of at least `from`.
+fn chart(study: &StudyResults, curves: &[Curve], y: Axis, from: f64, title: String) -> Chart {
     let grid = study.grid();
     let x = batch_axis(&grid.batch_sizes);
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
-    let dashes = curves.iter().enumerate().filter_map(|(number, points)| linear_scaling(colour(number), points, &x, &y, largest));
+    let dashes = curves.iter().enumerate().filter_map(|(number, points)| {
+        let points: Curve = points.iter().copied().filter(|point| point.0 >= from).collect();
+        linear_scaling(colour(number), &points, &x, &y, largest)
+    });
     let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
     let layers = dashes.chain(lines).collect();
     let legend = grid.sparsities.iter().zip(curves).enumerate().map(|(number, (&sparsity, points))| entry(number, sparsity, points));

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::super::fit::Fit;
+use super::super::fit::{Fit, Regime};
 use super::super::fits::{Fitted, Shift};
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, interval, table};
@@ -79,12 +79,15 @@ fn shift(shift: Shift) -> String {
     format!("{} (n = {})\n[{} … {}]", significant(shift.mean), shift.points, significant(shift.low), significant(shift.high))
 }
 
+/// What is said of batch sizes whose regime the interval does not decide.
+const UNDECIDED: &str = "undecided";
+
 /// The measured batch sizes of each regime, and whether the critical one was measured.
 fn regimes(study: &StudyResults, sparsity: f64, fit: &Fit) -> String {
     let sizes: Vec<u32> = study.grid().measured(sparsity).into_iter().map(|point| point.0).collect();
     let mut parts: Vec<(&str, u32, u32)> = Vec::new();
     for &size in &sizes {
-        let name = fit.regime(f64::from(size)).name();
+        let name = fit.regime(f64::from(size)).map_or(UNDECIDED, Regime::name);
         match parts.last_mut().filter(|part| part.0 == name) {
             Some(part) => part.2 = size,
             None => parts.push((name, size, size)),
@@ -101,5 +104,10 @@ fn regimes(study: &StudyResults, sparsity: f64, fit: &Fit) -> String {
     } else {
         "; the critical batch size lies outside what was measured, so it is an extrapolation"
     };
-    parts.iter().map(range).collect::<Vec<_>>().join(", ") + outside
+    let undecided = if parts.iter().any(|part| part.0 == UNDECIDED) {
+        "; undecided is where the interval of the critical batch size allows more than one of the three"
+    } else {
+        ""
+    };
+    parts.iter().map(range).collect::<Vec<_>>().join(", ") + undecided + outside
 }
