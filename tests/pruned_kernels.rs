@@ -7,11 +7,11 @@ use std::sync::Arc;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::{Backend, LaneStart, LaneState, Progress, Set};
 use dps::comm::Single;
-use dps::config::{BiasPruning, Criterion, DataSplit, DatasetName, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, DataSplit, DatasetName, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
-use dps::pruning::{Mask, connection_sensitivity, keep_highest, without_data};
+use dps::pruning::{Mask, connection_sensitivity, keep_highest, random_scores};
 use support::noise;
 
 fn dataset(network: &Network) -> Dataset {
@@ -47,10 +47,7 @@ fn masks(network: &Network, weights: &[f32], gradient: &[f32]) -> Vec<(String, M
     for sparsity in if network.maps[0].channels == 1 { vec![0.3, 0.6, 0.9, 0.98, 0.999] } else { vec![0.5, 0.9, 0.98] } {
         let sensitivity = keep_highest(network, &connection_sensitivity(weights, gradient), sparsity, BiasPruning::Prunable);
         masks.push((format!("sensitivity {sparsity}"), sensitivity));
-        masks.push((
-            format!("random {sparsity}"),
-            keep_highest(network, &without_data(Criterion::Random, network, 8).unwrap(), sparsity, BiasPruning::Exempt),
-        ));
+        masks.push((format!("random {sparsity}"), keep_highest(network, &random_scores(network, 8), sparsity, BiasPruning::Exempt)));
     }
     let kept = (0..weights.len() as u32).filter(|index| index % 64 < 9 && index % 3 == 0).collect();
     masks.push(("channels".into(), Mask::Sparse { kept, parameters: weights.len() }));
@@ -221,7 +218,7 @@ fn an_infinite_weight_breaks_a_pruned_lane() {
     for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
         let network = Arc::new(Network::new(name));
         let dataset = dataset(&network);
-        let mask = keep_highest(&network, &without_data(Criterion::Random, &network, 8).unwrap(), 0.9, BiasPruning::Prunable);
+        let mask = keep_highest(&network, &random_scores(&network, 8), 0.9, BiasPruning::Prunable);
         let Mask::Sparse { kept, .. } = &mask else { panic!("a sparse mask") };
         for tensor in network.tensors.iter().filter(|tensor| tensor.name.ends_with("weights")) {
             let mut weights = initial_weights(&network, 2);

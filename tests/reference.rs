@@ -8,10 +8,10 @@ use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
-use dps::config::{BiasPruning, Criterion, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, NetworkName, OptimizerName};
 use dps::network::{DenseOutput, Epilogue, Layer, Map, Network, PoolKind};
 use dps::optimizer::{Rule, Schedule};
-use dps::pruning::{Mask, keep_highest, without_data};
+use dps::pruning::{Mask, keep_highest, random_scores};
 use random_networks::{Case, Draws};
 use support::fixture::{Fixture, Theory};
 use support::noise;
@@ -359,7 +359,7 @@ fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
 
 /// A random mask of a sparsity that keeps something, with biases and without them.
 fn mask(network: &Network, sparsity: f64, seed: u64) -> Mask {
-    let scores = without_data(Criterion::Random, network, seed).unwrap();
+    let scores = random_scores(network, seed);
     let biases = if seed.is_multiple_of(2) { BiasPruning::Prunable } else { BiasPruning::Exempt };
     let mask = keep_highest(network, &scores, sparsity, biases);
     if mask.kept() > 0 { mask } else { Mask::Sparse { kept: vec![0], parameters: network.parameters() } }

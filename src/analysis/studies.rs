@@ -99,7 +99,7 @@ impl StudyResults {
     /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
         let pruning = self.configuration.as_ref().map_or(String::new(), |study| match study.pruning.criterion {
-            config::Criterion::Snip => String::new(),
+            config::CriterionName::Snip => String::new(),
             other => format!(", {other} pruning"),
         });
         workload_name(&self.results.workload) + &pruning + &self.suffix

@@ -94,7 +94,7 @@ fn the_workloads_of_the_paper_are_all_there() {
         let Study { workload, grid, pruning, search, data, smoothness, execution } = study;
         assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
         assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
-        let expected = Pruning { criterion: Criterion::Snip, biases: BiasPruning::Prunable, examples: 0, temperature: None };
+        let expected = Pruning { criterion: CriterionName::Snip, biases: BiasPruning::Prunable, examples: 0, temperature: None };
         assert_eq!(pruning, expected, "{name}");
         assert_eq!((data, execution), (DataSplit::default(), Execution::default()), "{name}");
         assert_eq!(smoothness, None, "{name}");

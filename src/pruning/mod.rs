@@ -1,9 +1,14 @@
 //! Pruning at initialisation: scores of connections, and the masks cut from them.
 //!
+//! A criterion is a file of `criteria/` that implements [`Criterion`]; its types say what it needs. Whoever trains computes that and keeps the scores.
 //! Scores depend on the trial's seed alone, so one scoring serves every sparsity and batch size. Nothing here may train or know of ranks.
 
+mod criteria;
+mod criterion;
 mod mask;
-mod score;
+mod scoring;
 
+pub use criteria::{Grasp, Magnitude, Random, Snip, connection_sensitivity, gradient_signal, random_scores};
+pub use criterion::{Criterion, Given, HessianGradient, LossGradient, Nothing, Start};
 pub use mask::{Mask, keep_highest, kept_parameters};
-pub use score::{connection_sensitivity, gradient_signal, without_data};
+pub use scoring::Scoring;

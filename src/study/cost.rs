@@ -3,9 +3,9 @@
 use std::fmt;
 
 use super::memory::Memory;
-use crate::config::{Criterion, Study, first_of};
-use crate::network::Network;
-use crate::pruning::{keep_highest, without_data};
+use crate::config::{Study, first_of};
+use crate::network::{Network, initial_weights};
+use crate::pruning::{Nothing, Scoring, Start};
 use crate::readable::{aligned, count, duration, si, some};
 use crate::records::{CellKey, cells};
 
@@ -50,7 +50,7 @@ pub struct CostBound {
     pub smoothness_flop: f64,
     /// Most validation errors with which a trial is complete.
     pub threshold: u64,
-    /// Trials with a dead layer at each sparsity that has any, of the first [`EXAMINED`]; nothing where masks take a pass over the data.
+    /// Trials with a dead layer at each sparsity that has any, of the first [`EXAMINED`]; nothing where scores need more than the initial weights.
     dead: Vec<(f64, usize)>,
     study: Study,
     cost: NetworkCost,
@@ -90,13 +90,8 @@ impl CostBound {
             evaluation_flop: evaluations as f64 * site.validation_examples as f64 * cost.forward_flop,
         };
         let sparsities = &study.grid.sparsities;
-        // Passes over the scoring examples: one gradient, of three convolutions a layer; its product with the Hessian has eight.
-        let passes = match study.pruning.criterion {
-            _ if sparsities.iter().all(|sparsity| *sparsity == 0.0) => 0.0,
-            Criterion::Snip => 1.0,
-            Criterion::Grasp => 1.0 + 8.0 / 3.0,
-            Criterion::Random | Criterion::Magnitude => 0.0,
-        };
+        let is_sparse = sparsities.iter().any(|sparsity| *sparsity > 0.0);
+        let passes = if is_sparse { Scoring::of(&study.pruning).passes() } else { 0.0 };
         let examples = first_of(study.pruning.examples, site.training_examples);
         let measured = study.smoothness.map_or(0.0, |settings| {
             let measurements = u64::from(study.workload.max_steps / settings.every) + u64::from(settings.start);
@@ -221,14 +216,15 @@ impl fmt::Display for CostBound {
     }
 }
 
-/// Sparsities at which masks that need no data leave layers without a weight, and in how many of the first [`EXAMINED`] trials.
+/// Sparsities at which masks that need nothing but the initial weights leave layers without a weight, and in how many of the first [`EXAMINED`] trials.
 fn dead_layers(study: &Study) -> Vec<(f64, usize)> {
     // `study::check` refuses a network that does not fit.
     let Ok(network) = Network::of(&study.workload) else { return Vec::new() };
-    let trials = 0..study.grid.trials.min(EXAMINED).into();
-    let scores: Vec<Vec<f32>> = trials.filter_map(|seed| without_data(study.pruning.criterion, &network, seed)).collect();
+    let Scoring::Weights(criterion) = Scoring::of(&study.pruning) else { return Vec::new() };
+    let scores = |seed| criterion.scores(&Start { network: &network, seed, weights: &initial_weights(&network, seed) }, &Nothing);
+    let scores: Vec<Vec<f32>> = (0..study.grid.trials.min(EXAMINED).into()).map(scores).collect();
     let of_sparsity = |&sparsity: &f64| {
-        let is_dead = |scores: &&Vec<f32>| keep_highest(&network, scores, sparsity, study.pruning.biases).dead_layers(&network) > 0;
+        let is_dead = |scores: &&Vec<f32>| criterion.cut(&network, scores, sparsity, study.pruning.biases).dead_layers(&network) > 0;
         let dead = scores.iter().filter(is_dead).count();
         (dead > 0).then_some((sparsity, dead))
     };

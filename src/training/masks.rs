@@ -5,45 +5,44 @@ use std::collections::BTreeMap;
 use super::words::MaskFacts;
 use crate::Result;
 use crate::backend::Backend;
-use crate::config::{Criterion, Pruning, first_of};
+use crate::config::{Pruning, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest, without_data};
+use crate::pruning::{Criterion, Given, HessianGradient, LossGradient, Mask, Nothing, Scoring, Start};
 
 /// Scores by seed. They depend on nothing else (a cell's batch size, sparsity and metaparameters play no part), so a study scores each
 /// seed once.
 pub struct Masks<'a> {
     network: &'a Network,
     pruning: &'a Pruning,
+    scoring: Scoring,
     scores: BTreeMap<u64, Vec<f32>>,
 }
 
 impl<'a> Masks<'a> {
     /// With the scores of an earlier run.
     pub fn new(network: &'a Network, pruning: &'a Pruning, scores: BTreeMap<u64, Vec<f32>>) -> Masks<'a> {
-        Masks { network, pruning, scores }
+        Masks { network, pruning, scoring: Scoring::of(pruning), scores }
     }
 
-    /// Scores the connections of a seed's network, unless they are scored, and returns the scores if they took a pass over the data. All
+    /// Scores the connections of a seed's network, unless they are scored, and returns the scores if the study is to keep them. All
     /// ranks of the back end's group must ask alike, and their group must be the whole world: were seeds shared out among groups, ranks
     /// would later differ in which they know, and wait for each other.
     pub fn score(&mut self, backend: &mut impl Backend, seed: u64, training_examples: usize) -> Result<Option<&[f32]>> {
         if self.scores.contains_key(&seed) {
             return Ok(None);
         }
-        let criterion = self.pruning.criterion;
-        if let Some(scores) = without_data(criterion, self.network, seed) {
-            self.scores.insert(seed, scores);
-            return Ok(None);
-        }
         let weights = initial_weights(self.network, seed);
+        let start = Start { network: self.network, seed, weights: &weights };
         let examples = first_of(self.pruning.examples, training_examples as u64) as usize;
-        let scores = if criterion == Criterion::Grasp {
-            let temperature = self.pruning.temperature.unwrap_or(1.0) as f32;
-            gradient_signal(&weights, &backend.hessian_gradient(&weights, temperature, examples)?)
-        } else {
-            connection_sensitivity(&weights, &backend.gradient(&weights, examples)?.0)
+        let (scores, is_journalled) = match self.scoring {
+            Scoring::Weights(criterion) => scored(criterion, &start, &Nothing),
+            Scoring::Gradient(criterion) => scored(criterion, &start, &LossGradient(backend.gradient(&weights, examples)?.0)),
+            Scoring::HessianGradient(criterion, temperature) => {
+                scored(criterion, &start, &HessianGradient(backend.hessian_gradient(&weights, temperature, examples)?))
+            }
         };
-        Ok(Some(self.scores.entry(seed).or_insert(scores)))
+        let scores = self.scores.entry(seed).or_insert(scores);
+        Ok(is_journalled.then_some(scores))
     }
 
     /// What is recorded of a mask.
@@ -55,9 +54,14 @@ impl<'a> Masks<'a> {
     pub fn start(&self, seed: u64, sparsity: f64) -> (Vec<f32>, Mask) {
         let weights = initial_weights(self.network, seed);
         let mask = match self.scores.get(&seed) {
-            Some(scores) if sparsity > 0.0 => keep_highest(self.network, scores, sparsity, self.pruning.biases),
+            Some(scores) if sparsity > 0.0 => self.scoring.cut(self.network, scores, sparsity, self.pruning.biases),
             _ => Mask::Dense(weights.len()),
         };
         (weights, mask)
     }
+}
+
+/// The scores of a criterion, and whether the study is to keep them in its journal.
+fn scored<G: Given>(criterion: &dyn Criterion<Given = G>, start: &Start, given: &G) -> (Vec<f32>, bool) {
+    (criterion.scores(start, given), G::JOURNALLED)
 }

@@ -17,7 +17,7 @@ pub use data::{DataOrder, DataSource, DataSplit};
 pub use execution::{DeviceName, Execution, Products, Reduction};
 pub use grid::Grid;
 pub use network::{LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
-pub use pruning::{BiasPruning, Criterion, Pruning};
+pub use pruning::{BiasPruning, CriterionName, Pruning};
 pub use search::{Metaparameter, Range, Scale, Search, SobolNumbers};
 pub use smoothness::{Smoothness, first_of};
 pub use workload::{DatasetName, GoalComparison, OptimizerName, ScheduleName, Workload};

@@ -8,14 +8,14 @@ use crate::config::names::names;
 use crate::config::reader::Section;
 use crate::config::section::section;
 
-const GRASP: Only = Only { of: "criterion", names: &[Criterion::Grasp.name()] };
+const GRASP: Only = Only { of: "criterion", names: &[CriterionName::Grasp.name()] };
 
 section! {
     /// How the connections are chosen that are removed before training.
     #[derive(Debug, Clone, PartialEq)]
     "pruning" Pruning: Default {
         /// The score by which connections are kept.
-        criterion: Criterion = Criterion::Snip => name(),
+        criterion: CriterionName = CriterionName::Snip => name(),
         /// Whether biases can be removed.
         biases: BiasPruning = BiasPruning::Prunable => name(),
         /// Training examples that the scores are summed over, the first n; 0: all of them, as in the paper.
@@ -30,7 +30,7 @@ section! {
 
 names! {
     /// Pruning criteria.
-    Criterion {
+    CriterionName {
         /// Connection sensitivity |w · ∂L/∂w| (Lee et al., ICLR 2019).
         Snip = "snip",
         /// A uniformly random subset: the usual control.

@@ -1,0 +1,11 @@
+//! The criteria, one a file.
+
+mod grasp;
+mod magnitude;
+mod random;
+mod snip;
+
+pub use grasp::{Grasp, gradient_signal};
+pub use magnitude::Magnitude;
+pub use random::{Random, random_scores};
+pub use snip::{Snip, connection_sensitivity};

@@ -1,0 +1,22 @@
+//! Random scores.
+
+use crate::network::Network;
+use crate::pruning::criterion::{Criterion, Nothing, Start};
+use crate::random::{Numbers, Purpose};
+
+/// A uniformly random subset.
+pub struct Random;
+
+impl Criterion for Random {
+    type Given = Nothing;
+
+    fn scores(&self, start: &Start, _: &Nothing) -> Vec<f32> {
+        random_scores(start.network, start.seed)
+    }
+}
+
+/// Uniform random scores. The weights kept at a high sparsity are among those kept at a lower one.
+pub fn random_scores(network: &Network, seed: u64) -> Vec<f32> {
+    let numbers = Numbers::new(seed, Purpose::RandomMask);
+    (0..network.parameters() as u64).map(|index| numbers.uniform(index) as f32).collect()
+}

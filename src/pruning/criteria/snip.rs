@@ -1,0 +1,22 @@
+//! SNIP: connection sensitivity.
+
+use crate::pruning::criterion::{Criterion, LossGradient, Start};
+
+/// Connection sensitivity (Lee et al., ICLR 2019).
+pub struct Snip;
+
+impl Criterion for Snip {
+    type Given = LossGradient;
+
+    fn scores(&self, start: &Start, LossGradient(gradient): &LossGradient) -> Vec<f32> {
+        connection_sensitivity(start.weights, gradient)
+    }
+}
+
+/// Connection sensitivity |w · ∂L/∂w| / Σ|w · ∂L/∂w| (Lee et al., ICLR 2019, equation 6), from the loss gradient summed over the scoring
+/// examples: the signed sum comes first, as in the public code.
+pub fn connection_sensitivity(weights: &[f32], gradient: &[f32]) -> Vec<f32> {
+    let products: Vec<f64> = weights.iter().zip(gradient).map(|(&w, &g)| (f64::from(w) * f64::from(g)).abs()).collect();
+    let total: f64 = products.iter().sum();
+    products.iter().map(|product| (product / total) as f32).collect()
+}

@@ -1,0 +1,68 @@
+//! What a criterion is: what it is given, and which scores it makes of that.
+
+use super::mask::{Mask, keep_highest};
+use crate::config::BiasPruning;
+use crate::network::Network;
+
+/// A criterion: scores the connections of a network before it is trained. The highest scores are kept.
+pub trait Criterion: Sync {
+    /// What it is given besides the initial weights. The type says what that takes, and so whether the scores are journalled.
+    type Given: Given;
+
+    /// One score for each parameter.
+    fn scores(&self, start: &Start, given: &Self::Given) -> Vec<f32>;
+
+    /// The mask of that sparsity. Scores serve every sparsity.
+    fn cut(&self, network: &Network, scores: &[f32], sparsity: f64, biases: BiasPruning) -> Mask {
+        keep_highest(network, scores, sparsity, biases)
+    }
+}
+
+/// The network of a trial before it is trained.
+#[derive(Debug, Clone, Copy)]
+pub struct Start<'a> {
+    /// Its layers.
+    pub network: &'a Network,
+    /// The trial's seed.
+    pub seed: u64,
+    /// Its initial weights, `[parameters]`.
+    pub weights: &'a [f32],
+}
+
+/// What a back end computes for a criterion.
+pub trait Given {
+    /// Whether it takes so long that a study keeps the scores in its journal. A later run computes other scores anew.
+    const JOURNALLED: bool;
+
+    /// What it costs, in passes forward and backward over the scoring examples.
+    const PASSES: f64;
+}
+
+/// Nothing: the initial weights and the seed are enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Nothing;
+
+impl Given for Nothing {
+    const JOURNALLED: bool = false;
+    const PASSES: f64 = 0.0;
+}
+
+/// The gradient of the loss summed over the scoring examples, at the initial weights: `[parameters]`.
+#[derive(Debug, Clone)]
+pub struct LossGradient(pub Vec<f32>);
+
+impl Given for LossGradient {
+    const JOURNALLED: bool = true;
+    const PASSES: f64 = 1.0;
+}
+
+/// The product H g of the Hessian and the gradient of the loss summed over the scoring examples, their logits divided by a temperature, at the initial
+/// weights: `[parameters]`.
+#[derive(Debug, Clone)]
+pub struct HessianGradient(pub Vec<f32>);
+
+impl Given for HessianGradient {
+    const JOURNALLED: bool = true;
+    /// The gradient, of three convolutions a layer, and its product with the Hessian, of eight.
+    const PASSES: f64 = 1.0 + 8.0 / 3.0;
+}
