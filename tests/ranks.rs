@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 
+use dps::config::CriterionName;
 use dps::records::{Cell, Status};
 use dps::results::{self, Results};
 use support::records::timeless;
@@ -77,21 +78,25 @@ fn masks_are_the_same_on_any_ranks_and_threads() {
         ],
     );
     let mut hashes = std::collections::BTreeSet::new();
-    for criterion in ["snip", "grasp", "random", "magnitude"] {
+    let criteria = CriterionName::NAMES.iter().flat_map(|criterion| ["false", "true"].map(|shuffle| (criterion, shuffle)));
+    for (criterion, shuffle) in criteria.clone() {
         let masks = |ranks: usize, threads: &str| {
-            let output = folder.path().join(format!("{criterion}-{ranks}-{threads}.h5"));
+            let output = folder.path().join(format!("{criterion}-{shuffle}-{ranks}-{threads}.h5"));
             let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
             command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).args(["--quiet", "--threads", threads]);
-            succeed(command.args(["--set", &format!("pruning.criterion={criterion}")]));
+            let settings = [format!("pruning.criterion={criterion}"), format!("pruning.shuffle={shuffle}")];
+            succeed(command.args(settings.iter().flat_map(|setting| ["--set", setting])));
             cells(&output)
         };
         let expected = masks(0, "1");
-        assert_eq!(masks(0, "3"), expected, "{criterion}, 3 threads");
-        assert_eq!(masks(2, "1"), expected, "{criterion}, 2 ranks");
         assert_eq!(masks(3, "2"), expected, "{criterion}, 3 ranks of 2 threads");
+        if shuffle == "false" {
+            assert_eq!(masks(0, "3"), expected, "{criterion}, 3 threads");
+            assert_eq!(masks(2, "1"), expected, "{criterion}, 2 ranks");
+        }
         hashes.extend(expected[0].trials.iter().map(|trial| trial.mask_hash));
     }
-    assert_eq!(hashes.len(), 4 * 5, "every criterion and seed has a mask of its own");
+    assert_eq!(hashes.len(), criteria.count() * 5, "every criterion and seed has a mask of its own, and so has each shuffled one");
 }
 
 #[test]

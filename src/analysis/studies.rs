@@ -98,9 +98,10 @@ impl StudyResults {
 
     /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
-        let pruning = self.configuration.as_ref().map_or(String::new(), |study| match study.pruning.criterion {
-            config::CriterionName::Snip => String::new(),
-            other => format!(", {other} pruning"),
+        let pruning = self.configuration.as_ref().map_or(String::new(), |study| match (study.pruning.criterion, study.pruning.shuffle) {
+            (config::CriterionName::Snip, false) => String::new(),
+            (criterion, false) => format!(", {criterion} pruning"),
+            (criterion, true) => format!(", {criterion} pruning, shuffled"),
         });
         workload_name(&self.results.workload) + &pruning + &self.suffix
     }

@@ -26,6 +26,7 @@ trials = 5
 [pruning]
 criterion = "snip"
 biases = "prunable"
+shuffle = false
 examples = 100
 
 [search]
@@ -94,7 +95,8 @@ fn the_workloads_of_the_paper_are_all_there() {
         let Study { workload, grid, pruning, search, data, smoothness, execution } = study;
         assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
         assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
-        let expected = Pruning { criterion: CriterionName::Snip, biases: BiasPruning::Prunable, examples: 0, temperature: None };
+        let expected =
+            Pruning { criterion: CriterionName::Snip, biases: BiasPruning::Prunable, shuffle: false, examples: 0, temperature: None };
         assert_eq!(pruning, expected, "{name}");
         assert_eq!((data, execution), (DataSplit::default(), Execution::default()), "{name}");
         assert_eq!(smoothness, None, "{name}");
@@ -227,6 +229,7 @@ fn the_digest_follows_what_decides_a_record() {
         "workload.goal_error=0.41",
         "workload.goal_comparison=float32",
         "data.order=shared",
+        "pruning.shuffle=true",
     ] {
         assert_ne!(digest(&[]), digest(&[setting]), "{setting}");
     }

@@ -1,5 +1,7 @@
 //! Layers, the feature maps between them, and the operations a back end implements for them.
 
+use std::ops::Range;
+
 use super::Network;
 
 /// Index into [`Network::maps`].
@@ -264,6 +266,16 @@ impl Layer {
             Layer::GlobalMean(_) => false,
             Layer::Dense(dense) => matches!(dense.output, DenseOutput::Hidden { relu: true, .. }),
         }
+    }
+
+    /// Where its weights and its biases are in the flat parameter vector; none where it has no parameters.
+    pub fn parameters(&self) -> Option<[Range<usize>; 2]> {
+        let (weights, bias, outputs) = match self {
+            Layer::Convolution(layer) => (layer.weights, layer.bias, layer.output.channels),
+            Layer::Dense(layer) => (layer.weights, layer.bias, layer.outputs),
+            Layer::Pool(_) | Layer::GlobalMean(_) => return None,
+        };
+        Some([weights..bias, bias..bias + outputs])
     }
 
     /// Whether it has weights.

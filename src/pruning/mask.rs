@@ -85,18 +85,26 @@ pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: Bi
         if tensor.kind == Kind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
     }
     let keep = rounded(candidates.len(), sparsity);
-    let score = |index: u32| {
-        let score = scores[index as usize];
-        if score.is_nan() { f32::NEG_INFINITY } else { score }
-    };
-    candidates.sort_by(|&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
-    kept.extend_from_slice(&candidates[..keep]);
+    highest(&mut candidates, keep, |index| scores[index].into());
+    kept.extend_from_slice(&candidates);
     kept.sort_unstable();
     Mask::Sparse { kept, parameters }
 }
 
+/// Leaves those `keep` of the parameters that score highest, in any order. Ties go to the lower index; a NaN score sorts below every number.
+pub(super) fn highest(parameters: &mut Vec<u32>, keep: usize, score: impl Fn(usize) -> f64) {
+    let score = |index: u32| {
+        let score = score(index as usize);
+        if score.is_nan() { f64::NEG_INFINITY } else { score }
+    };
+    if keep < parameters.len() {
+        parameters.select_nth_unstable_by(keep, |&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
+        parameters.truncate(keep);
+    }
+}
+
 /// κ: how many of m candidates are kept.
-fn rounded(candidates: usize, sparsity: f64) -> usize {
+pub(super) fn rounded(candidates: usize, sparsity: f64) -> usize {
     (candidates as f64 * (1.0 - sparsity)).round() as usize
 }
 

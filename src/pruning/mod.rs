@@ -7,8 +7,10 @@ mod criteria;
 mod criterion;
 mod mask;
 mod scoring;
+mod shuffle;
 
-pub use criteria::{Grasp, Magnitude, Random, Snip, connection_sensitivity, gradient_signal, random_scores};
+pub use criteria::{Erk, Grasp, Magnitude, Random, Snip, connection_sensitivity, gradient_signal, random_scores};
 pub use criterion::{Criterion, Given, HessianGradient, LossGradient, Nothing, Start};
 pub use mask::{Mask, keep_highest, kept_parameters};
 pub use scoring::Scoring;
+pub use shuffle::shuffled;

@@ -1,6 +1,6 @@
 //! The criterion of a study, by what it is given.
 
-use super::criteria::{Grasp, Magnitude, Random, Snip};
+use super::criteria::{Erk, Grasp, Magnitude, Random, Snip};
 use super::criterion::{Criterion, Given, HessianGradient, LossGradient, Nothing};
 use super::mask::Mask;
 use crate::config::{BiasPruning, CriterionName, Pruning};
@@ -23,6 +23,7 @@ impl Scoring {
             CriterionName::Snip => Scoring::Gradient(&Snip),
             CriterionName::Random => Scoring::Weights(&Random),
             CriterionName::Magnitude => Scoring::Weights(&Magnitude),
+            CriterionName::Erk => Scoring::Weights(&Erk),
             CriterionName::Grasp => Scoring::HessianGradient(&Grasp, pruning.temperature.unwrap_or(1.0) as f32),
         }
     }

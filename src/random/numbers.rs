@@ -20,6 +20,10 @@ pub enum Purpose {
     Order = 3,
     /// Scores of the random pruning criterion.
     RandomMask = 4,
+    /// Scores of the pruning criterion that has the layer densities of an Erdős–Rényi kernel.
+    ErkMask = 5,
+    /// Where a mask's positions go within their layer.
+    ShuffledMask = 6,
 }
 
 /// The random numbers of one (seed, purpose): index i owns ChaCha8 block i, 16 words of 32 bits.

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Pruning, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Criterion, Given, HessianGradient, LossGradient, Mask, Nothing, Scoring, Start};
+use crate::pruning::{Criterion, Given, HessianGradient, LossGradient, Mask, Nothing, Scoring, Start, shuffled};
 
 /// Scores by seed. They depend on nothing else (a cell's batch size, sparsity and metaparameters play no part), so a study scores each
 /// seed once.
@@ -57,7 +57,7 @@ impl<'a> Masks<'a> {
             Some(scores) if sparsity > 0.0 => self.scoring.cut(self.network, scores, sparsity, self.pruning.biases),
             _ => Mask::Dense(weights.len()),
         };
-        (weights, mask)
+        (weights, if self.pruning.shuffle { shuffled(self.network, &mask, seed) } else { mask })
     }
 }
 

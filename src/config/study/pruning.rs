@@ -2,7 +2,7 @@
 
 use std::ops::Bound::Included;
 
-use crate::config::key::{Only, key, name};
+use crate::config::key::{Only, flag, key, name};
 use crate::config::kind::{Number, Sometimes, Whole};
 use crate::config::names::names;
 use crate::config::reader::Section;
@@ -18,6 +18,9 @@ section! {
         criterion: CriterionName = CriterionName::Snip => name(),
         /// Whether biases can be removed.
         biases: BiasPruning = BiasPruning::Prunable => name(),
+        /// Whether the positions of kept weights are permuted at random within each layer, and likewise those of kept biases. The layers' densities stay those of the criterion; which of a layer's connections are kept is left to chance, as in a control of Frankle et al. (ICLR 2021).
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        shuffle: bool = false => flag(),
         /// Training examples that the scores are summed over, the first n; 0: all of them, as in the paper.
         examples: u32 = 0 => key(Whole::or_zero_for("all of them").of("training examples"), "0"),
         /// What GraSP divides logits by before it scores. The default is that of GraSP's authors' public code.
@@ -39,6 +42,8 @@ names! {
         Magnitude = "magnitude",
         /// Gradient signal preservation w · (H ∂L/∂w) (Wang et al., ICLR 2020).
         Grasp = "grasp",
+        /// A random subset of each layer, with the layer densities of an Erdős–Rényi kernel (Evci et al., ICML 2020): those of layers with few connections are higher.
+        Erk = "erk",
     }
 }
 names! {

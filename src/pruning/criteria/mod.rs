@@ -1,10 +1,12 @@
 //! The criteria, one a file.
 
+mod erk;
 mod grasp;
 mod magnitude;
 mod random;
 mod snip;
 
+pub use erk::Erk;
 pub use grasp::{Grasp, gradient_signal};
 pub use magnitude::Magnitude;
 pub use random::{Random, random_scores};

@@ -17,6 +17,10 @@ impl Criterion for Random {
 
 /// Uniform random scores. The weights kept at a high sparsity are among those kept at a lower one.
 pub fn random_scores(network: &Network, seed: u64) -> Vec<f32> {
-    let numbers = Numbers::new(seed, Purpose::RandomMask);
+    uniform_scores(network, seed, Purpose::RandomMask)
+}
+
+pub(super) fn uniform_scores(network: &Network, seed: u64, purpose: Purpose) -> Vec<f32> {
+    let numbers = Numbers::new(seed, purpose);
     (0..network.parameters() as u64).map(|index| numbers.uniform(index) as f32).collect()
 }

@@ -12,7 +12,7 @@ MAY_BE_SOUND = frozenset({0, 2})
 KEYS = [
     "workload.dataset", "workload.network", "workload.optimizer", "workload.schedule", "workload.goal_error", "workload.goal_comparison",
     "workload.max_steps", "workload.evaluate_every", "grid.batch_sizes", "grid.sparsities", "grid.trials", "pruning.criterion",
-    "pruning.biases", "pruning.examples", "pruning.temperature", "search.learning_rate", "search.momentum", "search.decay_steps",
+    "pruning.biases", "pruning.shuffle", "pruning.examples", "pruning.temperature", "search.learning_rate", "search.momentum", "search.decay_steps",
     "search.end_learning_rate_factor", "search.sobol", "data.validation_fraction", "data.split_seed", "data.order", "data.source",
     "smoothness.every", "smoothness.start", "smoothness.trials", "smoothness.examples", "smoothness.points", "smoothness.whole_step",
     "execution.device", "execution.threads", "execution.data_parallel", "execution.lanes", "execution.checkpoint_seconds",
@@ -31,7 +31,7 @@ VALUES = [
     '{ min = 1e-300, max = 1e300, scale = "log" }', '{ min = 2, max = 1, scale = "linear" }', '{ min = nan, max = inf, scale = "log" }',
     '{ min = 0.1, max = 0.2, scale = "linear", more = 3 }', '{ min = 1, max = 4294967295, scale = "integer" }', '"cifar-10"', '"resnet-8"', '[{ layer = "relu" }]',
     '[{ layer = "flatten" }, { layer = "dense", outputs = 0 }]', '[{ layer = "dense", outputs = 10, more = 1 }]',
-    '"nesterov"', '"linear-decay"', '"grasp"', '"cublas"', '"nccl"', '"mnist"', '"log"', "07:32:00", "'''x'''", "1_000", "0b1", "+1", "1.",
+    '"nesterov"', '"linear-decay"', '"grasp"', '"erk"', '"cublas"', '"nccl"', '"mnist"', '"log"', "07:32:00", "'''x'''", "1_000", "0b1", "+1", "1.",
     "unquoted", "[1,", '"open',
 ]  # fmt: skip
 
@@ -156,13 +156,13 @@ EXTREMES = {
     "deadline_seconds=4294967295": {0}, "deadline_seconds=0": {0}, "split_seed=9223372036854775807": {0}, "validation_fraction=0.000001": {3},
     "validation_fraction=0.999999": {3}, "validation_fraction=0.997": {0}, "validation_fraction=0.0025": {0}, "smoothness.every=4294967295": {0},
     "smoothness.points=1": {0}, "smoothness.points=1000": {0}, "smoothness.examples=4294967295": {0}, "pruning.examples=4294967295": {0},
-    "temperature=1e6": {0}, "temperature=0.001": {0},
+    "shuffle=true": {0}, "temperature=1e6": {0}, "temperature=0.001": {0},
 }  # fmt: skip
 
 
 def criteria(setting):
     """What sparsities do differs from criterion to criterion; GraSP does most work."""
-    return ["snip", "grasp", "random", "magnitude"] if setting.startswith("sparsities") else ["grasp"]
+    return ["snip", "grasp", "random", "magnitude", "erk"] if setting.startswith("sparsities") else ["grasp"]
 
 
 @kind(sound, [(setting, criterion) for setting in EXTREMES for criterion in criteria(setting)])
