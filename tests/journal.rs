@@ -152,8 +152,15 @@ fn expected(records: &[Record]) -> Contents {
         trials.sort_by_key(|trial| trial.index);
         trials
     };
-    let mut contents =
-        Contents { header: header(), finished: vec![], partial: vec![], scores: BTreeMap::new(), restarts: 0, dropped_bytes: 0 };
+    let mut contents = Contents {
+        header: header(),
+        finished: vec![],
+        partial: vec![],
+        scores: BTreeMap::new(),
+        masks: vec![],
+        restarts: 0,
+        dropped_bytes: 0,
+    };
     for record in records {
         match *record {
             Record::Cell { batch_size, sparsity, test_errors, seconds, .. } => {
@@ -162,6 +169,7 @@ fn expected(records: &[Record]) -> Contents {
             }
             Record::Restart { .. } => contents.restarts += 1,
             Record::Trial { .. } | Record::Extension { .. } => {}
+            Record::Mask(ref mask) => contents.masks.push(mask.clone()),
             Record::Scores { seed, ref values } => drop(contents.scores.insert(seed, values.clone())),
         }
     }

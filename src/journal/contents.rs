@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OTHER_STUDY, frame};
 use crate::backend::floats;
-use crate::records::{Cell, CellKey, Trial};
+use crate::records::{Cell, CellKey, MaskRecord, Trial};
 
 const MAGIC: &str = "dps journal ";
 
@@ -79,6 +79,8 @@ pub enum Record {
         #[serde(with = "floats")]
         values: Vec<f32>,
     },
+    /// A seed's network has a mask of one sparsity.
+    Mask(MaskRecord),
 }
 
 /// The contents of a journal.
@@ -92,6 +94,8 @@ pub struct Contents {
     pub partial: Vec<Partial>,
     /// Scores of connections, by seed. One seed's take seconds to compute and serve every cell.
     pub scores: BTreeMap<u64, Vec<f32>>,
+    /// Masks of criteria whose masks depend on the sparsity.
+    pub masks: Vec<MaskRecord>,
     /// How many later runs went on with the study.
     pub restarts: u32,
     /// Bytes at the end that are no whole record: one cut short by a kill, or damaged since. What is before them is whole.
@@ -145,7 +149,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     at += frame::HEAD + first.payload.len();
     let mut last_checksum = first.checksum;
 
-    let (mut cells, mut scores, mut restarts, mut finished) = (Vec::new(), BTreeMap::new(), 0, 0);
+    let (mut cells, mut scores, mut masks, mut restarts, mut finished) = (Vec::new(), BTreeMap::new(), Vec::new(), 0, 0);
     while let Some(record) = frame::record(bytes, at) {
         if record.previous != last_checksum {
             return Err(format!(
@@ -195,6 +199,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
             Record::Scores { seed, values } => {
                 scores.insert(seed, values);
             }
+            Record::Mask(mask) => masks.push(mask),
         }
         at += frame::HEAD + record.payload.len();
     }
@@ -212,7 +217,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     let partial =
         partial.into_iter().map(|Entry { key, trials, extended, .. }| Partial { key, trials: trials.into_values().collect(), extended });
     let dropped_bytes = (bytes.len() - at) as u64;
-    let contents = Contents { header, finished: finished.collect(), partial: partial.collect(), scores, restarts, dropped_bytes };
+    let contents = Contents { header, finished: finished.collect(), partial: partial.collect(), scores, masks, restarts, dropped_bytes };
     Ok((contents, last_checksum))
 }
 

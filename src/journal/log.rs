@@ -51,6 +51,7 @@ impl Journal {
                 finished: vec![],
                 partial: vec![],
                 scores: BTreeMap::new(),
+                masks: vec![],
                 restarts: 0,
                 dropped_bytes: 0,
             };

@@ -18,6 +18,23 @@ pub trait Criterion: Sync {
     }
 }
 
+/// A criterion that removes connections in rounds, and in each scores those that are left anew. Its masks depend on the sparsity, so one is made for each;
+/// it takes seconds, so a study keeps it in its journal.
+///
+/// What is scored is the network's flow: the sum R of the logits of an image whose values are all 1, the network's parameters replaced by their magnitudes.
+/// No data take part. ReLU, pools, means and shortcuts are those of the network: no value is negative, so ReLU changes none, and a maximum takes the first of
+/// equal values.
+pub trait Iterated: Sync {
+    /// Rounds of a mask.
+    fn rounds(&self) -> u32;
+
+    /// Share of the parameters that is left after a round, from 1 to [`Iterated::rounds`]; after the last one it is 1 − sparsity.
+    fn left(&self, round: u32, sparsity: f64) -> f64;
+
+    /// One score for each parameter, given their magnitudes and the gradient of the flow with respect to these: `[parameters]`.
+    fn scores(&self, magnitudes: &[f64], flow: &[f64]) -> Vec<f64>;
+}
+
 /// The network of a trial before it is trained.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {

@@ -79,11 +79,7 @@ pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: Bi
     if sparsity == 0.0 {
         return Mask::Dense(parameters);
     }
-    let (mut candidates, mut kept) = (Vec::with_capacity(parameters), Vec::new());
-    for tensor in &network.tensors {
-        let range = tensor.range().start as u32..tensor.range().end as u32;
-        if tensor.kind == Kind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
-    }
+    let (mut candidates, mut kept) = candidates(network, biases);
     let keep = rounded(candidates.len(), sparsity);
     highest(&mut candidates, keep, |index| scores[index].into());
     kept.extend_from_slice(&candidates);
@@ -91,16 +87,27 @@ pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: Bi
     Mask::Sparse { kept, parameters }
 }
 
-/// Leaves those `keep` of the parameters that score highest, in any order. Ties go to the lower index; a NaN score sorts below every number.
-pub(super) fn highest(parameters: &mut Vec<u32>, keep: usize, score: impl Fn(usize) -> f64) {
+/// The parameters that can be removed, and those that are kept at any sparsity, in ascending order.
+pub(super) fn candidates(network: &Network, biases: BiasPruning) -> (Vec<u32>, Vec<u32>) {
+    let (mut candidates, mut kept) = (Vec::with_capacity(network.parameters()), Vec::new());
+    for tensor in &network.tensors {
+        let range = tensor.range().start as u32..tensor.range().end as u32;
+        if tensor.kind == Kind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
+    }
+    (candidates, kept)
+}
+
+/// Leaves those `keep` of the parameters that score highest, and returns the others, both in any order. Ties go to the lower index; a NaN score sorts below
+/// every number.
+pub(super) fn highest(parameters: &mut Vec<u32>, keep: usize, score: impl Fn(usize) -> f64) -> Vec<u32> {
     let score = |index: u32| {
         let score = score(index as usize);
         if score.is_nan() { f64::NEG_INFINITY } else { score }
     };
     if keep < parameters.len() {
         parameters.select_nth_unstable_by(keep, |&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
-        parameters.truncate(keep);
     }
+    parameters.split_off(keep.min(parameters.len()))
 }
 
 /// κ: how many of m candidates are kept.

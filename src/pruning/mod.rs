@@ -1,16 +1,19 @@
 //! Pruning at initialisation: scores of connections, and the masks cut from them.
 //!
 //! A criterion is a file of `criteria/` that implements [`Criterion`]; its types say what it needs. Whoever trains computes that and keeps the scores.
-//! Scores depend on the trial's seed alone, so one scoring serves every sparsity and batch size. Nothing here may train or know of ranks.
+//! Scores depend on the trial's seed alone, so one scoring serves every sparsity and batch size; those of an iterated criterion depend on the sparsity
+//! too, so that one mask is made for each. Nothing here may train or know of ranks.
 
 mod criteria;
 mod criterion;
 mod mask;
+mod rounds;
 mod scoring;
 mod shuffle;
 
-pub use criteria::{Erk, Grasp, Magnitude, Random, Snip, connection_sensitivity, gradient_signal, random_scores};
-pub use criterion::{Criterion, Given, HessianGradient, LossGradient, Nothing, Start};
+pub use criteria::{Erk, Grasp, Magnitude, Random, Snip, Synflow, connection_sensitivity, gradient_signal, random_scores};
+pub use criterion::{Criterion, Given, HessianGradient, Iterated, LossGradient, Nothing, Start};
 pub use mask::{Mask, keep_highest, kept_parameters};
-pub use scoring::Scoring;
+pub use rounds::in_rounds;
+pub use scoring::{Once, Scoring};
 pub use shuffle::shuffled;

@@ -1,13 +1,21 @@
 //! The criterion of a study, by what it is given.
 
-use super::criteria::{Erk, Grasp, Magnitude, Random, Snip};
-use super::criterion::{Criterion, Given, HessianGradient, LossGradient, Nothing};
+use super::criteria::{Erk, Grasp, Magnitude, Random, Snip, Synflow};
+use super::criterion::{Criterion, Given, HessianGradient, Iterated, LossGradient, Nothing};
 use super::mask::Mask;
 use crate::config::{BiasPruning, CriterionName, Pruning};
 use crate::network::Network;
 
-/// The criterion of a study, by what it is given: whoever computes that, keeps the scores or counts their cost, matches on this.
+/// The criterion of a study, by what its masks depend on.
 pub enum Scoring {
+    /// It scores each seed's network once: the scores serve every sparsity.
+    Once(Once),
+    /// It scores in rounds: each sparsity has masks of its own.
+    Rounds(&'static dyn Iterated),
+}
+
+/// A criterion that scores once, by what it is given: whoever computes that, keeps the scores or counts their cost, matches on this.
+pub enum Once {
     /// Given nothing.
     Weights(&'static dyn Criterion<Given = Nothing>),
     /// Given the gradient of the loss.
@@ -19,30 +27,42 @@ pub enum Scoring {
 impl Scoring {
     /// The criterion that a configuration names.
     pub fn of(pruning: &Pruning) -> Scoring {
-        match pruning.criterion {
-            CriterionName::Snip => Scoring::Gradient(&Snip),
-            CriterionName::Random => Scoring::Weights(&Random),
-            CriterionName::Magnitude => Scoring::Weights(&Magnitude),
-            CriterionName::Erk => Scoring::Weights(&Erk),
-            CriterionName::Grasp => Scoring::HessianGradient(&Grasp, pruning.temperature.unwrap_or(1.0) as f32),
-        }
+        Scoring::Once(match pruning.criterion {
+            CriterionName::Snip => Once::Gradient(&Snip),
+            CriterionName::Random => Once::Weights(&Random),
+            CriterionName::Magnitude => Once::Weights(&Magnitude),
+            CriterionName::Grasp => Once::HessianGradient(&Grasp, pruning.temperature.unwrap_or(1.0) as f32),
+            CriterionName::Erk => Once::Weights(&Erk),
+            CriterionName::Synflow => return Scoring::Rounds(&Synflow),
+        })
     }
 
-    /// What the scores of a seed cost, in passes forward and backward over the scoring examples.
-    pub fn passes(&self) -> f64 {
+    /// How many images pass forward and backward through each seed's network, where `examples` are scored and there are so many sparsities above 0.
+    pub fn images(&self, examples: u64, sparsities: usize) -> f64 {
         match self {
-            Scoring::Weights(criterion) => passes(*criterion),
-            Scoring::Gradient(criterion) => passes(*criterion),
-            Scoring::HessianGradient(criterion, _) => passes(*criterion),
+            _ if sparsities == 0 => 0.0,
+            Scoring::Once(once) => once.passes() * examples as f64,
+            // One image a round.
+            Scoring::Rounds(criterion) => f64::from(criterion.rounds()) * sparsities as f64,
+        }
+    }
+}
+
+impl Once {
+    fn passes(&self) -> f64 {
+        match self {
+            Once::Weights(criterion) => passes(*criterion),
+            Once::Gradient(criterion) => passes(*criterion),
+            Once::HessianGradient(criterion, _) => passes(*criterion),
         }
     }
 
     /// The mask that the criterion cuts from its scores.
     pub fn cut(&self, network: &Network, scores: &[f32], sparsity: f64, biases: BiasPruning) -> Mask {
         match self {
-            Scoring::Weights(criterion) => criterion.cut(network, scores, sparsity, biases),
-            Scoring::Gradient(criterion) => criterion.cut(network, scores, sparsity, biases),
-            Scoring::HessianGradient(criterion, _) => criterion.cut(network, scores, sparsity, biases),
+            Once::Weights(criterion) => criterion.cut(network, scores, sparsity, biases),
+            Once::Gradient(criterion) => criterion.cut(network, scores, sparsity, biases),
+            Once::HessianGradient(criterion, _) => criterion.cut(network, scores, sparsity, biases),
         }
     }
 }

@@ -4,7 +4,9 @@
 //! journal stores the fields in their order: whoever changes a field raises the journal's version.
 
 mod cell;
+mod mask;
 mod trial;
 
 pub use cell::{Cell, CellKey, all_finished, cells, is_finished};
+pub use mask::MaskRecord;
 pub use trial::{CurvePoint, Measurement, Status, Trial};

@@ -5,7 +5,7 @@ use std::fmt;
 use super::memory::Memory;
 use crate::config::{Study, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Nothing, Scoring, Start};
+use crate::pruning::{Nothing, Once, Scoring, Start};
 use crate::readable::{aligned, count, duration, si, some};
 use crate::records::{CellKey, cells};
 
@@ -44,7 +44,7 @@ pub struct Site {
 pub struct CostBound {
     /// The cells, in the order of the study.
     pub cells: Vec<CellBound>,
-    /// FLOP of the pruning scores: once a seed for the whole study.
+    /// FLOP of the pruning scores: once a seed for the whole study, or once a seed and sparsity.
     pub score_flop: f64,
     /// FLOP of the measurements of the loss surface in all cells.
     pub smoothness_flop: f64,
@@ -90,8 +90,7 @@ impl CostBound {
             evaluation_flop: evaluations as f64 * site.validation_examples as f64 * cost.forward_flop,
         };
         let sparsities = &study.grid.sparsities;
-        let is_sparse = sparsities.iter().any(|sparsity| *sparsity > 0.0);
-        let passes = if is_sparse { Scoring::of(&study.pruning).passes() } else { 0.0 };
+        let sparse = sparsities.iter().filter(|sparsity| **sparsity > 0.0).count();
         let examples = first_of(study.pruning.examples, site.training_examples);
         let measured = study.smoothness.map_or(0.0, |settings| {
             let measurements = u64::from(study.workload.max_steps / settings.every) + u64::from(settings.start);
@@ -103,7 +102,7 @@ impl CostBound {
         CostBound {
             smoothness_flop: measured,
             cells: cells(&study.grid).into_iter().map(cell).collect(),
-            score_flop: passes * trials as f64 * examples as f64 * cost.training_flop,
+            score_flop: Scoring::of(&study.pruning).images(examples, sparse) * trials as f64 * cost.training_flop,
             dead: dead_layers(study),
             threshold: study.workload.goal_threshold(site.validation_examples),
             study: study.clone(),
@@ -220,7 +219,7 @@ impl fmt::Display for CostBound {
 fn dead_layers(study: &Study) -> Vec<(f64, usize)> {
     // `study::check` refuses a network that does not fit.
     let Ok(network) = Network::of(&study.workload) else { return Vec::new() };
-    let Scoring::Weights(criterion) = Scoring::of(&study.pruning) else { return Vec::new() };
+    let Scoring::Once(Once::Weights(criterion)) = Scoring::of(&study.pruning) else { return Vec::new() };
     let scores = |seed| criterion.scores(&Start { network: &network, seed, weights: &initial_weights(&network, seed) }, &Nothing);
     let scores: Vec<Vec<f32>> = (0..study.grid.trials.min(EXAMINED).into()).map(scores).collect();
     let of_sparsity = |&sparsity: &f64| {

@@ -12,10 +12,10 @@ use crate::config::{self, Configuration, Grid};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
-use crate::records::{Cell, CellKey, Trial};
+use crate::records::{Cell, CellKey, MaskRecord, Trial};
 use crate::results::{self, Results};
 use crate::storage::Storage;
-use crate::training::CellState;
+use crate::training::{CellState, Scored};
 use crate::version::{COMMIT, VERSION};
 use crate::{Error, Result, signals};
 
@@ -50,6 +50,8 @@ pub(super) struct Restored {
     pub partial: Vec<Partial>,
     /// Scores of connections, by seed.
     pub scores: BTreeMap<u64, Vec<f32>>,
+    /// Masks of criteria whose masks depend on the sparsity.
+    pub masks: Vec<MaskRecord>,
     /// The cell of the checkpoint, and its state.
     pub left: Option<(CellKey, CellState)>,
     /// Start of the study.
@@ -129,6 +131,7 @@ impl Files {
             finished: contents.finished,
             partial: contents.partial,
             scores: contents.scores,
+            masks: contents.masks,
             left,
             started: contents.header.started,
             configuration: configuration.unwrap_or_else(|| loaded.text.clone()),
@@ -147,9 +150,13 @@ impl Files {
         Ok((files, restored))
     }
 
-    /// A seed's connections are scored.
-    pub(super) fn scored(&mut self, seed: u64, values: &[f32]) -> Result<()> {
-        self.journal.append(&[Record::Scores { seed, values: values.to_vec() }])
+    /// Some seeds' connections are scored.
+    pub(super) fn scored(&mut self, fresh: &[Scored]) -> Result<()> {
+        let record = |scored: &Scored| match scored.clone() {
+            Scored::Scores { seed, values } => Record::Scores { seed, values },
+            Scored::Mask(mask) => Record::Mask(mask),
+        };
+        self.journal.append(&fresh.iter().map(record).collect::<Vec<_>>())
     }
 
     /// A finished cell gets more trials.
@@ -253,6 +260,13 @@ impl Extents<'_> {
             let found = scores.len();
             return Err(format!(
                 "expected {parameters} scores of the connections of trial {seed}, one a parameter, found {found}: {advice}"
+            ));
+        }
+        let fits =
+            |mask: &MaskRecord| mask.kept.is_sorted_by(|a, b| a < b) && mask.kept.last().is_none_or(|&last| (last as usize) < parameters);
+        if let Some(MaskRecord { seed, sparsity, .. }) = contents.masks.iter().find(|mask| !fits(mask)) {
+            return Err(format!(
+                "expected kept parameters of trial {seed} at sparsity {sparsity} in ascending order and below {parameters}, found others: {advice}"
             ));
         }
         let all = contents.finished.iter().flat_map(|cell| &cell.trials).chain(contents.partial.iter().flat_map(|cell| &cell.trials));

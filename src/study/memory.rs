@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::backend::cpu::{Physical, Wave};
 use crate::config::{OptimizerName, Study, first_of};
 use crate::network::Network;
+use crate::pruning::{Scoring, kept_parameters};
 use crate::records::cells;
 use crate::training::Groups;
 
@@ -38,9 +39,19 @@ impl Memory {
         let trials = study.grid.trials as usize;
         let lanes = lanes.clamp(1, trials.max(1));
         let [file, data] = data_bytes(study);
-        let sparse = study.grid.sparsities.iter().any(|&sparsity| sparsity > 0.0);
-        // Every rank keeps every trial's scores.
-        let scores = if sparse { 4 * (trials * parameters) as u64 } else { 0 };
+        let mut sparse = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0);
+        // Every rank keeps every trial's scores, or its masks.
+        let scores = match Scoring::of(&study.pruning) {
+            Scoring::Once(_) => {
+                if sparse.next().is_some() {
+                    parameters
+                } else {
+                    0
+                }
+            }
+            Scoring::Rounds(_) => sparse.map(|sparsity| kept_parameters(network, sparsity, study.pruning.biases)).sum(),
+        };
+        let scores = 4 * (trials * scores) as u64;
         let validation = (study.data.validation_fraction * study.workload.dataset.training_file().0 as f64).round() as usize;
         let state = 4 * (parameters * (1 + usize::from(velocity)) + validation) as u64;
 

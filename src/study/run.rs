@@ -17,7 +17,7 @@ use crate::readable::some;
 use crate::records::{Cell, CellKey, Trial, all_finished, cells, is_finished};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::storage::Storage;
-use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, measure};
+use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, Workers, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
 use crate::{Error, Result, signals};
 
@@ -84,7 +84,8 @@ pub fn run(
     let whole = config::parse(&loaded.name, &restored.configuration, &[])?.study.grid;
     let trials = study.search.draw(whole.trials);
     scorer.listen(Some(signals::stop));
-    let mut masks = Masks::new(&network, &study.pruning, restored.scores);
+    let workers = Workers { world, threads: place.threads, interrupt: signals::stop };
+    let mut masks = Masks::new(&network, &study.pruning, workers, restored.scores, restored.masks);
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
     results.configuration = restored.configuration;
     results.environment.started = restored.started;
@@ -116,7 +117,7 @@ pub fn run(
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
         let mut backend = together(world, device.backend(&network, dataset, groups.local()))?;
-        if key.sparsity > 0.0 && !driver.masks(&mut masks, &mut scorer, dataset.training.len())? {
+        if key.sparsity > 0.0 && !driver.masks(&mut masks, &mut scorer, key.sparsity, dataset.training.len())? {
             return Ok(Outcome::Stopped);
         }
         let begun = begin_from(key, &results, &restored.partial, restored.left.as_ref());
@@ -259,16 +260,16 @@ impl Driver<'_> {
         together(self.world, result)
     }
 
-    /// Scores the connections of every trial's network that no earlier run has scored. False: a signal wants the study to stop.
-    fn masks(&mut self, masks: &mut Masks, scorer: &mut impl Backend, training_examples: usize) -> Result<bool> {
+    /// Scores the connections of every trial's network that no earlier run has scored for that sparsity. False: a signal wants the study to stop.
+    fn masks(&mut self, masks: &mut Masks, scorer: &mut impl Backend, sparsity: f64, training_examples: usize) -> Result<bool> {
         let trials = self.trials;
-        for seed in 0..u64::from(trials) {
-            let values = match masks.score(scorer, seed, training_examples) {
+        for seeds in masks.missing(trials, sparsity).chunks(masks.at_once()) {
+            let fresh = match masks.score(scorer, seeds, sparsity, training_examples) {
                 Err(Error::Interrupted) => return Ok(false),
-                values => values?,
+                fresh => fresh?,
             };
-            let Some(values) = values else { continue };
-            self.keep(|files| files.scored(seed, values))?;
+            let (Some(&seed), false) = (seeds.last(), fresh.is_empty()) else { continue };
+            self.keep(|files| files.scored(&fresh))?;
             self.observer.event(&Event::Scored { seed, trials });
             if self.stop() {
                 return Ok(false);

@@ -1,48 +1,111 @@
-//! The initial weights and the mask of each trial: scored once a seed, cut for every sparsity.
+//! The initial weights and the mask of each trial.
 
 use std::collections::BTreeMap;
 
+use super::rounds::Workers;
 use super::words::MaskFacts;
 use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Pruning, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Criterion, Given, HessianGradient, LossGradient, Mask, Nothing, Scoring, Start, shuffled};
+use crate::pruning::{Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Scoring, Start, shuffled};
+use crate::records::MaskRecord;
 
-/// Scores by seed. They depend on nothing else (a cell's batch size, sparsity and metaparameters play no part), so a study scores each
-/// seed once.
+/// What is known of the trials' masks, by seed.
 pub struct Masks<'a> {
     network: &'a Network,
     pruning: &'a Pruning,
-    scoring: Scoring,
-    scores: BTreeMap<u64, Vec<f32>>,
+    workers: Workers<'a>,
+    known: Known,
+}
+
+/// What masks come from.
+enum Known {
+    /// Scores by seed, from which the masks of every sparsity are cut. They depend on nothing else (a cell's batch size, sparsity and metaparameters play
+    /// no part), so a study scores each seed once.
+    Scores(Once, BTreeMap<u64, Vec<f32>>),
+    /// Masks by seed and sparsity.
+    Masks(&'static dyn Iterated, BTreeMap<(u64, u64), Mask>),
+}
+
+/// What a study is to keep of a seed's network, because it took seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scored {
+    /// The scores of its connections.
+    Scores {
+        /// The seed.
+        seed: u64,
+        /// `[parameters]`.
+        values: Vec<f32>,
+    },
+    /// Its mask at one sparsity.
+    Mask(MaskRecord),
 }
 
 impl<'a> Masks<'a> {
-    /// With the scores of an earlier run.
-    pub fn new(network: &'a Network, pruning: &'a Pruning, scores: BTreeMap<u64, Vec<f32>>) -> Masks<'a> {
-        Masks { network, pruning, scoring: Scoring::of(pruning), scores }
+    /// With the scores and masks of an earlier run.
+    pub fn new(
+        network: &'a Network,
+        pruning: &'a Pruning,
+        workers: Workers<'a>,
+        scores: BTreeMap<u64, Vec<f32>>,
+        masks: Vec<MaskRecord>,
+    ) -> Masks<'a> {
+        let parameters = network.parameters();
+        let mask = |MaskRecord { seed, sparsity, kept }| ((seed, sparsity.to_bits()), Mask::Sparse { kept, parameters });
+        let known = match Scoring::of(pruning) {
+            Scoring::Once(criterion) => Known::Scores(criterion, scores),
+            Scoring::Rounds(criterion) => Known::Masks(criterion, masks.into_iter().map(mask).collect()),
+        };
+        Masks { network, pruning, workers, known }
     }
 
-    /// Scores the connections of a seed's network, unless they are scored, and returns the scores if the study is to keep them. All
-    /// ranks of the back end's group must ask alike, and their group must be the whole world: were seeds shared out among groups, ranks
-    /// would later differ in which they know, and wait for each other.
-    pub fn score(&mut self, backend: &mut impl Backend, seed: u64, training_examples: usize) -> Result<Option<&[f32]>> {
-        if self.scores.contains_key(&seed) {
-            return Ok(None);
-        }
-        let weights = initial_weights(self.network, seed);
-        let start = Start { network: self.network, seed, weights: &weights };
-        let examples = first_of(self.pruning.examples, training_examples as u64) as usize;
-        let (scores, is_journalled) = match self.scoring {
-            Scoring::Weights(criterion) => scored(criterion, &start, &Nothing),
-            Scoring::Gradient(criterion) => scored(criterion, &start, &LossGradient(backend.gradient(&weights, examples)?.0)),
-            Scoring::HessianGradient(criterion, temperature) => {
-                scored(criterion, &start, &HessianGradient(backend.hessian_gradient(&weights, temperature, examples)?))
-            }
+    /// The seeds below `trials` that [`Masks::score`] has not seen for that sparsity.
+    pub fn missing(&self, trials: u32, sparsity: f64) -> Vec<u64> {
+        let is_known = |seed: &u64| match &self.known {
+            Known::Scores(_, scores) => scores.contains_key(seed),
+            Known::Masks(_, masks) => masks.contains_key(&(*seed, sparsity.to_bits())),
         };
-        let scores = self.scores.entry(seed).or_insert(scores);
-        Ok(is_journalled.then_some(scores))
+        (0..trials.into()).filter(|seed| !is_known(seed)).collect()
+    }
+
+    /// How many seeds to score at a time, so that there is work for all that can share it.
+    pub fn at_once(&self) -> usize {
+        if let Known::Masks(..) = self.known { self.workers.all() } else { 1 }
+    }
+
+    /// Scores the connections of some seeds' networks, and returns what the study is to keep of them. All ranks of the back end's group must ask alike, and
+    /// their group must be the whole world: were seeds shared out among groups, ranks would later differ in which they know, and wait for each other.
+    pub fn score(&mut self, backend: &mut impl Backend, seeds: &[u64], sparsity: f64, training_examples: usize) -> Result<Vec<Scored>> {
+        let (network, pruning) = (self.network, self.pruning);
+        let examples = first_of(pruning.examples, training_examples as u64) as usize;
+        let mut fresh = Vec::new();
+        match &mut self.known {
+            Known::Scores(criterion, known) => {
+                for &seed in seeds {
+                    let weights = initial_weights(network, seed);
+                    let start = Start { network, seed, weights: &weights };
+                    let (values, is_journalled) = match criterion {
+                        Once::Weights(criterion) => scored(*criterion, &start, &Nothing),
+                        Once::Gradient(criterion) => scored(*criterion, &start, &LossGradient(backend.gradient(&weights, examples)?.0)),
+                        Once::HessianGradient(criterion, temperature) => {
+                            let product = HessianGradient(backend.hessian_gradient(&weights, *temperature, examples)?);
+                            scored(*criterion, &start, &product)
+                        }
+                    };
+                    fresh.extend(is_journalled.then(|| Scored::Scores { seed, values: values.clone() }));
+                    known.insert(seed, values);
+                }
+            }
+            Known::Masks(criterion, known) => {
+                for mask in self.workers.masks(*criterion, network, seeds, sparsity, pruning.biases)? {
+                    let kept = Mask::Sparse { kept: mask.kept.clone(), parameters: network.parameters() };
+                    known.insert((mask.seed, sparsity.to_bits()), kept);
+                    fresh.push(Scored::Mask(mask));
+                }
+            }
+        }
+        Ok(fresh)
     }
 
     /// What is recorded of a mask.
@@ -53,10 +116,14 @@ impl<'a> Masks<'a> {
     /// Initial weights and mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.
     pub fn start(&self, seed: u64, sparsity: f64) -> (Vec<f32>, Mask) {
         let weights = initial_weights(self.network, seed);
-        let mask = match self.scores.get(&seed) {
-            Some(scores) if sparsity > 0.0 => self.scoring.cut(self.network, scores, sparsity, self.pruning.biases),
-            _ => Mask::Dense(weights.len()),
+        let mask = match &self.known {
+            _ if sparsity == 0.0 => None,
+            Known::Scores(criterion, scores) => {
+                scores.get(&seed).map(|scores| criterion.cut(self.network, scores, sparsity, self.pruning.biases))
+            }
+            Known::Masks(_, masks) => masks.get(&(seed, sparsity.to_bits())).cloned(),
         };
+        let mask = mask.unwrap_or(Mask::Dense(weights.len()));
         (weights, if self.pruning.shuffle { shuffled(self.network, &mask, seed) } else { mask })
     }
 }

@@ -72,6 +72,16 @@ pub fn gradient<T: Number>(network: &Network, weights: &[T], temperature: f32, b
     (gradient, loss)
 }
 
+/// The flow through a network, and its gradient, `[parameters]`: the sum of the logits of an image whose values are all 1. Where the weights are magnitudes it
+/// is the synaptic flow of Tanaka et al., NeurIPS 2020.
+pub fn flow<T: Number>(network: &Network, weights: &[T]) -> (Vec<T>, T) {
+    let mut gradient = vec![T::from(0.0); network.parameters()];
+    let mut pass = Pass::new(network, weights, 1.0, &mut gradient);
+    pass.forward(&vec![1.0; network.maps[0].inner_len()]);
+    let sum = pass.add_logit_sum_gradient();
+    (gradient, sum)
+}
+
 /// The product of the Hessian of [`loss`] with `vector`, `[parameters]`, and the loss: exact but for rounding, ReLU and the maximum having no
 /// curvature. It is the derivative of the gradient along the vector (Pearlmutter, "Fast Exact Multiplication by the Hessian", 1994).
 pub fn hessian_product<T: Number>(network: &Network, weights: &[T], vector: &[T], temperature: f32, batch: Batch) -> (Vec<T>, T) {

@@ -152,6 +152,13 @@ impl<'a, T: Number> Pass<'a, T> {
         self.network.backward(self);
     }
 
+    /// Adds the gradient of the sum of the logits, and returns the sum.
+    pub(super) fn add_logit_sum_gradient(&mut self) -> T {
+        self.logit_gradients.fill(T::from(1.0));
+        self.add_gradient();
+        self.logits.iter().fold(T::from(0.0), |sum, &logit| sum + logit)
+    }
+
     /// The gradient of a map, or of what its ReLU read.
     fn received(&self, map: Slot, relu: bool) -> Vec<T> {
         if relu { through_relu(&self.map_gradients[map], &self.maps[map]) } else { self.map_gradients[map].clone() }

@@ -44,6 +44,8 @@ names! {
         Grasp = "grasp",
         /// A random subset of each layer, with the layer densities of an Erdős–Rényi kernel (Evci et al., ICML 2020): those of layers with few connections are higher.
         Erk = "erk",
+        /// Synaptic flow (Tanaka et al., NeurIPS 2020), in 100 rounds and without data.
+        Synflow = "synflow",
     }
 }
 names! {

@@ -162,7 +162,7 @@ EXTREMES = {
 
 def criteria(setting):
     """What sparsities do differs from criterion to criterion; GraSP does most work."""
-    return ["snip", "grasp", "random", "magnitude", "erk"] if setting.startswith("sparsities") else ["grasp"]
+    return ["snip", "grasp", "random", "magnitude", "erk", "synflow"] if setting.startswith("sparsities") else ["grasp"]
 
 
 @kind(sound, [(setting, criterion) for setting in EXTREMES for criterion in criteria(setting)])
