@@ -85,6 +85,15 @@ fn a_list_that_does_not_fit_is_refused_with_the_layer() {
         ),
         ("[{ layer = \"convolution\", channels = 4, kernel = 29 }]", "layer 1 (convolution): gets 28 × 28 × 1, needs at least 29 × 29"),
         ("[{ layer = \"flatten\" }, { layer = \"dense\", outputs = 11 }]", "expected 10 outputs, one for each class, found 11"),
+        (
+            "[{ layer = \"flatten\" }, { layer = \"dense\", outputs = 10, bias = 0 }]",
+            "workload.network[2].bias: expected true or false, found 0",
+        ),
+        (
+            "[{ layer = \"flatten\" }, { layer = \"dense\", outputs = 10, initialisation = \"hee\" }]",
+            "workload.network[2].initialisation: expected one of variance-scaling, he, found \"hee\"; did you mean \"he\"?",
+        ),
+        ("[{ layer = \"residual\", channels = 8, bias = false }]", "unknown key \"workload.network[1].bias\""),
         ("[{ layer = \"relu\", size = 2 }]", "unknown key \"workload.network[1].size\""),
     ];
     for (network, sentence) in cases {

@@ -69,6 +69,11 @@ fn random_networks_have_every_kind_of_layer() {
                 },
             };
             found.insert(kind);
+            found.extend(match layer {
+                Layer::Convolution(layer) => (!layer.has_bias).then_some("a convolution without a bias"),
+                Layer::Dense(layer) => (!layer.has_bias).then_some("a dense layer without a bias"),
+                Layer::Pool(_) | Layer::GlobalMean(_) => None,
+            });
             if let Layer::Convolution(layer) = layer {
                 found.extend((layer.input_map.after > layer.input_map.before).then_some("more zeros after"));
                 found.extend((layer.input_map.before > 0 && layer.stride > 1).then_some("padding and stride"));
@@ -77,7 +82,7 @@ fn random_networks_have_every_kind_of_layer() {
             }
         }
     }
-    assert_eq!(found.len(), 20, "{found:?}");
+    assert_eq!(found.len(), 22, "{found:?}");
 }
 
 /// Finite differences at a step and at half of it: the latter, unless the two say that a kink of ReLU or of a maximum lies between, where neither

@@ -214,6 +214,24 @@ fn canonical_text_reads_back_as_itself() {
 }
 
 #[test]
+fn a_layers_usual_initialisation_and_bias_are_not_written() {
+    let listed = |keys: &str| {
+        let list = format!("[{{ layer = \"flatten\" }}, {{ layer = \"dense\", outputs = 10{keys} }}]");
+        parse("study", &VALID.replace("\"resnet-8\"", &list), &[]).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let plain = listed("");
+    assert!(!plain.text.contains("bias =") && !plain.text.contains("initialisation"), "{}", plain.text);
+    assert_eq!(listed(", bias = true, initialisation = \"variance-scaling\"").digest, plain.digest);
+    let mut digests = vec![plain.digest];
+    for keys in [", bias = false", ", initialisation = \"he\"", ", initialisation = \"he\", bias = false"] {
+        let loaded = listed(keys);
+        assert_eq!(parse("study", &loaded.text, &[]).unwrap(), loaded, "{keys}");
+        assert!(!digests.contains(&loaded.digest), "{keys}");
+        digests.push(loaded.digest);
+    }
+}
+
+#[test]
 fn the_digest_follows_what_decides_a_record() {
     let digest = |settings: &[&str]| parse("s", VALID, &settings.iter().map(|text| set(text)).collect::<Vec<_>>()).unwrap().digest;
     assert_eq!(digest(&[]).len(), 64);

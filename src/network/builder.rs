@@ -1,6 +1,17 @@
 //! Puts a network together: feature maps, parameter tensors and layers, in forward order.
 
 use super::{Convolution, Dense, DenseOutput, Epilogue, Kind, Layer, Map, Network, Slot, Tensor};
+use crate::config::Initialisation;
+
+/// The parameters of a layer.
+pub(super) struct Learnt<'a> {
+    /// The layer's name.
+    pub name: &'a str,
+    /// How weights begin.
+    pub initialisation: Initialisation,
+    /// Whether there is a bias.
+    pub has_bias: bool,
+}
 
 /// Collects maps, layers and tensors.
 #[derive(Default)]
@@ -25,23 +36,23 @@ impl Builder {
         self.network.layers.len() - 1
     }
 
-    fn tensor(&mut self, name: String, kind: Kind, len: usize, fan_in: usize) -> usize {
-        let offset = self.network.parameters();
-        self.network.tensors.push(Tensor { name, kind, offset, len, fan_in });
-        offset
-    }
-
     /// Weights and bias of a layer with `fan_in` inputs for each of `outputs`.
-    fn parameters(&mut self, name: &str, fan_in: usize, outputs: usize) -> (usize, usize) {
-        let weights = self.tensor(format!("{name}.weights"), Kind::Weights, fan_in * outputs, fan_in);
-        let bias = self.tensor(format!("{name}.bias"), Kind::Bias, outputs, fan_in);
+    fn parameters(&mut self, learnt: &Learnt, fan_in: usize, outputs: usize) -> (usize, usize) {
+        let Learnt { name, initialisation, has_bias } = *learnt;
+        let mut tensor = |kind: Kind, suffix: &str, len: usize| {
+            let offset = self.network.parameters();
+            self.network.tensors.push(Tensor { name: format!("{name}.{suffix}"), kind, offset, len, fan_in, initialisation });
+            offset
+        };
+        let weights = tensor(Kind::Weights, "weights", fan_in * outputs);
+        let bias = if has_bias { tensor(Kind::Bias, "bias", outputs) } else { weights + fan_in * outputs };
         (weights, bias)
     }
 
     /// Adds a convolution from the map `input`, which has the border that it needs, to sums of shape `output`, and returns its index.
     pub(super) fn convolution(
         &mut self,
-        name: &str,
+        learnt: &Learnt,
         input: Slot,
         [kernel, stride]: [usize; 2],
         output: Map,
@@ -49,15 +60,27 @@ impl Builder {
         producer: Option<usize>,
     ) -> usize {
         let input_map = self.network.maps[input];
-        let (weights, bias) = self.parameters(name, kernel * kernel * input_map.channels, output.channels);
-        let convolution = Convolution { kernel, stride, output, weights, bias, input, input_map, epilogue, producer, bypass: None };
+        let (weights, bias) = self.parameters(learnt, kernel * kernel * input_map.channels, output.channels);
+        let convolution = Convolution {
+            kernel,
+            stride,
+            output,
+            weights,
+            bias,
+            has_bias: learnt.has_bias,
+            input,
+            input_map,
+            epilogue,
+            producer,
+            bypass: None,
+        };
         self.layer(Layer::Convolution(convolution))
     }
 
     /// Adds a fully connected layer and returns its index.
-    pub(super) fn dense(&mut self, name: &str, input: Slot, outputs: usize, output: DenseOutput, producer: Option<usize>) -> usize {
+    pub(super) fn dense(&mut self, learnt: &Learnt, input: Slot, outputs: usize, output: DenseOutput, producer: Option<usize>) -> usize {
         let inputs = self.network.maps[input].inner_len();
-        let (weights, bias) = self.parameters(name, inputs, outputs);
-        self.layer(Layer::Dense(Dense { input, inputs, outputs, weights, bias, producer, output }))
+        let (weights, bias) = self.parameters(learnt, inputs, outputs);
+        self.layer(Layer::Dense(Dense { input, inputs, outputs, weights, bias, has_bias: learnt.has_bias, producer, output }))
     }
 }

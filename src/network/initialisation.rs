@@ -1,20 +1,30 @@
-//! Initial weights: TensorFlow 1's `variance_scaling` defaults, as the public code of the paper uses.
+//! Initial weights: TensorFlow 1's `variance_scaling` defaults, as the public code of the paper uses, or He's.
 
 use super::{Kind, Network};
+use crate::config::Initialisation;
 use crate::random::{Numbers, Purpose};
 
 /// The standard deviation of a standard normal truncated at ±2.
 const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 
 /// The initial parameters of a trial, flat as [`Network::tensors`] lays them out: weights normal with variance 1 / fan_in, truncated at
-/// two deviations of the untruncated normal; biases zero. A pure function of the seed and the parameter's index.
+/// two deviations of the untruncated normal, or as their layer says ([`Initialisation`]); biases zero. A pure function of the seed and the parameter's
+/// index.
 pub fn initial_weights(network: &Network, seed: u64) -> Vec<f32> {
     let numbers = Numbers::new(seed, Purpose::Initialisation);
     let mut weights = vec![0.0; network.parameters()];
     for tensor in network.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights) {
-        let deviation = (1.0 / tensor.fan_in as f64).sqrt() / TRUNCATED_DEVIATION;
         let mut normals = vec![0.0; tensor.len];
-        numbers.truncated_normals(tensor.offset as u64, &mut normals);
+        let deviation = match tensor.initialisation {
+            Initialisation::VarianceScaling => {
+                numbers.truncated_normals(tensor.offset as u64, &mut normals);
+                (1.0 / tensor.fan_in as f64).sqrt() / TRUNCATED_DEVIATION
+            }
+            Initialisation::He => {
+                numbers.normals(tensor.offset as u64, &mut normals);
+                (2.0 / tensor.fan_in as f64).sqrt()
+            }
+        };
         for (weight, normal) in weights[tensor.range()].iter_mut().zip(normals) {
             *weight = (normal * deviation) as f32;
         }
@@ -25,7 +35,7 @@ pub fn initial_weights(network: &Network, seed: u64) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::NetworkName;
+    use crate::config::{LayerSpec, NetworkName};
 
     #[test]
     fn initial_weights_have_the_variance_and_the_truncation_of_the_paper() {
@@ -45,6 +55,28 @@ mod tests {
                 let tolerance = 5.0 * (2.0 / tensor.len as f64).sqrt();
                 assert!((variance * tensor.fan_in as f64 - 1.0).abs() < tolerance, "{}: {variance}", tensor.name);
             }
+        }
+    }
+
+    #[test]
+    fn weights_by_he_are_a_whole_normal_and_change_no_other_layer() {
+        let usual =
+            [LayerSpec::Flatten, LayerSpec::dense(300), LayerSpec::Relu, LayerSpec::dense(200), LayerSpec::Relu, LayerSpec::dense(10)];
+        let mut he = usual.clone();
+        he[3] = LayerSpec::Dense { outputs: 200, initialisation: Initialisation::He, bias: true };
+        let [usual, he] = [usual, he].map(|layers| Network::listed(&layers, [8, 8, 3], 10).unwrap());
+        let [before, after] = [&usual, &he].map(|network| initial_weights(network, 3));
+        let weights = he.tensors[2].range();
+        assert_eq!((&before[..weights.start], &before[weights.end..]), (&after[..weights.start], &after[weights.end..]));
+        let values: Vec<f64> = after[weights.clone()].iter().map(|&value| f64::from(value) / (2.0_f64 / 300.0).sqrt()).collect();
+        let count = values.len() as f64;
+        let mean = |value: &dyn Fn(f64) -> f64| values.iter().map(|&x| value(x)).sum::<f64>() / count;
+        // Five deviations of a mean of 60,000: of normal numbers, of their squares, and of how many lie beyond 2 (4.55 %) and 3 (0.27 %).
+        assert!(mean(&|x| x).abs() < 5.0 / count.sqrt());
+        assert!((mean(&|x| x * x) - 1.0).abs() < 5.0 * (2.0 / count).sqrt());
+        for (limit, share) in [(2.0, 0.045_500), (3.0, 0.002_700)] {
+            let found = mean(&|x| f64::from(u8::from(x.abs() > limit)));
+            assert!((found - share).abs() < 5.0 * (share / count).sqrt(), "{found} beyond {limit}");
         }
     }
 }

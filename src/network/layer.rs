@@ -62,7 +62,7 @@ impl Map {
 /// One layer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layer {
-    /// A convolution with its bias and what follows it.
+    /// A convolution with its bias, if it has one, and what follows it.
     Convolution(Convolution),
     /// The maximum or the mean over windows.
     Pool(Pool),
@@ -84,8 +84,10 @@ pub struct Convolution {
     pub output: Map,
     /// Offset of the weights `[kernel][kernel][in][out]` in the flat parameter vector.
     pub weights: usize,
-    /// Offset of the bias `[out]`.
+    /// Offset of the bias `[out]`; where there is none, of what follows the weights.
     pub bias: usize,
+    /// Whether there is a bias.
+    pub has_bias: bool,
     /// Map read.
     pub input: Slot,
     /// Shape of the map read.
@@ -191,8 +193,10 @@ pub struct Dense {
     pub outputs: usize,
     /// Offset of the weights `[in][out]`.
     pub weights: usize,
-    /// Offset of the bias `[out]`.
+    /// Offset of the bias `[out]`; where there is none, of what follows the weights.
     pub bias: usize,
+    /// Whether there is a bias.
+    pub has_bias: bool,
     /// The layer that wrote the input; none where nobody needs its gradient.
     pub producer: Option<usize>,
     /// What becomes of the sums.
@@ -268,14 +272,14 @@ impl Layer {
         }
     }
 
-    /// Where its weights and its biases are in the flat parameter vector; none where it has no parameters.
+    /// Where its weights and its biases are in the flat parameter vector; none where it has no parameters. Without a bias the second range is empty.
     pub fn parameters(&self) -> Option<[Range<usize>; 2]> {
-        let (weights, bias, outputs) = match self {
-            Layer::Convolution(layer) => (layer.weights, layer.bias, layer.output.channels),
-            Layer::Dense(layer) => (layer.weights, layer.bias, layer.outputs),
+        let (weights, bias, outputs, has_bias) = match self {
+            Layer::Convolution(layer) => (layer.weights, layer.bias, layer.output.channels, layer.has_bias),
+            Layer::Dense(layer) => (layer.weights, layer.bias, layer.outputs, layer.has_bias),
             Layer::Pool(_) | Layer::GlobalMean(_) => return None,
         };
-        Some([weights..bias, bias..bias + outputs])
+        Some([weights..bias, bias..bias + if has_bias { outputs } else { 0 }])
     }
 
     /// Whether it has weights.

@@ -1,8 +1,8 @@
 //! From a list of layers to a network: shapes are inferred, and what follows a sum (ReLU, a 2 × 2 maximum, a shortcut) is joined to it.
 
-use super::builder::Builder;
+use super::builder::{Builder, Learnt};
 use super::{DenseOutput, Epilogue, GlobalMean, Layer, Map, Network, Pool, PoolKind, Slot};
-use crate::config::{LayerSpec, Padding};
+use crate::config::{Initialisation, LayerSpec, Padding};
 
 /// Parameters that a network may have.
 const MOST_PARAMETERS: u64 = 100_000_000;
@@ -79,15 +79,15 @@ impl Reader<'_> {
             return Err(self.refuse("to come before the last dense layer, whose outputs are the classes"));
         }
         match layer {
-            LayerSpec::Convolution { channels, kernel, stride, padding } => {
-                self.convolution([channels, kernel, stride].map(|number| number as usize), padding)
+            LayerSpec::Convolution { channels, kernel, stride, padding, initialisation, bias } => {
+                self.convolution([channels, kernel, stride].map(|number| number as usize), padding, initialisation, bias)
             }
             LayerSpec::Residual { channels, stride } => self.residual(channels as usize, stride as usize),
             LayerSpec::MaxPool { size, stride } => self.pool(PoolKind::Max, size as usize, stride as usize),
             LayerSpec::AveragePool { size, stride } => self.pool(PoolKind::Average, size as usize, stride as usize),
             LayerSpec::GlobalMean => self.global_mean(),
             LayerSpec::Flatten => self.flatten(),
-            LayerSpec::Dense { outputs } => self.dense(outputs as usize, classes),
+            LayerSpec::Dense { outputs, initialisation, bias } => self.dense(outputs as usize, classes, initialisation, bias),
             LayerSpec::Relu => {
                 Err(self.refuse("to follow a convolution, a pool, a dense layer or a residual block directly; move or remove it"))
             }
@@ -136,7 +136,13 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn convolution(&mut self, [channels, kernel, stride]: [usize; 3], padding: Padding) -> Result<(), String> {
+    fn convolution(
+        &mut self,
+        [channels, kernel, stride]: [usize; 3],
+        padding: Padding,
+        initialisation: Initialisation,
+        has_bias: bool,
+    ) -> Result<(), String> {
         let map = self.builder.network.maps[self.input];
         let sides = [self.shape.height, self.shape.width];
         if padding == Padding::Valid && sides.iter().any(|&side| side < kernel) {
@@ -161,7 +167,8 @@ impl Reader<'_> {
             self.epilogue(output, stride)?
         };
         self.input = epilogue.written();
-        self.producer = Some(self.builder.convolution(&name, input, [kernel, stride], output, epilogue, producer));
+        let learnt = Learnt { name: &name, initialisation, has_bias };
+        self.producer = Some(self.builder.convolution(&learnt, input, [kernel, stride], output, epilogue, producer));
         Ok(())
     }
 
@@ -205,7 +212,7 @@ impl Reader<'_> {
         let inside = self.bordered(shape, [1, 1])?;
         let (input, producer) = (self.input, self.producer);
         let epilogue = Epilogue::Relu { rectified: inside };
-        let first = self.builder.convolution(&format!("{name}.conv1"), input, [3, stride], shape, epilogue, producer);
+        let first = self.builder.convolution(&usual(&format!("{name}.conv1")), input, [3, stride], shape, epilogue, producer);
         // Relu stands in the list where no other block follows, which begins with one of its own.
         let followed = matches!(self.peek(), Some(LayerSpec::Residual { .. }));
         if !followed && !self.take(&LayerSpec::Relu) {
@@ -215,7 +222,7 @@ impl Reader<'_> {
         let stream = self.bordered(shape, [0, 0])?;
         let epilogue = Epilogue::Stream { stream, rectified: self.write(shape)?, shortcut: Some(shortcut) };
         self.input = epilogue.written();
-        let last = self.builder.convolution(&format!("{name}.conv2"), inside, [3, 1], shape, epilogue, Some(first));
+        let last = self.builder.convolution(&usual(&format!("{name}.conv2")), inside, [3, 1], shape, epilogue, Some(first));
         if let Layer::Convolution(convolution) = &mut self.builder.network.layers[first] {
             convolution.bypass = Some(last);
         }
@@ -260,7 +267,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn dense(&mut self, outputs: usize, classes: usize) -> Result<(), String> {
+    fn dense(&mut self, outputs: usize, classes: usize, initialisation: Initialisation, has_bias: bool) -> Result<(), String> {
         if (self.shape.height, self.shape.width) != (1, 1) {
             return Err(self.refuse("1 × 1 × inputs; put \"flatten\" or \"global-mean\" before it"));
         }
@@ -284,12 +291,18 @@ impl Reader<'_> {
             }
             DenseOutput::Hidden { written: self.write(self.shape)?, relu }
         };
-        let index = self.builder.dense(&name, input, outputs, output, producer);
+        let learnt = Learnt { name: &name, initialisation, has_bias };
+        let index = self.builder.dense(&learnt, input, outputs, output, producer);
         if let DenseOutput::Hidden { written, .. } = output {
             (self.input, self.producer) = (written, Some(index));
         }
         Ok(())
     }
+}
+
+/// The parameters of a layer that has no choice.
+fn usual(name: &str) -> Learnt<'_> {
+    Learnt { name, initialisation: Initialisation::VarianceScaling, has_bias: true }
 }
 
 /// Zeros before and after a map of that shape for SAME padding of a kernel and a stride; none where rows and columns need different ones.
@@ -306,7 +319,7 @@ mod tests {
     use super::*;
 
     fn convolution(channels: u32, kernel: u32, stride: u32, padding: Padding) -> LayerSpec {
-        LayerSpec::Convolution { channels, kernel, stride, padding }
+        LayerSpec::convolution(channels, kernel, stride, padding)
     }
 
     fn problem(layers: &[LayerSpec], image: [usize; 3]) -> String {
@@ -315,7 +328,7 @@ mod tests {
 
     #[test]
     fn shapes_follow_from_the_images() {
-        use LayerSpec::{AveragePool, Dense, Flatten, GlobalMean, MaxPool, Relu};
+        use LayerSpec::{AveragePool, Flatten, GlobalMean, MaxPool, Relu};
         let layers = [
             convolution(6, 5, 2, Padding::Same),
             MaxPool { size: 3, stride: 2 },
@@ -323,9 +336,9 @@ mod tests {
             convolution(7, 3, 1, Padding::Valid),
             AveragePool { size: 2, stride: 1 },
             Flatten,
-            Dense { outputs: 20 },
+            LayerSpec::dense(20),
             Relu,
-            Dense { outputs: 10 },
+            LayerSpec::dense(10),
         ];
         let found = problem(&layers, [28, 31, 3]);
         assert!(found.starts_with("layer 1 (convolution): gets 28 × 31, where its stride needs other zeros"), "{found}");
@@ -338,7 +351,7 @@ mod tests {
         );
         assert_eq!(network.parameters(), 5 * 5 * 3 * 6 + 6 + 3 * 3 * 6 * 7 + 7 + 112 * 20 + 20 + 20 * 10 + 10);
         // Without parameters before it nobody needs a gradient.
-        let network = Network::listed(&[GlobalMean, Dense { outputs: 10 }], [4, 4, 3], 10).unwrap();
+        let network = Network::listed(&[GlobalMean, LayerSpec::dense(10)], [4, 4, 3], 10).unwrap();
         assert_eq!(network.layers[1].producer(), None);
     }
 
@@ -347,7 +360,7 @@ mod tests {
         let one = |layers: [LayerSpec; 2]| {
             let mut list = vec![convolution(4, 3, 1, Padding::Valid)];
             list.extend(layers);
-            list.extend([LayerSpec::Flatten, LayerSpec::Dense { outputs: 10 }]);
+            list.extend([LayerSpec::Flatten, LayerSpec::dense(10)]);
             Network::listed(&list, [8, 8, 1], 10).unwrap()
         };
         let pool = LayerSpec::MaxPool { size: 2, stride: 2 };
@@ -359,9 +372,9 @@ mod tests {
 
     #[test]
     fn lists_that_do_not_fit_are_refused_in_words() {
-        use LayerSpec::{Dense, Flatten, GlobalMean, MaxPool, Relu, Residual};
+        use LayerSpec::{Flatten, GlobalMean, MaxPool, Relu, Residual};
         let image = [8, 8, 3];
-        let last = Dense { outputs: 10 };
+        let last = LayerSpec::dense(10);
         let cases: [(&[LayerSpec], &str); 11] = [
             (&[], "expected a dense layer at the end, which makes the logits, found no layer"),
             (&[GlobalMean], "expected a dense layer at the end, which makes the logits, found \"global-mean\""),
@@ -369,7 +382,7 @@ mod tests {
                 std::slice::from_ref(&last),
                 "layer 1 (dense): gets 8 × 8 × 3, needs 1 × 1 × inputs; put \"flatten\" or \"global-mean\" before it",
             ),
-            (&[Flatten, Dense { outputs: 9 }], "layer 2 (dense): expected 10 outputs, one for each class, found 9"),
+            (&[Flatten, LayerSpec::dense(9)], "layer 2 (dense): expected 10 outputs, one for each class, found 9"),
             (&[Flatten, Relu, last.clone()], "layer 1 (flatten): gets 8 × 8 × 3, needs a dense layer directly after it"),
             (&[convolution(4, 9, 1, Padding::Valid)], "layer 1 (convolution): gets 8 × 8 × 3, needs at least 9 × 9 for its kernel"),
             (&[MaxPool { size: 9, stride: 1 }], "layer 1 (max-pool): gets 8 × 8 × 3, needs at least 9 × 9 for one window"),
@@ -382,7 +395,7 @@ mod tests {
                 &[convolution(4, 3, 1, Padding::Same), Residual { channels: 4, stride: 1 }, GlobalMean, last.clone()],
                 "layer 2 (residual): gets 8 × 8 × 4, needs a relu or another residual block directly after it",
             ),
-            (&[Flatten, Dense { outputs: 4_000_000_000 }], "layer 2 (dense): gets 1 × 1 × 192, needs at most 100000000 parameters"),
+            (&[Flatten, LayerSpec::dense(4_000_000_000)], "layer 2 (dense): gets 1 × 1 × 192, needs at most 100000000 parameters"),
         ];
         for (layers, sentence) in cases {
             let found = problem(layers, image);

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::config::Initialisation;
+
 /// What a tensor is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -23,8 +25,10 @@ pub struct Tensor {
     pub offset: usize,
     /// Elements.
     pub len: usize,
-    /// Inputs of one output: the variance of its initialisation is 1 / fan_in.
+    /// Inputs of one output.
     pub fan_in: usize,
+    /// How weights begin; a bias begins at zero.
+    pub initialisation: Initialisation,
 }
 
 impl Tensor {

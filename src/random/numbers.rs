@@ -70,6 +70,17 @@ impl Numbers {
         values.fill_with(|| truncated_normal(&next_block(&mut generator)));
     }
 
+    /// Writes standard normal numbers that belong to `first`, `first + 1`, … to `values`: each is the cosine of the Box–Muller pair of its index's first two
+    /// words, so at most 6.8 in magnitude.
+    pub fn normals(&self, first: u64, values: &mut [f64]) {
+        let mut generator = self.seek(first);
+        values.fill_with(|| {
+            let [first, second, ..] = next_block(&mut generator);
+            let (radius, angle) = polar([first, second]);
+            radius * libm::cos(angle)
+        });
+    }
+
     /// The generator at the beginning of `index`'s block.
     fn seek(&self, index: u64) -> ChaCha8Rng {
         let mut generator = self.generator.clone();
@@ -84,11 +95,9 @@ fn next_block(generator: &mut ChaCha8Rng) -> [u32; BLOCK] {
 
 /// The first of 16 standard normal numbers that lies in [−2, 2] (see [`Numbers::truncated_normal`]).
 fn truncated_normal(words: &[u32; BLOCK]) -> f64 {
-    let uniform = |word: u32| (f64::from(word) + 0.5) / (1u64 << 32) as f64;
     let mut last = 0.0;
-    for pair in words.chunks_exact(2) {
-        let radius = libm::sqrt(-2.0 * libm::log(uniform(pair[0])));
-        let angle = 2.0 * std::f64::consts::PI * uniform(pair[1]);
+    for &pair in words.as_chunks::<2>().0 {
+        let (radius, angle) = polar(pair);
         let cosine = radius * libm::cos(angle);
         if cosine.abs() <= 2.0 {
             return cosine;
@@ -99,6 +108,12 @@ fn truncated_normal(words: &[u32; BLOCK]) -> f64 {
         }
     }
     last.clamp(-2.0, 2.0)
+}
+
+/// A radius and an angle whose x and y are independent standard normal numbers (Box and Muller).
+fn polar(words: [u32; 2]) -> (f64, f64) {
+    let [first, second] = words.map(|word| (f64::from(word) + 0.5) / (1u64 << 32) as f64);
+    (libm::sqrt(-2.0 * libm::log(first)), 2.0 * std::f64::consts::PI * second)
 }
 
 #[cfg(test)]

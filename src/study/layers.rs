@@ -70,9 +70,5 @@ fn written(network: &Network, layer: &Layer) -> String {
 }
 
 fn parameters(layer: &Layer) -> usize {
-    match layer {
-        Layer::Convolution(layer) => layer.weight_count() + layer.output.channels,
-        Layer::Dense(layer) => (layer.inputs + 1) * layer.outputs,
-        Layer::Pool(_) | Layer::GlobalMean(_) => 0,
-    }
+    layer.parameters().map_or(0, |ranges| ranges.iter().map(ExactSizeIterator::len).sum())
 }

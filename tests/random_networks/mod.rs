@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dps::backend::reference::normalised;
-use dps::config::{DatasetName, LayerSpec, NetworkName, Padding};
+use dps::config::{DatasetName, Initialisation, LayerSpec, NetworkName, Padding};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
 use dps::network::{Kind, Network, initial_weights};
 use dps::random::{Numbers, Purpose};
@@ -125,10 +125,10 @@ fn layers(draws: &mut Draws) -> (Vec<LayerSpec>, [usize; 3], usize) {
     let end = |draws: &mut Draws| {
         let mut end = vec![if draws.chance(0.4) { LayerSpec::GlobalMean } else { LayerSpec::Flatten }];
         if draws.chance(0.4) {
-            end.push(LayerSpec::Dense { outputs: channel_count(draws) });
+            end.push(LayerSpec::dense(channel_count(draws)));
             end.extend(draws.chance(0.6).then_some(LayerSpec::Relu));
         }
-        end.push(LayerSpec::Dense { outputs: classes as u32 });
+        end.push(LayerSpec::dense(classes as u32));
         end
     };
     let (mut body, mut whole) = (Vec::new(), Vec::new());
@@ -147,7 +147,13 @@ fn layers(draws: &mut Draws) -> (Vec<LayerSpec>, [usize; 3], usize) {
             break;
         }
     }
-    let layers = if whole.is_empty() { end(draws) } else { whole };
+    let mut layers = if whole.is_empty() { end(draws) } else { whole };
+    for layer in &mut layers {
+        if let LayerSpec::Convolution { initialisation, bias, .. } | LayerSpec::Dense { initialisation, bias, .. } = layer {
+            *initialisation = if draws.chance(0.3) { Initialisation::He } else { Initialisation::VarianceScaling };
+            *bias = draws.chance(0.7);
+        }
+    }
     (layers, shape, classes)
 }
 
@@ -176,7 +182,7 @@ fn part(draws: &mut Draws) -> Vec<LayerSpec> {
     let kernel = if draws.chance(0.4) { 3 } else { draws.between(1, 7) };
     let stride = if draws.chance(0.6) { 1 } else { draws.between(1, 3) };
     let padding = if draws.chance(0.5) { Padding::Same } else { Padding::Valid };
-    let mut part = vec![LayerSpec::Convolution { channels, kernel, stride, padding }];
+    let mut part = vec![LayerSpec::convolution(channels, kernel, stride, padding)];
     let two = LayerSpec::MaxPool { size: 2, stride: 2 };
     match draws.between(0, 9) {
         0 => {}

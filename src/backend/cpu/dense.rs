@@ -23,6 +23,7 @@ pub(super) fn over_images(layer: &Dense, count: usize) -> Convolution {
         output: Map::plain(1, count, layer.outputs),
         weights: layer.weights,
         bias: layer.bias,
+        has_bias: layer.has_bias,
         input: layer.input,
         input_map: Map::plain(1, count, layer.inputs),
         epilogue: Epilogue::Linear { written: layer.input },

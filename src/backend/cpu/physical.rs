@@ -1,14 +1,15 @@
 //! A network as the kernels want it: channels in whole vectors of the widest unit.
 //!
-//! A channel that is added has no weights, no bias and so no value but zero; to the kernels it is one that a mask has removed. Weights, masks and
+//! A channel that is added has no weights, no bias and so no value but zero; to the kernels it is one that a mask has removed. So is the bias of a layer
+//! that has none: behind the door every layer has a bias. Weights, masks and
 //! gradients go from one network to the other at the back end's door ([`Physical::spread`], [`Physical::mask`]); behind it there is only the physical
-//! one. A network whose channels are whole vectors already is its own physical one.
+//! one. A network whose channels are whole vectors already, and whose layers all have a bias, is its own physical one.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::dense::is_narrow;
-use crate::network::{DenseOutput, Epilogue, Layer, Map, Network};
+use crate::network::{DenseOutput, Epilogue, Kind, Layer, Map, Network, Tensor};
 use crate::pruning::Mask;
 
 /// Channels of the widest vector.
@@ -78,6 +79,11 @@ fn dense_outputs(inputs: usize, outputs: usize, output: DenseOutput) -> usize {
     if is_narrow(inputs, outputs, output) { outputs } else { outputs.next_multiple_of(VECTOR) }
 }
 
+/// Says where the elements of a bias are.
+fn place_bias(places: &mut [u32], logical: usize, physical: usize, elements: usize) {
+    (0..elements).for_each(|element| places[logical + element] = (physical + element) as u32);
+}
+
 /// The physical network, and where each logical parameter is in it.
 fn pad(logical: &Network) -> (Network, Vec<u32>) {
     let mut network = logical.clone();
@@ -102,14 +108,14 @@ fn pad(logical: &Network) -> (Network, Vec<u32>) {
                     network.maps[stream].channels = layer.output.channels;
                 }
                 network.maps[layer.epilogue.written()].channels = layer.output.channels;
-                (layer.weights, layer.bias) = (offset, offset + layer.weight_count());
+                (layer.weights, layer.bias, layer.has_bias) = (offset, offset + layer.weight_count(), true);
                 let (inputs, outputs) = (before.input_map.channels, before.output.channels);
                 for index in 0..before.weight_count() {
                     let (place, input, output) = (index / outputs / inputs, index / outputs % inputs, index % outputs);
                     let at = offset + (place * layer.input_map.channels + input) * layer.output.channels + output;
                     places[before.weights + index] = at as u32;
                 }
-                (0..outputs).for_each(|output| places[before.bias + output] = (layer.bias + output) as u32);
+                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { outputs } else { 0 });
                 offset = layer.bias + layer.output.channels;
             }
             (Layer::Pool(layer), _) => network.maps[layer.output].channels = network.maps[layer.input].channels,
@@ -121,37 +127,35 @@ fn pad(logical: &Network) -> (Network, Vec<u32>) {
                 if let DenseOutput::Hidden { written, .. } = layer.output {
                     network.maps[written].channels = layer.outputs;
                 }
-                (layer.weights, layer.bias) = (offset, offset + layer.inputs * layer.outputs);
+                (layer.weights, layer.bias, layer.has_bias) = (offset, offset + layer.inputs * layer.outputs, true);
                 for index in 0..before.inputs * before.outputs {
                     let (input, output) = (index / before.outputs, index % before.outputs);
                     let input = input / old.channels * map.channels + input % old.channels;
                     places[before.weights + index] = (offset + input * layer.outputs + output) as u32;
                 }
-                (0..before.outputs).for_each(|output| places[before.bias + output] = (layer.bias + output) as u32);
+                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { before.outputs } else { 0 });
                 offset = layer.bias + layer.outputs;
             }
             _ => {}
         }
     }
-    // Weights and biases take turns in the list of tensors, layer by layer.
-    let starts = network.layers.iter().flat_map(|layer| match layer {
-        Layer::Convolution(layer) => vec![layer.weights, layer.bias],
-        Layer::Dense(layer) => vec![layer.weights, layer.bias],
-        Layer::Pool(_) | Layer::GlobalMean(_) => Vec::new(),
+    let ranges = network.layers.iter().filter_map(Layer::parameters);
+    let weights = logical.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights);
+    let tensors = weights.zip(ranges).flat_map(|(tensor, [weights, bias])| {
+        let name = tensor.name.replace(".weights", ".bias");
+        let bias = Tensor { name, kind: Kind::Bias, offset: bias.start, len: bias.len(), ..tensor.clone() };
+        [Tensor { offset: weights.start, len: weights.len(), ..tensor.clone() }, bias]
     });
-    let starts: Vec<usize> = starts.chain([offset]).collect();
-    for (tensor, range) in network.tensors.iter_mut().zip(starts.windows(2)) {
-        (tensor.offset, tensor.len) = (range[0], range[1] - range[0]);
-    }
+    network.tensors = tensors.collect();
     (network, places)
 }
 
 /// Panics where a layer would read or write beyond a map or the parameters.
 fn check(network: &Network) {
     let mut parameters = 0;
-    let mut tensor = |weights: usize, bias: usize, count: usize, outputs: usize| {
+    let mut tensor = |weights: usize, bias: usize, count: usize, [outputs, biases]: [usize; 2]| {
         assert!(weights == parameters && bias == weights + count && outputs > 0, "parameters follow each other");
-        parameters = bias + outputs;
+        parameters = bias + biases;
     };
     let plain = |map: Map| map.before == 0 && map.after == 0;
     let shape = |map: Map| (map.height, map.width, map.channels);
@@ -180,7 +184,12 @@ fn check(network: &Network) {
                 if let Some(bypass) = layer.bypass {
                     assert!(bypass == index + 1 && matches!(network.layers[bypass], Layer::Convolution(_)));
                 }
-                tensor(layer.weights, layer.bias, layer.weight_count(), output.channels);
+                tensor(
+                    layer.weights,
+                    layer.bias,
+                    layer.weight_count(),
+                    [output.channels, if layer.has_bias { output.channels } else { 0 }],
+                );
             }
             Layer::Pool(layer) => {
                 let (from, to) = (network.maps[layer.input], network.maps[layer.output]);
@@ -198,7 +207,12 @@ fn check(network: &Network) {
                     DenseOutput::Logits => assert!(index + 1 == network.layers.len() && layer.outputs >= network.classes),
                     DenseOutput::Hidden { written, .. } => assert!(network.maps[written] == Map::plain(1, 1, layer.outputs)),
                 }
-                tensor(layer.weights, layer.bias, layer.inputs * layer.outputs, layer.outputs);
+                tensor(
+                    layer.weights,
+                    layer.bias,
+                    layer.inputs * layer.outputs,
+                    [layer.outputs, if layer.has_bias { layer.outputs } else { 0 }],
+                );
             }
         }
     }
@@ -209,7 +223,7 @@ fn check(network: &Network) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LayerSpec, NetworkName, Padding};
+    use crate::config::{Initialisation, LayerSpec, NetworkName, Padding};
 
     #[test]
     fn the_papers_networks_are_their_own_physical_ones() {
@@ -223,15 +237,15 @@ mod tests {
     #[test]
     fn parameters_come_back_from_where_they_go() {
         let layers = [
-            LayerSpec::Convolution { channels: 5, kernel: 3, stride: 1, padding: Padding::Same },
+            LayerSpec::convolution(5, 3, 1, Padding::Same),
             LayerSpec::Residual { channels: 9, stride: 1 },
             LayerSpec::Residual { channels: 9, stride: 1 },
             LayerSpec::Residual { channels: 20, stride: 2 },
             LayerSpec::Relu,
             LayerSpec::Flatten,
-            LayerSpec::Dense { outputs: 7 },
+            LayerSpec::Dense { outputs: 7, initialisation: Initialisation::VarianceScaling, bias: false },
             LayerSpec::Relu,
-            LayerSpec::Dense { outputs: 3 },
+            LayerSpec::dense(3),
         ];
         let network = Arc::new(Network::listed(&layers, [6, 6, 3], 3).unwrap());
         let physical = Physical::new(&network);

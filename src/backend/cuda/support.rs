@@ -16,6 +16,8 @@ pub(super) fn check(network: &Network) -> Result<()> {
     let unknown = shapes(network).position(|shape| !known.contains(&shape));
     unknown.map_or(Ok(()), |index| {
         let layer = match &network.layers[index] {
+            Layer::Convolution(Convolution { has_bias: false, .. }) => "convolution, without a bias",
+            Layer::Dense(Dense { has_bias: false, .. }) => "dense layer, without a bias",
             Layer::Convolution(_) => "convolution",
             Layer::Pool(_) => "pool",
             Layer::GlobalMean(_) => "global mean",
@@ -40,8 +42,10 @@ enum Shape {
 
 fn shapes(network: &Network) -> impl Iterator<Item = Shape> {
     network.layers.iter().map(|layer| match layer {
+        Layer::Pool(_) | Layer::Convolution(Convolution { has_bias: false, .. }) | Layer::Dense(Dense { has_bias: false, .. }) => {
+            Shape::Other
+        }
         Layer::Convolution(layer) => convolution(network, layer),
-        Layer::Pool(_) => Shape::Other,
         Layer::GlobalMean(layer) => Shape::Mean { input: network.maps[layer.input], output: network.maps[layer.output] },
         Layer::Dense(Dense { input, outputs, output, .. }) => {
             Shape::Dense { input: network.maps[*input], outputs: *outputs, is_last: *output == DenseOutput::Logits }
@@ -64,6 +68,7 @@ fn convolution(network: &Network, layer: &Convolution) -> Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Initialisation, LayerSpec};
 
     #[test]
     fn networks_of_other_layers_are_refused_in_words() {
@@ -74,5 +79,10 @@ mod tests {
         assert!(found.contains("found another convolution, number 1 of the network; use --device cpu"), "{found}");
         let found = check(&Network::new(NetworkName::WideResnet16x2)).unwrap_err().to_string();
         assert!(found.contains("found another convolution, number 2"), "{found}");
+        let mut layers = NetworkName::SimpleCnn.layers(10);
+        layers.pop();
+        layers.push(LayerSpec::Dense { outputs: 10, initialisation: Initialisation::He, bias: false });
+        let found = check(&Network::listed(&layers, [28, 28, 1], 10).unwrap()).unwrap_err().to_string();
+        assert!(found.contains("found another dense layer, without a bias, number 3 of the network"), "{found}");
     }
 }

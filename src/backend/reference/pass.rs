@@ -159,6 +159,11 @@ impl<'a, T: Number> Pass<'a, T> {
         self.logits.iter().fold(T::from(0.0), |sum, &logit| sum + logit)
     }
 
+    /// The bias of a layer, or zeros where it has none.
+    fn bias(&self, offset: usize, outputs: usize, has_bias: bool) -> Vec<T> {
+        if has_bias { self.weights[offset..][..outputs].to_vec() } else { zeros(outputs) }
+    }
+
     /// The gradient of a map, or of what its ReLU read.
     fn received(&self, map: Slot, relu: bool) -> Vec<T> {
         if relu { through_relu(&self.map_gradients[map], &self.maps[map]) } else { self.map_gradients[map].clone() }
@@ -181,7 +186,7 @@ impl<T: Number> Operations for Pass<'_, T> {
     fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
         let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
         let (input, weights) = (&self.maps[layer.input], &self.weights[layer.weights..][..layer.weight_count()]);
-        let mut sums = self.weights[layer.bias..][..outputs].repeat(layer.output.height * layer.output.width);
+        let mut sums = self.bias(layer.bias, outputs, layer.has_bias).repeat(layer.output.height * layer.output.width);
         visit_products(layer, |to, from, place| {
             let rows = weights[place..].chunks_exact(outputs);
             input[from..][..inputs].iter().zip(rows).for_each(|(&value, row)| add(&mut sums[to..][..outputs], value, row));
@@ -218,7 +223,9 @@ impl<T: Number> Operations for Pass<'_, T> {
             }
             Epilogue::Linear { .. } | Epilogue::Relu { .. } => {}
         }
-        sums.chunks(outputs).for_each(|sums| add(&mut self.gradient[layer.bias..][..outputs], T::from(1.0), sums));
+        if layer.has_bias {
+            sums.chunks(outputs).for_each(|sums| add(&mut self.gradient[layer.bias..][..outputs], T::from(1.0), sums));
+        }
         let (input, input_gradient) = (&self.maps[layer.input], &mut self.map_gradients[layer.input]);
         visit_products(layer, |to, from, place| {
             let sums = &sums[to..][..outputs];
@@ -263,7 +270,7 @@ impl<T: Number> Operations for Pass<'_, T> {
     }
 
     fn dense_forward(&mut self, _: usize, layer: &Dense) {
-        let mut sums = self.weights[layer.bias..][..layer.outputs].to_vec();
+        let mut sums = self.bias(layer.bias, layer.outputs, layer.has_bias);
         let rows = self.weights[layer.weights..].chunks_exact(layer.outputs);
         self.maps[layer.input].iter().zip(rows).for_each(|(&value, row)| add(&mut sums, value, row));
         match layer.output {
@@ -277,7 +284,9 @@ impl<T: Number> Operations for Pass<'_, T> {
             DenseOutput::Logits => self.logit_gradients.clone(),
             DenseOutput::Hidden { written, relu } => self.received(written, relu),
         };
-        add(&mut self.gradient[layer.bias..][..layer.outputs], T::from(1.0), &sums);
+        if layer.has_bias {
+            add(&mut self.gradient[layer.bias..][..layer.outputs], T::from(1.0), &sums);
+        }
         let input_gradient = &mut self.map_gradients[layer.input];
         for (input, &value) in self.maps[layer.input].iter().enumerate() {
             let place = layer.weights + input * layer.outputs;

@@ -16,7 +16,7 @@ use serde::Serialize;
 pub use data::{DataOrder, DataSource, DataSplit};
 pub use execution::{DeviceName, Execution, Products, Reduction};
 pub use grid::Grid;
-pub use network::{LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
+pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
 pub use pruning::{BiasPruning, CriterionName, Pruning};
 pub use search::{Metaparameter, Range, Scale, Search, SobolNumbers};
 pub use smoothness::{Smoothness, first_of};

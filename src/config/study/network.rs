@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::config::kind::{Kind, NamedValue, Whole};
+use crate::config::kind::{Flag, Kind, NamedValue, Whole};
 use crate::config::names::{Named, names};
 use crate::config::reader::{Section, Wanted};
 use crate::config::tree::{Node, Value};
@@ -62,7 +62,7 @@ impl fmt::Display for NetworkChoice {
 names! {
     /// The layers of a listed network.
     LayerName {
-        /// A square convolution with a bias.
+        /// A square convolution.
         Convolution = "convolution",
         /// max(x, 0).
         Relu = "relu",
@@ -74,7 +74,7 @@ names! {
         GlobalMean = "global-mean",
         /// Rows, columns and channels become the inputs of a fully connected layer.
         Flatten = "flatten",
-        /// A fully connected layer with a bias.
+        /// A fully connected layer.
         Dense = "dense",
         /// Two convolutions with a shortcut.
         Residual = "residual",
@@ -85,7 +85,7 @@ names! {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "layer", rename_all = "kebab-case")]
 pub enum LayerSpec {
-    /// A square convolution with a bias.
+    /// A square convolution.
     Convolution {
         /// Output channels.
         channels: u32,
@@ -95,6 +95,12 @@ pub enum LayerSpec {
         stride: u32,
         /// What the kernel reads beyond the map.
         padding: Padding,
+        /// How its weights begin.
+        #[serde(skip_serializing_if = "Initialisation::is_usual")]
+        initialisation: Initialisation,
+        /// Whether it has a bias.
+        #[serde(skip_serializing_if = "is_true")]
+        bias: bool,
     },
     /// max(x, 0).
     Relu,
@@ -116,10 +122,16 @@ pub enum LayerSpec {
     GlobalMean,
     /// Rows, columns and channels become the inputs of a dense layer, in that order.
     Flatten,
-    /// A fully connected layer with a bias.
+    /// A fully connected layer.
     Dense {
         /// Outputs: of the last layer, as many as there are classes.
         outputs: u32,
+        /// How its weights begin.
+        #[serde(skip_serializing_if = "Initialisation::is_usual")]
+        initialisation: Initialisation,
+        /// Whether it has a bias.
+        #[serde(skip_serializing_if = "is_true")]
+        bias: bool,
     },
     /// A pre-activation block without batch normalisation (He et al., 2016): relu, a 3 × 3 convolution of the stride, relu, a 3 × 3 convolution, both
     /// with SAME padding, and the shortcut. Where the shapes are equal the shortcut is the block's input; else it is the relu of the input, averaged
@@ -142,7 +154,37 @@ names! {
     }
 }
 
+names! {
+    /// How the weights of a layer begin; inputs are those of one output.
+    Initialisation {
+        /// Normal with variance 1 / inputs after truncation, truncated at two deviations of the normal that is truncated; as in the code of the paper's authors.
+        VarianceScaling = "variance-scaling",
+        /// Normal with variance 2 / inputs, not truncated (He et al., ICCV 2015).
+        He = "he",
+    }
+}
+
+impl Initialisation {
+    fn is_usual(&self) -> bool {
+        *self == Initialisation::VarianceScaling
+    }
+}
+
+fn is_true(flag: &bool) -> bool {
+    *flag
+}
+
 impl LayerSpec {
+    /// A convolution with the usual initialisation and a bias.
+    pub fn convolution(channels: u32, kernel: u32, stride: u32, padding: Padding) -> LayerSpec {
+        LayerSpec::Convolution { channels, kernel, stride, padding, initialisation: Initialisation::VarianceScaling, bias: true }
+    }
+
+    /// A fully connected layer with the usual initialisation and a bias.
+    pub fn dense(outputs: u32) -> LayerSpec {
+        LayerSpec::Dense { outputs, initialisation: Initialisation::VarianceScaling, bias: true }
+    }
+
     /// Its name in a configuration.
     pub fn name(&self) -> LayerName {
         match self {
@@ -170,6 +212,8 @@ impl LayerSpec {
                 kernel: whole("kernel", None, MOST_SIDE)?,
                 stride: whole("stride", Some(1), MOST_SIDE)?,
                 padding: entry.name("padding", Padding::NAMES, Some(Padding::Valid))?,
+                initialisation: initialisation(entry)?,
+                bias: bias(entry)?,
             },
             LayerName::MaxPool => {
                 let size = whole("size", None, MOST_SIDE)?;
@@ -179,7 +223,11 @@ impl LayerSpec {
                 let size = whole("size", None, MOST_SIDE)?;
                 LayerSpec::AveragePool { size, stride: whole("stride", Some(size), MOST_SIDE)? }
             }
-            LayerName::Dense => LayerSpec::Dense { outputs: whole("outputs", None, MOST_OUTPUTS)? },
+            LayerName::Dense => LayerSpec::Dense {
+                outputs: whole("outputs", None, MOST_OUTPUTS)?,
+                initialisation: initialisation(entry)?,
+                bias: bias(entry)?,
+            },
             LayerName::Residual => {
                 LayerSpec::Residual { channels: whole("channels", None, MOST_OUTPUTS)?, stride: whole("stride", Some(1), MOST_SIDE)? }
             }
@@ -188,6 +236,14 @@ impl LayerSpec {
             LayerName::Flatten => LayerSpec::Flatten,
         })
     }
+}
+
+fn initialisation(entry: &mut Section<'_, '_>) -> Option<Initialisation> {
+    entry.name("initialisation", Initialisation::NAMES, Some(Initialisation::VarianceScaling))
+}
+
+fn bias(entry: &mut Section<'_, '_>) -> Option<bool> {
+    Flag.read("bias", "false", Some(true), entry)
 }
 
 /// Limits of a layer's numbers, far beyond what there is memory for.
@@ -243,19 +299,19 @@ impl Kind for NetworkKind {
 
 /// Convolutions of stride 1, each with a ReLU, and 2 × 2 max-pooling after the last if `pooled`.
 fn convolutions(channels: &[u32], kernel: u32, padding: Padding, pooled: bool) -> Vec<LayerSpec> {
-    let one = |&channels: &u32| [LayerSpec::Convolution { channels, kernel, stride: 1, padding }, LayerSpec::Relu];
+    let one = |&channels: &u32| [LayerSpec::convolution(channels, kernel, 1, padding), LayerSpec::Relu];
     let pool = pooled.then_some(LayerSpec::MaxPool { size: 2, stride: 2 });
     channels.iter().flat_map(one).chain(pool).collect()
 }
 
 /// Fully connected layers, each with a ReLU.
 fn dense(outputs: &[u32]) -> Vec<LayerSpec> {
-    outputs.iter().flat_map(|&outputs| [LayerSpec::Dense { outputs }, LayerSpec::Relu]).collect()
+    outputs.iter().flat_map(|&outputs| [LayerSpec::dense(outputs), LayerSpec::Relu]).collect()
 }
 
 /// A 3 × 3 convolution, residual blocks as (channels, stride), and a mean.
 fn residual(first: u32, blocks: &[(u32, u32)], last: [LayerSpec; 1]) -> Vec<LayerSpec> {
-    let first = LayerSpec::Convolution { channels: first, kernel: 3, stride: 1, padding: Padding::Same };
+    let first = LayerSpec::convolution(first, 3, 1, Padding::Same);
     let blocks = blocks.iter().map(|&(channels, stride)| LayerSpec::Residual { channels, stride });
     std::iter::once(first).chain(blocks).chain([LayerSpec::Relu, LayerSpec::GlobalMean]).chain(last).collect()
 }
@@ -264,7 +320,7 @@ impl NetworkName {
     /// The layers of a network that has a name, for so many classes. Sources: Simple-CNN and ResNet-8 from Lee et al., ICLR 2021, appendix B; the
     /// others are the usual ones of pruning's literature, without batch normalisation, which dps does not have.
     pub fn layers(self, classes: u32) -> Vec<LayerSpec> {
-        let last = [LayerSpec::Dense { outputs: classes }];
+        let last = [LayerSpec::dense(classes)];
         match self {
             NetworkName::SimpleCnn => [
                 convolutions(&[32], 5, Padding::Valid, true),

@@ -31,6 +31,8 @@ VALUES = [
     '{ min = 1e-300, max = 1e300, scale = "log" }', '{ min = 2, max = 1, scale = "linear" }', '{ min = nan, max = inf, scale = "log" }',
     '{ min = 0.1, max = 0.2, scale = "linear", more = 3 }', '{ min = 1, max = 4294967295, scale = "integer" }', '"cifar-10"', '"resnet-8"', '[{ layer = "relu" }]',
     '[{ layer = "flatten" }, { layer = "dense", outputs = 0 }]', '[{ layer = "dense", outputs = 10, more = 1 }]',
+    '[{ layer = "flatten" }, { layer = "dense", outputs = 10, bias = 1, initialisation = "xavier" }]',
+    '[{ layer = "flatten" }, { layer = "dense", outputs = 10, bias = false, initialisation = "he" }]',
     '"nesterov"', '"linear-decay"', '"grasp"', '"erk"', '"cublas"', '"nccl"', '"mnist"', '"log"', "07:32:00", "'''x'''", "1_000", "0b1", "+1", "1.",
     "unquoted", "[1,", '"open',
 ]  # fmt: skip
