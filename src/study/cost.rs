@@ -57,6 +57,9 @@ pub struct CostBound {
     site: Site,
 }
 
+/// FLOP a second of one thread of the reference, about: 1.2 GFLOP/s for Simple-CNN and 1.6 GFLOP/s for ResNet-20 on a virtual Xeon core.
+const REFERENCE_SPEED: f64 = 1e9;
+
 /// Trials whose masks are made, to see whether they have dead layers.
 const EXAMINED: u32 = 16;
 
@@ -128,7 +131,15 @@ impl CostBound {
 
     /// Seconds of everything; not finite where the site's speed is unknown.
     pub fn seconds(&self) -> f64 {
-        self.flop() / self.site.flop_per_second
+        (self.flop() - self.score_flop) / self.site.flop_per_second + self.score_seconds()
+    }
+
+    /// Seconds of the pruning scores. Rounds are computed by the reference, whatever the device.
+    fn score_seconds(&self) -> f64 {
+        match Scoring::of(&self.study.pruning) {
+            Scoring::Once(_) => self.score_flop / self.site.flop_per_second,
+            Scoring::Rounds(_) => self.score_flop / (REFERENCE_SPEED * f64::from(self.site.ranks)),
+        }
     }
 
     /// The table's rows, the heading first and the totals last.
@@ -149,7 +160,7 @@ impl CostBound {
             ]
         }));
         let blank = String::new;
-        rows.push(vec!["scores".to_owned(), blank(), blank(), blank(), flop(self.score_flop), blank(), time(self.score_flop)]);
+        rows.push(vec!["scores".to_owned(), blank(), blank(), blank(), flop(self.score_flop), blank(), duration(self.score_seconds())]);
         if self.study.smoothness.is_some() {
             let (flop, time) = (flop(self.smoothness_flop), time(self.smoothness_flop));
             rows.push(vec!["smoothness".to_owned(), blank(), blank(), blank(), flop, blank(), time]);
@@ -293,6 +304,20 @@ mod tests {
         assert_eq!(flop(&["grid.sparsities=[0]"]), 0.0);
         assert_eq!(flop(&["pruning.examples=4000000000"]), flop(&["pruning.examples=0"]));
         assert!(flop(&[]) > 0.0);
+    }
+
+    /// SynFlow passes one image through the network a hundred times for each seed and sparsity, at the speed of the reference.
+    #[test]
+    fn rounds_are_counted_for_each_sparsity() {
+        let plan = |settings: &[&str]| CostBound::new(&small(&[&["pruning.criterion=synflow"], settings].concat()), &COST, &site());
+        let plans = [
+            plan(&["grid.sparsities=[0]"]),
+            plan(&["grid.sparsities=[0, 0.9]"]),
+            plan(&["grid.sparsities=[0.5, 0.9]", "pruning.examples=7"]),
+        ];
+        assert_eq!(plans.each_ref().map(|plan| plan.score_flop), [0.0, 4.0 * 100.0 * 21.6e6, 2.0 * 4.0 * 100.0 * 21.6e6]);
+        assert!((plans[1].score_seconds() - 8.64 / 2.0).abs() < 1e-9, "{}", plans[1].score_seconds());
+        assert!((plans[1].seconds() - (plans[1].flop() - plans[1].score_flop) / 1e11 - 8.64 / 2.0).abs() < 1e-6);
     }
 
     #[test]
