@@ -3,12 +3,14 @@
 mod support;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use dps::backend::reference;
-use dps::config::{BiasPruning, NetworkName};
-use dps::journal::{Journal, journal_path};
+use dps::config::{BiasPruning, LayerSpec, NetworkName};
+use dps::journal::{Journal, Opened, Record, journal_path};
 use dps::network::{Network, initial_weights};
 use dps::pruning::{Mask, Start, Synflow, in_rounds, shuffled};
+use dps::records::MaskRecord;
 use dps::storage::Disk;
 use serde::Deserialize;
 use support::fixture::{Biases, Cut, Fixture};
@@ -73,18 +75,25 @@ fn the_journal_keeps_each_mask_once() {
         ("examples = 100", "criterion = \"synflow\""),
     ];
     let config = write_config(folder.path(), &changes);
-    for (network, shuffle) in [("lenet-300-100", false), ("lenet-300-100", true)] {
+    let layers = [LayerSpec::Flatten, LayerSpec::dense(20), LayerSpec::Relu, LayerSpec::dense(10)];
+    let network = Network::listed(&layers, [28, 28, 1], 10).unwrap();
+    let list = "[{ layer = \"flatten\" }, { layer = \"dense\", outputs = 20 }, { layer = \"relu\" }, { layer = \"dense\", outputs = 10 }]";
+    for shuffle in [false, true] {
         let output = folder.path().join(format!("{shuffle}.h5"));
-        let run = |options: &[&str]| {
-            let settings = [format!("workload.network={network}"), format!("pruning.shuffle={shuffle}")];
+        let command = |options: &[&str]| {
+            let settings = [format!("workload.network={list}"), format!("pruning.shuffle={shuffle}")];
             let mut command = train();
             command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).args(["--quiet", "--threads", "2"]);
-            succeed(command.args(settings.iter().flat_map(|setting| ["--set", setting])).args(options));
-            Journal::read(&journal_path(&output), &Disk).unwrap().unwrap()
+            command.args(settings.iter().flat_map(|setting| ["--set", setting])).args(options);
+            command
+        };
+        let read = || Journal::read(&journal_path(&output), &Disk).unwrap().unwrap();
+        let run = |options: &[&str]| {
+            succeed(&mut command(options));
+            read()
         };
         let first = run(&[]);
         assert_eq!(first.masks.iter().map(|mask| (mask.seed, mask.sparsity)).collect::<Vec<_>>(), [(0, 0.9), (1, 0.9)]);
-        let network = Network::new(network.parse().unwrap());
         for record in &first.masks {
             let weights = initial_weights(&network, record.seed);
             let made = mask(&network, &weights, 0.9, BiasPruning::Prunable);
@@ -96,5 +105,16 @@ fn the_journal_keeps_each_mask_once() {
         let [old, new] = [&second.masks[..2], &second.masks[2..]];
         assert_eq!(old, first.masks);
         assert_eq!(new.iter().map(|mask| (mask.seed, mask.sparsity)).collect::<Vec<_>>(), [(0, 0.5), (1, 0.5)]);
+        // A mask that is of no such network.
+        let Opened { mut journal, .. } = Journal::open(&journal_path(&output), &second.header, Arc::new(Disk)).unwrap();
+        journal.append(&[Record::Mask(MaskRecord { seed: 1, sparsity: 0.9, kept: vec![5, 4_000_000] })]).unwrap();
+        drop(journal);
+        let refused = command(&[]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(7), "{stderr}");
+        assert!(
+            stderr.contains("expected kept parameters of trial 1 at sparsity 0.9 in ascending order and below 15910, found others"),
+            "{stderr}"
+        );
     }
 }
