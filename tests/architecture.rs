@@ -35,7 +35,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "signals", "storage", "training", "version",
         ],
     ),
-    ("analysis", &["config", "error", "optimizer", "readable", "records", "results", "search", "storage"]),
+    ("analysis", &["config", "error", "optimizer", "readable", "records", "results", "storage"]),
     ("doctor", &["backend", "comm", "config", "data", "error", "exit", "readable", "version"]),
     ("init", &["config", "error"]),
     ("arguments", &["config", "data", "exit", "init", "progress", "version"]),

@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use dps::config::Metaparameter;
 use dps::records::Status;
 use dps::results;
 use support::synthetic::Synthetic;
@@ -38,7 +39,7 @@ fn an_export_has_the_layout_of_shallue_and_says_the_same_steps_to_result() {
             let metadata = json(&place.join("metadata.json"));
             // serde_json may read the last digit otherwise.
             let rate = metadata["parameters"]["learning_rate"].as_f64().unwrap();
-            assert!((rate / trial.metaparameters.learning_rate - 1.0).abs() < 1e-15);
+            assert!((rate / trial.metaparameters.get(Metaparameter::LearningRate).unwrap() - 1.0).abs() < 1e-15);
             assert_eq!(metadata["status"], if trial.status == Status::Infeasible { "INFEASIBLE" } else { "COMPLETE" });
             let mut rows = csv::Reader::from_path(place.join("measurements.csv")).unwrap();
             let column = rows.headers().unwrap().iter().position(|name| name == "val/classification_error").unwrap();

@@ -4,12 +4,13 @@
 use std::path::Path;
 use std::process::Command;
 
+use dps::config::Metaparameter;
 use dps::records::{Cell, CellKey, Status, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
 
 fn study(trials: u32) -> Results {
-    let metaparameters = Metaparameters { learning_rate: 0.1, momentum: None, decay_steps: None, end_learning_rate_factor: None };
+    let metaparameters = Metaparameters::from([(Metaparameter::LearningRate, 0.1)]);
     let trial = |index: u32| Trial {
         index,
         metaparameters,

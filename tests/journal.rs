@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use dps::Error;
 use dps::backend::LaneState;
+use dps::config::Metaparameter;
 use dps::journal::{
     Checkpoint, Contents, Header, Journal, Loaded, Lock, Partial, Record, checkpoint_path, journal_path, load, lock_path, overwrites, save,
     set_aside,
@@ -42,11 +43,11 @@ fn trial(index: u32) -> Trial {
     let goal = index == 1;
     Trial {
         index,
-        metaparameters: Metaparameters {
-            learning_rate: 0.1 / 3.0 + f64::from(index),
-            momentum: Some(0.9),
-            decay_steps: None,
-            end_learning_rate_factor: goal.then_some(1e-300),
+        metaparameters: {
+            let mut values =
+                Metaparameters::from([(Metaparameter::LearningRate, 0.1 / 3.0 + f64::from(index)), (Metaparameter::Momentum, 0.9)]);
+            values.set(Metaparameter::EndLearningRateFactor, goal.then_some(1e-300));
+            values
         },
         status: if goal { Status::Complete } else { Status::Censored },
         steps: goal.then_some(32),
@@ -216,22 +217,22 @@ fn an_empty_file_is_started_as_a_journal() {
     assert_eq!(open(&path).unwrap().1, expected(&script()));
 }
 
-/// The bytes of version 4, by their checksum: whoever changes them, or a recorded field, must raise the version.
+/// The bytes of version 5, by their checksum: whoever changes them, or a recorded field, must raise the version.
 #[test]
-fn the_format_of_version_4_is_fixed() {
+fn the_format_of_version_5_is_fixed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
     let lengths = journal_of(&path, &script());
     let bytes = fs::read(&path).unwrap();
-    assert!(bytes.starts_with(b"dps journal 4\n"));
+    assert!(bytes.starts_with(b"dps journal 5\n"));
     // The scores, last, are the youngest kind of record.
-    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 1_017_178_683);
-    assert_eq!(crc32fast::hash(&bytes[lengths[script().len() - 1]..]), 1_415_015_084);
+    assert_eq!(crc32fast::hash(&bytes[..lengths[script().len() - 1]]), 1_868_360_763);
+    assert_eq!(crc32fast::hash(&bytes[lengths[script().len() - 1]..]), 4_101_411_026);
     let path = folder.path().join("x.checkpoint");
     save(&path, &checkpoint(5), &Disk).unwrap();
     let bytes = fs::read(&path).unwrap();
-    assert!(bytes.starts_with(b"dps checkpoint 4\n"));
-    assert_eq!(crc32fast::hash(&bytes), 3_026_450_078);
+    assert!(bytes.starts_with(b"dps checkpoint 5\n"));
+    assert_eq!(crc32fast::hash(&bytes), 3_361_537_374);
 }
 
 #[test]
@@ -353,11 +354,11 @@ fn another_study_is_refused_in_its_own_words() {
     assert_eq!(Journal::open(&path, &later, Arc::new(Disk)).unwrap().contents, expected(&script()));
 
     fs::write(&path, [b"dps journal 23\n", &whole[14..]].concat()).unwrap();
-    assert!(problem(open(&path)).contains("format version 23, and this program knows version 4"));
+    assert!(problem(open(&path)).contains("format version 23, and this program knows version 5"));
     // Before version 4 records were not chained.
     fs::write(&path, [b"dps journal 3\n", &whole[14..]].concat()).unwrap();
-    assert!(problem(open(&path)).contains("format version 3, and this program knows version 4: use the program that started the study"));
-    for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 4"] {
+    assert!(problem(open(&path)).contains("format version 3, and this program knows version 5: use the program that started the study"));
+    for other in [b"step,loss\n1,2\n".as_slice(), b"\x89HDF\r\n\x1a\n", b"dps journal \n", b"d", b"dps journal 5"] {
         fs::write(&path, other).unwrap();
         assert!(!problem(open(&path)).contains('\n'));
         assert_eq!(fs::read(&path).unwrap(), other);
@@ -724,7 +725,7 @@ proptest! {
         let (path, aside) = (folder.path().join("x.journal"), folder.path().join("x.checkpoint"));
         let mut bytes = match start {
             0 => Vec::new(),
-            1 => b"dps journal 4\n".to_vec(),
+            1 => b"dps journal 5\n".to_vec(),
             _ => { journal_of(&path, &script()[..1]); fs::read(&path).unwrap() }
         };
         // Whole records with any bytes in them, which begin as a record's kind may.
@@ -746,7 +747,7 @@ proptest! {
             Err(error) => prop_assert!(!error.to_string().contains('\n')),
         }
 
-        let mut bytes = b"dps checkpoint 4\n".to_vec();
+        let mut bytes = b"dps checkpoint 5\n".to_vec();
         bytes.truncate(if start == 0 { 0 } else { bytes.len() });
         if start > 1 {
             bytes.extend(crc32fast::hash(&rest).to_le_bytes());
@@ -768,11 +769,11 @@ proptest! {
         let path = folder.path().join("x.journal");
         let written = Trial {
             index: numbers.0,
-            metaparameters: Metaparameters {
-                learning_rate: f64::from_bits(bits.0),
-                momentum: options.0.map(|_| f64::from_bits(bits.1)),
-                decay_steps: options.0,
-                end_learning_rate_factor: None,
+            metaparameters: {
+                let mut values = Metaparameters::from([(Metaparameter::LearningRate, f64::from_bits(bits.0))]);
+                values.set(Metaparameter::Momentum, options.0.map(|_| f64::from_bits(bits.1)));
+                values.set(Metaparameter::DecaySteps, options.0.map(f64::from));
+                values
             },
             status: Status::ALL[numbers.1 as usize % 4],
             steps: options.1,
@@ -790,9 +791,9 @@ proptest! {
         let contents = open(&path).unwrap().1;
         let read = &contents.partial[0].trials[0];
         let bits = |trial: &Trial| {
-            let Metaparameters { learning_rate, momentum, .. } = trial.metaparameters;
+            let values: Vec<(Metaparameter, u64)> = trial.metaparameters.iter().map(|(name, value)| (name, value.to_bits())).collect();
             let losses: Vec<u32> = trial.curve.iter().map(|point| point.loss.to_bits()).collect();
-            (learning_rate.to_bits(), momentum.map(f64::to_bits), trial.seconds.to_bits(), losses)
+            (values, trial.seconds.to_bits(), losses)
         };
         prop_assert_eq!(contents.partial[0].key.batch_size, batch_size);
         prop_assert_eq!(bits(read), bits(&written));

@@ -3,6 +3,7 @@
 mod support;
 
 use dps::analysis::{self, StudyResults, figures, fits, gather};
+use dps::config::Metaparameter;
 use dps::records::{Measurement, Status};
 use dps::results::Results;
 use support::synthetic::Synthetic;
@@ -121,8 +122,8 @@ fn every_pair_of_searched_metaparameters_has_a_figure() {
     results.configuration = results.configuration.replace("optimizer =", "schedule = \"linear-decay\"\noptimizer =");
     results.workload.schedule = "linear-decay".into();
     for (number, trial) in results.cells.iter_mut().flat_map(|cell| &mut cell.trials).enumerate() {
-        trial.metaparameters.decay_steps = Some(30_000 + 400 * number as u32);
-        trial.metaparameters.end_learning_rate_factor = Some(10f64.powf(-4.0 + 0.04 * number as f64));
+        trial.metaparameters.set(Metaparameter::DecaySteps, Some(f64::from(30_000 + 400 * number as u32)));
+        trial.metaparameters.set(Metaparameter::EndLearningRateFactor, Some(10f64.powf(-4.0 + 0.04 * number as f64)));
     }
     let study = study(results);
     assert!(study.configuration.is_ok(), "{:?}", study.configuration);
@@ -289,15 +290,15 @@ fn where_the_learning_rate_decays_the_prediction_takes_the_squared_rates_of_the_
     results.configuration = results.configuration.replace("[search]\n", &format!("[search]{decay}"));
     results.configuration = results.configuration.replace("optimizer =", "schedule = \"linear-decay\"\noptimizer =");
     for (number, trial) in results.cells.iter_mut().flat_map(|cell| &mut cell.trials).enumerate() {
-        trial.metaparameters.decay_steps = Some(50 + 13 * (number as u32 % 60));
-        trial.metaparameters.end_learning_rate_factor = Some(0.01);
+        trial.metaparameters.set(Metaparameter::DecaySteps, Some(f64::from(50 + 13 * (number as u32 % 60))));
+        trial.metaparameters.set(Metaparameter::EndLearningRateFactor, Some(0.01));
     }
     measure(&mut results);
     let study = study(results);
     assert!(study.configuration.is_ok(), "{:?}", study.configuration);
     let squared_rates = |batch_size: u32, sparsity: f64| -> f64 {
         let best = study.grid().cell(batch_size, sparsity).unwrap().best().unwrap().clone();
-        let (rate, steps) = (best.metaparameters.learning_rate, f64::from(best.metaparameters.decay_steps.unwrap()));
+        let [rate, steps] = [Metaparameter::LearningRate, Metaparameter::DecaySteps].map(|name| best.metaparameters.get(name).unwrap());
         let at = |k: u32| rate * (0.99 * (1.0 - (f64::from(k) / steps).min(1.0)) + 0.01);
         (0..best.steps.unwrap()).map(|k| at(k) * at(k)).sum()
     };
@@ -378,8 +379,8 @@ fn what_no_axis_can_show_is_left_out() {
     let mut results = Synthetic::small().results();
     for (number, cell) in results.cells.iter_mut().enumerate() {
         for trial in &mut cell.trials {
-            trial.metaparameters.learning_rate = [0.0, -1.0, f64::MAX, 0.1][number % 4];
-            trial.metaparameters.momentum = Some([1.0, 2.0, -5.0, 0.0][number % 4]);
+            trial.metaparameters.set(Metaparameter::LearningRate, Some([0.0, -1.0, f64::MAX, 0.1][number % 4]));
+            trial.metaparameters.set(Metaparameter::Momentum, Some([1.0, 2.0, -5.0, 0.0][number % 4]));
             trial.curve.iter_mut().for_each(|point| point.loss = [f32::NAN, f32::INFINITY, -1.0, 0.0][number % 4]);
         }
     }

@@ -5,6 +5,7 @@ mod support;
 use std::fs;
 
 use dps::analysis::{self, Report, gather, warnings};
+use dps::config::Metaparameter;
 use dps::records::Status;
 use dps::results::Results;
 use support::synthetic::Synthetic;
@@ -143,7 +144,10 @@ fn tables_parse_back_to_the_results() {
         assert_eq!(cells(number, "batch_size"), cell.key.batch_size.to_string());
         assert_eq!(cells(number, "steps_to_result"), cell.steps_to_result().unwrap().to_string());
         assert_eq!(cells(number, "complete"), cell.count(Status::Complete).to_string());
-        assert_eq!(cells(number, "learning_rate").parse::<f64>().unwrap(), cell.best().unwrap().metaparameters.learning_rate);
+        assert_eq!(
+            cells(number, "learning_rate").parse::<f64>().unwrap(),
+            cell.best().unwrap().metaparameters.get(Metaparameter::LearningRate).unwrap()
+        );
         assert_eq!(cells(number, "test_error"), "0.1409");
     }
     let trials = read("trials.csv");
@@ -151,7 +155,7 @@ fn tables_parse_back_to_the_results() {
     for (number, trial) in all.iter().enumerate() {
         assert_eq!(trials(number, "status"), trial.status.name());
         assert_eq!(trials(number, "steps"), trial.steps.map_or(String::new(), |steps| steps.to_string()));
-        assert_eq!(trials(number, "momentum").parse::<f64>().unwrap(), trial.metaparameters.momentum.unwrap());
+        assert_eq!(trials(number, "momentum").parse::<f64>().unwrap(), trial.metaparameters.get(Metaparameter::Momentum).unwrap());
     }
     let fits = read("fits.csv");
     // The law of sparsity 0.9, to the rounding to whole evaluations.
@@ -258,8 +262,8 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
         let found = warned(Synthetic::small(), &|results| {
             let cell = &mut results.cells[5];
             let best = cell.best().unwrap().index as usize;
-            cell.trials[best].metaparameters.learning_rate = rate;
-            cell.trials[best].metaparameters.momentum = Some(momentum);
+            cell.trials[best].metaparameters.set(Metaparameter::LearningRate, Some(rate));
+            cell.trials[best].metaparameters.set(Metaparameter::Momentum, Some(momentum));
         });
         match said {
             None => assert!(found.is_empty(), "{found:?}"),

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use dps::config::Metaparameter;
 use dps::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
-use dps::search::Metaparameters;
 use dps::{Error, analysis};
 use proptest::prelude::*;
 
@@ -21,12 +21,7 @@ fn trial(index: u32, steps: Option<u32>) -> Trial {
     };
     Trial {
         index,
-        metaparameters: Metaparameters {
-            learning_rate: 0.1 / f64::from(index + 1),
-            momentum: None,
-            decay_steps: None,
-            end_learning_rate_factor: None,
-        },
+        metaparameters: [(Metaparameter::LearningRate, 0.1 / f64::from(index + 1))].into(),
         status: if steps.is_some() { Status::Complete } else { Status::Incomplete },
         steps,
         steps_run: last,
@@ -111,7 +106,7 @@ prop_compose! {
 
 prop_compose! {
     fn any_trial()(
-        values in (1e-6..1.0, prop::option::of(0.0..1.0), prop::option::of(0_u32..), prop::option::of(0.0..1.0)),
+        values in prop::collection::vec(prop::option::of(0.0..1e6), Metaparameter::ALL.len()),
         status in prop::sample::select(&Status::ALL),
         steps in any::<u32>(),
         (steps_run, parameters_kept, mask_hash) in any::<(u32, u32, u64)>(),
@@ -119,12 +114,11 @@ prop_compose! {
         mut measurements in prop::collection::vec(any_measurement(), 0..4),
         seconds in prop::num::f64::ANY,
     ) -> Trial {
-        let (learning_rate, momentum, decay_steps, end_learning_rate_factor) = values;
         (16..).step_by(16).zip(&mut curve).for_each(|(step, point)| point.step = step);
         (0..).step_by(100).zip(&mut measurements).for_each(|(step, measurement)| measurement.step = step);
         Trial {
             index: 0,
-            metaparameters: Metaparameters { learning_rate, momentum, decay_steps, end_learning_rate_factor },
+            metaparameters: Metaparameter::ALL.iter().zip(values).filter_map(|(&name, value)| Some((name, value?))).collect(),
             status,
             steps: (status == Status::Complete).then_some(steps),
             steps_run,
@@ -247,7 +241,7 @@ fn other_files_are_refused_in_words() {
         spoil(&hdf5::File::open_rw(&path).unwrap());
         problem(results::read(&path))
     };
-    assert!(spoiled(&|file| file.attr("schema_version").unwrap().write_scalar(&3_u32).unwrap()).contains("schema version 3"));
+    assert!(spoiled(&|file| file.attr("schema_version").unwrap().write_scalar(&4_u32).unwrap()).contains("schema version 4"));
     assert!(spoiled(&|file| file.unlink("trials").unwrap()).contains("no table /trials"));
     assert!(spoiled(&|file| file.delete_attr("complete").unwrap()).contains("no attribute complete"));
     let other_columns = spoiled(&|file| {
@@ -260,11 +254,30 @@ fn other_files_are_refused_in_words() {
     results::write(&shorter, &study(small_study().cells[..5].to_vec(), true)).unwrap();
     for (name, words) in [("cells", "belong to no cell"), ("trials", "expected 2 trials, found 0"), ("curves", "evaluations, found 0")] {
         let said = spoiled(&|file| {
+            let shorter = hdf5::File::open(&shorter).unwrap();
             file.unlink(name).unwrap();
-            hdf5::File::open(&shorter).unwrap().dataset(name).unwrap().copy_to(file, name).unwrap();
+            shorter.dataset(name).unwrap().copy_to(file, name).unwrap();
+            if name == "trials" {
+                file.unlink("metaparameters/learning_rate").unwrap();
+                let rates = shorter.dataset("metaparameters/learning_rate").unwrap();
+                rates.copy_to(&file.group("metaparameters").unwrap(), "learning_rate").unwrap();
+            }
         });
         assert!(said.contains(words), "{name}: {said}");
     }
+    let metaparameters = [
+        ("learning_rate", "warmth", 12, "is of a metaparameter that this program does not know"),
+        ("learning_rate", "momentum", 13, "has other rows than /trials"),
+    ];
+    for (from, to, rows, words) in metaparameters {
+        let said = spoiled(&|file| {
+            let group = file.group("metaparameters").unwrap();
+            group.unlink(from).unwrap();
+            group.new_dataset::<f64>().shape(rows).create(to).unwrap();
+        });
+        assert!(said.contains(&format!("the dataset /metaparameters/{to} {words}")), "{said}");
+    }
+    assert!(spoiled(&|file| file.unlink("metaparameters").unwrap()).contains("no group /metaparameters"));
     // Reading a link would open whatever it names.
     for name in ["cells", "environment", "smoothness"] {
         let said = spoiled(&|file| {
@@ -280,6 +293,32 @@ fn other_files_are_refused_in_words() {
         let said = spoiled(&|file| file.group("workload").unwrap().attr("goal_error").unwrap().write_scalar(&goal).unwrap());
         assert!(said.contains("goal_error") && said.contains("no fraction"), "{said}");
     }
+}
+
+/// A file of schema version 2, kept from before metaparameters were a list.
+#[test]
+fn the_version_before_is_read_too() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments/data/mnist-simple-cnn-momentum-b64-s0.h5");
+    let old = results::read(&path).unwrap();
+    let [cell] = &old.cells[..] else { panic!("{} cells", old.cells.len()) };
+    assert_eq!(hdf5::File::open(&path).unwrap().attr("schema_version").unwrap().read_scalar::<u32>().unwrap(), 2);
+    let study = dps::config::parse("old", &old.configuration, &[]).unwrap().study;
+    for trial in &cell.trials {
+        assert_eq!(trial.metaparameters, study.search.metaparameters(trial.index), "trial {}", trial.index);
+    }
+    // Written anew it has the present version, and the same records.
+    let folder = tempfile::tempdir().unwrap();
+    let anew = folder.path().join("anew.h5");
+    results::write(&anew, &old).unwrap();
+    assert_eq!(results::read(&anew).unwrap(), old);
+    let merged = results::merge(vec![(path.clone(), old.clone()), (anew, results::read(&path).unwrap())]).unwrap();
+    assert_eq!(merged.cells, old.cells);
+    assert!(analysis::table(&merged).contains("momentum"));
+
+    let copy = folder.path().join("copy.h5");
+    fs::copy(&path, &copy).unwrap();
+    hdf5::File::open_rw(&copy).unwrap().attr("schema_version").unwrap().write_scalar(&1_u32).unwrap();
+    assert!(problem(results::read(&copy)).contains("schema version 1, where this program reads versions 2 to 3"));
 }
 
 /// Every damage is found, and said in one line: HDF5's metadata, and the tables' chunks, carry checksums.

@@ -145,7 +145,7 @@ impl Written<'_> {
     fn figures(&mut self, prefix: &str, figures: Vec<Figure>) -> Result<Vec<(Figure, String)>> {
         let mut drawn: Vec<(Figure, String)> = Vec::new();
         for figure in figures {
-            let mut name = if prefix.is_empty() { figure.name.to_owned() } else { format!("{prefix}-{}", figure.name) };
+            let mut name = if prefix.is_empty() { figure.name.to_string() } else { format!("{prefix}-{}", figure.name) };
             let same = drawn.iter().filter(|(other, _)| other.name == figure.name).count();
             if same > 0 {
                 name += &format!("-{}", same + 1);

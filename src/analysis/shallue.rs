@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::studies::StudyResults;
-use crate::config::{self, Metaparameter, Scale};
+use crate::config::{self, Metaparameter, Scale, Setting};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
 use crate::{Error, Result};
@@ -103,17 +103,10 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
 
 /// The search space with the names of their layout; a metaparameter that is not searched has one feasible point.
 fn parameter_configs(configuration: &config::Study) -> Value {
-    let search = &configuration.search;
-    let given = [
-        ("learning_rate", Some(search.learning_rate)),
-        ("momentum", search.momentum),
-        ("learning_rate_decay_steps", search.decay_steps),
-        ("end_learning_rate_factor", search.end_learning_rate_factor),
-    ];
-    let config = |(name, parameter): (&str, Option<Metaparameter>)| {
-        let value = match parameter? {
-            Metaparameter::Fixed(value) => json!({ "type": "DISCRETE", "feasible_points": [value] }),
-            Metaparameter::Range(range) => {
+    let config = |(name, setting): (Metaparameter, Setting)| {
+        let value = match setting {
+            Setting::Fixed(value) => json!({ "type": "DISCRETE", "feasible_points": [value] }),
+            Setting::Range(range) => {
                 let (kind, scale) = match range.scale {
                     Scale::Integer => ("INTEGER", ""),
                     Scale::Linear => ("DOUBLE", "LINEAR_SCALE"),
@@ -123,9 +116,17 @@ fn parameter_configs(configuration: &config::Study) -> Value {
                 json!({ "type": kind, "scale": scale, "min_value": range.min, "max_value": range.max })
             }
         };
-        Some((name.to_owned(), value))
+        (their_name(name), value)
     };
-    Value::Object(given.into_iter().filter_map(config).collect::<Map<_, _>>())
+    Value::Object(configuration.search.settings.iter().map(config).collect::<Map<_, _>>())
+}
+
+/// What their layout calls a metaparameter, where it has it.
+fn their_name(name: Metaparameter) -> String {
+    match name {
+        Metaparameter::DecaySteps => "learning_rate_decay_steps".to_owned(),
+        _ => name.name().to_owned(),
+    }
 }
 
 /// A trial's `metadata.json`. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one that a race cut off has not.
@@ -135,12 +136,8 @@ fn metadata(trial: &Trial) -> Value {
         Status::Censored => "INCOMPLETE",
         Status::Infeasible => "INFEASIBLE",
     };
-    let values = &trial.metaparameters;
-    let mut parameters = Map::new();
-    parameters.insert("learning_rate".into(), json!(values.learning_rate));
-    parameters.extend(values.momentum.map(|momentum| ("momentum".into(), json!(momentum))));
-    parameters.extend(values.decay_steps.map(|steps| ("learning_rate_decay_steps".into(), json!(steps))));
-    parameters.extend(values.end_learning_rate_factor.map(|factor| ("end_learning_rate_factor".into(), json!(factor))));
+    let number = |name: Metaparameter, value: f64| if name.is_whole() { json!(value as u64) } else { json!(value) };
+    let parameters: Map<_, _> = trial.metaparameters.iter().map(|(name, value)| (their_name(name), number(name, value))).collect();
     json!({
         "trial_id": trial.index,
         "status": status,

@@ -5,8 +5,8 @@ use super::fits::{Fitted, Shift, decays};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::StudyResults;
+use crate::config::Metaparameter;
 use crate::records::{Cell, CellKey, Measurement, Status, Trial};
-use crate::search::Metaparameters;
 
 /// Rows of text under a heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,9 +18,6 @@ pub struct Table {
     /// Its rows, each as long as the heading; an empty field is a number that does not exist.
     pub rows: Vec<Vec<String>>,
 }
-
-/// Columns of a trial's metaparameters, in every table that has them.
-const METAPARAMETERS: [&str; 4] = ["learning_rate", "momentum", "decay_steps", "end_learning_rate_factor"];
 
 /// Columns of the theory's table, each with its limits. A ratio is sparse over dense. What is taken along the training is a mean or a median.
 const THEORY: [&str; 24] = [
@@ -52,9 +49,11 @@ const THEORY: [&str; 24] = [
 
 /// The tables of cells, fits and trials of all studies; and, where there are any, of their measurements along training and of what the theory makes of them.
 pub fn tables(sections: &[Section]) -> Vec<Table> {
+    let shown = metaparameters(sections);
+    let names = || shown.iter().map(|name| name.name());
     let cells = ["study", "batch_size", "sparsity", "steps_to_result", "regime", "trials"];
     let cells =
-        cells.into_iter().chain(Status::ALL.map(Status::name)).chain(["best_trial"]).chain(METAPARAMETERS).chain(["test_error", "seconds"]);
+        cells.into_iter().chain(Status::ALL.map(Status::name)).chain(["best_trial"]).chain(names()).chain(["test_error", "seconds"]);
     let fits = [
         "study",
         "sparsity",
@@ -83,10 +82,9 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         "no_fit_because",
     ];
     let trials = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run"];
-    let trials = trials.into_iter().chain(METAPARAMETERS).chain(["parameters_kept", "seconds"]);
-    let rows = |of: fn(&StudyResults, &[Fitted]) -> Vec<Vec<String>>| {
-        sections.iter().flat_map(|section| of(section.study, section.fits)).collect()
-    };
+    let trials = trials.into_iter().chain(names()).chain(["parameters_kept", "seconds"]);
+    type Rows<'a> = &'a dyn Fn(&StudyResults, &[Fitted]) -> Vec<Vec<String>>;
+    let rows = |of: Rows| sections.iter().flat_map(|section| of(section.study, section.fits)).collect();
     let smoothness = [
         "study",
         "batch_size",
@@ -104,16 +102,22 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
     let theory = ["study", "batch_size", "sparsity", "along_training", "trials", "measurements"].map(str::to_owned).into_iter();
     let theory = theory.chain(THEORY.iter().flat_map(|name| estimates(name)));
     let tables = vec![
-        Table { name: "cells", heading: cells.map(str::to_owned).collect(), rows: rows(self::cells) },
-        Table { name: "fits", heading: words(&fits), rows: rows(self::fits) },
-        Table { name: "trials", heading: trials.map(str::to_owned).collect(), rows: rows(self::trials) },
-        Table { name: "smoothness", heading: words(&smoothness), rows: rows(self::measurements) },
+        Table { name: "cells", heading: cells.map(str::to_owned).collect(), rows: rows(&|study, fits| self::cells(study, fits, &shown)) },
+        Table { name: "fits", heading: words(&fits), rows: rows(&self::fits) },
+        Table { name: "trials", heading: trials.map(str::to_owned).collect(), rows: rows(&|study, _| self::trials(study, &shown)) },
+        Table { name: "smoothness", heading: words(&smoothness), rows: rows(&|study, _| self::measurements(study)) },
         Table { name: "theory", heading: theory.collect(), rows: sections.iter().flat_map(self::theory).collect() },
     ];
     tables.into_iter().filter(|table| !["smoothness", "theory"].contains(&table.name) || !table.rows.is_empty()).collect()
 }
 
-fn cells(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
+/// The metaparameters that any trial has.
+fn metaparameters(sections: &[Section]) -> Vec<Metaparameter> {
+    let trials = || sections.iter().flat_map(|section| &section.study.results.cells).flat_map(|cell| &cell.trials);
+    Metaparameter::ALL.iter().copied().filter(|&name| trials().any(|trial| trial.metaparameters.get(name).is_some())).collect()
+}
+
+fn cells(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> Vec<Vec<String>> {
     let row = |cell: &Cell| {
         let best = cell.best();
         let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
@@ -123,7 +127,7 @@ fn cells(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
         row.push(cell.trials.len().to_string());
         row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
         row.push(optional(best.map(|trial| trial.index)));
-        row.extend(best.map_or_else(|| vec![String::new(); 4], |trial| metaparameters(&trial.metaparameters)));
+        row.extend(shown.iter().map(|&name| optional(best.and_then(|trial| trial.metaparameters.get(name)))));
         row.push(optional(cell.test_errors.map(|errors| f64::from(errors) / f64::from(study.results.workload.test_examples))));
         row.push(cell.seconds.to_string());
         row
@@ -148,18 +152,18 @@ fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
     fits.iter().map(row).collect()
 }
 
-fn trials(study: &StudyResults, _: &[Fitted]) -> Vec<Vec<String>> {
+fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
     let row = |(key, trial): (CellKey, &Trial)| {
         let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.index.to_string()];
         row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string()]);
-        row.extend(metaparameters(&trial.metaparameters));
+        row.extend(shown.iter().map(|&name| optional(trial.metaparameters.get(name))));
         row.extend([trial.parameters_kept.to_string(), trial.seconds.to_string()]);
         row
     };
     study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
 }
 
-fn measurements(study: &StudyResults, _: &[Fitted]) -> Vec<Vec<String>> {
+fn measurements(study: &StudyResults) -> Vec<Vec<String>> {
     let row = |(key, trial, found): (CellKey, u32, &Measurement)| {
         let mut row =
             vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.to_string(), found.step.to_string()];
@@ -215,15 +219,6 @@ fn theory(section: &Section) -> Vec<Vec<String>> {
     };
     let both = |smooth| Along::ALL.into_iter().enumerate().map(move |(number, along)| row(smooth, number, along));
     section.smoothness.iter().flat_map(both).collect()
-}
-
-fn metaparameters(values: &Metaparameters) -> Vec<String> {
-    vec![
-        values.learning_rate.to_string(),
-        optional(values.momentum),
-        optional(values.decay_steps),
-        optional(values.end_learning_rate_factor),
-    ]
 }
 
 fn words(names: &[&str]) -> Vec<String> {

@@ -3,8 +3,8 @@
 use super::Grid;
 use super::studies::workload_name;
 use super::warnings::dead_layers;
-use crate::config::{DatasetName, NetworkName};
-use crate::readable::{aligned, count, significant};
+use crate::config::{DatasetName, Metaparameter, NetworkName};
+use crate::readable::{aligned, count};
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
 
@@ -135,31 +135,20 @@ fn steps_to_result(grid: &Grid) -> Vec<Vec<String>> {
 /// A row a measured cell. A metaparameter that no trial of the study has gets no column.
 fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
     let trials = || results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters);
-    let shown = [
-        true,
-        trials().any(|values| values.momentum.is_some()),
-        trials().any(|values| values.decay_steps.is_some()),
-        trials().any(|values| values.end_learning_rate_factor.is_some()),
-    ];
-    let kept = |columns: [String; 4]| columns.into_iter().zip(shown).filter_map(|(column, shown)| shown.then_some(column));
+    let has = |name: Metaparameter| trials().any(|values| values.get(name).is_some());
+    let shown: Vec<Metaparameter> = Metaparameter::ALL.iter().copied().filter(|&name| has(name)).collect();
     let mut heading: Vec<String> =
         ["batch size", "sparsity"].into_iter().chain(Status::ALL.map(Status::name)).chain(["best trial"]).map(str::to_owned).collect();
-    heading.extend(kept(["learning rate", "momentum", "decay steps", "end factor"].map(str::to_owned)));
+    heading.extend(shown.iter().map(|name| name.title().to_owned()));
     heading.extend(["test error", "seconds"].map(str::to_owned));
 
     let row = |cell: &Cell| -> Vec<String> {
         let best = cell.best();
-        let value = |value: Option<f64>| value.map_or(NOT_REACHED.to_owned(), significant);
-        let chosen = best.map(|trial| trial.metaparameters);
         let mut row = vec![count(cell.key.batch_size), cell.key.sparsity.to_string()];
         row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
         row.push(best.map_or(NOT_REACHED.to_owned(), |trial| trial.index.to_string()));
-        row.extend(kept([
-            value(chosen.map(|values| values.learning_rate)),
-            value(chosen.and_then(|values| values.momentum)),
-            chosen.and_then(|values| values.decay_steps).map_or(NOT_REACHED.to_owned(), count),
-            value(chosen.and_then(|values| values.end_learning_rate_factor)),
-        ]));
+        let value = |name: &Metaparameter| Some(name.show(best?.metaparameters.get(*name)?));
+        row.extend(shown.iter().map(|name| value(name).unwrap_or(NOT_REACHED.to_owned())));
         let test_error = cell.test_errors.map(|errors| f64::from(errors) / f64::from(results.workload.test_examples));
         row.push(test_error.map_or(NOT_REACHED.to_owned(), |error| format!("{error:.4}")));
         row.push(format!("{:.1}", cell.seconds));

@@ -2,8 +2,7 @@
 
 use super::grid::Grid;
 use super::studies::StudyResults;
-use crate::config::{Metaparameter, Range, Scale, Search};
-use crate::readable::significant;
+use crate::config::{Metaparameter, Range, Scale, Search, Setting};
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
 
@@ -67,15 +66,8 @@ pub fn dead_layers(results: &Results) -> Vec<String> {
 
 /// Which searched metaparameters of the trial lie within [`EDGE`] of a limit of their range, in the search's own scale.
 fn edges(search: &Search, best: &Trial) -> Vec<String> {
-    let chosen = &best.metaparameters;
-    let searched = [
-        ("learning rate", Some(search.learning_rate), Some(chosen.learning_rate)),
-        ("momentum", search.momentum, chosen.momentum),
-        ("decay steps", search.decay_steps, chosen.decay_steps.map(f64::from)),
-        ("end learning rate factor", search.end_learning_rate_factor, chosen.end_learning_rate_factor),
-    ];
-    let edge = |(name, parameter, value): (&str, Option<Metaparameter>, Option<f64>)| {
-        let (Some(Metaparameter::Range(range)), Some(value)) = (parameter, value) else { return None };
+    let edge = |(name, setting): (Metaparameter, Setting)| {
+        let (Setting::Range(range), Some(value)) = (setting, best.metaparameters.get(name)) else { return None };
         let share = share(&range, value)?;
         let (side, limit) = if share < EDGE {
             ("lower", range.min)
@@ -84,9 +76,9 @@ fn edges(search: &Search, best: &Trial) -> Vec<String> {
         } else {
             return None;
         };
-        Some(format!("the best {name}, {}, lies at the {side} edge of its range ({limit})", significant(value)))
+        Some(format!("the best {}, {}, lies at the {side} edge of its range ({limit})", name.name().replace('_', " "), name.show(value)))
     };
-    searched.into_iter().filter_map(edge).collect()
+    search.settings.iter().filter_map(edge).collect()
 }
 
 /// Where in its range a value lies, 0 at the lower limit: the inverse of the search's maps, but for the direction of

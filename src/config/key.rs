@@ -9,12 +9,13 @@ pub struct Definition<K> {
     kind: K,
     example: String,
     only: Option<Only>,
+    needed: Option<Only>,
     see: Option<&'static str>,
 }
 
 /// A key with any kind of value; `example` is one as TOML.
 pub fn key<K: Kind>(kind: K, example: impl Into<String>) -> Definition<K> {
-    Definition { kind, example: example.into(), only: None, see: None }
+    Definition { kind, example: example.into(), only: None, needed: None, see: None }
 }
 
 /// A key with a name as its value.
@@ -33,6 +34,11 @@ impl<K> Definition<K> {
         Definition { only: Some(only), ..self }
     }
 
+    /// The key belongs to `only` some optimizers, schedules or criteria, where those are named, and must be given to those by which it is `needed`.
+    pub fn had_by(self, only: Option<Only>, needed: Option<Only>) -> Self {
+        Definition { only, needed, ..self }
+    }
+
     /// The heading of a page of docs/ that says more.
     pub fn see(self, heading: &'static str) -> Self {
         Definition { see: Some(heading), ..self }
@@ -40,7 +46,7 @@ impl<K> Definition<K> {
 }
 
 /// What a key belongs to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Only {
     /// The key that decides it: `optimizer`.
     pub of: &'static str,
@@ -62,7 +68,11 @@ impl Only {
             _ => ("optimizer", "optimizers"),
         };
         let names: Vec<String> = self.names.iter().map(|name| show(name)).collect();
-        format!("the {} {}", if names.len() == 1 { one } else { several }, names.join(" and "))
+        let listed = match names.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+            _ => names.concat(),
+        };
+        format!("the {} {listed}", if names.len() == 1 { one } else { several })
     }
 }
 
@@ -92,38 +102,40 @@ impl<K: Kind> Key<K> {
         self.definition.kind.read(self.name, &self.definition.example, self.default, section)
     }
 
-    /// Checks that a key that belongs to some optimizers or schedules is given for those, and for no other; `given` is what was read, and
-    /// `name` the optimizer or schedule of the study.
-    pub fn agree<T>(self, section: &mut Section<'_, '_>, given: &Option<Option<T>>, name: &str) {
-        let Some(only) = self.definition.only else { return };
-        let of = only.of;
-        match (given, only.includes(name)) {
-            (Some(None), true) => {
-                let example = self.definition.example;
-                let sentence =
-                    format!("expected a value or a range for {of} \"{name}\", found nothing; add for example {} = {example}", self.name);
-                section.absent(self.name, sentence);
-            }
-            (Some(Some(_)) | None, false) => {
-                let sentence = format!("expected nothing for {of} \"{name}\", found a value; remove it, or change the {of}");
-                section.problem_among(self.name, &[], &sentence);
-            }
-            _ => {}
+    /// Checks that a key is given to what needs it, and to nothing that does not have it; `given` is what was read, and `of` says the study's
+    /// optimizer or schedule, where it is known.
+    pub fn agree<T>(self, section: &mut Section<'_, '_>, given: &Option<Option<T>>, of: impl Fn(&str) -> Option<&'static str>) {
+        let Definition { only, needed, example, .. } = self.definition;
+        let whose = |of_some: Option<Only>| of_some.and_then(|some| Some((some.of, of(some.of)?, some)));
+        if let (Some(None), Some((of, name, needed))) = (given, whose(needed))
+            && needed.includes(name)
+        {
+            let sentence =
+                format!("expected a value or a range for {of} \"{name}\", found nothing; add for example {} = {example}", self.name);
+            section.absent(self.name, sentence);
+        }
+        if let (Some(Some(_)) | None, Some((of, name, only))) = (given, whose(only))
+            && !only.includes(name)
+        {
+            let sentence = format!("expected nothing for {of} \"{name}\", found a value; remove it, or change the {of}");
+            section.problem_among(self.name, &[], &sentence);
         }
     }
 
     /// What is said of the key.
     pub fn help(self) -> KeyHelp {
-        let Definition { kind, example, only, see } = self.definition;
+        let Definition { kind, example, only, needed, see } = self.definition;
         KeyHelp {
             section: self.section,
             name: self.name,
             meaning: paragraph(self.comment),
             expected: kind.expected(),
             names: kind.names(),
+            is_optional: kind.is_optional() && self.default.as_ref().is_none_or(|default| kind.toml(default).is_none()),
             default: self.default.and_then(|default| kind.toml(&default)),
             example,
             only,
+            needed,
             see,
         }
     }
@@ -148,14 +160,23 @@ pub struct KeyHelp {
     pub example: String,
     /// What it belongs to; none where it always may be given.
     pub only: Option<Only>,
+    /// What cannot do without it.
+    pub needed: Option<Only>,
+    /// Whether it has no default, and may be left out but for what needs it.
+    pub is_optional: bool,
     /// The heading of a page of docs/ that says more.
     pub see: Option<&'static str>,
 }
 
 impl KeyHelp {
+    /// What needs it, where it belongs to others too.
+    pub fn needed_among_others(&self) -> Option<Only> {
+        self.needed.filter(|needed| self.only != Some(*needed))
+    }
+
     /// Whether a section is refused without it.
     pub fn is_required(&self) -> bool {
-        self.default.is_none() && self.only.is_none()
+        self.default.is_none() && self.only.is_none() && !self.is_optional
     }
 
     /// `workload.dataset`.

@@ -55,6 +55,7 @@ fn heading(section: &SectionHelp) -> String {
 fn whole(key: &KeyHelp) -> String {
     let default = match (&key.default, &key.only) {
         (Some(default), _) => format!("default {default}"),
+        (None, None) if key.is_optional => format!("may be left out, for example {}", key.example),
         (None, _) => format!("no default, for example {}", key.example),
     };
     let mut text = format!("{}\n", key.path());
@@ -66,6 +67,9 @@ fn whole(key: &KeyHelp) -> String {
     }
     if let Some(only) = key.only {
         text += &block("    ", &format!("Only for {}.", only.words(str::to_owned)));
+    }
+    if let Some(needed) = key.needed_among_others() {
+        text += &block("    ", &format!("Must be given for {}.", needed.words(str::to_owned)));
     }
     if let Some(see) = key.see {
         text += &block("    ", &format!("See docs/{see}."));

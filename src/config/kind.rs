@@ -29,6 +29,11 @@ pub trait Kind {
         Vec::new()
     }
 
+    /// Whether a study may be without it.
+    fn is_optional(&self) -> bool {
+        false
+    }
+
     /// Reads the key `name` of `section`, which must be there where it has no default. `None`: a problem was added.
     fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
         let wanted = Wanted { expected: self.expected(), example };
@@ -280,16 +285,12 @@ impl<K: Kind<Value: PartialEq>> Kind for List<K> {
 
 /// A key that belongs to some optimizers, schedules or criteria, and is absent for the others.
 pub struct Sometimes<K: Kind> {
-    kind: K,
-    /// Its value where it belongs and is not given; none where it must be given then.
-    otherwise: Option<K::Value>,
+    pub kind: K,
+    /// Its value where it belongs and is not given; none where it is absent then, or must be given.
+    pub otherwise: Option<K::Value>,
 }
 
 impl<K: Kind> Sometimes<K> {
-    pub fn given(kind: K) -> Self {
-        Sometimes { kind, otherwise: None }
-    }
-
     pub fn or(kind: K, otherwise: K::Value) -> Self {
         Sometimes { kind, otherwise: Some(otherwise) }
     }
@@ -312,6 +313,10 @@ impl<K: Kind> Kind for Sometimes<K> {
 
     fn names(&self) -> Vec<NamedValue> {
         self.kind.names()
+    }
+
+    fn is_optional(&self) -> bool {
+        true
     }
 
     fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {

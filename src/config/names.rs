@@ -19,6 +19,9 @@ macro_rules! names {
         pub enum $kind { $($(#[doc = $meaning])+ $(#[default $($none)?])? #[serde(rename = $name)] $value),+ }
 
         impl $kind {
+            /// Every value.
+            pub const ALL: &'static [$kind] = &[$($kind::$value),+];
+
             /// Every value's name.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 

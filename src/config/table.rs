@@ -19,8 +19,11 @@ fn row(key: &KeyHelp) -> String {
     };
     let default = key.default.as_ref().map_or_else(String::new, |default| format!("`{default}`"));
     let only = key.only.map_or_else(String::new, |only| format!(" Only for {}.", only.words(|name| format!("`{name}`"))));
+    let needed = key.needed_among_others();
+    let needed = needed.map_or_else(String::new, |needed| format!(", but for {}", needed.words(|name| format!("`{name}`"))));
+    let optional = if key.is_optional && key.only.is_none() { format!(" May be left out{needed}.") } else { String::new() };
     let see = key.see.map_or_else(String::new, |heading| format!(" [More]({heading})."));
-    format!("| `{}` | {} | {} | {}{only}{see} |\n", key.path(), cell(&value), cell(&default), cell(&key.meaning))
+    format!("| `{}` | {} | {} | {}{only}{optional}{see} |\n", key.path(), cell(&value), cell(&default), cell(&key.meaning))
 }
 
 /// A text in a table, where a bar would end the cell.

@@ -43,7 +43,7 @@ impl Choices {
         }
     }
 
-    /// Whether a key that belongs to some optimizers, schedules or criteria belongs to the study; the criterion is left to its default.
+    /// Whether the study, whose criterion is left to its default, is one of those that a key belongs to, or that need it.
     fn include(&self, only: &Only) -> bool {
         only.includes(self.optimizer.name()) || only.includes(self.schedule.name())
     }
@@ -86,6 +86,9 @@ fn line(choices: &Choices, key: &KeyHelp) -> String {
             None => format!("# {name}: only for {words}. {meaning}"),
         };
     }
+    if key.is_optional && !key.needed.is_some_and(|needed| choices.include(&needed)) {
+        return format!("# {name}: may be left out. {meaning}");
+    }
     match (choices.value(key), &key.default) {
         (Some(value), _) => format!("{name} = {value} # {meaning}"),
         (None, default) => format!("# {name} = {} # {meaning}", default.as_deref().unwrap_or_default()),
@@ -99,12 +102,10 @@ mod tests {
 
     /// All that can be chosen.
     fn all() -> Vec<Choices> {
-        let parsed = |names: &[&str]| names.iter().filter_map(|name| name.parse().ok()).collect::<Vec<DatasetName>>();
-        let optimizers = [OptimizerName::Sgd, OptimizerName::Momentum, OptimizerName::Nesterov];
         let mut all = Vec::new();
-        for dataset in parsed(DatasetName::NAMES) {
-            for optimizer in optimizers {
-                for schedule in [ScheduleName::Constant, ScheduleName::LinearDecay] {
+        for &dataset in DatasetName::ALL {
+            for &optimizer in OptimizerName::ALL {
+                for &schedule in ScheduleName::ALL {
                     all.push(Choices { dataset, network: dataset.network(), optimizer, schedule });
                 }
             }
@@ -129,11 +130,12 @@ mod tests {
             // What the comments say, taken at its word, is the same study.
             let commented = |line: &str| {
                 let line = line.strip_prefix("# ")?;
-                let is_key =
-                    line.split_once(" = ").is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || "_23".contains(c)));
+                let is_key = line
+                    .split_once(" = ")
+                    .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
                 (is_key || line == "[smoothness]").then(|| line.to_owned())
             };
-            let lines = text.lines().filter(|line| !line.contains("for the criterion grasp"));
+            let lines = text.lines().filter(|line| !line.contains("# Only for the "));
             let told: String = lines.map(|line| commented(line).unwrap_or_else(|| line.to_owned()) + "\n").collect();
             let told = config::parse("told.toml", &told, &[]).unwrap().study;
             assert!(told.smoothness.is_some());

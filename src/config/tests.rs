@@ -101,17 +101,14 @@ fn the_workloads_of_the_paper_are_all_there() {
         assert_eq!((data, execution), (DataSplit::default(), Execution::default()), "{name}");
         assert_eq!(smoothness, None, "{name}");
 
-        let range = |min, max, scale| Metaparameter::Range(Range { min, max, scale });
+        let range = |min, max, scale| Setting::Range(Range { min, max, scale });
         let given = |needed: bool, range| needed.then_some(range);
         let decays = workload.schedule == ScheduleName::LinearDecay;
-        let expected = Search {
-            sobol: SobolNumbers::BratleyFox,
-            learning_rate: range(1e-4, 1.0, Scale::Log),
-            momentum: given(workload.optimizer != OptimizerName::Sgd, range(0.9, 0.9999, Scale::ReverseLog)),
-            decay_steps: given(decays, range(30_000.0, 60_000.0, Scale::Integer)),
-            end_learning_rate_factor: given(decays, range(1e-4, 0.1, Scale::Log)),
-        };
-        assert_eq!(search, expected, "{name}");
+        let mut settings = ByMetaparameter::from([(Metaparameter::LearningRate, range(1e-4, 1.0, Scale::Log))]);
+        settings.set(Metaparameter::Momentum, given(workload.optimizer != OptimizerName::Sgd, range(0.9, 0.9999, Scale::ReverseLog)));
+        settings.set(Metaparameter::DecaySteps, given(decays, range(30_000.0, 60_000.0, Scale::Integer)));
+        settings.set(Metaparameter::EndLearningRateFactor, given(decays, range(1e-4, 0.1, Scale::Log)));
+        assert_eq!(search, Search { sobol: SobolNumbers::BratleyFox, settings }, "{name}");
 
         let cifar = workload.dataset == DatasetName::Cifar10;
         assert_eq!(workload.network, NetworkChoice::Named(if cifar { NetworkName::Resnet8 } else { NetworkName::SimpleCnn }), "{name}");
@@ -416,7 +413,10 @@ fn overrides_replace_the_file_and_errors_name_the_option() {
     ];
     let study = parse("study", VALID, &changes).unwrap().study;
     assert_eq!(study.grid.batch_sizes, [8]);
-    assert_eq!(study.search.momentum, Some(Metaparameter::Range(Range { min: 0.1, max: 0.2, scale: Scale::Linear })));
+    assert_eq!(
+        study.search.settings.get(Metaparameter::Momentum),
+        Some(Setting::Range(Range { min: 0.1, max: 0.2, scale: Scale::Linear }))
+    );
     let found = problems(VALID, &[batch_sizes("[8, 8]")]);
     assert_eq!(found, ["--batch-size 8,8: grid.batch_sizes: expected each value once, found 8 again; remove the duplicate"]);
     assert_eq!(

@@ -13,7 +13,7 @@ const MAGIC: &str = "dps journal ";
 
 /// Version of the format, of the fields of records, and of how they are computed: it rises with every change of one, so that no study is finished by
 /// another program than the one that began it.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 
 /// Which study a journal is of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,7 @@ pub struct Header {
 }
 
 /// What is appended to a journal.
+#[allow(clippy::large_enum_variant, reason = "few are in memory at a time")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Record {
     /// A trial has ended.

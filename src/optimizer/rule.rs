@@ -1,7 +1,7 @@
 //! What one optimizer step does.
 
 use super::Schedule;
-use crate::config::{OptimizerName, Workload};
+use crate::config::{Metaparameter, OptimizerName, Workload};
 use crate::search::Metaparameters;
 
 /// An optimizer with a trial's metaparameters: the update of one parameter w with velocity v and mean gradient g.
@@ -20,7 +20,7 @@ impl Rule {
     pub fn new(workload: &Workload, trial: &Metaparameters) -> Rule {
         Rule {
             optimizer: workload.optimizer,
-            momentum: trial.momentum.unwrap_or(0.0) as f32,
+            momentum: trial.get(Metaparameter::Momentum).unwrap_or(0.0) as f32,
             schedule: Schedule::new(workload.schedule, trial),
         }
     }

@@ -1,6 +1,6 @@
 //! The learning rate at each step.
 
-use crate::config::ScheduleName;
+use crate::config::{Metaparameter, ScheduleName};
 use crate::search::Metaparameters;
 
 /// A learning-rate schedule with its metaparameters filled in.
@@ -25,11 +25,10 @@ pub enum Schedule {
 impl Schedule {
     /// The schedule a trial uses; metaparameters that a constant rate does not need are ignored.
     pub fn new(name: ScheduleName, trial: &Metaparameters) -> Schedule {
-        let rate = trial.learning_rate;
-        match (name, trial.decay_steps, trial.end_learning_rate_factor) {
-            (ScheduleName::LinearDecay, Some(steps), Some(factor)) => {
-                Schedule::LinearDecay { rate, end: factor * rate, steps: f64::from(steps) }
-            }
+        // Every trial has a learning rate.
+        let rate = trial.get(Metaparameter::LearningRate).unwrap_or(f64::NAN);
+        match (name, trial.get(Metaparameter::DecaySteps), trial.get(Metaparameter::EndLearningRateFactor)) {
+            (ScheduleName::LinearDecay, Some(steps), Some(factor)) => Schedule::LinearDecay { rate, end: factor * rate, steps },
             _ => Schedule::Constant { rate },
         }
     }

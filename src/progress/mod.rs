@@ -150,11 +150,10 @@ pub fn silent() -> Box<dyn Observer> {
 fn outcome(cell: &Cell) -> String {
     match cell.best() {
         Some(best) => format!(
-            "{} steps (trial {}, learning rate {:.2e}{})",
+            "{} steps (trial {}{})",
             best.steps.unwrap_or_default(),
             best.index,
-            best.metaparameters.learning_rate,
-            best.metaparameters.momentum.map_or(String::new(), |momentum| format!(", momentum {momentum:.4}"))
+            best.metaparameters.iter().map(|(name, value)| format!(", {} {}", name.title(), name.show(value))).collect::<String>()
         ),
         None => "no trial reached the goal".into(),
     }

@@ -4,9 +4,12 @@
 //! It knows the study's records and nothing of how they came about; no other module opens an HDF5 file.
 
 mod merge;
+mod metaparameters;
 mod publish;
 mod read;
+mod rows;
 mod schema;
+mod second;
 mod write;
 
 pub use merge::merge;

@@ -7,16 +7,12 @@ use std::path::Path;
 use hdf5::types::TypeDescriptor;
 use hdf5::{File, H5Type, LinkType, Location};
 
+use super::rows::{Found, Rows, measurements, table};
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
-use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, one_line};
+use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, metaparameters, one_line, second};
 use crate::records::{Cell, CellKey, Trial};
+use crate::search::Metaparameters;
 use crate::{Error, Result};
-
-/// Most bytes that deflate makes of one compressed byte. A file that claims more rows than that is damaged.
-const MOST_INFLATED: u64 = 1032;
-
-/// A value read from a file, or what is wrong with the file, in words that follow its name.
-type Found<T> = std::result::Result<T, String>;
 
 /// Reads a result file written by [`write`](super::write()), every field exactly.
 ///
@@ -61,14 +57,19 @@ fn contents(file: &File, bytes: u64) -> Found<Results> {
         _ => return Err(format!("an HDF5 file, but no result file of dps-train: its attribute schema is not \"{SCHEMA}\"")),
     }
     let version: u32 = number(file, "schema_version")?;
-    if version != SCHEMA_VERSION {
-        return Err(format!(
-            "schema version {version}, where this program reads version {SCHEMA_VERSION}; use the dps-report of the version that wrote it"
-        ));
-    }
+    let rows = match version {
+        SCHEMA_VERSION => rows,
+        2 => second::rows,
+        _ => {
+            let known = format!("versions 2 to {SCHEMA_VERSION}");
+            return Err(format!(
+                "schema version {version}, where this program reads {known}; use the dps-report of the version that wrote it"
+            ));
+        }
+    };
     let [configuration, environment, workload] = ["configuration", "environment", "workload"].map(|name| group(file, name));
     let workload = self::workload(&*workload?)?;
-    let cells = cells(file, bytes, &workload)?;
+    let cells = cells(&rows(file, bytes)?, &workload)?;
     let complete = match number::<u8>(file, "complete")? {
         0 => false,
         1 => true,
@@ -138,38 +139,50 @@ fn workload(at: &Location) -> Found<WorkloadSummary> {
     }
 }
 
-/// Puts the three tables together again. Trials are in order of cells, curves in order of trials: a row out of place is damage.
-fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
-    let cell_rows: Vec<CellRow> = table(file, bytes)?;
-    let trial_rows: Vec<TrialRow> = table(file, bytes)?;
-    let curve_rows: Vec<CurveRow> = table(file, bytes)?;
-    // Only studies that measure smoothness have the fourth.
-    let measurement_rows: Vec<MeasurementRow> = if file.link_exists(MeasurementRow::PATH) { table(file, bytes)? } else { Vec::new() };
-    let (mut trials_left, mut curves_left, mut measurements_left) =
-        (trial_rows.as_slice(), curve_rows.as_slice(), measurement_rows.as_slice());
-    let mut cells: Vec<Cell> = Vec::with_capacity(cell_rows.len());
-    for (row, found) in (0_u32..).zip(&cell_rows) {
+/// The rows of a file of the present version.
+fn rows(file: &File, bytes: u64) -> Found<Rows> {
+    let cells = table(file, bytes)?;
+    let trials: Vec<TrialRow> = table(file, bytes)?;
+    Ok(Rows {
+        cells,
+        metaparameters: metaparameters::read(file, bytes, trials.len())?,
+        trials,
+        curves: table(file, bytes)?,
+        measurements: measurements(file, bytes)?,
+    })
+}
+
+/// Puts the tables together again. Trials are in order of cells, curves in order of trials: a row out of place is damage.
+fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
+    let (mut trials_left, mut metaparameters_left) = (rows.trials.as_slice(), rows.metaparameters.as_slice());
+    let (mut curves_left, mut measurements_left) = (rows.curves.as_slice(), rows.measurements.as_slice());
+    let mut cells: Vec<Cell> = Vec::with_capacity(rows.cells.len());
+    for (row, found) in (0_u32..).zip(&rows.cells) {
         let damaged = |problem: String| format!("damaged: row {row} of /cells: {problem}");
+        let trials_start = (rows.trials.len() - trials_left.len()) as u64;
         let (own, others) = trials_left
             .split_at_checked(found.trials as usize)
             .ok_or_else(|| damaged(format!("expected {} trials, found {} left in /trials", found.trials, trials_left.len())))?;
         trials_left = others;
+        // There are as many as trials.
+        let (values, others) = metaparameters_left.split_at(own.len());
+        metaparameters_left = others;
         let key = CellKey { batch_size: found.batch_size, sparsity: found.sparsity };
         if cells.iter().any(|cell| cell.key == key) {
             return Err(damaged(format!("batch size {} at sparsity {} is there twice", key.batch_size, key.sparsity)));
         }
         let test_errors = optional_count(found.test_errors).map_err(damaged)?;
         let mut cell = Cell { key, trials: Vec::with_capacity(own.len()), test_errors, seconds: found.seconds };
-        for trial_row in own {
-            let start = (curve_rows.len() - curves_left.len()) as u64;
+        for (trial_row, &values) in own.iter().zip(values) {
+            let start = (rows.curves.len() - curves_left.len()) as u64;
             let own = |found: &&MeasurementRow| (found.cell, found.trial) == (row, trial_row.trial);
             let (measured, others) = measurements_left.split_at(measurements_left.iter().take_while(own).count());
             measurements_left = others;
-            let trial = trial(trial_row, &cell, row, start, &mut curves_left, measured, workload)
+            let trial = trial(trial_row, values, &cell, (row, start), &mut curves_left, measured, workload)
                 .map_err(|problem| damaged(format!("trial {}: {problem}", trial_row.trial)))?;
             cell.trials.push(trial);
         }
-        if let Some(difference) = found.difference(&CellRow::new(&cell, workload)) {
+        if let Some(difference) = found.difference(&CellRow::new(&cell, trials_start, workload)) {
             return Err(damaged(difference));
         }
         cells.push(cell);
@@ -181,12 +194,12 @@ fn cells(file: &File, bytes: u64, workload: &WorkloadSummary) -> Found<Vec<Cell>
     }
 }
 
-/// One trial; takes its evaluations off `curves`, which begin at row `start` of /curves.
+/// One trial; takes its evaluations off `curves`. Its cell is row `cell_row` of /cells, and its evaluations begin at row `start` of /curves.
 fn trial(
     row: &TrialRow,
+    values: Metaparameters,
     cell: &Cell,
-    cell_row: u32,
-    start: u64,
+    (cell_row, start): (u32, u64),
     curves: &mut &[CurveRow],
     measurements: &[MeasurementRow],
     workload: &WorkloadSummary,
@@ -204,7 +217,7 @@ fn trial(
     if measurements.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
         return Err("its measurements are not in order of steps".to_owned());
     }
-    let trial = row.trial(curve, measurements)?;
+    let trial = row.trial(values, curve, measurements)?;
     for (found, measurement) in measurements.iter().zip(&trial.measurements) {
         if let Some(difference) = found.difference(&MeasurementRow::new(measurement, trial.index, cell, cell_row)) {
             return Err(format!("its measurement at step {}: {difference}", found.step));
@@ -218,25 +231,6 @@ fn trial(
 
 fn group(file: &File, name: &str) -> Found<hdf5::Group> {
     file.group(name).map_err(|_| format!("damaged: it has no group /{name}"))
-}
-
-/// All rows of a table.
-fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
-    let damaged = |error| format!("damaged: the table /{} cannot be read ({})", Row::PATH, one_line(&error));
-    let dataset = file.dataset(Row::PATH).map_err(|_| format!("damaged: it has no table /{}", Row::PATH))?;
-    // HDF5 would leave columns it does not find unset.
-    let kind = dataset.dtype().and_then(|kind| kind.to_descriptor()).map_err(damaged)?;
-    if kind != Row::type_descriptor().to_packed_repr() || dataset.ndim() != 1 {
-        return Err(format!("damaged: the table /{} has other columns than schema version {SCHEMA_VERSION}", Row::PATH));
-    }
-    let rows = dataset.size();
-    if (rows as u64).saturating_mul(kind.size() as u64) > bytes.saturating_mul(MOST_INFLATED) {
-        return Err(format!("damaged: the table /{} claims {rows} rows, more than the file can hold", Row::PATH));
-    }
-    Vec::<Row>::new()
-        .try_reserve_exact(rows)
-        .map_err(|_| format!("the table /{} has {rows} rows, too many for this machine's memory", Row::PATH))?;
-    if rows == 0 { Ok(Vec::new()) } else { dataset.read_raw().map_err(damaged) }
 }
 
 fn text(at: &Location, name: &str) -> Found<String> {
@@ -253,7 +247,7 @@ fn attribute<T: H5Type>(at: &Location, name: &str, expected: impl Fn(&TypeDescri
     let attribute = at.attr(name).map_err(|_| format!("damaged: {} has no attribute {name}", at.name()))?;
     let damaged = |error| format!("damaged: the attribute {name} cannot be read ({})", one_line(&error));
     if !attribute.dtype().and_then(|kind| kind.to_descriptor()).is_ok_and(|kind| expected(&kind)) {
-        return Err(format!("damaged: the attribute {name} has another type than schema version {SCHEMA_VERSION}"));
+        return Err(format!("damaged: the attribute {name} has another type than its schema version"));
     }
     attribute.read_scalar().map_err(damaged)
 }

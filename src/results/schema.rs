@@ -11,7 +11,7 @@ use crate::search::Metaparameters;
 pub(super) const SCHEMA: &str = "dps-results";
 
 /// The attribute `schema_version`: grows when a column or attribute changes its name, type or meaning.
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 3;
 
 /// Bytes a text may have: an attribute in an object's header has at most 64 KiB.
 pub(super) const TEXT_BYTES: usize = 32_768;
@@ -40,7 +40,7 @@ macro_rules! table {
         #[repr(C)]
         pub(super) struct $name { $(#[doc = $meaning] pub $column: $kind),+ }
 
-        impl Table for $name {
+        impl $crate::results::schema::Table for $name {
             const PATH: &'static str = $path;
             const ROW: &'static str = $row;
             const COLUMNS: &'static str = concat!($(stringify!($column), ": ", $meaning, "\n"),+);
@@ -58,6 +58,8 @@ macro_rules! table {
     };
 }
 
+pub(super) use table;
+
 table!(CellRow, "cells", "One row a finished study cell: one batch size at one sparsity." {
     batch_size: u32 = "examples in a batch, over all ranks",
     sparsity: f64 = "fraction of parameters removed before training",
@@ -68,10 +70,7 @@ table!(CellRow, "cells", "One row a finished study cell: one batch size at one s
     censored: u32 = "trials ended because another had decided the cell; none had reached the goal until then",
     steps_to_result: i64 = "K*: fewest steps over the complete trials; -1 where there is none",
     best_trial: i64 = "the trial with those steps, the lowest number among equals; -1 where there is none",
-    best_learning_rate: f64 = "its initial learning rate; NaN where there is none",
-    best_momentum: f64 = "its momentum; NaN where there is none",
-    best_decay_steps: i64 = "steps over which its learning rate decays; -1 where there are none",
-    best_end_learning_rate_factor: f64 = "its final over its initial learning rate; NaN where there is none",
+    best_row: i64 = "row of that trial in /trials, and in the columns of /metaparameters; -1 where there is none",
     test_errors: i64 = "test examples the best trial gets wrong at its goal step; -1 where not measured",
     test_error: f64 = "the same as a fraction of the test set; NaN where not measured",
     seconds: f64 = "wall-clock seconds of the cell",
@@ -82,10 +81,6 @@ table!(TrialRow, "trials", "One row a trial: one training run of a cell with one
     batch_size: u32 = "examples in a batch, over all ranks",
     sparsity: f64 = "fraction of parameters removed before training",
     trial: u32 = "number in its cell, from 0; also the seed of its initial weights, its mask and, unless all trials share one, its data order",
-    learning_rate: f64 = "initial learning rate",
-    momentum: f64 = "momentum; NaN where the optimizer has none",
-    decay_steps: i64 = "steps over which the learning rate decays; -1 where the schedule is constant",
-    end_learning_rate_factor: f64 = "final over initial learning rate; NaN where the schedule is constant",
     status: StatusCode = "complete: goal reached; incomplete: budget spent; infeasible: loss not finite; censored: cell decided by another trial",
     steps: i64 = "optimizer steps to the goal; -1 where it was not reached",
     steps_run: u32 = "optimizer steps taken in all",
@@ -163,10 +158,11 @@ fn ratio(part: u32, whole: u32) -> f64 {
 }
 
 impl CellRow {
-    pub fn new(cell: &Cell, workload: &WorkloadSummary) -> Self {
+    /// The row of `cell`, whose trials begin at row `trials_start` of /trials.
+    pub fn new(cell: &Cell, trials_start: u64, workload: &WorkloadSummary) -> Self {
         let count = |status| cell.count(status) as u32;
         let best = cell.best();
-        let chosen = best.map(|trial| trial.metaparameters);
+        let place = best.and_then(|best| cell.trials.iter().position(|trial| trial.index == best.index));
         CellRow {
             batch_size: cell.key.batch_size,
             sparsity: cell.key.sparsity,
@@ -177,10 +173,7 @@ impl CellRow {
             censored: count(Status::Censored),
             steps_to_result: or_minus_one(cell.steps_to_result()),
             best_trial: or_minus_one(best.map(|trial| trial.index)),
-            best_learning_rate: or_nan(chosen.map(|values| values.learning_rate)),
-            best_momentum: or_nan(chosen.and_then(|values| values.momentum)),
-            best_decay_steps: or_minus_one(chosen.and_then(|values| values.decay_steps)),
-            best_end_learning_rate_factor: or_nan(chosen.and_then(|values| values.end_learning_rate_factor)),
+            best_row: place.map_or(-1, |place| (trials_start + place as u64) as i64),
             test_errors: or_minus_one(cell.test_errors),
             test_error: or_nan(cell.test_errors.map(|errors| ratio(errors, workload.test_examples))),
             seconds: cell.seconds,
@@ -192,16 +185,11 @@ impl TrialRow {
     /// The row of `trial`, whose cell is row `cell_row` of /cells and whose evaluations begin at row `curve_start` of /curves.
     pub fn new(trial: &Trial, cell: &Cell, cell_row: u32, curve_start: u64, workload: &WorkloadSummary) -> Self {
         let full = trial.curve.iter().filter(|point| point.examples == workload.validation_examples);
-        let metaparameters = trial.metaparameters;
         TrialRow {
             cell: cell_row,
             batch_size: cell.key.batch_size,
             sparsity: cell.key.sparsity,
             trial: trial.index,
-            learning_rate: metaparameters.learning_rate,
-            momentum: or_nan(metaparameters.momentum),
-            decay_steps: or_minus_one(metaparameters.decay_steps),
-            end_learning_rate_factor: or_nan(metaparameters.end_learning_rate_factor),
             status: StatusCode(trial.status as u8),
             steps: or_minus_one(trial.steps),
             steps_run: trial.steps_run,
@@ -216,8 +204,8 @@ impl TrialRow {
         }
     }
 
-    /// The trial this row, its evaluations and its measurements describe; the second value says what cannot be.
-    pub fn trial(&self, curve: &[CurveRow], measurements: &[MeasurementRow]) -> Result<Trial, String> {
+    /// The trial this row, its metaparameters, its evaluations and its measurements describe; the second value says what cannot be.
+    pub fn trial(&self, metaparameters: Metaparameters, curve: &[CurveRow], measurements: &[MeasurementRow]) -> Result<Trial, String> {
         let status = self.status.status().ok_or_else(|| format!("{:?} is no status", self.status))?;
         let steps = optional_count(self.steps)?;
         if steps.is_some() != (status == Status::Complete) {
@@ -225,12 +213,7 @@ impl TrialRow {
         }
         Ok(Trial {
             index: self.trial,
-            metaparameters: Metaparameters {
-                learning_rate: self.learning_rate,
-                momentum: optional_value(self.momentum),
-                decay_steps: optional_count(self.decay_steps)?,
-                end_learning_rate_factor: optional_value(self.end_learning_rate_factor),
-            },
+            metaparameters,
             status,
             steps,
             steps_run: self.steps_run,
@@ -287,6 +270,7 @@ pub(super) fn optional_count(count: i64) -> Result<Option<u32>, String> {
     }
 }
 
-fn optional_value(value: f64) -> Option<f64> {
+/// The inverse of [`or_nan`].
+pub(super) fn optional_value(value: f64) -> Option<f64> {
     (!value.is_nan()).then_some(value)
 }

@@ -6,11 +6,14 @@ use std::str::FromStr;
 
 use hdf5::file::LibraryVersion;
 use hdf5::types::TypeDescriptor;
-use hdf5::{File, Group, H5Type, Location};
+use hdf5::{DatasetBuilder, File, Group, H5Type, Location};
 
+use super::metaparameters::PATH;
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow};
 use super::{Results, one_line, publish};
 use crate::Result;
+use crate::config::Metaparameter;
+use crate::search::Metaparameters;
 use crate::storage::{Disk, Storage};
 
 /// Rows of a chunk at most: a chunk of /curves is then 256 KiB, which fits HDF5's default chunk cache of 1 MiB.
@@ -87,9 +90,9 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     number(&at, "evaluate_every", workload.evaluate_every)?;
     number(&at, "parameters", workload.parameters)?;
 
-    let cells: Vec<CellRow> = results.cells.iter().map(|cell| CellRow::new(cell, workload)).collect();
-    let (mut trials, mut curves, mut measurements) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut cells, mut trials, mut curves, mut measurements) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (row, cell) in results.cells.iter().enumerate() {
+        cells.push(CellRow::new(cell, trials.len() as u64, workload));
         for trial in &cell.trials {
             trials.push(TrialRow::new(trial, cell, row as u32, curves.len() as u64, workload));
             curves.extend(trial.curve.iter().map(CurveRow::new));
@@ -98,21 +101,47 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     }
     table(file, &cells)?;
     table(file, &trials)?;
+    let of_trials: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters).collect();
+    metaparameters(&group(file, PATH)?, &of_trials)?;
     table(file, &curves)?;
     if measurements.is_empty() { Ok(()) } else { table(file, &measurements) }
 }
 
-/// Writes a table: packed rows, in chunks that are compressed where this HDF5 can, each with a checksum.
-fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
-    let mut builder = file.new_dataset_builder();
-    if !rows.is_empty() {
-        builder = builder.chunk(rows.len().min(CHUNK_ROWS));
+/// Writes the metaparameters of all rows of /trials.
+fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> {
+    text(
+        group,
+        "description",
+        "A dataset for each metaparameter that any trial has: row i belongs to row i of /trials. NaN: that trial has none.",
+    )?;
+    for &name in Metaparameter::ALL {
+        let values: Vec<f64> = trials.iter().map(|trial| trial.get(name).unwrap_or(f64::NAN)).collect();
+        if values.iter().all(|value| value.is_nan()) {
+            continue;
+        }
+        let dataset = compressed(group.new_dataset_builder(), values.len()).empty::<f64>().shape(values.len()).create(name.name())?;
+        dataset.write_raw(&values)?;
+        text(&dataset, "description", name.meaning().split(". ").next().unwrap_or_default())?;
+        text(&dataset, "symbol", name.symbol())?;
+    }
+    Ok(())
+}
+
+/// A dataset of so many rows: in chunks that are compressed where this HDF5 can, each with a checksum.
+fn compressed(mut builder: DatasetBuilder, rows: usize) -> DatasetBuilder {
+    if rows > 0 {
+        builder = builder.chunk(rows.min(CHUNK_ROWS));
         if hdf5::filters::deflate_available() {
             builder = builder.shuffle().deflate(4);
         }
         builder = builder.fletcher32();
     }
-    let dataset = builder.packed(true).empty::<Row>().shape(rows.len()).create(Row::PATH)?;
+    builder
+}
+
+/// Writes a table of packed rows.
+fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
+    let dataset = compressed(file.new_dataset_builder(), rows.len()).packed(true).empty::<Row>().shape(rows.len()).create(Row::PATH)?;
     if !rows.is_empty() {
         dataset.write_raw(rows)?;
     }

@@ -2,9 +2,12 @@
 //!
 //! Everything here is a function of the configuration and a trial's index. Nothing here may know how a trial went.
 
-mod metaparameters;
 mod sobol;
 mod space;
 
-pub use metaparameters::Metaparameters;
 pub use sobol::Points;
+
+use crate::config::ByMetaparameter;
+
+/// The values that a trial trains with.
+pub type Metaparameters = ByMetaparameter<f64>;

@@ -1,13 +1,13 @@
 //! From Sobol points to metaparameters.
 
 use super::{Metaparameters, Points};
-use crate::config::{Metaparameter, Range, Scale, Search};
+use crate::config::{Range, Scale, Search, Setting};
 
 impl Search {
     /// The metaparameters of the first `trials` trials of a cell, the same for every cell.
     ///
-    /// Each ranged metaparameter takes one dimension of the sequence, in the order learning rate, momentum, decay steps, end factor;
-    /// a fixed one takes none. Source: the paper's section 2 and public code.
+    /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`](crate::config::Metaparameter); a fixed one takes
+    /// none. Source: the paper's section 2 and public code.
     pub fn draw(&self, trials: u32) -> Vec<Metaparameters> {
         self.points().take(trials as usize).map(|point| self.at(&point)).collect()
     }
@@ -19,24 +19,16 @@ impl Search {
     }
 
     fn points(&self) -> Points {
-        let given = [Some(self.learning_rate), self.momentum, self.decay_steps, self.end_learning_rate_factor];
-        let ranged = given.iter().flatten().filter(|given| matches!(given, Metaparameter::Range(_)));
-        Points::new(self.sobol, ranged.count())
+        Points::new(self.sobol, self.settings.iter().filter(|(_, setting)| matches!(setting, Setting::Range(_))).count())
     }
 
     fn at(&self, point: &[f64]) -> Metaparameters {
         let mut coordinates = point.iter().copied();
-        let mut value = |metaparameter: Metaparameter| match metaparameter {
-            Metaparameter::Fixed(value) => value,
-            Metaparameter::Range(range) => range.at(coordinates.next().unwrap_or(0.5)),
+        let value = |setting: Setting| match setting {
+            Setting::Fixed(value) => value,
+            Setting::Range(range) => range.at(coordinates.next().unwrap_or(0.5)),
         };
-        Metaparameters {
-            learning_rate: value(self.learning_rate),
-            momentum: self.momentum.map(&mut value),
-            // A whole number of at most u32::MAX by validation.
-            decay_steps: self.decay_steps.map(&mut value).map(|steps| steps as u32),
-            end_learning_rate_factor: self.end_learning_rate_factor.map(&mut value),
-        }
+        self.settings.map(value)
     }
 }
 
@@ -64,7 +56,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::SobolNumbers;
+    use crate::config::{Metaparameter, SobolNumbers};
 
     const LEARNING_RATE: Range = Range { min: 1e-4, max: 1.0, scale: Scale::Log };
     const MOMENTUM: Range = Range { min: 0.9, max: 0.9999, scale: Scale::ReverseLog };
@@ -104,36 +96,39 @@ mod tests {
     }
 
     fn search() -> Search {
-        Search {
-            sobol: SobolNumbers::BratleyFox,
-            learning_rate: Metaparameter::Range(LEARNING_RATE),
-            momentum: Some(Metaparameter::Range(MOMENTUM)),
-            decay_steps: Some(Metaparameter::Range(DECAY_STEPS)),
-            end_learning_rate_factor: Some(Metaparameter::Range(FACTOR)),
-        }
+        let settings = [
+            (Metaparameter::LearningRate, Setting::Range(LEARNING_RATE)),
+            (Metaparameter::Momentum, Setting::Range(MOMENTUM)),
+            (Metaparameter::DecaySteps, Setting::Range(DECAY_STEPS)),
+            (Metaparameter::EndLearningRateFactor, Setting::Range(FACTOR)),
+        ];
+        Search { sobol: SobolNumbers::BratleyFox, settings: settings.into() }
     }
 
     #[test]
     fn dimensions_follow_the_order_of_the_protocol() {
         // The fourth point is (.375 .375 .625 .125).
-        let fourth = search().metaparameters(3);
-        assert_eq!(fourth.learning_rate, LEARNING_RATE.at(0.375));
-        assert_eq!(fourth.momentum, Some(MOMENTUM.at(0.375)));
-        assert_eq!(fourth.decay_steps, Some(48_750));
-        assert_eq!(fourth.end_learning_rate_factor, Some(FACTOR.at(0.125)));
+        let fourth = [
+            (Metaparameter::LearningRate, LEARNING_RATE.at(0.375)),
+            (Metaparameter::Momentum, MOMENTUM.at(0.375)),
+            (Metaparameter::DecaySteps, 48_750.0),
+            (Metaparameter::EndLearningRateFactor, FACTOR.at(0.125)),
+        ];
+        assert_eq!(search().metaparameters(3), fourth.into());
     }
 
     #[test]
     fn fixed_metaparameters_take_no_dimension() {
-        let fixed = Search { momentum: Some(Metaparameter::Fixed(0.5)), end_learning_rate_factor: None, ..search() };
+        let mut fixed = search();
+        fixed.settings.set(Metaparameter::Momentum, Some(Setting::Fixed(0.5)));
+        fixed.settings.set(Metaparameter::EndLearningRateFactor, None);
         // The second point is (.75 .25): the decay steps move up to the second dimension.
-        let second = fixed.metaparameters(1);
-        assert_eq!(second.learning_rate, LEARNING_RATE.at(0.75));
-        assert_eq!((second.momentum, second.decay_steps, second.end_learning_rate_factor), (Some(0.5), Some(37_500), None));
+        let second =
+            [(Metaparameter::LearningRate, LEARNING_RATE.at(0.75)), (Metaparameter::Momentum, 0.5), (Metaparameter::DecaySteps, 37_500.0)];
+        assert_eq!(fixed.metaparameters(1), second.into());
 
-        let nothing_searched = Search { learning_rate: Metaparameter::Fixed(0.1), momentum: None, decay_steps: None, ..fixed };
-        let expected = Metaparameters { learning_rate: 0.1, momentum: None, decay_steps: None, end_learning_rate_factor: None };
-        assert_eq!(nothing_searched.draw(3), [expected; 3]);
+        let nothing_searched = Search { settings: [(Metaparameter::LearningRate, Setting::Fixed(0.1))].into(), ..fixed };
+        assert_eq!(nothing_searched.draw(3), [[(Metaparameter::LearningRate, 0.1)].into(); 3]);
     }
 
     #[test]

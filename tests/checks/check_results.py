@@ -33,7 +33,7 @@ def check_trial(trial, curve, workload, name):
         check(len(reached) == 0, f"{name}: reached the goal at step {list(reached[:1])}, but is not complete")
 
 
-def check_cell(cell, trials, workload, name):
+def check_cell(cell, trials_start, trials, workload, name):
     check(len(trials) == cell["trials"], f"{name}: {cell['trials']} trials claimed, {len(trials)} there")
     for status, number in STATUS.items():
         count = int((trials["status"] == number).sum())
@@ -45,8 +45,8 @@ def check_cell(cell, trials, workload, name):
     found = (int(cell["steps_to_result"]), int(cell["best_trial"]))
     check(found == best, f"{name}: steps-to-result and best trial are {found}, its trials say {best}")
     if best[0] >= 0:
-        rate = complete["learning_rate"][complete["trial"] == best[1]][0]
-        check(cell["best_learning_rate"] == rate, f"{name}: its best learning rate is not its best trial's")
+        row = trials_start + int((trials["trial"] == best[1]).argmax())
+        check(cell["best_row"] == row, f"{name}: its best trial is said to be in row {cell['best_row']} of /trials, and is in row {row}")
         check(0 <= cell["test_errors"] <= workload["test_examples"], f"{name}: {cell['test_errors']} test errors")
 
 
@@ -55,15 +55,22 @@ def main():
         sys.exit("usage: check_results.py FILE")
     with h5py.File(sys.argv[1], "r") as file:
         check(file.attrs.get("schema") == b"dps-results", "its attribute schema is not dps-results")
-        check(file.attrs["schema_version"] == 2, f"schema version {file.attrs['schema_version']}, expected 2")
+        check(file.attrs["schema_version"] == 3, f"schema version {file.attrs['schema_version']}, expected 3")
         workload = dict(file["workload"].attrs)
-        configured = tomllib.loads(file["configuration"].attrs["toml"].decode())["workload"]
+        configuration = tomllib.loads(file["configuration"].attrs["toml"].decode())
+        configured, search = configuration["workload"], configuration["search"]
         for key in ("goal_error", "max_steps", "evaluate_every"):
             check(configured[key] == workload[key], f"{key} is {workload[key]}, the configuration says {configured[key]}")
         enum = h5py.check_enum_dtype(file["trials"].dtype["status"])
         check(enum == STATUS, f"the statuses are {enum}, expected {STATUS}")
         cells, trials, curves = file["cells"][:], file["trials"][:], file["curves"][:]
+        metaparameters = {name: column[:] for name, column in file["metaparameters"].items()}
 
+    check(metaparameters.keys() == search.keys() - {"sobol"}, f"/metaparameters has {sorted(metaparameters)}, not what the configuration searches")
+    for name, values in metaparameters.items():
+        check(len(values) == len(trials), f"/metaparameters/{name} has {len(values)} rows, /trials {len(trials)}")
+        setting = search[name] if isinstance(search[name], dict) else {"min": search[name], "max": search[name]}
+        check(all((setting["min"] <= values) & (values <= setting["max"])), f"/metaparameters/{name} has values outside {search[name]}")
     end = 0
     for trial in trials:
         name = f"cell {trial['cell']}, trial {trial['trial']}"
@@ -77,7 +84,7 @@ def main():
         name = f"cell {row} (batch size {cell['batch_size']}, sparsity {cell['sparsity']:g})"
         check(cell["batch_size"] > 0 and 0 <= cell["sparsity"] < 1, f"{name}: no such cell can be")
         check(math.isfinite(cell["seconds"]), f"{name}: took {cell['seconds']} seconds")
-        check_cell(cell, trials[trials["cell"] == row], workload, name)
+        check_cell(cell, int((trials["cell"] < row).sum()), trials[trials["cell"] == row], workload, name)
 
     reached = int((cells["steps_to_result"] >= 0).sum())
     check(reached > 0, f"no trial of {len(cells)} cells reached the goal")

@@ -1,5 +1,6 @@
 //! Synthetic studies for the tests of reports: every number follows from a known law.
 
+use dps::config::Metaparameter;
 use dps::records::{Cell, CellKey, CurvePoint, Status, Trial};
 use dps::results::{Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
@@ -117,7 +118,8 @@ impl Synthetic {
                 steps if steps <= 40_000 => Status::Complete,
                 _ => Status::Incomplete,
             };
-            let metaparameters = Metaparameters { learning_rate, momentum, decay_steps: None, end_learning_rate_factor: None };
+            let mut metaparameters = Metaparameters::from([(Metaparameter::LearningRate, learning_rate)]);
+            metaparameters.set(Metaparameter::Momentum, momentum);
             let steps_run = match status {
                 Status::Infeasible => 48,
                 _ => steps.min(40_000),

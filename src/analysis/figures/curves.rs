@@ -55,7 +55,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
         instead(study)
     );
-    Some(Figure { name: "loss", heading: "Training loss of the best trials", caption, chart })
+    Some(Figure { name: "loss".into(), heading: "Training loss of the best trials".into(), caption, chart })
 }
 
 /// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve.
@@ -92,7 +92,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
     };
     let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };
     let caption = format!("Error on the whole validation set over steps of each cell's {whose}{dashed}.{hollow}{}", instead(study));
-    Some(Figure { name: "error", heading, caption, chart })
+    Some(Figure { name: "error".into(), heading: heading.into(), caption, chart })
 }
 
 /// Evaluations of the trials shown that stopped early: their errors are lower bounds.

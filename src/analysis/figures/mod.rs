@@ -12,6 +12,8 @@ mod together;
 pub use optimizers::optimizers;
 pub use together::steps_to_result_plot;
 
+use std::borrow::Cow;
+
 use plotters::style::RGBColor;
 
 use super::axes::{Axis, Scale};
@@ -25,9 +27,9 @@ use super::studies::StudyResults;
 #[derive(Debug, Clone)]
 pub struct Figure {
     /// Its name within its study, fit for a file's name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Its heading on the page.
-    pub heading: &'static str,
+    pub heading: Cow<'static, str>,
     /// What is drawn, and what to look at.
     pub caption: String,
     /// What is drawn.

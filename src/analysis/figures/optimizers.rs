@@ -38,8 +38,8 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let panels: Vec<Panel> = sparsities.iter().zip(&all).map(panel).collect();
     let workload = &first.results.workload;
     Some(Figure {
-        name: "optimizers",
-        heading: "Optimizers compared",
+        name: "optimizers".into(),
+        heading: "Optimizers compared".into(),
         caption: "K* of each optimizer at the same sparsity. Momentum usually extends linear scaling to larger batches; look for whether \
                   the order of the optimizers changes with sparsity."
             .to_owned(),

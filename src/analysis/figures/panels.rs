@@ -59,8 +59,8 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     }
     legend.push(line("linear scaling", GREY, Stroke::Dashed));
     Some(Figure {
-        name: "panels",
-        heading: "Each sparsity with its fit",
+        name: "panels".into(),
+        heading: "Each sparsity with its fit".into(),
         caption: "Measured K*, the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect linear scaling from the first point. \
                   The dashed rule in its colour is the critical batch size c1/c2; left of the first thin rule scaling is linear (local slope below \
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."

@@ -38,8 +38,8 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         Panel { title: name.to_owned(), layers: layers.collect(), note: None, x, y }
     };
     Some(Figure {
-        name: "fits",
-        heading: "What was fitted",
+        name: "fits".into(),
+        heading: "What was fitted".into(),
         caption: "c1, c2 and the critical batch size c1/c2 of K ≈ c1/B + c2 at each sparsity, with 95 % bootstrap intervals. Intervals \
                   that overlap widely mean that this study cannot tell the sparsities apart; a bar that leaves the panel has no limit there, \
                   and a missing point is zero or infinite."

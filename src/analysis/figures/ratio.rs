@@ -28,8 +28,8 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
     layers.extend(curves.iter().flat_map(|(number, _, points)| curve(*number, points.clone())));
     let legend = curves.iter().map(|(number, sparsity, _)| series_entry(*number, format!("sparsity {sparsity}"))).collect();
     Some(Figure {
-        name: "ratio",
-        heading: "What sparsity costs in steps",
+        name: "ratio".into(),
+        heading: "What sparsity costs in steps".into(),
         caption: "K* of each sparsity over the dense network's at the same batch size; 1 (dashed) is no difference. A level curve is a \
                   vertical shift of the whole scaling curve, which the paper explains by the Lipschitz constant."
             .to_owned(),

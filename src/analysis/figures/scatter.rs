@@ -8,10 +8,9 @@ use super::super::grid::{Grid, batch};
 use super::super::marker::{Marker, colour};
 use super::super::studies::StudyResults;
 use super::{Figure, batch_axis};
-use crate::config::{Metaparameter, Search};
+use crate::config::{self, Metaparameter, Setting};
 use crate::readable::count;
 use crate::records::{Cell, Status, Trial};
-use crate::search::Metaparameters;
 
 /// Shape and colour of a status; either alone tells it.
 fn look(status: Status) -> (Marker, RGBColor) {
@@ -26,106 +25,82 @@ fn look(status: Status) -> (Marker, RGBColor) {
 /// The best trial's star.
 const STAR: RGBColor = RGBColor(240, 228, 66);
 
-/// A metaparameter as an axis.
-struct Dimension {
-    title: &'static str,
-    scale: Scale,
-    /// Limits of an axis without values.
-    otherwise: (f64, f64),
-    of: fn(&Metaparameters) -> Option<f64>,
-    configured: fn(&Search) -> Option<Metaparameter>,
+/// The scale of a metaparameter's axis.
+fn scale(name: Metaparameter) -> Scale {
+    match name.example().scale {
+        config::Scale::Integer | config::Scale::Linear => Scale::Linear,
+        config::Scale::Log => Scale::Log10,
+        config::Scale::ReverseLog => Scale::ReverseLog,
+    }
 }
 
-const DIMENSIONS: [Dimension; 4] = [
-    Dimension {
-        title: "Learning rate η",
-        scale: Scale::Log10,
-        otherwise: (1e-4, 1.0),
-        of: |values| Some(values.learning_rate),
-        configured: |search| Some(search.learning_rate),
-    },
-    Dimension {
-        title: "Momentum m",
-        scale: Scale::ReverseLog,
-        otherwise: (0.9, 0.9999),
-        of: |values| values.momentum.filter(|momentum| *momentum < 1.0),
-        configured: |search| search.momentum,
-    },
-    Dimension {
-        title: "Decay steps D",
-        scale: Scale::Linear,
-        otherwise: (30_000.0, 60_000.0),
-        of: |values| values.decay_steps.map(f64::from),
-        configured: |search| search.decay_steps,
-    },
-    Dimension {
-        title: "End factor",
-        scale: Scale::Log10,
-        otherwise: (1e-4, 0.1),
-        of: |values| values.end_learning_rate_factor,
-        configured: |search| search.end_learning_rate_factor,
-    },
-];
+/// What a trial has of a metaparameter, where its axis has a place for it.
+fn value(name: Metaparameter, trial: &Trial) -> Option<f64> {
+    let is_shown = |value: &f64| scale(name) != Scale::ReverseLog || *value < 1.0;
+    trial.metaparameters.get(name).filter(is_shown)
+}
 
-/// Two dimensions, the name of their figure and its heading.
-const PAIRS: [(usize, usize, &str, &str); 6] = [
-    (0, 1, "metaparameters", "The metaparameter search"),
-    (0, 2, "metaparameters-rate-decay-steps", "The search: learning rate and decay steps"),
-    (0, 3, "metaparameters-rate-end-factor", "The search: learning rate and end factor"),
-    (1, 2, "metaparameters-momentum-decay-steps", "The search: momentum and decay steps"),
-    (1, 3, "metaparameters-momentum-end-factor", "The search: momentum and end factor"),
-    (2, 3, "metaparameters-decay-steps-end-factor", "The search: decay steps and end factor"),
-];
+/// The name of a pair's figure, and its heading. The paper's pair has the shortest.
+fn names(across: Metaparameter, up: Metaparameter) -> (String, String) {
+    if is_papers(across, up) {
+        return ("metaparameters".to_owned(), "The metaparameter search".to_owned());
+    }
+    let short = |name: Metaparameter| name.title().trim_start_matches("learning ").replace(' ', "-");
+    let name = format!("metaparameters-{}-{}", short(across), short(up));
+    (name, format!("The search: {} and {}", across.title(), up.title()))
+}
+
+/// Whether a pair is the paper's, on which lines of equal effective learning rate are drawn.
+fn is_papers(across: Metaparameter, up: Metaparameter) -> bool {
+    (across, up) == (Metaparameter::LearningRate, Metaparameter::Momentum)
+}
 
 /// Every trial, a panel a cell, in each pair of metaparameters that were searched; where fewer than two were, a panel a sparsity with a strip a batch size. None
 /// without trials.
 pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let trials: Vec<&Trial> = study.results.cells.iter().flat_map(|cell| &cell.trials).collect();
     let Some(first) = trials.first() else { return Vec::new() };
-    let searched =
-        |dimension: &Dimension| trials.iter().any(|trial| (dimension.of)(&trial.metaparameters) != (dimension.of)(&first.metaparameters));
+    let is_searched = |name: Metaparameter| trials.iter().any(|trial| value(name, trial) != value(name, first));
+    let searched: Vec<Metaparameter> = Metaparameter::ALL.iter().copied().filter(|&name| is_searched(name)).collect();
     // Axes hold the whole searched box, so that a reader sees how far from its edges the best trials lie.
     let search = study.configuration.as_ref().ok().map(|study| &study.search);
-    let axis = |dimension: &Dimension| {
-        let values = trials.iter().filter_map(|trial| (dimension.of)(&trial.metaparameters));
-        let ends = limits(search.and_then(dimension.configured));
-        Axis::around(dimension.scale, dimension.title, values.chain(ends), dimension.otherwise)
+    let axis = |name: Metaparameter| {
+        let values = trials.iter().filter_map(|trial| value(name, trial));
+        let ends = limits(search.and_then(|search| search.settings.get(name)));
+        let usual = name.example();
+        Axis::around(scale(name), &title(name), values.chain(ends), (usual.min, usual.max))
     };
     let grid = study.grid();
-    let figure = |name, heading, caption: &str, columns, panels, further: Option<Entry>| {
+    let figure = |(name, heading): (String, String), caption: &str, columns, panels, further: Option<Entry>| {
         let mut legend: Vec<Entry> = Status::ALL.into_iter().map(status_entry).collect();
         legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
         legend.extend(further);
         let chart = Chart { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend };
-        Figure { name, heading, caption: caption.to_owned(), chart }
+        Figure { name: name.into(), heading: heading.into(), caption: caption.to_owned(), chart }
     };
-    let pair = |&(across, up, name, heading): &(usize, usize, &'static str, &'static str)| {
-        let (x, y) = (&DIMENSIONS[across], &DIMENSIONS[up]);
-        if !searched(x) || !searched(y) {
-            return None;
-        }
-        let effective = (across, up) == (0, 1);
-        let (panels, columns) = squares(&grid, [x, y], [&axis(x), &axis(y)], effective);
+    let pair = |(across, up): (Metaparameter, Metaparameter)| {
+        let effective = is_papers(across, up);
+        let (panels, columns) = squares(&grid, [across, up], [&axis(across), &axis(up)], effective);
         let lines = if effective { " Thin lines join equal effective learning rates η/(1−m), in powers of ten." } else { "" };
         let caption = format!(
             "Every trial, a panel a cell (S sparsity, B batch size).{lines} If the star lies at the edge of the searched box, the box was too small; if few \
              feasible trials surround it, the budget was."
         );
         let entry = Entry { name: "equal η/(1−m)".to_owned(), colour: GREY, stroke: Some(Stroke::Thin), marker: None };
-        Some(figure(name, heading, &caption, columns, panels, effective.then_some(entry)))
+        figure(names(across, up), &caption, columns, panels, effective.then_some(entry))
     };
-    let figures: Vec<Figure> = PAIRS.iter().filter_map(pair).collect();
-    if !figures.is_empty() {
-        return figures;
+    if searched.len() > 1 {
+        let pairs = searched.iter().enumerate().flat_map(|(place, &across)| searched[place + 1..].iter().map(move |&up| (across, up)));
+        return pairs.map(pair).collect();
     }
-    let dimension = DIMENSIONS.iter().find(|dimension| searched(dimension)).unwrap_or(&DIMENSIONS[0]);
+    let only = searched.first().copied().unwrap_or(Metaparameter::LearningRate);
     let caption = "Every trial, a panel a sparsity and a strip a batch size: at its line the complete trials and those a race cut \
                    off, below it the incomplete, above it the infeasible. If the star lies at the edge of the searched range, the \
                    range was too narrow.";
-    let x = axis(dimension);
-    let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, dimension, &x)).collect();
-    let (_, _, name, heading) = PAIRS[0];
-    vec![figure(name, heading, caption, panels.len().clamp(1, 2), panels, None)]
+    let x = axis(only);
+    let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, only, &x)).collect();
+    let papers = names(Metaparameter::LearningRate, Metaparameter::Momentum);
+    vec![figure(papers, caption, panels.len().clamp(1, 2), panels, None)]
 }
 
 fn status_entry(status: Status) -> Entry {
@@ -133,23 +108,29 @@ fn status_entry(status: Status) -> Entry {
     Entry { name: status.name().to_owned(), colour, stroke: None, marker: Some(marker) }
 }
 
+/// The title of a metaparameter's axis: `Learning rate η`.
+fn title(name: Metaparameter) -> String {
+    let (first, rest) = name.title().split_at(1);
+    format!("{}{rest} {}", first.to_uppercase(), name.symbol()).trim_end().to_owned()
+}
+
 /// The ends of a searched range.
-fn limits(parameter: Option<Metaparameter>) -> impl Iterator<Item = f64> {
-    let range = match parameter {
-        Some(Metaparameter::Range(range)) => Some([range.min, range.max]),
+fn limits(setting: Option<Setting>) -> impl Iterator<Item = f64> {
+    let range = match setting {
+        Some(Setting::Range(range)) => Some([range.min, range.max]),
         _ => None,
     };
     range.into_iter().flatten()
 }
 
 /// A panel a cell; a row a batch size and a column a sparsity where those fit. `effective` adds lines of equal effective learning rate.
-fn squares(grid: &Grid, [across, up]: [&Dimension; 2], [x, y]: [&Axis; 2], effective: bool) -> (Vec<Panel>, usize) {
+fn squares(grid: &Grid, [across, up]: [Metaparameter; 2], [x, y]: [&Axis; 2], effective: bool) -> (Vec<Panel>, usize) {
     let panel = |(size, sparsity): (u32, f64)| {
         let title = format!("S {sparsity}, B {}", count(size));
         let Some(cell) = grid.cell(size, sparsity) else {
             return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
         };
-        let at = |trial: &Trial| Some(((across.of)(&trial.metaparameters)?, (up.of)(&trial.metaparameters)?));
+        let at = |trial: &Trial| Some((value(across, trial)?, value(up, trial)?));
         let lines = if effective { contours(x, y) } else { Vec::new() };
         let layers = lines.into_iter().chain(marks(cell, at)).collect();
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
@@ -193,7 +174,7 @@ fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
 }
 
 /// A panel of one sparsity with a strip a batch size.
-fn strips(grid: &Grid, sparsity: f64, dimension: &Dimension, x: &Axis) -> Panel {
+fn strips(grid: &Grid, sparsity: f64, name: Metaparameter, x: &Axis) -> Panel {
     // Statuses are kept apart within a strip, by less than strips are.
     let offset = |status: Status| match status {
         Status::Complete | Status::Censored => 0.0,
@@ -201,7 +182,7 @@ fn strips(grid: &Grid, sparsity: f64, dimension: &Dimension, x: &Axis) -> Panel 
         Status::Infeasible => 0.24,
     };
     let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
-    let at = |trial: &Trial, size: u32| Some(((dimension.of)(&trial.metaparameters)?, batch(size) * f64::exp2(offset(trial.status))));
+    let at = |trial: &Trial, size: u32| Some((value(name, trial)?, batch(size) * f64::exp2(offset(trial.status))));
     let layers = cells.flat_map(|cell| marks(cell, |trial| at(trial, cell.key.batch_size))).collect();
     Panel { title: format!("sparsity {sparsity}"), x: x.clone(), y: batch_axis(&grid.batch_sizes), layers, note: None }
 }

@@ -15,8 +15,8 @@ pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Local Lipschitz constant L of ∇f", title: "local Lipschitz constant along training", x: Scale::Linear };
     let chart = chart(study, &look, |cell| points(cell, |found| found.lipschitz), None)?;
     Some(Figure {
-        name: "lipschitz",
-        heading: "Smoothness along training",
+        name: "lipschitz".into(),
+        heading: "Smoothness along training".into(),
         caption: format!(
             "Local Lipschitz constant L of the gradient of the training loss f: the largest change of the gradient over the distance (no unit), at points of \
              the step just to be taken{}. The theory's c1 grows with L: a sparser network whose line lies higher has less smooth a loss, and needs more \
@@ -34,8 +34,8 @@ pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
     let chart = chart(study, &look, |cell| points(cell, |found| Some(smoothness::noise_scale(found, sampling))), None)?;
     let part = if sampling > 0.0 { "; what noise adds to a gradient over a part of the training set is taken off" } else { "" };
     Some(Figure {
-        name: "noise-scale",
-        heading: "The gradient's noise along training",
+        name: "noise-scale".into(),
+        heading: "The gradient's noise along training".into(),
         caption: format!(
             "Variance of one example's gradient over the squared norm of the training set's mean gradient{}{part}. In batches much smaller than this noise \
              outweighs the gradient, and twice the batch halves the steps; in much larger ones it is gone, and returns diminish.",
@@ -60,7 +60,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Training loss (nats)", title: "training loss", x: Scale::Linear };
     let chart = chart(study, &look, |cell| points(cell, |found| Some(found.loss)), None)?;
     let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
-    Some(Figure { name: "loss", heading: "Training loss", caption, chart })
+    Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, chart })
 }
 
 /// The geometric mean over a cell's measured trials at each step at which any has a value, and their range where there are several.

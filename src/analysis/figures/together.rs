@@ -34,8 +34,8 @@ pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
     let y = steps_axis(study, &curves);
     Figure {
-        name: "steps-to-result",
-        heading: "Steps-to-result against batch size",
+        name: "steps-to-result".into(),
+        heading: "Steps-to-result against batch size".into(),
         caption: "K*, the fewest steps any trial of a cell took to the goal. Along the dashes twice the batch halves the steps; where a \
                   curve leaves them, returns diminish, and where it is flat a larger batch saves no step. A sparser network's curve lies \
                   higher; the question is whether its shape differs. A line is broken where a cell is unmeasured or reached no goal."
@@ -66,8 +66,8 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let shares = curves.iter().flatten().map(|point| point.1);
     let y = Axis::around(Scale::Log2, &format!("Steps-to-result / that at batch size {}", count(size)), shares, (0.5, 1.0));
     Some(Figure {
-        name: "normalised",
-        heading: "The same, normalised",
+        name: "normalised".into(),
+        heading: "The same, normalised".into(),
         caption: format!(
             "Each curve over its K* at batch size {}, the smallest at which every sparsity reached the goal: curves that fall together scale alike, \
              whatever the sparsity costs in steps. Look for where each leaves the dashes.",

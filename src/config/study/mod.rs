@@ -5,8 +5,10 @@
 mod data;
 mod execution;
 mod grid;
+mod metaparameter;
 mod network;
 mod pruning;
+mod range;
 mod search;
 mod smoothness;
 mod workload;
@@ -16,9 +18,11 @@ use serde::Serialize;
 pub use data::{DataOrder, DataSource, DataSplit};
 pub use execution::{DeviceName, Execution, Products, Reduction};
 pub use grid::Grid;
+pub use metaparameter::{ByMetaparameter, Metaparameter};
 pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
 pub use pruning::{BiasPruning, CriterionName, Pruning};
-pub use search::{Metaparameter, Range, Scale, Search, SobolNumbers};
+pub use range::{Range, Scale, Setting};
+pub use search::{Search, SobolNumbers};
 pub use smoothness::{Smoothness, first_of};
 pub use workload::{DatasetName, GoalComparison, OptimizerName, ScheduleName, Workload};
 
@@ -52,7 +56,7 @@ pub(super) fn sections() -> Vec<SectionHelp> {
         workload::help(false),
         grid::help(false),
         pruning::help(false),
-        search::help_with_ranges(),
+        search::help(),
         data::help(false),
         smoothness::help(true),
         execution::help(false),

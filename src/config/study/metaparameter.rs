@@ -1,0 +1,269 @@
+//! The metaparameters: what each is called, what its values may be, and what has it. Everything else, from the configuration's keys to the figures,
+//! follows this list.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Bound::{Excluded, Included, Unbounded};
+
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::range::{Example, Range, Scale, Searched, Setting, toml};
+use super::workload::{OptimizerName, ScheduleName};
+use crate::config::key::{Key, Only, key};
+use crate::config::kind::{Number, Sometimes};
+use crate::config::names::{Named, names};
+use crate::readable::{count, significant};
+
+names! {
+    /// What a trial trains with besides its seed. Each one that is searched is a dimension of the Sobol sequence, in this order: a new one comes last, or
+    /// the trials of every study change.
+    Metaparameter {
+        /// Learning rate η. The default is the paper's range.
+        LearningRate = "learning_rate",
+        /// Momentum m.
+        Momentum = "momentum",
+        /// Steps D over which the learning rate falls.
+        DecaySteps = "decay_steps",
+        /// Share η_end / η of the learning rate that is left after these steps.
+        EndLearningRateFactor = "end_learning_rate_factor",
+    }
+}
+
+/// What is declared of a metaparameter besides its name and its meaning.
+struct Declaration {
+    /// Its letter in formulae; empty where it has none.
+    symbol: &'static str,
+    /// What tables and axes call it.
+    title: &'static str,
+    /// What its values may be.
+    values: Number,
+    /// The scales of a range that fit them.
+    scales: &'static [Scale],
+    /// A usual range: the paper's where it has one. Its scale is also that of axes.
+    example: Example,
+    /// What has it; none where every study may.
+    only: Option<Only>,
+    /// What cannot do without it.
+    needed: Option<Only>,
+    /// Its setting where it is not given to what has it.
+    default: Option<Setting>,
+}
+
+/// The scales of a metaparameter that is not a whole number.
+const REAL: &[Scale] = &[Scale::Linear, Scale::Log, Scale::ReverseLog];
+
+const WITH_VELOCITY: Only = Only { of: "optimizer", names: &[OptimizerName::Momentum.name(), OptimizerName::Nesterov.name()] };
+const WITH_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::LinearDecay.name()] };
+
+impl Metaparameter {
+    fn declaration(self) -> Declaration {
+        match self {
+            Metaparameter::LearningRate => Declaration {
+                symbol: "η",
+                title: "learning rate",
+                values: Number::real((Excluded(0.0), Unbounded)),
+                scales: REAL,
+                example: ("1e-4", "1.0", Scale::Log),
+                only: None,
+                needed: None,
+                default: Some(Setting::Range(Range { min: 1e-4, max: 1.0, scale: Scale::Log })),
+            },
+            Metaparameter::Momentum => Declaration {
+                symbol: "m",
+                title: "momentum",
+                values: Number::real((Included(0.0), Excluded(1.0))),
+                scales: REAL,
+                example: ("0.9", "0.9999", Scale::ReverseLog),
+                only: Some(WITH_VELOCITY),
+                needed: Some(WITH_VELOCITY),
+                default: None,
+            },
+            Metaparameter::DecaySteps => Declaration {
+                symbol: "D",
+                title: "decay steps",
+                values: steps(),
+                scales: WHOLE,
+                example: ("30000", "60000", Scale::Integer),
+                only: Some(WITH_DECAY),
+                needed: Some(WITH_DECAY),
+                default: None,
+            },
+            Metaparameter::EndLearningRateFactor => Declaration {
+                symbol: "",
+                title: "end factor",
+                values: Number::real((Excluded(0.0), Included(1.0))),
+                scales: REAL,
+                example: ("1e-4", "0.1", Scale::Log),
+                only: Some(WITH_DECAY),
+                needed: Some(WITH_DECAY),
+                default: None,
+            },
+        }
+    }
+
+    /// Its letter in formulae; empty where it has none.
+    pub fn symbol(self) -> &'static str {
+        self.declaration().symbol
+    }
+
+    /// What tables and axes call it.
+    pub fn title(self) -> &'static str {
+        self.declaration().title
+    }
+
+    /// What it means, in sentences.
+    pub fn meaning(self) -> &'static str {
+        Self::MEANINGS[self as usize].trim()
+    }
+
+    /// Whether its values are whole numbers.
+    pub fn is_whole(self) -> bool {
+        self.declaration().scales == WHOLE
+    }
+
+    /// A value as texts show it, with four significant digits.
+    pub fn show(self, value: f64) -> String {
+        if self.is_whole() { count(value as u64) } else { significant(value) }
+    }
+
+    /// A usual range: the paper's where it has one.
+    pub fn example(self) -> Range {
+        let (min, max, scale) = self.declaration().example;
+        Range { min: min.parse().unwrap_or(0.0), max: max.parse().unwrap_or(1.0), scale }
+    }
+
+    /// Its key.
+    pub(super) fn key(self) -> Key<Sometimes<Searched>> {
+        let Declaration { values, scales, example, only, needed, default, .. } = self.declaration();
+        let kind = Sometimes { kind: Searched { values, scales, example }, otherwise: default };
+        let definition = key(kind, toml(example)).had_by(only, needed);
+        // What every study has is given where it is not said; what some have, once it is known which one the study is.
+        let unsaid = default.filter(|_| only.is_none());
+        Key::new("search", self.name(), Self::MEANINGS[self as usize], Some(unsaid), definition)
+    }
+
+    /// Its setting where it is not given: none for a study that does not have it.
+    pub(super) fn default(self, optimizer: OptimizerName, schedule: ScheduleName) -> Option<Setting> {
+        let Declaration { only, default, .. } = self.declaration();
+        default.filter(|_| only.is_none_or(|only| only.includes(optimizer.name()) || only.includes(schedule.name())))
+    }
+}
+
+/// A value for each of some metaparameters. It is written as a map from their names.
+#[derive(Clone, Copy, PartialEq)]
+pub struct ByMetaparameter<T>([Option<T>; Metaparameter::NAMES.len()]);
+
+impl<T: Copy> ByMetaparameter<T> {
+    /// The value for `name`.
+    pub fn get(&self, name: Metaparameter) -> Option<T> {
+        self.0[name as usize]
+    }
+
+    /// Puts a value in place of the one for `name`, or takes it out.
+    pub fn set(&mut self, name: Metaparameter, value: Option<T>) {
+        self.0[name as usize] = value;
+    }
+
+    /// What `of` makes of each value, in the order of [`Metaparameter`].
+    pub fn map<U: Copy>(&self, mut of: impl FnMut(T) -> U) -> ByMetaparameter<U> {
+        self.iter().map(|(name, value)| (name, of(value))).collect()
+    }
+
+    /// The values that are there, in the order of [`Metaparameter`].
+    pub fn iter(&self) -> impl Iterator<Item = (Metaparameter, T)> + '_ {
+        Metaparameter::ALL.iter().zip(&self.0).filter_map(|(&name, &value)| Some((name, value?)))
+    }
+}
+
+impl<T> Default for ByMetaparameter<T> {
+    fn default() -> Self {
+        ByMetaparameter([const { None }; Metaparameter::NAMES.len()])
+    }
+}
+
+impl<T: Copy> FromIterator<(Metaparameter, T)> for ByMetaparameter<T> {
+    fn from_iter<I: IntoIterator<Item = (Metaparameter, T)>>(values: I) -> Self {
+        let mut all = ByMetaparameter::default();
+        values.into_iter().for_each(|(name, value)| all.set(name, Some(value)));
+        all
+    }
+}
+
+impl<T: Copy, const COUNT: usize> From<[(Metaparameter, T); COUNT]> for ByMetaparameter<T> {
+    fn from(values: [(Metaparameter, T); COUNT]) -> Self {
+        values.into_iter().collect()
+    }
+}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for ByMetaparameter<T> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|(name, value)| (name.name(), value))).finish()
+    }
+}
+
+impl<T: Copy + Serialize> Serialize for ByMetaparameter<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let values: Vec<(&str, T)> = self.iter().map(|(name, value)| (name.name(), value)).collect();
+        serializer.collect_map(values)
+    }
+}
+
+impl<'de, T: Copy + Deserialize<'de>> Deserialize<'de> for ByMetaparameter<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Values<T>(PhantomData<T>);
+        impl<'de, T: Copy + Deserialize<'de>> Visitor<'de> for Values<T> {
+            type Value = ByMetaparameter<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                f.write_str("values by the names of metaparameters")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut all = ByMetaparameter::default();
+                while let Some((name, value)) = map.next_entry::<String, T>()? {
+                    all.set(name.parse().map_err(A::Error::custom)?, Some(value));
+                }
+                Ok(all)
+            }
+        }
+        deserializer.deserialize_map(Values(PhantomData))
+    }
+}
+
+const WHOLE: &[Scale] = &[Scale::Integer];
+
+/// A number of steps.
+fn steps() -> Number {
+    Number::whole((Included(1.0), Included(f64::from(u32::MAX))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_written_by_name_and_read_again() {
+        let values = ByMetaparameter::from([(Metaparameter::Momentum, 0.9), (Metaparameter::LearningRate, 0.1)]);
+        assert_eq!(format!("{values:?}"), r#"{"learning_rate": 0.1, "momentum": 0.9}"#);
+        let bytes = postcard::to_stdvec(&values).unwrap();
+        assert_eq!(postcard::from_bytes::<ByMetaparameter<f64>>(&bytes).unwrap(), values);
+        // A name that is no metaparameter's.
+        let unknown = postcard::to_stdvec(&std::collections::BTreeMap::from([("warmth", 0.5)])).unwrap();
+        assert!(postcard::from_bytes::<ByMetaparameter<f64>>(&unknown).is_err());
+    }
+
+    #[test]
+    fn every_example_is_a_setting_of_its_metaparameter() {
+        for &name in Metaparameter::ALL {
+            let Range { min, max, scale } = name.example();
+            let Declaration { values, scales, .. } = name.declaration();
+            let is_allowed = |value: f64| {
+                use crate::config::{kind::Kind, tree::Value};
+                values.accept(&Value::Number(value)).is_some()
+            };
+            assert!(is_allowed(min) && is_allowed(max) && min < max && scales.contains(&scale), "{name}");
+            assert!(!name.meaning().is_empty() && !name.title().is_empty());
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The rows of a result file's tables, as they are read.
+
+use hdf5::File;
+
+use super::one_line;
+use super::schema::{CellRow, CurveRow, MeasurementRow, Table, TrialRow};
+use crate::search::Metaparameters;
+
+/// Most bytes that deflate makes of one compressed byte. A file that claims more rows than that is damaged.
+pub(super) const MOST_INFLATED: u64 = 1032;
+
+/// The rows of all tables of a file.
+pub(super) struct Rows {
+    pub cells: Vec<CellRow>,
+    pub trials: Vec<TrialRow>,
+    /// Of each row of `trials`.
+    pub metaparameters: Vec<Metaparameters>,
+    pub curves: Vec<CurveRow>,
+    /// Empty where the study measured no smoothness.
+    pub measurements: Vec<MeasurementRow>,
+}
+
+/// A value read from a file, or what is wrong with the file, in words that follow its name.
+pub(super) type Found<T> = std::result::Result<T, String>;
+
+/// All rows of a table.
+pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
+    let damaged = |error| format!("damaged: the table /{} cannot be read ({})", Row::PATH, one_line(&error));
+    let dataset = file.dataset(Row::PATH).map_err(|_| format!("damaged: it has no table /{}", Row::PATH))?;
+    // HDF5 would leave columns it does not find unset.
+    let kind = dataset.dtype().and_then(|kind| kind.to_descriptor()).map_err(damaged)?;
+    if kind != Row::type_descriptor().to_packed_repr() || dataset.ndim() != 1 {
+        return Err(format!("damaged: the table /{} has other columns than its schema version", Row::PATH));
+    }
+    let rows = dataset.size();
+    if (rows as u64).saturating_mul(kind.size() as u64) > bytes.saturating_mul(MOST_INFLATED) {
+        return Err(format!("damaged: the table /{} claims {rows} rows, more than the file can hold", Row::PATH));
+    }
+    Vec::<Row>::new()
+        .try_reserve_exact(rows)
+        .map_err(|_| format!("the table /{} has {rows} rows, too many for this machine's memory", Row::PATH))?;
+    if rows == 0 { Ok(Vec::new()) } else { dataset.read_raw().map_err(damaged) }
+}
+
+/// The rows of /smoothness, which only studies have that measure it.
+pub(super) fn measurements(file: &File, bytes: u64) -> Found<Vec<MeasurementRow>> {
+    if file.link_exists(MeasurementRow::PATH) { table(file, bytes) } else { Ok(Vec::new()) }
+}
