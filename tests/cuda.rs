@@ -10,7 +10,7 @@ use dps::comm::Single;
 use dps::config::{Execution, NetworkName, OptimizerName};
 use dps::data::Sampler;
 use dps::network::initial_weights;
-use dps::optimizer::Schedule;
+use dps::optimizer::{Decay, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
 use support::gpu::*;
@@ -122,7 +122,7 @@ fn gradients_in_tf32_agree_as_far_as_it_can() {
 #[test]
 fn a_step_of_every_rule_and_schedule_agrees() {
     let Some(cuda) = gpu() else { return };
-    let decay = Schedule::LinearDecay { rate: 0.1, end: 0.01, steps: 3.0 };
+    let decay = Schedule { decay: Decay::Linear { end: 0.01, steps: 3.0 }, ..Schedule::constant(0.1) };
     for name in NETWORKS {
         let (network, dataset) = problem(name, 90);
         let mut starts = Vec::new();

@@ -11,9 +11,9 @@ use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::cuda::Cuda;
 use dps::backend::{Backend, Device, Set, choose};
 use dps::comm::Single;
-use dps::config::{DeviceName, Execution, NetworkName, OptimizerName, Products};
+use dps::config::{self, DeviceName, Execution, NetworkName, OptimizerName, Products, Study};
 use dps::network::initial_weights;
-use dps::optimizer::Schedule;
+use dps::optimizer::{Decay, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
 use support::gpu::*;
@@ -57,7 +57,7 @@ fn gradients_and_losses_agree() {
 /// Steps are replays of a graph. Batches have leaves of one image, and of two with a last one of one.
 #[test]
 fn steps_agree_and_have_the_same_bits_in_every_run() {
-    let decay = Schedule::LinearDecay { rate: 0.1, end: 0.01, steps: 3.0 };
+    let decay = Schedule { decay: Decay::Linear { end: 0.01, steps: 3.0 }, ..Schedule::constant(0.1) };
     for (name, steps, batch, slots, scratch) in [
         (NetworkName::SimpleCnn, 4, 19, usize::MAX, usize::MAX),
         (NetworkName::SimpleCnn, 4, 19, 16, 1 << 20),
@@ -114,7 +114,9 @@ fn results_say_who_multiplied_and_how() {
 #[test]
 fn a_cpu_is_no_substitute_for_cublas() {
     let execution = Execution { device: DeviceName::Cpu, products: Products::Cublas, ..Execution::default() };
-    match choose(&execution, &Single) {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.toml");
+    let study = Study { execution, ..config::load(path.as_ref(), &[]).unwrap().study };
+    match choose(&study, &Single) {
         Err(error @ Error::Device { .. }) => assert!(error.to_string().contains("execution.products = \"cublas\""), "{error}"),
         Err(error) => panic!("{error}"),
         Ok((chosen, _)) => panic!("{}", chosen.name()),

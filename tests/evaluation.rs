@@ -47,7 +47,7 @@ fn expected(order: &[u32], whole: &[f32], limit: u32, last: &mut [f32]) -> Evalu
 #[test]
 fn what_was_nearest_to_wrong_is_looked_at_first_until_it_is_decided() {
     let (network, dataset) = (Arc::new(Network::new(NetworkName::SimpleCnn)), dataset());
-    let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 0.001 } };
+    let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(0.001)) };
     let start = |seed| {
         let mask = Mask::Dense(network.parameters());
         LaneStart { seed, weights: initial_weights(&network, seed), mask, rule, state: None }

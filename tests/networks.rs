@@ -11,7 +11,7 @@ use dps::comm::Single;
 use dps::config::{BiasPruning, DatasetName, NetworkName, OptimizerName, Smoothness};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
 use dps::network::Network;
-use dps::optimizer::{Rule, Schedule};
+use dps::optimizer::{Decay, Rule, Schedule};
 use dps::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest};
 use dps::training::Probe;
 use support::fixture::{self, Biases, Cut, Fixture, Theory};
@@ -56,7 +56,7 @@ fn sparse(kept: &[bool]) -> Mask {
 }
 
 fn rule(optimizer: OptimizerName) -> Rule {
-    Rule { optimizer, momentum: 0.0, schedule: Schedule::Constant { rate: 0.1 } }
+    Rule::plain(optimizer, Schedule::constant(0.1))
 }
 
 /// A sum of n float32 products is off by about √n · 2⁻²⁴ of the terms' size; PyTorch's own float32 gradients of these batches differ from
@@ -174,20 +174,19 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
                 dataset.training.labels[to] = images.label(position);
             }
             let rate = trajectory.learning_rate;
-            let rule = Rule {
-                optimizer: match trajectory.optimizer {
-                    fixture::Optimizer::Sgd => OptimizerName::Sgd,
-                    fixture::Optimizer::Momentum => OptimizerName::Momentum,
-                    fixture::Optimizer::Nesterov => OptimizerName::Nesterov,
-                },
-                momentum: trajectory.momentum as f32,
-                schedule: match trajectory.schedule {
-                    fixture::Schedule::Constant => Schedule::Constant { rate },
-                    fixture::Schedule::Linear { decay_steps, end_factor } => {
-                        Schedule::LinearDecay { rate, end: end_factor * rate, steps: decay_steps as f64 }
-                    }
-                },
+            let optimizer = match trajectory.optimizer {
+                fixture::Optimizer::Sgd => OptimizerName::Sgd,
+                fixture::Optimizer::Momentum => OptimizerName::Momentum,
+                fixture::Optimizer::Nesterov => OptimizerName::Nesterov,
             };
+            let decay = match trajectory.schedule {
+                fixture::Schedule::Constant => Decay::Constant,
+                fixture::Schedule::Linear { decay_steps, end_factor } => {
+                    Decay::Linear { end: end_factor * rate, steps: decay_steps as f64 }
+                }
+            };
+            let schedule = Schedule { decay, ..Schedule::constant(rate) };
+            let rule = Rule { momentum: trajectory.momentum as f32, ..Rule::plain(optimizer, schedule) };
             let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
             let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
             let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule, state: None }]).unwrap();

@@ -28,7 +28,7 @@ fn dataset(network: &Network) -> Dataset {
 
 /// A lane after some steps, with its errors on the validation set.
 fn train(backend: &mut CpuBackend, weights: &[f32], mask: &Mask, batch: usize, steps: u32) -> (LaneState, Progress, u32) {
-    let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 0.05 } };
+    let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(0.05)) };
     let start = LaneStart { seed: 4, weights: weights.to_vec(), mask: mask.clone(), rule, state: None };
     let mut lanes = backend.lanes(vec![start]).unwrap();
     let progress = backend.train(&mut lanes, 0..steps, batch).unwrap()[0];

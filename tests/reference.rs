@@ -326,7 +326,7 @@ fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
     let mut first: Option<Vec<u32>> = None;
     for &level in levels {
         let mut backend = CpuBackend::new(network.clone(), &case.dataset, level, 1, &Single);
-        let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 0.1 } };
+        let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(0.1)) };
         let start = LaneStart { seed: 4, weights: narrow.clone(), mask: mask.clone(), rule, state: None };
         let mut lanes = backend.lanes(vec![start]).unwrap();
         let found_margins = backend.margins(&lanes, &[0], Set::Validation, &examples).unwrap();

@@ -70,7 +70,7 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
 
 /// Whether the study's learning rates decay.
 pub(super) fn decays(study: &StudyResults) -> bool {
-    schedule(study) == ScheduleName::LinearDecay
+    schedule(study) != ScheduleName::Constant
 }
 
 fn schedule(study: &StudyResults) -> ScheduleName {

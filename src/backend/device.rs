@@ -2,7 +2,9 @@
 
 use super::cpu::Level;
 use crate::comm::Communicator;
-use crate::config::{DeviceName, Execution, Products};
+use crate::config::{DeviceName, Execution, Products, Study};
+#[cfg(feature = "cuda")]
+use crate::optimizer::Rule;
 use crate::{Error, Result};
 
 /// A device that this version can train on.
@@ -14,11 +16,12 @@ pub enum Chosen {
     Cuda(Box<super::cuda::Cuda>),
 }
 
-/// The same kind of device on every rank, and one line about the choice where it was left to us. Every rank must call it.
+/// The same kind of device for a study on every rank, and one line about the choice where it was left to us. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for cuBLAS or TF32 without one: never a silent fallback.
-pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
+/// [`Error::Device`] for `cuda` where its kernels do not know the study's optimizer or a rank has no usable GPU of its own, and for cuBLAS or TF32 without one: never a silent fallback.
+pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
+    let execution = &study.execution;
     let level = Level::best();
     let wanted = match execution {
         Execution { products: Products::Cublas, .. } => Some("execution.products = \"cublas\""),
@@ -36,7 +39,7 @@ pub fn choose(execution: &Execution, world: &dyn Communicator) -> Result<(Chosen
     if execution.device == DeviceName::Cpu {
         return Ok((Chosen::Cpu(level), None));
     }
-    match (gpu(execution, world), execution.device) {
+    match (gpu(study, world), execution.device) {
         (Ok(chosen), DeviceName::Auto) => {
             let line = format!("device auto: {}", chosen.name());
             Ok((chosen, Some(line)))
@@ -62,12 +65,14 @@ impl Chosen {
 }
 
 #[cfg(feature = "cuda")]
-fn gpu(execution: &Execution, world: &dyn Communicator) -> Result<Chosen> {
-    super::cuda::Cuda::open(execution, world).map(|cuda| Chosen::Cuda(Box::new(cuda)))
+fn gpu(study: &Study, world: &dyn Communicator) -> Result<Chosen> {
+    // All trials have the same kind of rule.
+    super::cuda::check_rule(&Rule::new(&study.workload, &study.search.metaparameters(0)))?;
+    super::cuda::Cuda::open(&study.execution, world).map(|cuda| Chosen::Cuda(Box::new(cuda)))
 }
 
 #[cfg(not(feature = "cuda"))]
-fn gpu(_: &Execution, _: &dyn Communicator) -> Result<Chosen> {
+fn gpu(_: &Study, _: &dyn Communicator) -> Result<Chosen> {
     Err(Error::Device {
         device: "cuda".into(),
         problem: "expected a build with the feature \"cuda\", found one without; build with it, or use --device cpu".into(),

@@ -278,7 +278,7 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
         return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
     }
     study::check(&loaded)?;
-    let (chosen, line) = choose(&loaded.study.execution, world)?;
+    let (chosen, line) = choose(&loaded.study, world)?;
     Ok((loaded, chosen, line))
 }
 

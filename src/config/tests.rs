@@ -161,6 +161,36 @@ fn smoothness_is_measured_as_in_the_paper_and_along_whole_trainings() {
     assert_eq!(found.len(), 3, "{found:?}");
 }
 
+/// `VALID` with another optimizer and schedule, and these settings of the search.
+fn searched(optimizer: &str, schedule: &str, settings: &str) -> Result<Study, Vec<String>> {
+    let (before, after) = (VALID.split_once("[search]").unwrap().0, VALID.split_once("[data]").unwrap().1);
+    let text = format!("{before}[search]\nlearning_rate = 0.1\n{settings}\n[data]{after}");
+    let text = text.replace("\"nesterov\"", &format!("\"{optimizer}\"")).replace("\"linear-decay\"", &format!("\"{schedule}\""));
+    match parse("s", &text, &[]) {
+        Ok(loaded) => Ok(loaded.study),
+        Err(Error::Configuration { problems, .. }) => Err(problems),
+        Err(other) => panic!("not a configuration error: {other}"),
+    }
+}
+
+#[test]
+fn what_a_schedule_needs_is_asked_for_and_nothing_else() {
+    for (optimizer, schedule, settings, sentence) in [
+        ("sgd", "cosine", "decay_steps = 9", "search.end_learning_rate_factor: expected a value or a range for schedule \"cosine\""),
+        ("sgd", "step-decay", "decay_every = 9", "search.decay_factor: expected a value or a range for schedule \"step-decay\""),
+        ("sgd", "constant", "decay_every = 9", "search.decay_every: expected nothing for schedule \"constant\", found a value"),
+        ("sgd", "constant", "warm_up_steps = 9", "unknown key \"search.warm_up_steps\"; did you mean \"search.warmup_steps\"?"),
+    ] {
+        let found = searched(optimizer, schedule, settings).unwrap_err();
+        assert!(found.len() == 1 && found[0].contains(sentence), "{optimizer}, {schedule}, {settings}: {found:?}");
+    }
+    for (schedule, settings) in
+        [("cosine", "decay_steps = 9\nend_learning_rate_factor = 0"), ("step-decay", "decay_every = 9\ndecay_factor = 0.1")]
+    {
+        assert!(searched("sgd", schedule, &format!("{settings}\nwarmup_steps = 3")).is_ok(), "{schedule}");
+    }
+}
+
 #[test]
 fn grasp_has_its_authors_temperature_unless_told_otherwise() {
     let of = |setting: &str| parse("s", VALID, &[set(setting)]).unwrap().study.pruning.temperature;
@@ -331,7 +361,10 @@ fn every_range_is_held() {
         ("search.momentum.max", &["0.95"], &["1", "0.9", ""]),
         ("search.momentum.scale", &["linear", "log"], &["integer", ""]),
         ("search.decay_steps", &["1", "2.0", "{ min = 3, max = 4, scale = \"integer\" }"], &["0", "1.5", "-3", ""]),
-        ("search.end_learning_rate_factor", &["1", "1e-300"], &["0", "1.01", ""]),
+        ("search.end_learning_rate_factor", &["1", "1e-300", "0"], &["-0.1", "1.01", ""]),
+        ("search.end_learning_rate_factor.min", &["0.01"], &["0", "0.2"]),
+        ("search.warmup_steps", &["1", "100", ""], &["0", "1.5", "-1", "4294967296"]),
+        ("search.decay_every", &[""], &["10"]),
         (
             "pruning",
             &["{ criterion = \"grasp\", temperature = 1 }"],

@@ -6,4 +6,4 @@ mod rule;
 mod schedule;
 
 pub use rule::Rule;
-pub use schedule::Schedule;
+pub use schedule::{Decay, Schedule};

@@ -4,12 +4,12 @@ use super::Schedule;
 use crate::config::{Metaparameter, OptimizerName, Workload};
 use crate::search::Metaparameters;
 
-/// An optimizer with a trial's metaparameters: the update of one parameter w with velocity v and mean gradient g.
+/// An optimizer with a trial's metaparameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
     /// Which optimizer updates the parameters.
     pub optimizer: OptimizerName,
-    /// Momentum m; 0 for SGD.
+    /// Momentum m; 0 for an optimizer without it.
     pub momentum: f32,
     /// The learning rate at each step.
     pub schedule: Schedule,
@@ -18,11 +18,13 @@ pub struct Rule {
 impl Rule {
     /// The rule a trial of this workload trains by.
     pub fn new(workload: &Workload, trial: &Metaparameters) -> Rule {
-        Rule {
-            optimizer: workload.optimizer,
-            momentum: trial.get(Metaparameter::Momentum).unwrap_or(0.0) as f32,
-            schedule: Schedule::new(workload.schedule, trial),
-        }
+        let momentum = trial.get(Metaparameter::Momentum).unwrap_or(0.0) as f32;
+        Rule { momentum, ..Rule::plain(workload.optimizer, Schedule::new(workload.schedule, trial)) }
+    }
+
+    /// A rule without momentum.
+    pub fn plain(optimizer: OptimizerName, schedule: Schedule) -> Rule {
+        Rule { optimizer, momentum: 0.0, schedule }
     }
 
     /// Learning rate of step k (from 0), as the 32-bit arithmetic uses it.

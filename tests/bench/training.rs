@@ -145,7 +145,7 @@ fn main() {
                         backend = backend.computing_removed_weights();
                     }
                     let mask = keep_highest(&network, &scores, sparsity, BiasPruning::Prunable);
-                    let rule = Rule { optimizer: OptimizerName::Momentum, momentum: 0.9, schedule: Schedule::Constant { rate: 1e-4 } };
+                    let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(1e-4)) };
                     let start = LaneStart { seed: 1, weights: weights.clone(), mask, rule, state: None };
                     let lanes = backend.lanes(vec![start]).expect("a lane");
                     Case { task, sparsity, pruned, backend, lanes, step: 0, rates: Vec::new() }

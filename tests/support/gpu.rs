@@ -60,7 +60,7 @@ pub fn first(examples: &Examples, count: usize) -> Examples {
 
 /// A schedule with the same rate at every step.
 pub fn constant(rate: f64) -> Schedule {
-    Schedule::Constant { rate }
+    Schedule::constant(rate)
 }
 
 /// The start of a lane that keeps about the fraction `kept` of its parameters; all of them for 1.
@@ -72,7 +72,13 @@ pub fn start(network: &Network, seed: u64, kept: f64, optimizer: OptimizerName, 
         _ => Mask::Sparse { kept: (0..parameters as u32).filter(|&j| numbers.uniform(j.into()) < kept).collect(), parameters },
     };
     let momentum = if optimizer == OptimizerName::Sgd { 0.0 } else { 0.9 };
-    LaneStart { seed, weights: initial_weights(network, seed), mask, rule: Rule { optimizer, momentum, schedule }, state: None }
+    LaneStart {
+        seed,
+        weights: initial_weights(network, seed),
+        mask,
+        rule: Rule { momentum, ..Rule::plain(optimizer, schedule) },
+        state: None,
+    }
 }
 
 /// The largest difference, as a share of the largest expected value.

@@ -5,6 +5,7 @@ use cudarc::driver::{CudaGraph, CudaSlice, PinnedHostSlice};
 use super::gpu::Gpu;
 use super::launch::{Kernels, UpdateRule};
 use super::pointer::{ConstPointer, MutPointer, at, at_mut};
+use super::support::check_rule;
 use crate::Result;
 use crate::backend::{LaneStart, LaneState, Progress};
 use crate::config::OptimizerName;
@@ -66,6 +67,7 @@ impl CudaLanes {
         let places = weights.chunks_exact_mut(pitch).zip(velocities.chunks_exact_mut(pitch));
         for (start, (to, velocity)) in starts.into_iter().zip(places) {
             let LaneStart { seed, weights, mask, rule, state } = start;
+            check_rule(&rule)?;
             let mut progress = Progress { loss: f32::NAN, broken: None };
             to[..parameters].copy_from_slice(&weights);
             mask.apply(&mut to[..parameters]);

@@ -34,4 +34,4 @@ mod workspace;
 pub use device::Cuda;
 pub use engine::CudaBackend;
 pub use program::{architectures, source};
-pub use support::supports;
+pub use support::{check_rule, supports};

@@ -1,9 +1,10 @@
-//! Which networks the GPU's kernels know.
+//! Which networks and optimizers the GPU's kernels know.
 
 use super::check::refuse;
 use crate::Result;
 use crate::config::NetworkName;
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network};
+use crate::optimizer::{Decay, Rule};
 
 /// Whether the kernels know every layer of a network.
 pub fn supports(network: &Network) -> bool {
@@ -29,6 +30,23 @@ pub(super) fn check(network: &Network) -> Result<()> {
             index + 1
         )))
     })
+}
+
+/// Refuses what the kernels do not know of a rule: they know the paper's optimizers and schedules.
+///
+/// # Errors
+/// [`Error::Device`](crate::Error::Device), which names the first thing unknown.
+pub fn check_rule(rule: &Rule) -> Result<()> {
+    let falls_as_known = matches!(rule.schedule.decay, Decay::Constant | Decay::Linear { .. });
+    let unknown = match () {
+        () if !falls_as_known => "another schedule",
+        () if rule.schedule.warmup_steps > 0 => "a warm-up",
+        () => return Ok(()),
+    };
+    Err(refuse(format!(
+        "expected what the GPU's kernels know, the optimizers sgd, momentum and nesterov with the schedules constant and linear-decay, found \
+         {unknown}; use --device cpu"
+    )))
 }
 
 /// What a layer's kernels depend on.
@@ -69,6 +87,8 @@ fn convolution(network: &Network, layer: &Convolution) -> Shape {
 mod tests {
     use super::*;
     use crate::config::{Initialisation, LayerSpec};
+    use crate::config::OptimizerName;
+    use crate::optimizer::Schedule;
 
     #[test]
     fn networks_of_other_layers_are_refused_in_words() {
@@ -84,5 +104,22 @@ mod tests {
         layers.push(LayerSpec::Dense { outputs: 10, initialisation: Initialisation::He, bias: false });
         let found = check(&Network::listed(&layers, [28, 28, 1], 10).unwrap()).unwrap_err().to_string();
         assert!(found.contains("found another dense layer, without a bias, number 3 of the network"), "{found}");
+    }
+
+    #[test]
+    fn rules_that_the_kernels_do_not_know_are_refused_in_words() {
+        let schedule = Schedule::constant(0.1);
+        let found = |rule: Rule| check_rule(&rule).err().map(|error| error.to_string()).unwrap_or_default();
+        for &optimizer in OptimizerName::ALL {
+            assert!(check_rule(&Rule::plain(optimizer, schedule)).is_ok(), "{optimizer}");
+        }
+        let sgd = Rule::plain(OptimizerName::Sgd, schedule);
+        let step = Decay::Step { factor: 0.5, every: 3 };
+        for (rule, words) in [
+            (Rule { schedule: Schedule { warmup_steps: 1, ..schedule }, ..sgd }, "a warm-up"),
+            (Rule { schedule: Schedule { decay: step, ..schedule }, ..sgd }, "another schedule"),
+        ] {
+            assert!(found(rule).contains(&format!("found {words}; use --device cpu")), "{words}");
+        }
     }
 }

@@ -27,6 +27,12 @@ names! {
         DecaySteps = "decay_steps",
         /// Share η_end / η of the learning rate that is left after these steps.
         EndLearningRateFactor = "end_learning_rate_factor",
+        /// Steps W of a warm-up: at step k < W the learning rate is η (k + 1) / W, and the schedule begins at step W.
+        WarmupSteps = "warmup_steps",
+        /// Steps S from one fall of the learning rate to the next.
+        DecayEvery = "decay_every",
+        /// Factor γ by which it falls.
+        DecayFactor = "decay_factor",
     }
 }
 
@@ -54,7 +60,8 @@ struct Declaration {
 const REAL: &[Scale] = &[Scale::Linear, Scale::Log, Scale::ReverseLog];
 
 const WITH_VELOCITY: Only = Only { of: "optimizer", names: &[OptimizerName::Momentum.name(), OptimizerName::Nesterov.name()] };
-const WITH_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::LinearDecay.name()] };
+const WITH_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::LinearDecay.name(), ScheduleName::Cosine.name()] };
+const STEP_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::StepDecay.name()] };
 
 impl Metaparameter {
     fn declaration(self) -> Declaration {
@@ -92,11 +99,41 @@ impl Metaparameter {
             Metaparameter::EndLearningRateFactor => Declaration {
                 symbol: "",
                 title: "end factor",
-                values: Number::real((Excluded(0.0), Included(1.0))),
+                values: Number::real((Included(0.0), Included(1.0))),
                 scales: REAL,
                 example: ("1e-4", "0.1", Scale::Log),
                 only: Some(WITH_DECAY),
                 needed: Some(WITH_DECAY),
+                default: None,
+            },
+            Metaparameter::WarmupSteps => Declaration {
+                symbol: "W",
+                title: "warm-up steps",
+                values: steps(),
+                scales: WHOLE,
+                example: ("100", "1000", Scale::Integer),
+                only: None,
+                needed: None,
+                default: None,
+            },
+            Metaparameter::DecayEvery => Declaration {
+                symbol: "S",
+                title: "decay every",
+                values: steps(),
+                scales: WHOLE,
+                example: ("5000", "20000", Scale::Integer),
+                only: Some(STEP_DECAY),
+                needed: Some(STEP_DECAY),
+                default: None,
+            },
+            Metaparameter::DecayFactor => Declaration {
+                symbol: "γ",
+                title: "decay factor",
+                values: Number::real((Excluded(0.0), Included(1.0))),
+                scales: REAL,
+                example: ("0.1", "0.5", Scale::Log),
+                only: Some(STEP_DECAY),
+                needed: Some(STEP_DECAY),
                 default: None,
             },
         }

@@ -20,7 +20,7 @@ section! {
         network: NetworkChoice => key(NetworkKind, "\"simple-cnn\"").see("configuration.md#a-network-of-your-own"),
         /// The optimizer. In its updates w are the weights, g is the gradient, v the velocity, η the learning rate and m the momentum.
         optimizer: OptimizerName => name(),
-        /// The learning-rate schedule.
+        /// The learning-rate schedule. Steps k count from 0, or from the end of the warm-up, where there is one (`search.warmup_steps`).
         schedule: ScheduleName = ScheduleName::default() => name(),
         /// A trial is complete once its validation error, a fraction of the examples, is at most this.
         goal_error: f64 => key(Number::fraction((Excluded(0.0), Excluded(1.0))), "0.02"),
@@ -55,6 +55,7 @@ names! {
         Nesterov = "nesterov",
     }
 }
+
 names! {
     /// How a validation error is compared with the goal.
     GoalComparison {
@@ -74,6 +75,10 @@ names! {
         /// It falls on a line and then stays: (η − η_end)(1 − min(k, D)/D) + η_end at step k, where D is `search.decay_steps` and η_end / η is
         /// `search.end_learning_rate_factor`.
         LinearDecay = "linear-decay",
+        /// It falls along half a wave of a cosine and then stays: (η − η_end)(1 + cos(π min(k, D)/D))/2 + η_end, with the same two.
+        Cosine = "cosine",
+        /// It falls every S steps: η γ^⌊k/S⌋, where S is `search.decay_every` and γ is `search.decay_factor`.
+        StepDecay = "step-decay",
     }
 }
 

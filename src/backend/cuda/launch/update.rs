@@ -3,7 +3,7 @@
 use super::{kernels, shared_structs};
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::config::OptimizerName;
-use crate::optimizer::{Rule, Schedule};
+use crate::optimizer::{Decay, Rule};
 
 /// Most parts of a sum.
 pub const MOST_PARTS: usize = 64;
@@ -55,9 +55,11 @@ impl Parts {
 
 impl UpdateRule {
     pub fn new(rule: &Rule) -> UpdateRule {
-        let (rate, end, decay) = match rule.schedule {
-            Schedule::Constant { rate } => (rate, rate, 0.0),
-            Schedule::LinearDecay { rate, end, steps } => (rate, end, steps),
+        let rate = rule.schedule.rate;
+        let (end, decay) = match rule.schedule.decay {
+            Decay::Constant => (rate, 0.0),
+            Decay::Linear { end, steps } => (end, steps),
+            Decay::Cosine { .. } | Decay::Step { .. } => unreachable!("`support::check_rule` refuses them"),
         };
         let optimizer = match rule.optimizer {
             OptimizerName::Sgd => SGD,
