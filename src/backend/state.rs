@@ -11,6 +11,9 @@ pub struct LaneState {
     /// The optimizer's velocity, in the same order; empty for SGD.
     #[serde(with = "floats")]
     pub velocity: Vec<f32>,
+    /// The averaged weights, in the same order; empty where the weights themselves are evaluated.
+    #[serde(with = "floats")]
+    pub average: Vec<f32>,
     /// Mean training loss over the batch of the last step.
     pub loss: f32,
     /// The step whose loss was not finite, where the lane has stopped.

@@ -187,7 +187,7 @@ fn what_a_schedule_needs_is_asked_for_and_nothing_else() {
     for (schedule, settings) in
         [("cosine", "decay_steps = 9\nend_learning_rate_factor = 0"), ("step-decay", "decay_every = 9\ndecay_factor = 0.1")]
     {
-        assert!(searched("sgd", schedule, &format!("{settings}\nwarmup_steps = 3")).is_ok(), "{schedule}");
+        assert!(searched("sgd", schedule, &format!("{settings}\nwarmup_steps = 3\naverage_decay = 0.9")).is_ok(), "{schedule}");
     }
 }
 
@@ -363,7 +363,9 @@ fn every_range_is_held() {
         ("search.decay_steps", &["1", "2.0", "{ min = 3, max = 4, scale = \"integer\" }"], &["0", "1.5", "-3", ""]),
         ("search.end_learning_rate_factor", &["1", "1e-300", "0"], &["-0.1", "1.01", ""]),
         ("search.end_learning_rate_factor.min", &["0.01"], &["0", "0.2"]),
+        ("search.weight_decay", &["0", "0.1", "3", "", "{ min = 1e-5, max = 0.1, scale = \"log\" }"], &["-0.1", "inf"]),
         ("search.warmup_steps", &["1", "100", ""], &["0", "1.5", "-1", "4294967296"]),
+        ("search.average_decay", &["0", "0.999", ""], &["1", "-0.1"]),
         ("search.decay_every", &[""], &["10"]),
         (
             "pruning",

@@ -26,7 +26,7 @@ pub struct CellState {
 pub struct LaneRecord {
     /// Its index in the cell.
     pub trial: u32,
-    /// Weights and velocity.
+    /// Weights, and what its optimizer keeps of them.
     pub state: LaneState,
     /// Evaluations so far.
     pub curve: Vec<CurvePoint>,

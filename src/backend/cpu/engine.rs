@@ -533,11 +533,12 @@ impl Share<'_> {
 
     fn margins(&self, seat: &mut Seat, lane: &Lane, version: u64, set: Set, examples: &[u32], margins: &mut [f32]) {
         let worker = &mut seat.worker;
-        worker.prepare(&lane.plan, &lane.weights, version, false);
+        let weights = lane.evaluated();
+        worker.prepare(&lane.plan, weights, version, false);
         let capacity = worker.capacity();
         for (examples, margins) in examples.chunks(capacity).zip(margins.chunks_mut(capacity)) {
             worker.gather(self.examples(set), &self.tables, examples);
-            worker.margins(&lane.plan, &lane.weights, margins);
+            worker.margins(&lane.plan, weights, margins);
         }
     }
 }

@@ -17,6 +17,8 @@ pub struct Lane {
     pub(super) weights: Vec<f32>,
     /// The kept weights alone, which steps update; empty where all are kept.
     trained: Vec<f32>,
+    /// The averaged weights, which are evaluated; empty where the weights themselves are.
+    average: Vec<f32>,
     /// Of kept parameters; empty for SGD.
     velocity: Vec<f32>,
     pub(super) mask: Mask,
@@ -36,6 +38,7 @@ impl Lane {
         let mut weights = physical.spread(&weights).into_owned();
         mask.apply(&mut weights);
         let mut velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; mask.kept()] };
+        let mut average = if rule.average_decay.is_some() { weights.clone() } else { Vec::new() };
         let mut progress = Progress { loss: f32::NAN, broken: None };
         let of_kept = |mask: &Mask, values: &[f32]| match mask {
             Mask::Sparse { kept, .. } if !values.is_empty() => kept.iter().map(|&index| values[index as usize]).collect(),
@@ -43,11 +46,14 @@ impl Lane {
         };
         if let Some(state) = state {
             (weights, velocity) = (physical.spread(&state.weights).into_owned(), of_kept(&logical, &state.velocity));
+            if !average.is_empty() {
+                average = physical.spread(&state.average).into_owned();
+            }
             progress = Progress { loss: state.loss, broken: state.broken };
         }
         let trained = if let Mask::Sparse { .. } = mask { of_kept(&mask, &weights) } else { Vec::new() };
         let logical = (logical != mask).then_some(logical);
-        Lane { weights, trained, velocity, mask, logical, plan, sampler: Sampler::new(seed, training_examples), rule, progress }
+        Lane { weights, trained, average, velocity, mask, logical, plan, sampler: Sampler::new(seed, training_examples), rule, progress }
     }
 
     pub(super) fn state(&self, physical: &Physical) -> LaneState {
@@ -60,7 +66,14 @@ impl Lane {
             }
             _ => self.velocity.clone(),
         };
-        LaneState { weights: physical.gather(&self.weights).into_owned(), velocity, loss, broken }
+        let weights = physical.gather(&self.weights).into_owned();
+        let average = if self.average.is_empty() { Vec::new() } else { physical.gather(&self.average).into_owned() };
+        LaneState { weights, average, velocity, loss, broken }
+    }
+
+    /// The weights that evaluations are of.
+    pub(super) fn evaluated(&self) -> &[f32] {
+        if self.average.is_empty() { &self.weights } else { &self.average }
     }
 
     /// One step by the kept parameters' gradient, summed over `batch` examples, with the summed loss behind it. A loss that is not a number,
@@ -88,34 +101,59 @@ impl Kernel for Update<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Update { lane, gradient, batch, step } = self;
-        let (rate, momentum) = (lane.rule.rate(step), lane.rule.momentum);
-        let Lane { weights, trained, velocity, mask, rule, .. } = lane;
+        let Lane { weights, trained, average, velocity, mask, rule, .. } = lane;
         let values = if let Mask::Sparse { .. } = mask { &mut *trained } else { &mut *weights };
         let gradient = &gradient[..values.len()];
+        let state = State { weights: values, velocity };
         // Of a power of two, the product with the reciprocal has the quotient's bits, in a fraction of its time.
         if (batch as u32).is_power_of_two() {
-            update(rule.optimizer, rate, momentum, values, velocity, |index| gradient[index] * (1.0 / batch));
+            decayed(rule, step, state, |index| gradient[index] * (1.0 / batch));
         } else {
-            update(rule.optimizer, rate, momentum, values, velocity, |index| gradient[index] / batch);
+            decayed(rule, step, state, |index| gradient[index] / batch);
         }
         if let Mask::Sparse { kept, .. } = mask {
             kept.iter().zip(trained.iter()).for_each(|(&index, &value)| weights[index as usize] = value);
         }
+        if let Some(share) = rule.share_of_average() {
+            match mask {
+                Mask::Dense(_) => average.iter_mut().zip(weights.iter()).for_each(|(a, &w)| Rule::average(share, a, w)),
+                Mask::Sparse { kept, .. } => {
+                    kept.iter().zip(trained.iter()).for_each(|(&index, &w)| Rule::average(share, &mut average[index as usize], w));
+                }
+            }
+        }
+    }
+}
+
+/// What a step changes of the kept parameters.
+struct State<'a> {
+    weights: &'a mut [f32],
+    velocity: &'a mut [f32],
+}
+
+/// A step with the mean gradient of each parameter, to which the weight decay is added where there is one: without it no step takes longer.
+#[inline(always)]
+fn decayed(rule: &Rule, step: u32, state: State, gradient: impl Fn(usize) -> f32) {
+    match rule.decay_of_gradient() {
+        Some(decay) => update(rule, step, state, |index, w| gradient(index) + decay * w),
+        None => update(rule, step, state, |index, _| gradient(index)),
     }
 }
 
 #[inline(always)]
-fn update(optimizer: OptimizerName, rate: f32, momentum: f32, weights: &mut [f32], velocity: &mut [f32], gradient: impl Fn(usize) -> f32) {
-    match optimizer {
-        OptimizerName::Sgd => weights.iter_mut().enumerate().for_each(|(index, w)| Rule::sgd(rate, w, gradient(index))),
+fn update(rule: &Rule, step: u32, state: State, gradient: impl Fn(usize, f32) -> f32) {
+    let State { weights, velocity } = state;
+    let (rate, momentum) = (rule.rate(step), rule.momentum);
+    match rule.optimizer {
+        OptimizerName::Sgd => weights.iter_mut().enumerate().for_each(|(index, w)| Rule::sgd(rate, w, gradient(index, *w))),
         OptimizerName::Momentum => {
             for (index, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
-                Rule::momentum(rate, momentum, w, v, gradient(index));
+                Rule::momentum(rate, momentum, w, v, gradient(index, *w));
             }
         }
         OptimizerName::Nesterov => {
             for (index, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
-                Rule::nesterov(rate, momentum, w, v, gradient(index));
+                Rule::nesterov(rate, momentum, w, v, gradient(index, *w));
             }
         }
     }

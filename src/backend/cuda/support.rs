@@ -41,6 +41,8 @@ pub fn check_rule(rule: &Rule) -> Result<()> {
     let unknown = match () {
         () if !falls_as_known => "another schedule",
         () if rule.schedule.warmup_steps > 0 => "a warm-up",
+        () if rule.weight_decay != 0.0 => "weight decay",
+        () if rule.average_decay.is_some() => "averaged weights",
         () => return Ok(()),
     };
     Err(refuse(format!(
@@ -116,6 +118,8 @@ mod tests {
         let sgd = Rule::plain(OptimizerName::Sgd, schedule);
         let step = Decay::Step { factor: 0.5, every: 3 };
         for (rule, words) in [
+            (Rule { weight_decay: 0.1, ..sgd }, "weight decay"),
+            (Rule { average_decay: Some(0.9), ..sgd }, "averaged weights"),
             (Rule { schedule: Schedule { warmup_steps: 1, ..schedule }, ..sgd }, "a warm-up"),
             (Rule { schedule: Schedule { decay: step, ..schedule }, ..sgd }, "another schedule"),
         ] {

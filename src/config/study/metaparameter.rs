@@ -33,6 +33,12 @@ names! {
         DecayEvery = "decay_every",
         /// Factor γ by which it falls.
         DecayFactor = "decay_factor",
+        /// Weight decay λ: a step's gradient is g + λ w. Biases decay as weights do; removed
+        /// weights stay 0.
+        WeightDecay = "weight_decay",
+        /// Decay τ of averaged weights, which are evaluated in place of the weights: after each step a ← τ a + (1 − τ) w, a being the initial weights before
+        /// the first one.
+        AverageDecay = "average_decay",
     }
 }
 
@@ -134,6 +140,26 @@ impl Metaparameter {
                 example: ("0.1", "0.5", Scale::Log),
                 only: Some(STEP_DECAY),
                 needed: Some(STEP_DECAY),
+                default: None,
+            },
+            Metaparameter::WeightDecay => Declaration {
+                symbol: "λ",
+                title: "weight decay",
+                values: Number::real((Included(0.0), Unbounded)),
+                scales: REAL,
+                example: ("1e-5", "0.1", Scale::Log),
+                only: None,
+                needed: None,
+                default: None,
+            },
+            Metaparameter::AverageDecay => Declaration {
+                symbol: "τ",
+                title: "average decay",
+                values: Number::real((Included(0.0), Excluded(1.0))),
+                scales: REAL,
+                example: ("0.9", "0.9999", Scale::ReverseLog),
+                only: None,
+                needed: None,
                 default: None,
             },
         }
