@@ -8,9 +8,12 @@ pub struct LaneState {
     /// The parameters, flat as the network lays them out.
     #[serde(with = "floats")]
     pub weights: Vec<f32>,
-    /// The optimizer's velocity, in the same order; empty for SGD.
+    /// The optimizer's velocity, or Adam's average of the gradients, in the same order; empty for SGD.
     #[serde(with = "floats")]
     pub velocity: Vec<f32>,
+    /// Adam's average of the gradients' squares, in the same order; empty for other optimizers.
+    #[serde(with = "floats")]
+    pub squares: Vec<f32>,
     /// The averaged weights, in the same order; empty where the weights themselves are evaluated.
     #[serde(with = "floats")]
     pub average: Vec<f32>,

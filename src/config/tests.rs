@@ -174,8 +174,22 @@ fn searched(optimizer: &str, schedule: &str, settings: &str) -> Result<Study, Ve
 }
 
 #[test]
-fn what_a_schedule_needs_is_asked_for_and_nothing_else() {
+fn what_an_optimizer_or_schedule_needs_is_asked_for_and_nothing_else() {
+    let adam = searched("adam", "constant", "").unwrap().search.settings;
+    let fixed = [(Metaparameter::Beta1, 0.9), (Metaparameter::Beta2, 0.999), (Metaparameter::Epsilon, 1e-8)];
+    let expected: ByMetaparameter<f64> = [(Metaparameter::LearningRate, 0.1)].into_iter().chain(fixed).collect();
+    assert_eq!(adam, expected.map(Setting::Fixed));
+    let found = searched("adamw", "constant", "").unwrap_err();
+    assert!(
+        found.len() == 1 && found[0].contains("weight_decay: expected a value or a range for optimizer \"adamw\", found nothing"),
+        "{found:?}"
+    );
+    assert!(searched("adamw", "constant", "weight_decay = 0.1\nbeta1 = 0\nepsilon = 1e-3").is_ok());
     for (optimizer, schedule, settings, sentence) in [
+        ("adam", "constant", "momentum = 0.9", "search.momentum: expected nothing for optimizer \"adam\", found a value"),
+        ("sgd", "constant", "beta2 = 0.9", "search.beta2: expected nothing for optimizer \"sgd\", found a value"),
+        ("adam", "constant", "beta2 = 1", "search.beta2: expected a number from 0 to below 1 or a range, found 1"),
+        ("adam", "constant", "epsilon = 0", "search.epsilon: expected a finite number above 0 or a range, found 0"),
         ("sgd", "cosine", "decay_steps = 9", "search.end_learning_rate_factor: expected a value or a range for schedule \"cosine\""),
         ("sgd", "step-decay", "decay_every = 9", "search.decay_factor: expected a value or a range for schedule \"step-decay\""),
         ("sgd", "constant", "decay_every = 9", "search.decay_every: expected nothing for schedule \"constant\", found a value"),
@@ -366,6 +380,7 @@ fn every_range_is_held() {
         ("search.weight_decay", &["0", "0.1", "3", "", "{ min = 1e-5, max = 0.1, scale = \"log\" }"], &["-0.1", "inf"]),
         ("search.warmup_steps", &["1", "100", ""], &["0", "1.5", "-1", "4294967296"]),
         ("search.average_decay", &["0", "0.999", ""], &["1", "-0.1"]),
+        ("search.beta1", &[""], &["0.9"]),
         ("search.decay_every", &[""], &["10"]),
         (
             "pruning",

@@ -14,7 +14,7 @@ use crate::storage::Storage;
 use crate::training::CellState;
 
 /// The first line, with the version of the format and of the fields of [`Checkpoint`]; a checksum of the rest follows it.
-const MAGIC: &[u8] = b"dps checkpoint 6\n";
+const MAGIC: &[u8] = b"dps checkpoint 7\n";
 
 /// A cell in the middle of its training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -5,5 +5,5 @@
 mod rule;
 mod schedule;
 
-pub use rule::Rule;
+pub use rule::{Adam, Rule};
 pub use schedule::{Decay, Schedule};

@@ -11,6 +11,10 @@ pub struct Rule {
     pub optimizer: OptimizerName,
     /// Momentum m; 0 for an optimizer without it.
     pub momentum: f32,
+    /// Adam's β1 and β2.
+    pub betas: [f64; 2],
+    /// Adam's ε.
+    pub epsilon: f64,
     /// Weight decay λ; 0 where there is none.
     pub weight_decay: f64,
     /// The decay τ of averaged weights; none where the weights themselves are evaluated.
@@ -26,15 +30,17 @@ impl Rule {
         let rule = Rule::plain(workload.optimizer, Schedule::new(workload.schedule, trial));
         Rule {
             momentum: of(Metaparameter::Momentum).unwrap_or(0.0) as f32,
+            betas: [of(Metaparameter::Beta1).unwrap_or(rule.betas[0]), of(Metaparameter::Beta2).unwrap_or(rule.betas[1])],
+            epsilon: of(Metaparameter::Epsilon).unwrap_or(rule.epsilon),
             weight_decay: of(Metaparameter::WeightDecay).unwrap_or(0.0),
             average_decay: of(Metaparameter::AverageDecay),
             ..rule
         }
     }
 
-    /// A rule without momentum, weight decay or averaged weights.
+    /// A rule without momentum, weight decay or averaged weights, and with Adam's usual numbers.
     pub fn plain(optimizer: OptimizerName, schedule: Schedule) -> Rule {
-        Rule { optimizer, momentum: 0.0, weight_decay: 0.0, average_decay: None, schedule }
+        Rule { optimizer, momentum: 0.0, betas: [0.9, 0.999], epsilon: 1e-8, weight_decay: 0.0, average_decay: None, schedule }
     }
 
     /// Learning rate of step k (from 0), as the 32-bit arithmetic uses it.
@@ -44,7 +50,7 @@ impl Rule {
 
     /// The λ of g ← g + λ w; none where the gradient is used as it is.
     pub fn decay_of_gradient(&self) -> Option<f32> {
-        (self.weight_decay != 0.0).then_some(self.weight_decay as f32)
+        (self.optimizer != OptimizerName::AdamW && self.weight_decay != 0.0).then_some(self.weight_decay as f32)
     }
 
     /// The share 1 − τ of averaged weights that a step's weights make up; none where nothing is averaged.
@@ -76,5 +82,50 @@ impl Rule {
     pub fn nesterov(rate: f32, momentum: f32, w: &mut f32, v: &mut f32, g: f32) {
         *v = momentum * *v + g;
         *w -= rate * (g + momentum * *v);
+    }
+
+    /// What the updates of all parameters share at step k (from 0), for Adam and AdamW.
+    ///
+    /// The corrections of bias, 1 − β^(k + 1), are computed once a step in double precision, by an implementation of the power that is the same on every
+    /// machine; what they make is rounded once.
+    pub fn adam(&self, step: u32) -> Adam {
+        let (t, rate) = (f64::from(step) + 1.0, self.schedule.at(step));
+        let [correction1, correction2] = self.betas.map(|beta| 1.0 - libm::pow(beta, t));
+        let decay = if self.optimizer == OptimizerName::AdamW { self.weight_decay } else { 0.0 };
+        Adam {
+            shrink: (rate * decay) as f32,
+            taken: self.betas.map(|beta| (1.0 - beta) as f32),
+            rate: (rate / correction1) as f32,
+            scale: (1.0 / correction2.sqrt()) as f32,
+            // Rounded to 0 it would divide 0 by 0.
+            epsilon: (self.epsilon as f32).max(f32::MIN_POSITIVE),
+        }
+    }
+}
+
+/// Adam's or AdamW's update at one step: Kingma & Ba (ICLR 2015), algorithm 1, and Loshchilov & Hutter (ICLR 2019), algorithm 2, whose η_t α is the
+/// learning rate here, which PyTorch multiplies with the weight decay too.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adam {
+    /// η λ for AdamW; 0 for Adam.
+    shrink: f32,
+    /// 1 − β1 and 1 − β2: the shares of the averages that the step's gradient makes up.
+    taken: [f32; 2],
+    /// η / (1 − β1^t).
+    rate: f32,
+    /// 1 / √(1 − β2^t).
+    scale: f32,
+    /// ε, above 0.
+    epsilon: f32,
+}
+
+impl Adam {
+    /// w ← w − η λ w; a ← a + (1 − β1)(g − a); s ← s + (1 − β2)(g² − s); w ← w − η/(1 − β1^t) a / (√s / √(1 − β2^t) + ε).
+    #[inline(always)]
+    pub fn update(&self, w: &mut f32, a: &mut f32, s: &mut f32, g: f32) {
+        *w -= self.shrink * *w;
+        *a += self.taken[0] * (g - *a);
+        *s += self.taken[1] * (g * g - *s);
+        *w -= self.rate * *a / (s.sqrt() * self.scale + self.epsilon);
     }
 }

@@ -284,6 +284,7 @@ impl Extents<'_> {
             lane.trial < trials
                 && lane.state.weights.len() == parameters
                 && or_none(lane.state.velocity.len(), parameters)
+                && or_none(lane.state.squares.len(), parameters)
                 && or_none(lane.state.average.len(), parameters)
                 && or_none(lane.margins.len(), self.validation_examples)
         };

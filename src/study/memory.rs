@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::backend::cpu::{Physical, Wave};
-use crate::config::{Metaparameter, OptimizerName, Study, first_of};
+use crate::config::{Metaparameter, Study, first_of};
 use crate::network::Network;
 use crate::pruning::{Scoring, kept_parameters};
 use crate::records::cells;
@@ -35,7 +35,7 @@ impl Memory {
     /// What `study` takes on `processors`.
     pub fn on(processors: &Processors, study: &Study, network: &Arc<Network>) -> Memory {
         let Processors { ranks, threads, lanes, program } = *processors;
-        let (parameters, velocity) = (network.parameters(), study.workload.optimizer != OptimizerName::Sgd);
+        let (parameters, numbers) = (network.parameters(), study.workload.optimizer.kept_numbers());
         let averaged = study.search.settings.get(Metaparameter::AverageDecay).is_some();
         let trials = study.grid.trials as usize;
         let lanes = lanes.clamp(1, trials.max(1));
@@ -54,7 +54,7 @@ impl Memory {
         };
         let scores = 4 * (trials * scores) as u64;
         let validation = (study.data.validation_fraction * study.workload.dataset.training_file().0 as f64).round() as usize;
-        let state = 4 * (parameters * (1 + usize::from(velocity) + usize::from(averaged)) + validation) as u64;
+        let state = 4 * (parameters * (1 + numbers + usize::from(averaged)) + validation) as u64;
 
         let physical = Physical::new(network);
         let (mut training, mut saving) = (0, 0);
@@ -66,7 +66,7 @@ impl Memory {
             // Measured trials have their masks and the weights before a step and after it once more.
             let measured =
                 study.smoothness.map_or(0, |settings| first_of(settings.trials, mine as u64)) * 4 * (2 * parameters + kept) as u64;
-            let bytes = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, velocity, averaged }.bytes(&physical) + measured;
+            let bytes = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, numbers, averaged }.bytes(&physical) + measured;
             // What a rank sends of its trials' states, and what rank 0 has received, whole and cut into one for each rank.
             let copies = mine + 2 * lanes;
             training = training.max(bytes);

@@ -19,8 +19,10 @@ pub struct Lane {
     trained: Vec<f32>,
     /// The averaged weights, which are evaluated; empty where the weights themselves are.
     average: Vec<f32>,
-    /// Of kept parameters; empty for SGD.
+    /// [`LaneState::velocity`] of the kept parameters.
     velocity: Vec<f32>,
+    /// [`LaneState::squares`] of the kept parameters.
+    squares: Vec<f32>,
     pub(super) mask: Mask,
     /// The mask of the logical network, where that is another one.
     logical: Option<Mask>,
@@ -37,7 +39,9 @@ impl Lane {
         let LaneStart { seed, weights, mask: logical, rule, state } = start;
         let mut weights = physical.spread(&weights).into_owned();
         mask.apply(&mut weights);
-        let mut velocity = if rule.optimizer == OptimizerName::Sgd { Vec::new() } else { vec![0.0; mask.kept()] };
+        let numbers = rule.optimizer.kept_numbers();
+        let zeros = |needed: bool| if needed { vec![0.0; mask.kept()] } else { Vec::new() };
+        let (mut velocity, mut squares) = (zeros(numbers > 0), zeros(numbers > 1));
         let mut average = if rule.average_decay.is_some() { weights.clone() } else { Vec::new() };
         let mut progress = Progress { loss: f32::NAN, broken: None };
         let of_kept = |mask: &Mask, values: &[f32]| match mask {
@@ -45,7 +49,8 @@ impl Lane {
             _ => values.to_vec(),
         };
         if let Some(state) = state {
-            (weights, velocity) = (physical.spread(&state.weights).into_owned(), of_kept(&logical, &state.velocity));
+            weights = physical.spread(&state.weights).into_owned();
+            (velocity, squares) = (of_kept(&logical, &state.velocity), of_kept(&logical, &state.squares));
             if !average.is_empty() {
                 average = physical.spread(&state.average).into_owned();
             }
@@ -53,22 +58,34 @@ impl Lane {
         }
         let trained = if let Mask::Sparse { .. } = mask { of_kept(&mask, &weights) } else { Vec::new() };
         let logical = (logical != mask).then_some(logical);
-        Lane { weights, trained, average, velocity, mask, logical, plan, sampler: Sampler::new(seed, training_examples), rule, progress }
+        Lane {
+            weights,
+            trained,
+            average,
+            velocity,
+            squares,
+            mask,
+            logical,
+            plan,
+            sampler: Sampler::new(seed, training_examples),
+            rule,
+            progress,
+        }
     }
 
     pub(super) fn state(&self, physical: &Physical) -> LaneState {
         let Progress { loss, broken } = self.progress;
-        let velocity = match self.logical.as_ref().unwrap_or(&self.mask) {
-            Mask::Sparse { kept, parameters } if !self.velocity.is_empty() => {
+        let of_all = |of_kept: &Vec<f32>| match self.logical.as_ref().unwrap_or(&self.mask) {
+            Mask::Sparse { kept, parameters } if !of_kept.is_empty() => {
                 let mut all = vec![0.0; *parameters];
-                kept.iter().zip(&self.velocity).for_each(|(&index, &velocity)| all[index as usize] = velocity);
+                kept.iter().zip(of_kept).for_each(|(&index, &value)| all[index as usize] = value);
                 all
             }
-            _ => self.velocity.clone(),
+            _ => of_kept.clone(),
         };
         let weights = physical.gather(&self.weights).into_owned();
         let average = if self.average.is_empty() { Vec::new() } else { physical.gather(&self.average).into_owned() };
-        LaneState { weights, average, velocity, loss, broken }
+        LaneState { weights, average, velocity: of_all(&self.velocity), squares: of_all(&self.squares), loss, broken }
     }
 
     /// The weights that evaluations are of.
@@ -101,10 +118,10 @@ impl Kernel for Update<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Update { lane, gradient, batch, step } = self;
-        let Lane { weights, trained, average, velocity, mask, rule, .. } = lane;
+        let Lane { weights, trained, average, velocity, squares, mask, rule, .. } = lane;
         let values = if let Mask::Sparse { .. } = mask { &mut *trained } else { &mut *weights };
         let gradient = &gradient[..values.len()];
-        let state = State { weights: values, velocity };
+        let state = State { weights: values, velocity, squares };
         // Of a power of two, the product with the reciprocal has the quotient's bits, in a fraction of its time.
         if (batch as u32).is_power_of_two() {
             decayed(rule, step, state, |index| gradient[index] * (1.0 / batch));
@@ -125,10 +142,11 @@ impl Kernel for Update<'_> {
     }
 }
 
-/// What a step changes of the kept parameters.
+/// What a step changes of the kept parameters; empty where the optimizer has no such numbers.
 struct State<'a> {
     weights: &'a mut [f32],
     velocity: &'a mut [f32],
+    squares: &'a mut [f32],
 }
 
 /// A step with the mean gradient of each parameter, to which the weight decay is added where there is one: without it no step takes longer.
@@ -142,7 +160,7 @@ fn decayed(rule: &Rule, step: u32, state: State, gradient: impl Fn(usize) -> f32
 
 #[inline(always)]
 fn update(rule: &Rule, step: u32, state: State, gradient: impl Fn(usize, f32) -> f32) {
-    let State { weights, velocity } = state;
+    let State { weights, velocity, squares } = state;
     let (rate, momentum) = (rule.rate(step), rule.momentum);
     match rule.optimizer {
         OptimizerName::Sgd => weights.iter_mut().enumerate().for_each(|(index, w)| Rule::sgd(rate, w, gradient(index, *w))),
@@ -154,6 +172,12 @@ fn update(rule: &Rule, step: u32, state: State, gradient: impl Fn(usize, f32) ->
         OptimizerName::Nesterov => {
             for (index, (w, v)) in weights.iter_mut().zip(velocity).enumerate() {
                 Rule::nesterov(rate, momentum, w, v, gradient(index, *w));
+            }
+        }
+        OptimizerName::Adam | OptimizerName::AdamW => {
+            let adam = rule.adam(step);
+            for (index, ((w, a), s)) in weights.iter_mut().zip(velocity).zip(squares).enumerate() {
+                adam.update(w, a, s, gradient(index, *w));
             }
         }
     }

@@ -23,8 +23,8 @@ pub struct Wave {
     pub threads: usize,
     /// Examples of the validation set.
     pub validation: usize,
-    /// Whether the optimizer has velocities.
-    pub velocity: bool,
+    /// Numbers that the optimizer keeps for each parameter besides the parameter.
+    pub numbers: usize,
     /// Whether averaged weights are evaluated.
     pub averaged: bool,
 }
@@ -35,8 +35,8 @@ impl Wave {
         let network = &**physical.network();
         let floats = network.parameters() as u64 + 1;
         let (kept, lanes) = (self.kept as u64, self.lanes as u64);
-        // Weights, averaged ones, and of those kept the velocity; the last margin of each validation example, and their order.
-        let mut lane = floats * (1 + u64::from(self.averaged)) + if self.velocity { kept } else { 0 } + 2 * self.validation as u64;
+        // Weights, averaged ones, and what the optimizer keeps of those that are kept; the last margin of each validation example, and their order.
+        let mut lane = floats * (1 + u64::from(self.averaged)) + kept * self.numbers as u64 + 2 * self.validation as u64;
         if self.kept < network.parameters() {
             // The kept weights by themselves, their indices, and the plan: a kept weight is in it twice, with its place and an offset.
             lane += 2 * kept + (6 * kept).min(Plan::most_bytes(network) / 4);
@@ -74,9 +74,9 @@ pub fn room(physical: &Physical, ranks: usize, world: &dyn Communicator) -> u64 
     available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / most_bytes_a_lane(physical.network(), ranks))
 }
 
-/// Bytes a lane takes while it trains, at most: weights twice, averaged weights, velocity, mask and gradient, what its mask leaves to
+/// Bytes a lane takes while it trains, at most: weights twice, averaged weights, two numbers of the optimizer, mask and gradient, what its mask leaves to
 /// be computed, and, where ranks share a batch, every rank's gradient of it.
 fn most_bytes_a_lane(network: &Network, ranks: usize) -> u64 {
     let exchanged = if ranks > 1 { 2 + 2 * ranks } else { 0 };
-    (4 * network.parameters() * (6 + exchanged)) as u64 + Plan::most_bytes(network)
+    (4 * network.parameters() * (7 + exchanged)) as u64 + Plan::most_bytes(network)
 }

@@ -138,7 +138,14 @@ impl CudaLanes {
             }
             _ => Vec::new(),
         };
-        Ok(LaneState { weights: gpu.download(&self.weights, lane * self.pitch, parameters)?, velocity, average: Vec::new(), loss, broken })
+        Ok(LaneState {
+            weights: gpu.download(&self.weights, lane * self.pitch, parameters)?,
+            velocity,
+            squares: Vec::new(),
+            average: Vec::new(),
+            loss,
+            broken,
+        })
     }
 
     pub(super) fn retain(&mut self, gpu: &Gpu, kernels: &Kernels, keep: &[bool]) -> Result<()> {

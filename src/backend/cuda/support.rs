@@ -2,7 +2,7 @@
 
 use super::check::refuse;
 use crate::Result;
-use crate::config::NetworkName;
+use crate::config::{NetworkName, OptimizerName};
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network};
 use crate::optimizer::{Decay, Rule};
 
@@ -37,12 +37,14 @@ pub(super) fn check(network: &Network) -> Result<()> {
 /// # Errors
 /// [`Error::Device`](crate::Error::Device), which names the first thing unknown.
 pub fn check_rule(rule: &Rule) -> Result<()> {
+    let is_known = matches!(rule.optimizer, OptimizerName::Sgd | OptimizerName::Momentum | OptimizerName::Nesterov);
     let falls_as_known = matches!(rule.schedule.decay, Decay::Constant | Decay::Linear { .. });
     let unknown = match () {
-        () if !falls_as_known => "another schedule",
-        () if rule.schedule.warmup_steps > 0 => "a warm-up",
-        () if rule.weight_decay != 0.0 => "weight decay",
-        () if rule.average_decay.is_some() => "averaged weights",
+        () if !is_known => format!("the optimizer {}", rule.optimizer),
+        () if !falls_as_known => "another schedule".to_owned(),
+        () if rule.schedule.warmup_steps > 0 => "a warm-up".to_owned(),
+        () if rule.weight_decay != 0.0 => "weight decay".to_owned(),
+        () if rule.average_decay.is_some() => "averaged weights".to_owned(),
         () => return Ok(()),
     };
     Err(refuse(format!(
@@ -89,7 +91,6 @@ fn convolution(network: &Network, layer: &Convolution) -> Shape {
 mod tests {
     use super::*;
     use crate::config::{Initialisation, LayerSpec};
-    use crate::config::OptimizerName;
     use crate::optimizer::Schedule;
 
     #[test]
@@ -113,7 +114,10 @@ mod tests {
         let schedule = Schedule::constant(0.1);
         let found = |rule: Rule| check_rule(&rule).err().map(|error| error.to_string()).unwrap_or_default();
         for &optimizer in OptimizerName::ALL {
-            assert!(check_rule(&Rule::plain(optimizer, schedule)).is_ok(), "{optimizer}");
+            let rule = Rule::plain(optimizer, schedule);
+            let is_known = optimizer.kept_numbers() < 2;
+            assert_eq!(found(rule).contains(&format!("found the optimizer {optimizer}; use --device cpu")), !is_known, "{optimizer}");
+            assert_eq!(check_rule(&rule).is_ok(), is_known, "{optimizer}");
         }
         let sgd = Rule::plain(OptimizerName::Sgd, schedule);
         let step = Decay::Step { factor: 0.5, every: 3 };

@@ -33,12 +33,18 @@ names! {
         DecayEvery = "decay_every",
         /// Factor γ by which it falls.
         DecayFactor = "decay_factor",
-        /// Weight decay λ: a step's gradient is g + λ w. Biases decay as weights do; removed
+        /// Weight decay λ: a step's gradient is g + λ w. For `adamw` the gradient is g, and w ← w − η λ w before the update. Biases decay as weights do; removed
         /// weights stay 0.
         WeightDecay = "weight_decay",
         /// Decay τ of averaged weights, which are evaluated in place of the weights: after each step a ← τ a + (1 − τ) w, a being the initial weights before
         /// the first one.
         AverageDecay = "average_decay",
+        /// Adam's β1, the share of the gradients' average that a step keeps.
+        Beta1 = "beta1",
+        /// Adam's β2, the share of the average of their squares that a step keeps.
+        Beta2 = "beta2",
+        /// Adam's ε, which is added to the root of that average.
+        Epsilon = "epsilon",
     }
 }
 
@@ -66,6 +72,8 @@ struct Declaration {
 const REAL: &[Scale] = &[Scale::Linear, Scale::Log, Scale::ReverseLog];
 
 const WITH_VELOCITY: Only = Only { of: "optimizer", names: &[OptimizerName::Momentum.name(), OptimizerName::Nesterov.name()] };
+const ADAMS: Only = Only { of: "optimizer", names: &[OptimizerName::Adam.name(), OptimizerName::AdamW.name()] };
+const ADAMW: Only = Only { of: "optimizer", names: &[OptimizerName::AdamW.name()] };
 const WITH_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::LinearDecay.name(), ScheduleName::Cosine.name()] };
 const STEP_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::StepDecay.name()] };
 
@@ -149,7 +157,7 @@ impl Metaparameter {
                 scales: REAL,
                 example: ("1e-5", "0.1", Scale::Log),
                 only: None,
-                needed: None,
+                needed: Some(ADAMW),
                 default: None,
             },
             Metaparameter::AverageDecay => Declaration {
@@ -161,6 +169,36 @@ impl Metaparameter {
                 only: None,
                 needed: None,
                 default: None,
+            },
+            Metaparameter::Beta1 => Declaration {
+                symbol: "β1",
+                title: "beta1",
+                values: Number::real((Included(0.0), Excluded(1.0))),
+                scales: REAL,
+                example: ("0.8", "0.99", Scale::ReverseLog),
+                only: Some(ADAMS),
+                needed: None,
+                default: Some(Setting::Fixed(0.9)),
+            },
+            Metaparameter::Beta2 => Declaration {
+                symbol: "β2",
+                title: "beta2",
+                values: Number::real((Included(0.0), Excluded(1.0))),
+                scales: REAL,
+                example: ("0.9", "0.9999", Scale::ReverseLog),
+                only: Some(ADAMS),
+                needed: None,
+                default: Some(Setting::Fixed(0.999)),
+            },
+            Metaparameter::Epsilon => Declaration {
+                symbol: "ε",
+                title: "epsilon",
+                values: Number::real((Excluded(0.0), Unbounded)),
+                scales: REAL,
+                example: ("1e-10", "1e-2", Scale::Log),
+                only: Some(ADAMS),
+                needed: None,
+                default: Some(Setting::Fixed(1e-8)),
             },
         }
     }

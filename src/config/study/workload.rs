@@ -18,7 +18,8 @@ section! {
         dataset: DatasetName => name(),
         /// The network: a name, or a list of its layers.
         network: NetworkChoice => key(NetworkKind, "\"simple-cnn\"").see("configuration.md#a-network-of-your-own"),
-        /// The optimizer. In its updates w are the weights, g is the gradient, v the velocity, η the learning rate and m the momentum.
+        /// The optimizer. In its updates w are the parameters, g is their gradient, v the velocity, η the learning rate and m the momentum; a and s are Adam's
+        /// averages of the gradient and of its square, t counts the steps from 1, and λ is the weight decay.
         optimizer: OptimizerName => name(),
         /// The learning-rate schedule. Steps k count from 0, or from the end of the warm-up, where there is one (`search.warmup_steps`).
         schedule: ScheduleName = ScheduleName::default() => name(),
@@ -45,7 +46,7 @@ names! {
     }
 }
 names! {
-    /// The optimizers of the paper.
+    /// The optimizers: those of the paper, and Adam.
     OptimizerName {
         /// Stochastic gradient descent: w ← w − η g.
         Sgd = "sgd",
@@ -53,9 +54,24 @@ names! {
         Momentum = "momentum",
         /// The same with Nesterov's momentum: v ← m v + g; w ← w − η (g + m v).
         Nesterov = "nesterov",
+        /// Adam (Kingma & Ba, ICLR 2015): a ← β1 a + (1 − β1) g; s ← β2 s + (1 − β2) g²; w ← w − η â / (√ŝ + ε), where â = a / (1 − β1^t) and
+        /// ŝ = s / (1 − β2^t).
+        Adam = "adam",
+        /// Adam whose weight decay is no part of the gradient (Loshchilov & Hutter, ICLR 2019, as PyTorch has it): w ← w − η λ w before Adam's update.
+        AdamW = "adamw",
     }
 }
 
+impl OptimizerName {
+    /// Numbers that it keeps for each parameter that it trains, besides the parameter.
+    pub fn kept_numbers(self) -> usize {
+        match self {
+            OptimizerName::Sgd => 0,
+            OptimizerName::Momentum | OptimizerName::Nesterov => 1,
+            OptimizerName::Adam | OptimizerName::AdamW => 2,
+        }
+    }
+}
 names! {
     /// How a validation error is compared with the goal.
     GoalComparison {

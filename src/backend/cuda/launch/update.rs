@@ -65,6 +65,7 @@ impl UpdateRule {
             OptimizerName::Sgd => SGD,
             OptimizerName::Momentum => MOMENTUM,
             OptimizerName::Nesterov => NESTEROV,
+            OptimizerName::Adam | OptimizerName::AdamW => unreachable!("`support::check_rule` refuses them"),
         };
         UpdateRule { rate, end, decay, momentum: rule.momentum, optimizer }
     }
