@@ -118,7 +118,7 @@ fn listed_networks_are_pytorchs_on_the_reference_and_on_the_cpu() {
         assert!((f64::from(loss) / expected.loss_sum - 1.0).abs() < 1e-6, "{what} on the CPU: loss {loss}");
         let gradient: Vec<f64> = gradient.iter().map(|&entry| entry.into()).collect();
         assert_gradient(&format!("{what} on the CPU"), &fixture, expected, &network, &gradient, 2e-5);
-        let rule = Rule { optimizer: OptimizerName::Sgd, momentum: 0.0, schedule: Schedule::Constant { rate: 0.1 } };
+        let rule = Rule::plain(OptimizerName::Sgd, Schedule::constant(0.1));
         let mask = Mask::Dense(network.parameters());
         let lanes = backend.lanes(vec![LaneStart { seed: 0, weights: narrow, mask, rule, state: None }]).unwrap();
         let margins = backend.margins(&lanes, &[0], Set::Validation, &[0, 1, 2, 3]).unwrap();

@@ -1,5 +1,5 @@
-//! Studies of networks that the program has no special kernels for, from their configurations alone: configs/examples, each cut to a few steps on
-//! made-up data.
+//! Studies of networks that the program has no special kernels for, and of optimizers beside the paper's, from their configurations alone:
+//! configs/examples, each cut to a few steps on made-up data.
 
 mod support;
 
@@ -31,7 +31,7 @@ fn small(mut command: Command, example: &Path, data: &Path, output: &Path) -> Co
 fn a_configuration_is_enough_and_ranks_change_no_bit() {
     let folder = tempfile::tempdir().unwrap();
     write_data(folder.path(), 600, 90);
-    assert_eq!(examples().len(), 3);
+    assert_eq!(examples().len(), 5);
     for example in examples() {
         assert!(fs::read_to_string(&example).unwrap().lines().count() <= 40, "{}", example.display());
         let [one, three] = ["one.h5", "three.h5"].map(|name| folder.path().join(example.file_stem().unwrap()).with_extension(name));

@@ -13,7 +13,8 @@ KEYS = [
     "workload.dataset", "workload.network", "workload.optimizer", "workload.schedule", "workload.goal_error", "workload.goal_comparison",
     "workload.max_steps", "workload.evaluate_every", "grid.batch_sizes", "grid.sparsities", "grid.trials", "pruning.criterion",
     "pruning.biases", "pruning.shuffle", "pruning.examples", "pruning.temperature", "search.learning_rate", "search.momentum", "search.decay_steps",
-    "search.end_learning_rate_factor", "search.sobol", "data.validation_fraction", "data.split_seed", "data.order", "data.source",
+    "search.end_learning_rate_factor", "search.beta1", "search.beta2", "search.epsilon", "search.weight_decay", "search.warmup_steps",
+    "search.decay_every", "search.decay_factor", "search.average_decay", "search.sobol", "data.validation_fraction", "data.split_seed", "data.order", "data.source",
     "smoothness.every", "smoothness.start", "smoothness.trials", "smoothness.examples", "smoothness.points", "smoothness.whole_step",
     "execution.device", "execution.threads", "execution.data_parallel", "execution.lanes", "execution.checkpoint_seconds",
     "execution.deadline_seconds", "execution.products", "execution.tf32", "execution.reduction", "execution.share_gpu", "execution.race",
@@ -33,7 +34,7 @@ VALUES = [
     '[{ layer = "flatten" }, { layer = "dense", outputs = 0 }]', '[{ layer = "dense", outputs = 10, more = 1 }]',
     '[{ layer = "flatten" }, { layer = "dense", outputs = 10, bias = 1, initialisation = "xavier" }]',
     '[{ layer = "flatten" }, { layer = "dense", outputs = 10, bias = false, initialisation = "he" }]',
-    '"nesterov"', '"linear-decay"', '"grasp"', '"erk"', '"cublas"', '"nccl"', '"mnist"', '"log"', "07:32:00", "'''x'''", "1_000", "0b1", "+1", "1.",
+    '"nesterov"', '"linear-decay"', '"adamw"', '"adam"', '"cosine"', '"step-decay"', '"grasp"', '"erk"', '"cublas"', '"nccl"', '"mnist"', '"log"', "07:32:00", "'''x'''", "1_000", "0b1", "+1", "1.",
     "unquoted", "[1,", '"open',
 ]  # fmt: skip
 
@@ -158,8 +159,20 @@ EXTREMES = {
     "deadline_seconds=4294967295": {0}, "deadline_seconds=0": {0}, "split_seed=9223372036854775807": {0}, "validation_fraction=0.000001": {3},
     "validation_fraction=0.999999": {3}, "validation_fraction=0.997": {0}, "validation_fraction=0.0025": {0}, "smoothness.every=4294967295": {0},
     "smoothness.points=1": {0}, "smoothness.points=1000": {0}, "smoothness.examples=4294967295": {0}, "pruning.examples=4294967295": {0},
-    "shuffle=true": {0}, "temperature=1e6": {0}, "temperature=0.001": {0},
+    "shuffle=true": {0}, "temperature=1e6": {0}, "temperature=0.001": {0}, "weight_decay=0": {0}, "weight_decay=1e300": {0}, "weight_decay=1e-300": {0},
+    "warmup_steps=1": {0}, "warmup_steps=4294967295": {0}, "average_decay=0": {0}, "average_decay=0.9999999999999999": {0}, "beta1=0": {0},
+    "beta1=0.9999999999999999": {0}, "beta2=0": {0}, "beta2=0.9999999999999999": {0}, "epsilon=1e-300": {0}, "epsilon=1e300": {0},
+    "decay_every=1": {0}, "decay_every=4294967295": {0}, "decay_factor=1e-300": {0}, "decay_factor=1": {0},
 }  # fmt: skip
+
+# What else a study needs for a key.
+WITH = {
+    "search.beta1": ["workload.optimizer=adam", "search.momentum="],
+    "search.beta2": ["workload.optimizer=adam", "search.momentum="],
+    "search.epsilon": ["workload.optimizer=adamw", "search.momentum=", "search.weight_decay=0.1"],
+    "search.decay_every": ["workload.schedule=step-decay", "search.decay_factor=0.5"],
+    "search.decay_factor": ["workload.schedule=step-decay", "search.decay_every=3"],
+}
 
 
 def criteria(setting):
@@ -173,7 +186,7 @@ def config_extremes(place, studies, source, item):
     setting, criterion = item
     name, value = setting.split("=")
     key = next(key for key in KEYS if name in (key, key.split(".")[1]))
-    changes = [f"{key}={value}", f"pruning.criterion={criterion}"]
+    changes = [f"{key}={value}", f"pruning.criterion={criterion}", *WITH.get(key, [])]
     if key.startswith("smoothness."):
         others = {"smoothness.every": 16, "smoothness.trials": 1, "smoothness.points": 2, "smoothness.examples": 2}
         changes += [f"{other}={small}" for other, small in others.items() if other != key]
