@@ -2,6 +2,7 @@
 //!
 //! The types are written out by serde, but read by hand, so that no study exists that was not validated.
 
+mod by_metaparameter;
 mod data;
 mod execution;
 mod grid;
@@ -15,10 +16,11 @@ mod workload;
 
 use serde::Serialize;
 
+pub use by_metaparameter::ByMetaparameter;
 pub use data::{DataOrder, DataSource, DataSplit};
 pub use execution::{DeviceName, Execution, Products, Reduction};
 pub use grid::Grid;
-pub use metaparameter::{ByMetaparameter, Metaparameter};
+pub use metaparameter::Metaparameter;
 pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
 pub use pruning::{BiasPruning, CriterionName, Pruning};
 pub use range::{Range, Scale, Setting};

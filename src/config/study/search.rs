@@ -4,7 +4,8 @@ use std::ops::Bound::Unbounded;
 
 use serde::Serialize;
 
-use super::metaparameter::{ByMetaparameter, Metaparameter};
+use super::by_metaparameter::ByMetaparameter;
+use super::metaparameter::Metaparameter;
 use super::range::{Scale, Setting};
 use super::workload::{OptimizerName, ScheduleName};
 use crate::config::key::{Key, SectionHelp, key, name};
