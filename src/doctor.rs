@@ -28,8 +28,7 @@ pub fn examine(data: &Path) -> Examination {
         vec![("dps".into(), VERSION_AND_COMMIT.into()), ("CPU".into(), processor()), ("MPI".into(), mpi()), ("HDF5".into(), hdf5())];
     let gpus = gpus(&mut lines);
     let mut datasets = Vec::new();
-    for name in DatasetName::NAMES {
-        let Ok(name) = name.parse::<DatasetName>() else { continue };
+    for &name in DatasetName::ALL {
         let found = match locate(name, data) {
             Ok(files) => {
                 datasets.push(name);

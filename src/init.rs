@@ -16,7 +16,7 @@ pub struct Given {
     pub network: Option<NetworkName>,
     /// The optimizer.
     pub optimizer: Option<OptimizerName>,
-    /// The schedule; the paper's first one for the data set where it is not given.
+    /// The schedule; the data set's usual one where it is not given.
     pub schedule: Option<ScheduleName>,
 }
 
@@ -47,10 +47,9 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>) -> Result<()> {
     };
     let choices = (|| {
         let dataset = choose(given.dataset, "Data set", DatasetName::NAMES, DatasetName::FashionMnist, ask)?;
-        let network = given.network.unwrap_or(dataset.network());
+        let network = given.network.unwrap_or(dataset.spec().usual.network);
         let optimizer = choose(given.optimizer, "Optimizer", OptimizerName::NAMES, OptimizerName::Momentum, ask)?;
-        let usual = if dataset == DatasetName::Cifar10 { ScheduleName::LinearDecay } else { ScheduleName::Constant };
-        Some(Choices { dataset, network, optimizer, schedule: given.schedule.unwrap_or(usual) })
+        Some(Choices { dataset, network, optimizer, schedule: given.schedule.unwrap_or(dataset.spec().usual.schedule) })
     })();
     let Some(choices) = choices else {
         return refuse(format!("expected an answer, found the end of the input; give {} instead", missing.join(" and ")));

@@ -3,7 +3,7 @@
 use super::Grid;
 use super::studies::workload_name;
 use super::warnings::dead_layers;
-use crate::config::{DatasetName, Metaparameter, NetworkName};
+use crate::config::{DatasetName, Metaparameter};
 use crate::readable::{aligned, count};
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
@@ -56,14 +56,8 @@ pub fn table(results: &Results) -> String {
 
 /// The paper's step budget for its workloads (appendix B); none for others.
 fn papers_steps(dataset: &str, network: &str) -> Option<u32> {
-    let is = |datasets: &[DatasetName], name: NetworkName| datasets.iter().any(|known| known.name() == dataset) && network == name.name();
-    if is(&[DatasetName::Mnist, DatasetName::FashionMnist], NetworkName::SimpleCnn) {
-        Some(40_000)
-    } else if is(&[DatasetName::Cifar10], NetworkName::Resnet8) {
-        Some(100_000)
-    } else {
-        None
-    }
+    let spec = dataset.parse::<DatasetName>().ok()?.spec();
+    (spec.is_papers && network == spec.usual.network.name()).then_some(spec.usual.max_steps)
 }
 
 /// Example-gradients and evaluated validation examples: those of the records, and what two rules would have taken with the configured step budget and with the

@@ -72,8 +72,8 @@ fn run() -> u8 {
             out(&format!("{dataset} is in {}\n", place.display()));
         })),
         Ok(Train::ListData { data }) => {
-            for name in DatasetName::NAMES {
-                let found = name.parse().ok().is_some_and(|name| data::locate(name, &data).is_ok());
+            for &name in DatasetName::ALL {
+                let found = data::locate(name, &data).is_ok();
                 out(&format!("{name}{}\n", if found { "  (found)" } else { "" }));
             }
             exit::DONE
@@ -314,7 +314,7 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
 /// The network's layers, and what the study would cost at most. Every rank must ask.
 fn plan(loaded: &config::Configuration, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Result<String> {
     let (study, network) = (&loaded.study, Arc::new(study::check(loaded)?));
-    let (examples, _) = study.workload.dataset.training_file();
+    let examples = u64::from(study.workload.dataset.spec().training);
     let validation = (study.data.validation_fraction * examples as f64).round();
     let (ranks, trials) = (world.size(), study.grid.trials as usize);
     let (device, units, rate, lanes, memory) = match chosen {

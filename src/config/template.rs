@@ -2,7 +2,7 @@
 
 use super::key::{KeyHelp, Only};
 use super::study::{DatasetName, NetworkName, OptimizerName, ScheduleName, sections};
-use crate::readable::wrapped;
+use crate::readable::{count, wrapped};
 
 /// Letters of a line of comments.
 const WIDTH: usize = 150;
@@ -25,19 +25,15 @@ impl Choices {
     /// and appendix B); the search spaces stand as the keys' examples.
     fn value(&self, key: &KeyHelp) -> Option<String> {
         let Choices { dataset, network, optimizer, schedule } = self;
-        let (goal_error, max_steps, evaluate_every) = match dataset {
-            DatasetName::Mnist => ("0.02", "40_000", "16"),
-            DatasetName::FashionMnist => ("0.12", "40_000", "16"),
-            DatasetName::Cifar10 => ("0.4", "100_000", "32"),
-        };
+        let usual = &dataset.spec().usual;
         match key.path().as_str() {
             "workload.dataset" => Some(format!("\"{dataset}\"")),
             "workload.network" => Some(format!("\"{network}\"")),
             "workload.optimizer" => Some(format!("\"{optimizer}\"")),
             "workload.schedule" => Some(format!("\"{schedule}\"")),
-            "workload.goal_error" => Some(goal_error.to_owned()),
-            "workload.max_steps" => Some(max_steps.to_owned()),
-            "workload.evaluate_every" => Some(evaluate_every.to_owned()),
+            "workload.goal_error" => Some(usual.goal_error.to_owned()),
+            "workload.max_steps" => Some(count(usual.max_steps).replace(',', "_")),
+            "workload.evaluate_every" => Some(usual.evaluate_every.to_string()),
             "search.learning_rate" => Some(key.example.clone()),
             _ => key.default.is_none().then(|| key.example.clone()),
         }
@@ -106,7 +102,7 @@ mod tests {
         for &dataset in DatasetName::ALL {
             for &optimizer in OptimizerName::ALL {
                 for &schedule in ScheduleName::ALL {
-                    all.push(Choices { dataset, network: dataset.network(), optimizer, schedule });
+                    all.push(Choices { dataset, network: dataset.spec().usual.network, optimizer, schedule });
                 }
             }
         }

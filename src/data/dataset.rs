@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Examples, ImageShape, cifar, find, idx, sources};
-use crate::config::{DataSource, DataSplit, DatasetName};
+use super::{Examples, ImageShape, cifar, find, idx};
+use crate::config::{DataFile, DataSource, DataSplit, DatasetName, FileFormat};
 use crate::random::{Permutation, Purpose};
 use crate::{Error, Result};
 
@@ -51,13 +51,13 @@ impl Dataset {
     /// training or no validation example.
     pub fn load(name: DatasetName, folder: &Path, split: &DataSplit) -> Result<Dataset> {
         let files = find::locate(name, folder)?;
-        let shape = shape_of(name);
+        let shape = ImageShape::from(name.spec().image);
         let digests = &mut Vec::new();
-        let (file, test) = match (name, files.as_slice()) {
-            (DatasetName::Cifar10, [batches @ .., test]) => {
+        let (file, test) = match (name.spec().format, files.as_slice()) {
+            (FileFormat::Cifar, [batches @ .., test]) => {
                 (cifar::read(batches, shape, digests)?, cifar::read(std::slice::from_ref(test), shape, digests)?)
             }
-            (_, [images, labels, test_images, test_labels]) => {
+            (FileFormat::Idx, [images, labels, test_images, test_labels]) => {
                 (idx::read(images, labels, shape, digests)?, idx::read(test_images, test_labels, shape, digests)?)
             }
             (_, other) => unreachable!("{name} consists of {} files", other.len()),
@@ -105,10 +105,10 @@ impl Dataset {
 
 /// Refuses files that are not the ones the data set's publishers made: other data would be measured in their name.
 fn originals(name: DatasetName, files: &[PathBuf], digests: &[String]) -> Result<()> {
-    for ((file, found), published) in files.iter().zip(digests).zip(sources::set(name).files) {
-        if published.sha256.as_deref().is_some_and(|expected| expected != found) {
-            let what = match sources::known(found) {
-                Some((other, file)) => format!("that of {other}, {file}"),
+    for ((file, found), published) in files.iter().zip(digests).zip(name.spec().files) {
+        if published.sha256 != found {
+            let what = match known(found) {
+                Some((other, file)) => format!("that of {other}, {}", file.name),
                 None => format!("another (SHA-256 {found})"),
             };
             let problem = format!(
@@ -121,12 +121,10 @@ fn originals(name: DatasetName, files: &[PathBuf], digests: &[String]) -> Result
     Ok(())
 }
 
-/// Extents of the images of `name`.
-fn shape_of(name: DatasetName) -> ImageShape {
-    match name {
-        DatasetName::Mnist | DatasetName::FashionMnist => ImageShape { height: 28, width: 28, channels: 1 },
-        DatasetName::Cifar10 => ImageShape { height: 32, width: 32, channels: 3 },
-    }
+/// Which data set's file has this SHA-256, if any's.
+fn known(sha256: &str) -> Option<(DatasetName, &'static DataFile)> {
+    let mut files = DatasetName::ALL.iter().flat_map(|&name| name.spec().files.iter().map(move |file| (name, file)));
+    files.find(|(_, file)| file.sha256 == sha256)
 }
 
 /// Exact sums of integers, so the result does not depend on an order of summation.

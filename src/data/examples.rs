@@ -11,6 +11,13 @@ pub struct ImageShape {
     pub channels: usize,
 }
 
+impl From<[usize; 3]> for ImageShape {
+    /// From rows, columns and channels.
+    fn from([height, width, channels]: [usize; 3]) -> Self {
+        ImageShape { height, width, channels }
+    }
+}
+
 impl ImageShape {
     /// Bytes of one image: height × width × channels.
     pub fn bytes(&self) -> usize {

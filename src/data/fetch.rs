@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::contents::{decompressed, describe};
 use super::find::{existing, folders, spellings};
-use super::sources::{CIFAR_ARCHIVE, Published, Set, Source, set};
+use super::sources::{Published, Set, Source, set};
 use crate::config::DatasetName;
 use crate::{Error, Result};
 
@@ -83,7 +83,7 @@ fn local_sources(set: &Set, accepted: &[PathBuf]) -> Vec<Source> {
     });
     if let Some(archive) = archive {
         let places = accepted.iter().flat_map(|place| [Some(place.as_path()), place.parent()]).flatten();
-        let path = places.map(|place| place.join(CIFAR_ARCHIVE)).find(|path| path.is_file());
+        let path = places.map(|place| place.join(&archive.name)).find(|path| path.is_file());
         sources.extend(path.map(|path| Source::Archive(path, archive.clone())));
     }
     sources
@@ -529,7 +529,7 @@ mod tests {
     #[test]
     fn archives_are_unpacked_once_their_sum_is_right() {
         let bytes = archive(&[("deep/one-idx1-ubyte", ONE), ("deep/other", b"not asked for"), ("deep/two-idx3-ubyte", TWO)]);
-        let known = published(CIFAR_ARCHIVE, &bytes);
+        let known = published("all.tar.gz", &bytes);
         let (data, by_hand) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let address = serve(vec![("right", bytes.clone()), ("wrong", archive(&[("one-idx1-ubyte", ONE)]))]);
         let web = |path: &str| Source::WebArchive(format!("{address}/{path}"), known.clone());
@@ -540,7 +540,7 @@ mod tests {
         assert_eq!(entries(&folder), ["one-idx1-ubyte", "two-idx3-ubyte"]);
         assert!(said.contains("wrong: expected"), "{said}");
 
-        fs::write(by_hand.path().join(CIFAR_ARCHIVE), &bytes).unwrap();
+        fs::write(by_hand.path().join("all.tar.gz"), &bytes).unwrap();
         let (result, _) = try_fetch(&set_of(DatasetName::Cifar10, vec![web("missing")]), by_hand.path());
         assert_complete(&result.unwrap());
     }

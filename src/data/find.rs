@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::sources;
 use crate::config::DatasetName;
 use crate::{Error, Result};
 
@@ -11,19 +10,18 @@ pub fn default_folder() -> PathBuf {
     std::env::var_os("DPS_DATA").filter(|value| !value.is_empty()).map_or_else(|| "data".into(), PathBuf::from)
 }
 
-/// The files of `name`, all from one folder: for MNIST and Fashion-MNIST training images, training labels, test images, test
-/// labels; for CIFAR-10 five training batches and the test batch.
+/// The files of `name` in the order of its [`DatasetSpec::files`](crate::config::DatasetSpec::files), all from one folder.
 ///
-/// Looks in the data folder `folder`, at `folder/NAME` (for CIFAR-10 also at `cifar-10-batches-bin` there and in `folder`), then,
-/// where those have none of the files, in the folder of the operating system's package. Files may be gzipped, and named as some
+/// Looks in the data folder `folder`, at `folder/NAME` and the other folders of the data set, then, where those have none of the files, in the
+/// folder of the operating system's package. Files may be gzipped, and named as some
 /// programs unpack them (train-images.idx3-ubyte).
 ///
 /// # Errors
 /// [`Error::Data`] naming every place looked in and the command that fetches the files.
 pub fn locate(name: DatasetName, folder: &Path) -> Result<Vec<PathBuf>> {
-    let files = sources::file_names(name);
+    let files: Vec<&str> = name.spec().files.iter().map(|file| file.name).collect();
     let mut places = folders(name, folder);
-    places.extend(sources::system_folder(name));
+    places.extend(name.spec().system_folder.map(PathBuf::from));
     for place in &places {
         let found: Vec<_> = files.iter().map(|file| existing(place, file)).collect();
         if found.iter().all(Option::is_none) {
@@ -44,11 +42,7 @@ pub fn locate(name: DatasetName, folder: &Path) -> Result<Vec<PathBuf>> {
 
 /// The folders of a data folder that may hold the files of `name`, the one that fetching fills first.
 pub(super) fn folders(name: DatasetName, folder: &Path) -> Vec<PathBuf> {
-    let own = folder.join(name.name());
-    match name {
-        DatasetName::Mnist | DatasetName::FashionMnist => vec![own],
-        DatasetName::Cifar10 => vec![own.clone(), own.join("cifar-10-batches-bin"), folder.join("cifar-10-batches-bin")],
-    }
+    std::iter::once(name.name()).chain(name.spec().folders.iter().copied()).map(|place| folder.join(place)).collect()
 }
 
 /// The names that a file may have: as published, or as some programs unpack it (train-images.idx3-ubyte), each gzipped or not.

@@ -13,7 +13,7 @@ pub use initialisation::initial_weights;
 pub use layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Operations, Pool, PoolKind, Slot};
 pub use tensor::{Kind, Tensor};
 
-use crate::config::{LayerSpec, NetworkName, Workload};
+use crate::config::{DatasetSpec, LayerSpec, NetworkName, Workload};
 
 /// A network: its feature maps, its layers in forward order and its parameters in one flat vector.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,8 +42,8 @@ impl Network {
     /// # Errors
     /// As [`Network::listed`].
     pub fn of(workload: &Workload) -> Result<Network, String> {
-        let classes = workload.dataset.classes();
-        Network::listed(&workload.network.layers(classes), workload.dataset.image(), classes as usize)
+        let DatasetSpec { image, classes, .. } = workload.dataset.spec();
+        Network::listed(&workload.network.layers(*classes), *image, *classes as usize)
     }
 
     /// The network of that name for the images that it is usually for, MNIST's or CIFAR-10's.

@@ -53,7 +53,7 @@ impl Memory {
             Scoring::Rounds(_) => sparse.map(|sparsity| kept_parameters(network, sparsity, study.pruning.biases)).sum(),
         };
         let scores = 4 * (trials * scores) as u64;
-        let validation = (study.data.validation_fraction * study.workload.dataset.training_file().0 as f64).round() as usize;
+        let validation = (study.data.validation_fraction * f64::from(study.workload.dataset.spec().training)).round() as usize;
         let state = 4 * (parameters * (1 + numbers + usize::from(averaged)) + validation) as u64;
 
         let physical = Physical::new(network);
@@ -79,9 +79,9 @@ impl Memory {
     }
 }
 
-/// Bytes of the training file, and of it and the test file together, as they are in memory.
+/// Bytes of the training file, and of it and the test file together, as they are in memory, with a label each.
 pub fn data_bytes(study: &Study) -> [u64; 2] {
-    let (examples, image) = study.workload.dataset.training_file();
-    // With a label each. All data sets here have 10,000 test examples.
-    [examples * (image + 1), (examples + 10_000) * (image + 1)]
+    let spec = study.workload.dataset.spec();
+    let example = spec.image.iter().product::<usize>() as u64 + 1;
+    [u64::from(spec.training) * example, u64::from(spec.training + spec.test) * example]
 }

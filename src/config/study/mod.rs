@@ -4,6 +4,8 @@
 
 mod by_metaparameter;
 mod data;
+mod dataset;
+mod datasets;
 mod execution;
 mod grid;
 mod metaparameter;
@@ -18,6 +20,8 @@ use serde::Serialize;
 
 pub use by_metaparameter::ByMetaparameter;
 pub use data::{DataOrder, DataSource, DataSplit};
+pub use dataset::DatasetName;
+pub use datasets::{DataFile, DatasetSpec, FileFormat, Place, Usual};
 pub use execution::{DeviceName, Execution, Products, Reduction};
 pub use grid::Grid;
 pub use metaparameter::Metaparameter;
@@ -26,7 +30,7 @@ pub use pruning::{BiasPruning, CriterionName, Pruning};
 pub use range::{Range, Scale, Setting};
 pub use search::{Search, SobolNumbers};
 pub use smoothness::{Smoothness, first_of};
-pub use workload::{DatasetName, GoalComparison, OptimizerName, ScheduleName, Workload};
+pub use workload::{GoalComparison, OptimizerName, ScheduleName, Workload};
 
 use super::key::SectionHelp;
 use super::reader::{Problems, Section};

@@ -2,7 +2,8 @@
 
 use std::ops::Bound::Excluded;
 
-use super::network::{NetworkChoice, NetworkKind, NetworkName};
+use super::dataset::DatasetName;
+use super::network::{NetworkChoice, NetworkKind};
 use crate::config::goal::{exact_threshold, float32_threshold};
 use crate::config::key::{key, name};
 use crate::config::kind::{Number, Whole};
@@ -34,17 +35,6 @@ section! {
     }
 }
 
-names! {
-    /// The data sets of the paper.
-    DatasetName {
-        /// MNIST: 60,000 training and 10,000 test images of 28×28×1.
-        Mnist = "mnist",
-        /// Fashion-MNIST: 60,000 training and 10,000 test images of 28×28×1.
-        FashionMnist = "fashion-mnist",
-        /// CIFAR-10: 50,000 training and 10,000 test images of 32×32×3.
-        Cifar10 = "cifar-10",
-    }
-}
 names! {
     /// The optimizers: those of the paper, and Adam.
     OptimizerName {
@@ -104,37 +94,6 @@ impl Workload {
         match self.goal_comparison {
             GoalComparison::Integers => exact_threshold(self.goal_error, examples),
             GoalComparison::Float32 => float32_threshold(self.goal_error, examples),
-        }
-    }
-}
-
-impl DatasetName {
-    /// Rows, columns and channels of its images.
-    pub fn image(self) -> [usize; 3] {
-        match self {
-            DatasetName::Mnist | DatasetName::FashionMnist => [28, 28, 1],
-            DatasetName::Cifar10 => [32, 32, 3],
-        }
-    }
-
-    /// Its classes.
-    pub fn classes(self) -> u32 {
-        10
-    }
-
-    /// The paper's network for it.
-    pub fn network(self) -> NetworkName {
-        match self {
-            DatasetName::Mnist | DatasetName::FashionMnist => NetworkName::SimpleCnn,
-            DatasetName::Cifar10 => NetworkName::Resnet8,
-        }
-    }
-
-    /// Examples in the training file, and bytes of one image.
-    pub fn training_file(self) -> (u64, u64) {
-        match self {
-            DatasetName::Mnist | DatasetName::FashionMnist => (60_000, 28 * 28),
-            DatasetName::Cifar10 => (50_000, 32 * 32 * 3),
         }
     }
 }
