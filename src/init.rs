@@ -129,7 +129,7 @@ mod tests {
         };
         init(&path, &Given::default(), Some(&mut ask)).unwrap();
         let study = crate::config::load(&path, &[]).unwrap().study;
-        assert_eq!((study.workload.dataset, study.workload.optimizer), (DatasetName::Mnist, OptimizerName::Momentum));
+        assert_eq!((study.workload.dataset, study.workload.optimizer), (DatasetName::Mnist.into(), OptimizerName::Momentum));
         assert_eq!(asked[0], "Data set (mnist, fashion-mnist, cifar-10) [fashion-mnist]: ");
         assert!(asked[1].starts_with("expected one of mnist, fashion-mnist, cifar-10, found \"mnits\"\n"), "{}", asked[1]);
         assert_eq!(asked.len(), 3);

@@ -21,7 +21,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("network", &["config", "random"]),
     ("optimizer", &["config", "search"]),
     ("pruning", &["config", "network", "random"]),
-    ("data", &["config", "error", "random"]),
+    ("data", &["config", "error", "random", "readable"]),
     ("records", &["config", "search"]),
     ("backend", &["comm", "config", "data", "error", "network", "optimizer", "pruning", "readable"]),
     ("training", &["backend", "comm", "config", "error", "network", "optimizer", "pruning", "records", "search"]),

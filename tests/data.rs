@@ -10,6 +10,7 @@ use dps::data::{Dataset, Examples, ImageShape, fetch, locate};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 const FILES: [&str; 4] = ["train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"];
@@ -77,7 +78,7 @@ fn a_small_mnist_loads_whole_and_split() {
     let mut firsts: Vec<u8> = (0..18).map(|i| data.training.image(i)[0]).chain((0..2).map(|i| data.validation.image(i)[0])).collect();
     for set in [&data.training, &data.validation, &data.test] {
         for i in 0..set.len() {
-            assert_eq!(set.label(i), set.image(i)[0] % 10, "a label stays with its image");
+            assert_eq!(set.label(i), u16::from(set.image(i)[0] % 10), "a label stays with its image");
             assert_eq!(set.image(i)[1], set.image(i)[0] + 7);
         }
     }
@@ -110,6 +111,16 @@ fn the_digest_is_of_pixels_labels_and_split() {
     let first = digest(&data, 0, 0.1);
     assert_eq!(first, digest(&data, 0, 0.1));
     assert_eq!(first.len(), 64);
+    // As versions before wrote it into results and journals: a label is a byte.
+    let loaded = load(&data).unwrap();
+    let mut expected = Sha256::new();
+    expected.update("mnist");
+    for set in [&loaded.training, &loaded.validation, &loaded.test] {
+        [28, 28, 1, set.len() as u64].iter().for_each(|extent| expected.update(extent.to_le_bytes()));
+        (0..set.len()).for_each(|i| expected.update(set.image(i)));
+        (0..set.len()).for_each(|i| expected.update([set.label(i) as u8]));
+    }
+    assert_eq!(first, format!("{:x}", expected.finalize()));
     let mut digests = vec![first, digest(&data, 1, 0.1), digest(&data, 0, 0.2)];
     let mut changed = images(4);
     changed[16] ^= 1;
@@ -127,9 +138,9 @@ fn the_digest_is_of_pixels_labels_and_split() {
 #[test]
 fn normalisation_is_of_the_whole_training_file_and_exact() {
     let shape = ImageShape { height: 1, width: 2, channels: 2 };
-    let file = Examples { images: vec![0, 10, 255, 10, 0, 30, 255, 30], labels: vec![0, 1], shape };
-    let test = Examples { images: vec![1; 4], labels: vec![9], shape };
-    let data = Dataset::new(DatasetName::Cifar10, &file, test, &DataSplit { validation_fraction: 0.5, ..own() }).unwrap();
+    let file = Examples { images: vec![0, 10, 255, 10, 0, 30, 255, 30].into(), labels: vec![0, 1], shape };
+    let test = Examples { images: vec![1; 4].into(), labels: vec![9], shape };
+    let data = Dataset::new("pairs", 10, file, test, &DataSplit { validation_fraction: 0.5, ..own() }).unwrap();
     assert_eq!((data.normalisation[0].mean, data.normalisation[0].std), (0.5, 0.5));
     assert_eq!((data.normalisation[1].mean * 255.0, data.normalisation[1].std * 255.0), (20.0, 10.0));
     let table = data.lookup_table();
@@ -310,6 +321,8 @@ fn mnist_has_its_known_normalisation() {
     };
     let data = Dataset::load(DatasetName::Mnist, Path::new(&folder), &DataSplit::default()).unwrap();
     assert_eq!(format!("{:.4} {:.4}", data.normalisation[0].mean, data.normalisation[0].std), "0.1307 0.3081");
+    // As in docs/experiments/data.
+    assert_eq!(data.digest, "4d8c569848132f0ea2a01e7c47f71e91eff6c051ddc8d30e8ff9b7e593e2707c");
 }
 
 /// Every proper prefix of a file, gzipped or not, is refused.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::{Backend, EVALUATION_BLOCK, LaneStart, Set};
 use dps::comm::Single;
-use dps::config::{DataSplit, DatasetName, NetworkName, OptimizerName};
+use dps::config::{DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
@@ -21,12 +21,12 @@ const COUNT: usize = 370;
 fn dataset() -> Dataset {
     let shape = ImageShape { height: 28, width: 28, channels: 1 };
     let examples = |seed: u32, count: usize| Examples {
-        images: noise::image_bytes(seed, count * shape.bytes()),
+        images: noise::image_bytes(seed, count * shape.values()).into(),
         labels: noise::labels(seed, count),
         shape,
     };
     let split = DataSplit { validation_fraction: 0.5, ..DataSplit::default() };
-    Dataset::new(DatasetName::Mnist, &examples(31, 2 * COUNT), examples(32, 10), &split).unwrap()
+    Dataset::new("random", 10, examples(31, 2 * COUNT), examples(32, 10), &split).unwrap()
 }
 
 /// What an evaluation in that order must find, computed from the margins of the whole set. Notes the margins it has seen in `last`.

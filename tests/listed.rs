@@ -9,7 +9,7 @@ use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
-use dps::config::{self, DatasetName, OptimizerName};
+use dps::config::{self, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
 use dps::network::{Kind, Network};
 use dps::optimizer::{Rule, Schedule};
@@ -63,11 +63,11 @@ fn parameters(network: &Network) -> Vec<f32> {
 
 fn dataset(fixture: &Fixture, [height, width, channels]: [usize; 3]) -> Dataset {
     let shape = ImageShape { height, width, channels };
-    let images = noise::image_bytes(fixture.image_seed, fixture.images * shape.bytes());
-    let all = Examples { images, labels: noise::labels(fixture.image_seed, fixture.images), shape };
+    let images = noise::image_bytes(fixture.image_seed, fixture.images * shape.values());
+    let all = Examples { images: images.into(), labels: noise::labels(fixture.image_seed, fixture.images), shape };
     Dataset {
         // Nothing that a back end computes depends on the name.
-        name: DatasetName::Mnist,
+        name: "fixture".into(),
         shape,
         classes: 10,
         training: all.clone(),
@@ -104,7 +104,7 @@ fn listed_networks_are_pytorchs_on_the_reference_and_on_the_cpu() {
         let narrow = parameters(&network);
         let weights: Vec<f64> = narrow.iter().map(|&weight| weight.into()).collect();
         let images = reference::normalised(&dataset.training, &dataset.lookup_table());
-        for (image, expected) in images.chunks_exact(dataset.shape.bytes()).zip(&expected.logits) {
+        for (image, expected) in images.chunks_exact(dataset.shape.values()).zip(&expected.logits) {
             let found = reference::logits(&network, &weights, image);
             assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-11), "{what}: {found:?} {expected:?}");
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
-use dps::config::{BiasPruning, DatasetName, NetworkName, OptimizerName, Smoothness};
-use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
+use dps::config::{BiasPruning, NetworkName, OptimizerName, Smoothness};
+use dps::data::{Dataset, Examples, ImageShape, Normalisation, Pixels, Sampler};
 use dps::network::Network;
 use dps::optimizer::{Decay, Rule, Schedule};
 use dps::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest};
@@ -35,11 +35,10 @@ fn dataset(fixture: &Fixture, seeds: impl Iterator<Item = u32>, batch: usize) ->
         images.extend(more_images);
         labels.extend(more_labels);
     }
-    let examples = Examples { images, labels, shape };
+    let examples = Examples { images: Pixels::Bytes(images), labels, shape };
     let normalisation = fixture.image.mean.iter().zip(&fixture.image.std).map(|(&mean, &std)| Normalisation { mean, std }).collect();
-    let name = if shape.channels == 1 { DatasetName::FashionMnist } else { DatasetName::Cifar10 };
     Dataset {
-        name,
+        name: "fixture".into(),
         shape,
         classes: 10,
         training: examples.clone(),
@@ -167,12 +166,11 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
             let mut dataset = dataset(&fixture, (0..steps as u32).map(|step| trajectory.first_image_seed + step), batch);
             // One epoch holds all batches: put every image where the trial's shuffled order will look for it.
             let order = Sampler::new(5, (steps * batch) as u32);
-            let (images, bytes) = (dataset.training.clone(), dataset.shape.bytes());
+            let mut order_of = vec![0; steps * batch];
             for position in 0..steps * batch {
-                let to = order.index(position as u64) as usize;
-                dataset.training.images[to * bytes..][..bytes].copy_from_slice(images.image(position));
-                dataset.training.labels[to] = images.label(position);
+                order_of[order.index(position as u64) as usize] = position as u32;
             }
+            dataset.training = dataset.training.gather(&order_of);
             let rate = trajectory.learning_rate;
             let optimizer = match trajectory.optimizer {
                 fixture::Optimizer::Sgd => OptimizerName::Sgd,
@@ -290,12 +288,7 @@ fn squared_norms_are_those_of_each_examples_gradient_on_any_threads_and_vector_u
         let mut expected = 0.0;
         for example in 0..150 {
             // Alone in a data set, an example's gradient is a batch's.
-            let only = |examples: &Examples| Examples {
-                images: examples.image(example).to_vec(),
-                labels: vec![examples.label(example)],
-                shape: examples.shape,
-            };
-            let alone = Dataset { training: only(&dataset.training), ..dataset.clone() };
+            let alone = Dataset { training: dataset.training.gather(&[example]), ..dataset.clone() };
             let (mut gradient, _) = CpuBackend::new(network.clone(), &alone, Level::best(), 1, &Single).gradient(&weights, 1).unwrap();
             mask.apply(&mut gradient);
             expected += gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>();

@@ -58,17 +58,15 @@ impl Problem {
         let fixture = Fixture::read(Net::SimpleCnn);
         let shape = ImageShape { height: fixture.image.height, width: fixture.image.width, channels: fixture.image.channels };
         let batches = (0..steps as u32).map(|step| fixture.images(first_seed + step, batch));
-        let (images, labels): (Vec<Vec<u8>>, Vec<Vec<u8>>) = batches.unzip();
-        let examples = Examples { images: images.concat(), labels: labels.concat(), shape };
-        let (order, bytes, mut training) = (Sampler::new(SEED, (steps * batch) as u32), shape.bytes(), examples.clone());
-        for position in 0..steps * batch {
-            let to = order.index(position as u64) as usize;
-            training.images[to * bytes..][..bytes].copy_from_slice(examples.image(position));
-            training.labels[to] = examples.label(position);
-        }
+        let (images, labels): (Vec<Vec<u8>>, Vec<Vec<u16>>) = batches.unzip();
+        let examples = Examples { images: images.concat().into(), labels: labels.concat(), shape };
+        let order = Sampler::new(SEED, (steps * batch) as u32);
+        let mut places = vec![0; steps * batch];
+        (0..steps * batch).for_each(|position| places[order.index(position as u64) as usize] = position as u32);
+        let training = examples.gather(&places);
         let normalisation = fixture.image.mean.iter().zip(&fixture.image.std).map(|(&mean, &std)| Normalisation { mean, std }).collect();
         let dataset = Dataset {
-            name: config::DatasetName::FashionMnist,
+            name: "fixture".into(),
             shape,
             classes: 10,
             training,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::{Backend, LaneStart, LaneState, Progress, Set};
 use dps::comm::Single;
-use dps::config::{BiasPruning, DataSplit, DatasetName, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
@@ -18,12 +18,12 @@ fn dataset(network: &Network) -> Dataset {
     let map = network.maps[0];
     let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
     let examples = |seed: u32, count: usize| Examples {
-        images: noise::image_bytes(seed, count * shape.bytes()),
+        images: noise::image_bytes(seed, count * shape.values()).into(),
         labels: noise::labels(seed, count),
         shape,
     };
     let split = DataSplit { validation_fraction: 0.2, ..DataSplit::default() };
-    Dataset::new(DatasetName::Mnist, &examples(31, 80), examples(32, 10), &split).unwrap()
+    Dataset::new("random", 10, examples(31, 80), examples(32, 10), &split).unwrap()
 }
 
 /// A lane after some steps, with its errors on the validation set.

@@ -40,8 +40,8 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
     });
     let loaded: Configuration = config::load(config, &overrides).unwrap();
     let data = std::env::var_os("DPS_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
-    let dataset =
-        dataset.get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset, &data, &loaded.study.data).expect("make test-data"));
+    let dataset = dataset
+        .get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset.clone(), &data, &loaded.study.data).expect("make test-data"));
     let place = Place { world: &Single, mpi_library: "none".into(), threads: 2, storage: Arc::new(Disk) };
     let cpu = Cpu { level: Level::best(), threads: 2 };
     let output = folder.join(format!("{seed}-{race}.h5"));

@@ -212,12 +212,12 @@ fn narrow_numbers_are_wide_ones_but_for_rounding() {
 /// The margins in f64.
 fn wide_margins(case: &Case, weights: &[f64]) -> Vec<f64> {
     let images = case.images();
-    let one = |(image, &label): (&[f32], &u8)| {
+    let one = |(image, &label): (&[f32], &u16)| {
         let logits = reference::logits(&case.network, weights, image);
         let others = logits.iter().enumerate().filter(|(class, _)| *class != usize::from(label)).map(|(_, &logit)| logit);
         logits[usize::from(label)] - others.fold(f64::NEG_INFINITY, f64::max)
     };
-    images.chunks_exact(case.dataset.shape.bytes()).zip(case.labels()).map(one).collect()
+    images.chunks_exact(case.dataset.shape.values()).zip(case.labels()).map(one).collect()
 }
 
 fn assert_margins(found: &[f32], expected: &[f64], what: &str) {
@@ -306,7 +306,7 @@ fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
     let all = Batch { images: &images, labels };
     let gradient_at = |weights: &[f64]| cut(reference::gradient(network, weights, 1.0, all).0);
     let (mut gradient, mut loss, mut squares) = (vec![0.0; weights.len()], 0.0, 0.0);
-    for (images, label) in images.chunks_exact(case.dataset.shape.bytes()).zip(labels.chunks_exact(1)) {
+    for (images, label) in images.chunks_exact(case.dataset.shape.values()).zip(labels.chunks_exact(1)) {
         let (one, one_loss) = reference::gradient(network, &weights, 1.0, Batch { images, labels: label });
         let one = cut(one);
         squares += norm(one.iter().copied()).powi(2);
@@ -388,6 +388,17 @@ fn simple_cnn_is_the_references_on_the_cpu() {
 #[test]
 fn resnet_8_is_the_references_on_the_cpu() {
     compare_named(NetworkName::Resnet8);
+}
+
+/// From the fewest classes to the most that a data set may have.
+#[test]
+fn any_number_of_classes_is_the_references_on_the_cpu() {
+    for classes in [2, 47, 100, 257, 1000] {
+        let case = Case::of_classes(classes, 6);
+        for sparsity in [0.0, 0.9] {
+            assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &Level::available()), 0, "{classes} classes: at a kink");
+        }
+    }
 }
 
 #[test]

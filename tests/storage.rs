@@ -64,7 +64,7 @@ fn whichever_file_operation_fails_the_study_ends_in_a_sentence_and_the_next_run_
     let changes = [("max_steps = 40", "max_steps = 8"), ("trials = 5", "trials = 2"), ("[0, 0.9]", "[0.5]"), ("[2, 37]", "[2, 5]")];
     let config = write_config(folder.path(), &changes);
     let loaded = config::load(&config, &[]).unwrap();
-    let dataset = Dataset::load(loaded.study.workload.dataset, folder.path(), &loaded.study.data).unwrap();
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), folder.path(), &loaded.study.data).unwrap();
     let whole = folder.path().join("whole.h5");
     measure(&loaded, &dataset, &whole, Arc::new(Disk)).unwrap();
     let expected = cells(&whole);

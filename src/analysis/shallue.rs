@@ -94,7 +94,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
         let place = place.join(trial.index.to_string());
         fs::create_dir(&place).map_err(failed)?;
         write(&place.join("metadata.json"), &pretty(&metadata(trial)))?;
-        let test_errors = cell.test_errors.filter(|_| best == Some(trial.index));
+        let test_errors = cell.test_errors.filter(|_| best == Some(trial.index) && workload.test_examples > 0);
         let measurements = measurements(trial, test_errors, workload).map_err(|problem| failed(io::Error::other(problem)))?;
         write(&place.join("measurements.csv"), &measurements)?;
     }

@@ -128,7 +128,7 @@ fn cells(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> Vec<
         row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
         row.push(optional(best.map(|trial| trial.index)));
         row.extend(shown.iter().map(|&name| optional(best.and_then(|trial| trial.metaparameters.get(name)))));
-        row.push(optional(cell.test_errors.map(|errors| f64::from(errors) / f64::from(study.results.workload.test_examples))));
+        row.push(optional(study.results.workload.test_error(cell)));
         row.push(cell.seconds.to_string());
         row
     };

@@ -143,7 +143,7 @@ fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
         row.push(best.map_or(NOT_REACHED.to_owned(), |trial| trial.index.to_string()));
         let value = |name: &Metaparameter| Some(name.show(best?.metaparameters.get(*name)?));
         row.extend(shown.iter().map(|name| value(name).unwrap_or(NOT_REACHED.to_owned())));
-        let test_error = cell.test_errors.map(|errors| f64::from(errors) / f64::from(results.workload.test_examples));
+        let test_error = results.workload.test_error(cell);
         row.push(test_error.map_or(NOT_REACHED.to_owned(), |error| format!("{error:.4}")));
         row.push(format!("{:.1}", cell.seconds));
         row

@@ -78,6 +78,15 @@ pub enum Train {
         /// Each page's file name, and the page.
         pages: Vec<(String, String)>,
     },
+    /// Say what the data of a study are.
+    CheckData {
+        /// The configuration file.
+        config: PathBuf,
+        /// What the command line changes in it.
+        overrides: Vec<Override>,
+        /// The folder of all data sets.
+        data: PathBuf,
+    },
     /// List the data sets that can be fetched.
     ListData {
         /// The folder of all data sets.
@@ -295,6 +304,17 @@ enum RawDataCommand {
         #[command(flatten)]
         data: RawData,
     },
+    /// Read the data of a configuration, and say what they are: files with their SHA-256, extents, classes, split, normalisation, digest.
+    Check {
+        /// The configuration, a TOML file.
+        #[arg(value_name = "CONFIG")]
+        config: PathBuf,
+        /// Change one key, for example workload.dataset.path=FILE; may be repeated.
+        #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+        set: Vec<Override>,
+        #[command(flatten)]
+        data: RawData,
+    },
 }
 
 impl Train {
@@ -325,6 +345,9 @@ impl Train {
             },
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: Some(dataset), data })), _) => {
                 Ok(Train::FetchData { dataset, data: data.folder() })
+            }
+            (Some(RawCommand::Data(RawDataCommand::Check { config, set, data })), _) => {
+                Ok(Train::CheckData { config, overrides: set, data: data.folder() })
             }
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
             (Some(RawCommand::Doctor { data, gpu }), _) => Ok(Train::Doctor { data: data.folder(), gpu }),

@@ -92,6 +92,9 @@ pub trait Backend {
     /// Counts the wrongly classified examples of a whole set for the lanes numbered `which`.
     fn evaluate(&mut self, lanes: &Self::Lanes, which: &[usize], set: Set) -> Result<Vec<u32>> {
         let all: Vec<u32> = (0..self.examples(set) as u32).collect();
+        if all.is_empty() {
+            return Ok(vec![0; which.len()]);
+        }
         let margins = self.margins(lanes, which, set, &all.repeat(which.len()))?;
         let wrong = |margins: &[f32]| margins.iter().filter(|margin| margin.is_sign_negative()).count() as u32;
         Ok(margins.chunks_exact(all.len()).map(wrong).collect())

@@ -13,7 +13,7 @@ use dps::backend::cpu::{self, Cpu, Physical, peak_flop};
 use dps::backend::{Chosen, choose};
 use dps::comm::{Communicator, Single, launcher, resident_memory, together};
 use dps::config::DatasetName;
-use dps::data::{self, Dataset};
+use dps::data::{self, Dataset, Facts};
 use dps::init::{self, Given};
 use dps::progress::{Event, ProgressForm};
 use dps::readable::some;
@@ -71,6 +71,7 @@ fn run() -> u8 {
         Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| err(line)).map(|place| {
             out(&format!("{dataset} is in {}\n", place.display()));
         })),
+        Ok(Train::CheckData { config, overrides, data }) => finish(&check_data(&config, &overrides, &data)),
         Ok(Train::ListData { data }) => {
             for &name in DatasetName::ALL {
                 let found = data::locate(name, &data).is_ok();
@@ -100,6 +101,13 @@ fn list(arguments: &StudyArguments) -> Result<()> {
     let study = config::load(&arguments.config, &arguments.overrides)?.study;
     let lines = records::cells(&study.grid).into_iter().enumerate();
     out(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
+    Ok(())
+}
+
+/// Says what the data of a study are.
+fn check_data(path: &Path, overrides: &[config::Override], data: &Path) -> Result<()> {
+    let study = config::load(path, overrides)?.study;
+    out(&data::check(&study.workload.dataset, data, &study.data)?);
     Ok(())
 }
 
@@ -192,7 +200,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         }
         error.exit_code()
     };
-    let (loaded, chosen, choice) = match prepare(arguments, world) {
+    let (loaded, facts, chosen, choice) = match prepare(arguments, world) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(error),
     };
@@ -202,7 +210,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         threads => threads,
     };
     if arguments.plan {
-        return match plan(&loaded, &chosen, world, threads) {
+        return match plan(&loaded, &facts, &chosen, world, threads) {
             Ok(plan) => {
                 if speaks {
                     out(&plan);
@@ -212,7 +220,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             Err(error) => refuse(error),
         };
     }
-    let dataset = Dataset::load(loaded.study.workload.dataset, &arguments.data, &loaded.study.data);
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data, &loaded.study.data);
     let dataset = match together(world, dataset) {
         Ok(dataset) => dataset,
         Err(error) => return refuse(error),
@@ -267,8 +275,8 @@ fn fail(arguments: &StudyArguments, error: &Error) {
     }
 }
 
-/// The study, the device and a line about its choice, or the same error on every rank.
-fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Chosen, Option<String>)> {
+/// The study, what is known of its data, the device and a line about its choice, or the same error on every rank.
+fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Option<String>)> {
     let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
     if journal::overwrites(&arguments.output, &arguments.config) {
         let problem = format!(
@@ -277,9 +285,10 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
         );
         return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
     }
-    study::check(&loaded)?;
+    let facts = together(world, Facts::of(&loaded.study.workload.dataset, &arguments.data))?;
+    study::check(&loaded, &facts)?;
     let (chosen, line) = choose(&loaded.study, world)?;
-    Ok((loaded, chosen, line))
+    Ok((loaded, facts, chosen, line))
 }
 
 /// What may not be meant, a sentence each.
@@ -312,10 +321,9 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
 }
 
 /// The network's layers, and what the study would cost at most. Every rank must ask.
-fn plan(loaded: &config::Configuration, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Result<String> {
-    let (study, network) = (&loaded.study, Arc::new(study::check(loaded)?));
-    let examples = u64::from(study.workload.dataset.spec().training);
-    let validation = (study.data.validation_fraction * examples as f64).round();
+fn plan(loaded: &config::Configuration, facts: &Facts, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Result<String> {
+    let (study, network) = (&loaded.study, Arc::new(study::check(loaded, facts)?));
+    let validation = facts.validation(study.data.validation_fraction);
     let (ranks, trials) = (world.size(), study.grid.trials as usize);
     let (device, units, rate, lanes, memory) = match chosen {
         Chosen::Cpu(level) => {
@@ -323,12 +331,12 @@ fn plan(loaded: &config::Configuration, chosen: &Chosen, world: &dyn Communicato
             let room = cpu::room(&Physical::new(&network), ranks, world) as usize;
             let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { room }.clamp(1, trials.max(1));
             let processors = Processors { ranks, threads, lanes, program: resident_memory() };
-            (device, ranks * threads, peak_flop(*level), lanes, Memory::on(&processors, study, &network))
+            (device, ranks * threads, peak_flop(*level), lanes, Memory::on(&processors, study, facts, &network))
         }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => {
             // Weights, velocity and mask, and a gradient for each lane.
-            let bytes = (4 * 4 * network.parameters() * trials) as u64 + study::data_bytes(study)[1];
+            let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.training + facts.test);
             (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
         }
     };
@@ -339,12 +347,12 @@ fn plan(loaded: &config::Configuration, chosen: &Chosen, world: &dyn Communicato
         memory,
     };
     let site = Site {
-        training_examples: examples - validation as u64,
+        training_examples: facts.training as u64 - validation as u64,
         validation_examples: validation as u64,
         device,
         ranks: units as u32,
         lanes: lanes as u32,
         flop_per_second: rate * units as f64,
     };
-    Ok(format!("{}\n{}", study::layer_table(&network), CostBound::new(study, &cost, &site)))
+    Ok(format!("{}\n{}", study::layer_table(&network), CostBound::new(study, &network, &cost, &site)))
 }

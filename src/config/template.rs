@@ -114,7 +114,10 @@ mod tests {
         for choices in all() {
             let loaded = config::parse("new.toml", &template(choices), &[]).unwrap_or_else(|error| panic!("{choices:?}: {error}"));
             let workload = loaded.study.workload;
-            assert_eq!((workload.dataset, workload.optimizer, workload.schedule), (choices.dataset, choices.optimizer, choices.schedule));
+            assert_eq!(
+                (workload.dataset, workload.optimizer, workload.schedule),
+                (choices.dataset.into(), choices.optimizer, choices.schedule)
+            );
         }
     }
 

@@ -110,17 +110,18 @@ fn the_workloads_of_the_paper_are_all_there() {
         settings.set(Metaparameter::EndLearningRateFactor, given(decays, range(1e-4, 0.1, Scale::Log)));
         assert_eq!(search, Search { sobol: SobolNumbers::BratleyFox, settings }, "{name}");
 
-        let cifar = workload.dataset == DatasetName::Cifar10;
+        let DatasetChoice::Named(dataset) = workload.dataset else { panic!("{name}: own data") };
+        let cifar = dataset == DatasetName::Cifar10;
         assert_eq!(workload.network, NetworkChoice::Named(if cifar { NetworkName::Resnet8 } else { NetworkName::SimpleCnn }), "{name}");
         assert_eq!((workload.max_steps, workload.evaluate_every), if cifar { (100_000, 32) } else { (40_000, 16) }, "{name}");
         let mut stem = format!("{}-{}-{}", workload.dataset, workload.network, workload.optimizer);
-        match workload.dataset {
+        match dataset {
             DatasetName::Mnist => {}
             DatasetName::FashionMnist => stem += &format!("-goal-{}", workload.goal_error),
             DatasetName::Cifar10 => stem += &format!("-{}", workload.schedule),
         }
         assert_eq!(name, stem);
-        workloads.push((workload.dataset.name(), workload.schedule.name(), format!("{}", workload.goal_error), workload.optimizer.name()));
+        workloads.push((dataset.name(), workload.schedule.name(), format!("{}", workload.goal_error), workload.optimizer.name()));
     }
     workloads.sort();
     let mut expected = Vec::new();
@@ -153,7 +154,11 @@ fn smoothness_is_measured_as_in_the_paper_and_along_whole_trainings() {
         );
         assert_eq!(study.grid.sparsities, [0.0, 0.5, 0.7, 0.9], "{name}");
         assert_eq!(study.workload.goal_threshold(6_000), 0, "{name}");
-        assert_eq!(study.workload.max_steps, if study.workload.dataset != DatasetName::Cifar10 { 40_000 } else { 100_000 }, "{name}");
+        assert_eq!(
+            study.workload.max_steps,
+            if study.workload.dataset != DatasetName::Cifar10.into() { 40_000 } else { 100_000 },
+            "{name}"
+        );
         assert!(study.execution.full_evaluation && study.pruning == Pruning::default(), "{name}");
         assert_eq!(name, format!("smoothness-{}-{}", study.workload.dataset, study.workload.network));
         found.push(name);
@@ -222,7 +227,8 @@ fn grasp_has_its_authors_temperature_unless_told_otherwise() {
 fn the_small_loss_surface_is_that_of_the_sample_study() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
     let [steps, surface] = ["study-small.toml", "smoothness-small.toml"].map(|name| load(&folder.join(name), &[]).unwrap().study);
-    let of = |study: &Study| (study.workload.dataset, study.workload.network.clone(), study.workload.optimizer, study.workload.schedule);
+    let of =
+        |study: &Study| (study.workload.dataset.clone(), study.workload.network.clone(), study.workload.optimizer, study.workload.schedule);
     assert_eq!(of(&steps), of(&surface));
     assert_eq!((&steps.pruning, &steps.data), (&surface.pruning, &surface.data));
     assert!(surface.grid.batch_sizes.iter().all(|size| steps.grid.batch_sizes.contains(size)));

@@ -4,21 +4,22 @@
 use std::path::PathBuf;
 
 use super::contents::Contents;
-use super::{CLASSES, Examples, ImageShape};
+use super::{Examples, ImageShape};
 use crate::Result;
 
 /// Bytes that are read at most, more than the data set has: a damaged file cannot ask for all memory.
 const MOST_BYTES: usize = 1 << 28;
 
-/// Reads `files` one after the other; images must be `shape`. Pixels become channel last. Adds the digest of each.
-pub(super) fn read(files: &[PathBuf], shape: ImageShape, digests: &mut Vec<String>) -> Result<Examples> {
-    let record_bytes = 1 + shape.bytes();
+/// Reads `files` one after the other; images must be `shape`, and labels below `classes`. Pixels become channel last. Adds the
+/// digest of each.
+pub(super) fn read(files: &[PathBuf], shape: ImageShape, classes: u32, digests: &mut Vec<String>) -> Result<Examples> {
+    let record_bytes = 1 + shape.values();
     let most = MOST_BYTES / record_bytes;
     let plane = shape.height * shape.width;
-    let mut examples = Examples::empty(shape);
+    let (mut images, mut labels) = (Vec::new(), Vec::new());
     for file in files {
         let mut contents = Contents::open(file)?;
-        let bytes_left = (most - examples.len()) * record_bytes;
+        let bytes_left = (most - labels.len()) * record_bytes;
         let bytes = contents.read_up_to(bytes_left + 1)?;
         if bytes.is_empty() {
             return Err(contents.error(format!("expected records of {record_bytes} bytes, found an empty file")));
@@ -35,16 +36,16 @@ pub(super) fn read(files: &[PathBuf], shape: ImageShape, digests: &mut Vec<Strin
             );
             return Err(contents.error(problem));
         }
-        examples.images.reserve_exact(bytes.len() / record_bytes * shape.bytes());
+        images.reserve_exact(bytes.len() / record_bytes * shape.values());
         for (i, record) in bytes.chunks_exact(record_bytes).enumerate() {
             let (label, planes) = (record[0], &record[1..]);
-            if label >= CLASSES {
-                return Err(contents.error(format!("expected labels from 0 to {}, found {label} at example {i}", CLASSES - 1)));
+            if u32::from(label) >= classes {
+                return Err(contents.error(format!("expected labels from 0 to {}, found {label} at example {i}", classes - 1)));
             }
-            examples.labels.push(label);
-            examples.images.extend((0..plane).flat_map(|pixel| planes[pixel..].iter().step_by(plane).copied()));
+            labels.push(label.into());
+            images.extend((0..plane).flat_map(|pixel| planes[pixel..].iter().step_by(plane).copied()));
         }
         digests.push(contents.digest());
     }
-    Ok(examples)
+    Ok(Examples { images: images.into(), labels, shape })
 }

@@ -4,28 +4,32 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Examples, ImageShape, cifar, find, idx};
-use crate::config::{DataFile, DataSource, DataSplit, DatasetName, FileFormat};
+use super::normalise::{Normalisation, normalise};
+use super::{Examples, ImageShape, Pixels, cifar, find, idx, own};
+use crate::config::{DataFile, DataSource, DataSplit, DatasetChoice, DatasetName, DatasetSpec, FileFormat};
 use crate::random::{Permutation, Purpose};
 use crate::{Error, Result};
 
-/// Classes of every data set here; labels are below it.
-pub const CLASSES: u8 = 10;
-
-/// Mean and standard deviation of pixels / 255 of one channel, over the whole training file before the split.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Normalisation {
-    /// Mean.
-    pub mean: f64,
-    /// Standard deviation (of the population, not of a sample).
-    pub std: f64,
+/// What is known of a data set before its images are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Extents of its images.
+    pub shape: ImageShape,
+    /// Bytes of each of their values.
+    pub value_bytes: usize,
+    /// Number of classes.
+    pub classes: usize,
+    /// Examples of the training file.
+    pub training: usize,
+    /// Examples of the test file; 0 where there is none.
+    pub test: usize,
 }
 
-/// A data set in memory, as bytes.
+/// A data set in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dataset {
     /// The data set's name.
-    pub name: DatasetName,
+    pub name: String,
     /// Extents of its images.
     pub shape: ImageShape,
     /// Number of classes.
@@ -34,7 +38,7 @@ pub struct Dataset {
     pub training: Examples,
     /// The examples that decide steps-to-result: example j is the file's example π(j).
     pub validation: Examples,
-    /// The test file.
+    /// The test file; no examples where there is none.
     pub test: Examples,
     /// Mean and deviation of each channel.
     pub normalisation: Vec<Normalisation>,
@@ -43,41 +47,63 @@ pub struct Dataset {
     pub digest: String,
 }
 
-impl Dataset {
-    /// Reads the files that [`super::locate`] finds for `name` and splits them.
+impl Facts {
+    /// What is known of a data set: of one that has a name without a look at its files, of one's own data from headers and labels.
     ///
     /// # Errors
-    /// [`Error::Data`] where a file is missing, damaged, of other extents than the data set's, not the original though the split says so, or where the split would leave no
-    /// training or no validation example.
-    pub fn load(name: DatasetName, folder: &Path, split: &DataSplit) -> Result<Dataset> {
-        let files = find::locate(name, folder)?;
-        let shape = ImageShape::from(name.spec().image);
-        let digests = &mut Vec::new();
-        let (file, test) = match (name.spec().format, files.as_slice()) {
-            (FileFormat::Cifar, [batches @ .., test]) => {
-                (cifar::read(batches, shape, digests)?, cifar::read(std::slice::from_ref(test), shape, digests)?)
+    /// [`Error::Data`] where own data are missing, or their headers or labels are not as they should be.
+    pub fn of(choice: &DatasetChoice, folder: &Path) -> Result<Facts> {
+        Ok(match choice {
+            DatasetChoice::Named(name) => {
+                let DatasetSpec { image, classes, training, test, .. } = *name.spec();
+                let [classes, training, test] = [classes, training, test].map(|count| count as usize);
+                Facts { shape: image.into(), value_bytes: 1, classes, training, test }
             }
-            (FileFormat::Idx, [images, labels, test_images, test_labels]) => {
-                (idx::read(images, labels, shape, digests)?, idx::read(test_images, test_labels, shape, digests)?)
+            DatasetChoice::Own(own) => {
+                let own::Survey { shape, value_bytes, classes, training, test, .. } = own::survey(own, folder)?;
+                Facts { shape, value_bytes, classes, training, test }
             }
-            (_, other) => unreachable!("{name} consists of {} files", other.len()),
-        };
-        if split.source == DataSource::Original {
-            originals(name, &files, digests)?;
-        }
-        let place = files.first().and_then(|file| file.parent()).unwrap_or(folder);
-        Dataset::new(name, &file, test, split).map_err(|problem| Error::Data { path: place.into(), problem })
+        })
     }
 
-    /// Splits and normalises the examples of a training file and a test file.
+    /// Validation examples, where that fraction of the training file is held out.
+    pub fn validation(&self, fraction: f64) -> usize {
+        (fraction * self.training as f64).round() as usize
+    }
+
+    /// Bytes of so many examples in memory, with a label each.
+    pub fn bytes(&self, examples: usize) -> u64 {
+        (examples * (self.shape.values() * self.value_bytes + 2)) as u64
+    }
+}
+
+impl Dataset {
+    /// Reads the files of a data set in the data folder `folder`, those that [`super::locate`] finds for a name, and splits them.
+    ///
+    /// # Errors
+    /// [`Error::Data`] where a file is missing, damaged, of other extents than the data set's, not the original though the split says so, or where
+    /// the split would leave no training or no validation example.
+    pub fn load(choice: impl Into<DatasetChoice>, folder: &Path, split: &DataSplit) -> Result<Dataset> {
+        let choice = choice.into();
+        let (file, test, classes, place) = match &choice {
+            DatasetChoice::Named(name) => named(*name, folder, split)?,
+            DatasetChoice::Own(own) => {
+                let own::Own { training, test, classes } = own::load(own, folder)?;
+                (training, test, classes, folder.join(&own.path))
+            }
+        };
+        Dataset::new(&choice.to_string(), classes, file, test, split).map_err(|problem| Error::Data { path: place, problem })
+    }
+
+    /// Splits and normalises the examples of a training file and a test file, whose labels are below `classes`.
     ///
     /// The validation set is the first round(fraction·n) elements of the [`Permutation`] π of (split seed, [`Purpose::Split`], 0) over the
     /// n examples of the file, and the training set the rest in π's order: so its first examples are a random subset of it,
-    /// however the file is sorted.
+    /// however the file is sorted. The images are moved to their places where they are; the validation set's alone are copied.
     ///
     /// # Errors
     /// A sentence where the fraction leaves no training or no validation example, or where all pixels of a channel are equal.
-    pub fn new(name: DatasetName, file: &Examples, test: Examples, split: &DataSplit) -> std::result::Result<Dataset, String> {
+    pub fn new(name: &str, classes: usize, file: Examples, mut test: Examples, split: &DataSplit) -> std::result::Result<Dataset, String> {
         let n = u32::try_from(file.len()).map_err(|_| format!("expected fewer than 2³² examples, found {}", file.len()))?;
         let held_out = (split.validation_fraction * f64::from(n)).round();
         if !(held_out >= 1.0 && held_out < f64::from(n)) {
@@ -88,19 +114,51 @@ impl Dataset {
             ));
         }
         let held_out = held_out as u32;
-        let normalisation = normalisation(file)?;
+        let normalisation = Normalisation::of(&file)?;
         let permutation = Permutation::new(split.split_seed, Purpose::Split, 0, n);
-        let validation = file.gather((0..held_out).map(|i| permutation.at(i)));
-        let training = file.gather((held_out..n).map(|i| permutation.at(i)));
-        let digest = digest(name, [&training, &validation, &test]);
-        Ok(Dataset { name, shape: file.shape, classes: CLASSES.into(), training, validation, test, normalisation, digest })
+        let order: Vec<u32> = (held_out..n).chain(0..held_out).map(|i| permutation.at(i)).collect();
+        let shape = file.shape;
+        let [mut training, mut validation] = file.arranged(&order, (n - held_out) as usize);
+        let digest = digest(name, classes, [&training, &validation, &test]);
+        [&mut training, &mut validation, &mut test].into_iter().for_each(|set| normalise(set, &normalisation));
+        Ok(Dataset { name: name.to_owned(), shape, classes, training, validation, test, normalisation, digest })
     }
 
-    /// For each channel, the network's input for every pixel value p: (p/255 − mean)/std, computed in 64 bits and rounded once.
+    /// What was known of it before it was read.
+    pub fn facts(&self) -> Facts {
+        let training = self.training.len() + self.validation.len();
+        let value_bytes = self.training.images.value_bytes();
+        Facts { shape: self.shape, value_bytes, classes: self.classes, training, test: self.test.len() }
+    }
+
+    /// For each channel, the network's input for every byte p: (p/255 − mean)/std, computed in 64 bits and rounded once. Images of floating point
+    /// need none.
     pub fn lookup_table(&self) -> Vec<[f32; 256]> {
-        let table = |channel: &Normalisation| std::array::from_fn(|p| ((p as f64 / 255.0 - channel.mean) / channel.std) as f32);
+        let table = |channel: &Normalisation| std::array::from_fn(|p| channel.apply(p as f64 / 255.0));
         self.normalisation.iter().map(table).collect()
     }
+}
+
+/// The training and test files of a data set that has a name, its classes, and the folder of the files.
+fn named(name: DatasetName, folder: &Path, split: &DataSplit) -> Result<(Examples, Examples, usize, PathBuf)> {
+    let files = find::locate(name, folder)?;
+    let DatasetSpec { image, classes, format, .. } = *name.spec();
+    let shape = ImageShape::from(image);
+    let digests = &mut Vec::new();
+    let (file, test) = match (format, files.as_slice()) {
+        (FileFormat::Cifar, [batches @ .., test]) => {
+            (cifar::read(batches, shape, classes, digests)?, cifar::read(std::slice::from_ref(test), shape, classes, digests)?)
+        }
+        (FileFormat::Idx, [images, labels, test_images, test_labels]) => {
+            (idx::read(images, labels, shape, classes, digests)?, idx::read(test_images, test_labels, shape, classes, digests)?)
+        }
+        (_, other) => unreachable!("{name} consists of {} files", other.len()),
+    };
+    if split.source == DataSource::Original {
+        originals(name, &files, digests)?;
+    }
+    let place = files.first().and_then(|file| file.parent()).unwrap_or(folder);
+    Ok((file, test, classes as usize, place.to_owned()))
 }
 
 /// Refuses files that are not the ones the data set's publishers made: other data would be measured in their name.
@@ -127,34 +185,23 @@ fn known(sha256: &str) -> Option<(DatasetName, &'static DataFile)> {
     files.find(|(_, file)| file.sha256 == sha256)
 }
 
-/// Exact sums of integers, so the result does not depend on an order of summation.
-fn normalisation(examples: &Examples) -> std::result::Result<Vec<Normalisation>, String> {
-    let mut histograms = vec![[0u64; 256]; examples.shape.channels];
-    for pixel in examples.images.chunks_exact(examples.shape.channels) {
-        histograms.iter_mut().zip(pixel).for_each(|(histogram, &value)| histogram[usize::from(value)] += 1);
-    }
-    let of = |(channel, histogram): (usize, &[u64; 256])| {
-        let moment = |power: u32| histogram.iter().zip(0u64..).map(|(count, value)| u128::from(count * value.pow(power))).sum::<u128>();
-        let (n, sum, squares) = (moment(0), moment(1), moment(2));
-        let mean = sum as f64 / (n as f64 * 255.0);
-        let std = ((n * squares - sum * sum) as f64).sqrt() / (n as f64 * 255.0);
-        match std > 0.0 {
-            true => Ok(Normalisation { mean, std }),
-            false => Err(format!("expected images, found the same value in every pixel of channel {channel} of the training file")),
-        }
-    };
-    histograms.iter().enumerate().map(of).collect()
-}
-
-fn digest(name: DatasetName, sets: [&Examples; 3]) -> String {
+fn digest(name: &str, classes: usize, sets: [&Examples; 3]) -> String {
     let mut hash = Sha256::new();
-    hash.update(name.name());
+    hash.update(name);
     for set in sets {
         for extent in [set.shape.height, set.shape.width, set.shape.channels, set.len()] {
             hash.update((extent as u64).to_le_bytes());
         }
-        hash.update(&set.images);
-        hash.update(&set.labels);
+        match &set.images {
+            Pixels::Bytes(values) => hash.update(values),
+            Pixels::Floats(values) => values.iter().for_each(|value| hash.update(value.to_le_bytes())),
+        }
+        // A byte each, as labels were before there were data sets with more classes.
+        if classes <= 256 {
+            set.labels.iter().for_each(|&label| hash.update([label as u8]));
+        } else {
+            set.labels.iter().for_each(|&label| hash.update(label.to_le_bytes()));
+        }
     }
     format!("{:x}", hash.finalize())
 }

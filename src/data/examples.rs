@@ -1,4 +1,4 @@
-//! Labelled images as bytes.
+//! Labelled images.
 
 /// Extents of one image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,9 +18,16 @@ impl From<[usize; 3]> for ImageShape {
     }
 }
 
+impl From<ImageShape> for [usize; 3] {
+    /// Rows, columns and channels.
+    fn from(shape: ImageShape) -> Self {
+        [shape.height, shape.width, shape.channels]
+    }
+}
+
 impl ImageShape {
-    /// Bytes of one image: height × width × channels.
-    pub fn bytes(&self) -> usize {
+    /// Values of one image: height × width × channels.
+    pub fn values(&self) -> usize {
         self.height * self.width * self.channels
     }
 }
@@ -31,23 +38,56 @@ impl std::fmt::Display for ImageShape {
     }
 }
 
-/// Labelled images: `images` is n × height × width × channels bytes (channel last), `labels` n classes from 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The values of images.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pixels {
+    /// As bytes. A network reads them through [`Dataset::lookup_table`](super::Dataset::lookup_table).
+    Bytes(Vec<u8>),
+    /// As 32-bit floating point: in a [`Dataset`](super::Dataset) normalised, as a network reads them.
+    Floats(Vec<f32>),
+}
+
+impl From<Vec<u8>> for Pixels {
+    fn from(bytes: Vec<u8>) -> Self {
+        Pixels::Bytes(bytes)
+    }
+}
+
+impl Pixels {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Pixels::Bytes(values) => values.len(),
+            Pixels::Floats(values) => values.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of one value.
+    pub fn value_bytes(&self) -> usize {
+        match self {
+            Pixels::Bytes(_) => 1,
+            Pixels::Floats(_) => 4,
+        }
+    }
+}
+
+/// Labelled images: `images` is n × height × width × channels values (channel last), `labels` n classes from 0.
+#[derive(Debug, Clone, PartialEq)]
 pub struct Examples {
     /// Pixels, one image after the other.
-    pub images: Vec<u8>,
+    pub images: Pixels,
     /// Classes.
-    pub labels: Vec<u8>,
+    pub labels: Vec<u16>,
     /// Extents of every image.
     pub shape: ImageShape,
 }
 
 impl Examples {
-    /// No examples yet, of images of `shape`.
-    pub(super) fn empty(shape: ImageShape) -> Self {
-        Examples { images: Vec::new(), labels: Vec::new(), shape }
-    }
-
     /// Number of examples.
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -61,28 +101,74 @@ impl Examples {
     /// Pixels of example `i`: height × width × channels bytes.
     ///
     /// # Panics
-    /// If there is no example `i`.
+    /// If there is no example `i`, or pixels are no bytes.
     pub fn image(&self, i: usize) -> &[u8] {
-        &self.images[i * self.shape.bytes()..][..self.shape.bytes()]
+        match &self.images {
+            Pixels::Bytes(values) => &values[i * self.shape.values()..][..self.shape.values()],
+            Pixels::Floats(_) => panic!("expected pixels of bytes, found floating point"),
+        }
     }
 
     /// Class of example `i`.
     ///
     /// # Panics
     /// If there is no example `i`.
-    pub fn label(&self, i: usize) -> u8 {
+    pub fn label(&self, i: usize) -> u16 {
         self.labels[i]
     }
 
     /// The examples named by `elements`, in that order.
-    pub fn gather(&self, elements: impl ExactSizeIterator<Item = u32>) -> Examples {
-        let mut gathered = Examples::empty(self.shape);
-        gathered.images.reserve_exact(elements.len() * self.shape.bytes());
-        gathered.labels.reserve_exact(elements.len());
-        for element in elements {
-            gathered.images.extend_from_slice(self.image(element as usize));
-            gathered.labels.push(self.label(element as usize));
-        }
-        gathered
+    pub fn gather(&self, elements: &[u32]) -> Examples {
+        let images = match &self.images {
+            Pixels::Bytes(values) => Pixels::Bytes(gathered(values, self.shape.values(), elements)),
+            Pixels::Floats(values) => Pixels::Floats(gathered(values, self.shape.values(), elements)),
+        };
+        Examples { images, labels: gathered(&self.labels, 1, elements), shape: self.shape }
     }
+
+    /// The examples in another order, in which the one at `place` is `order[place]`, in two parts, of which the first has `first` examples. Only the
+    /// second part is copied.
+    pub(super) fn arranged(self, order: &[u32], first: usize) -> [Examples; 2] {
+        let each = self.shape.values();
+        let [images, others] = match self.images {
+            Pixels::Bytes(values) => arranged(values, each, order, first).map(Pixels::Bytes),
+            Pixels::Floats(values) => arranged(values, each, order, first).map(Pixels::Floats),
+        };
+        let [labels, other_labels] = arranged(self.labels, 1, order, first);
+        let shape = self.shape;
+        [Examples { images, labels, shape }, Examples { images: others, labels: other_labels, shape }]
+    }
+}
+
+fn gathered<T: Copy>(values: &[T], each: usize, elements: &[u32]) -> Vec<T> {
+    let mut gathered = Vec::with_capacity(elements.len() * each);
+    elements.iter().for_each(|&element| gathered.extend_from_slice(&values[element as usize * each..][..each]));
+    gathered
+}
+
+/// Moves runs of `each` values to their places, and cuts them in two after the first `first` runs.
+fn arranged<T: Copy>(mut values: Vec<T>, each: usize, order: &[u32], first: usize) -> [Vec<T>; 2] {
+    let mut is_placed = vec![false; order.len()];
+    for start in 0..order.len() {
+        if is_placed[start] {
+            continue;
+        }
+        // Around the circle of places that begins here.
+        let held = values[start * each..][..each].to_vec();
+        let mut place = start;
+        loop {
+            is_placed[place] = true;
+            let from = order[place] as usize;
+            if from == start {
+                values[place * each..][..each].copy_from_slice(&held);
+                break;
+            }
+            values.copy_within(from * each..(from + 1) * each, place * each);
+            place = from;
+        }
+    }
+    let second = values[first * each..].to_vec();
+    values.truncate(first * each);
+    values.shrink_to_fit();
+    [values, second]
 }

@@ -4,22 +4,23 @@
 use std::path::Path;
 
 use super::contents::Contents;
-use super::{CLASSES, Examples, ImageShape};
+use super::{Examples, ImageShape};
 use crate::Result;
 
 const IMAGES: u32 = 0x0000_0803;
 const LABELS: u32 = 0x0000_0801;
 
-/// Reads an image file and the label file that belongs to it; images must be `shape`, of one channel. Adds the digests of both.
-pub(super) fn read(images: &Path, labels: &Path, shape: ImageShape, digests: &mut Vec<String>) -> Result<Examples> {
+/// Reads an image file and the label file that belongs to it; images must be `shape`, of one channel, and labels below
+/// `classes`. Adds the digests of both.
+pub(super) fn read(images: &Path, labels: &Path, shape: ImageShape, classes: u32, digests: &mut Vec<String>) -> Result<Examples> {
     let pixels = read_images(images, shape, digests)?;
-    let classes = read_labels(Contents::open(labels)?, digests)?;
-    let count = pixels.len() / shape.bytes();
-    if classes.len() != count {
-        let problem = format!("expected one label for each of the {count} images of {}, found {} labels", images.display(), classes.len());
+    let values = read_labels(Contents::open(labels)?, classes, digests)?;
+    let count = pixels.len() / shape.values();
+    if values.len() != count {
+        let problem = format!("expected one label for each of the {count} images of {}, found {} labels", images.display(), values.len());
         return Err(crate::Error::Data { path: labels.into(), problem });
     }
-    Ok(Examples { images: pixels, labels: classes, shape })
+    Ok(Examples { images: pixels.into(), labels: values.into_iter().map(u16::from).collect(), shape })
 }
 
 fn read_images(path: &Path, shape: ImageShape, digests: &mut Vec<String>) -> Result<Vec<u8>> {
@@ -28,16 +29,16 @@ fn read_images(path: &Path, shape: ImageShape, digests: &mut Vec<String>) -> Res
     if (height, width) != (shape.height, shape.width) {
         return Err(contents.error(format!("expected images of {}×{} pixels, found {height}×{width}", shape.height, shape.width)));
     }
-    let pixels = read_body(&mut contents, count, shape.bytes(), "images")?;
+    let pixels = read_body(&mut contents, count, shape.values(), "images")?;
     digests.push(contents.digest());
     Ok(pixels)
 }
 
-fn read_labels(mut contents: Contents, digests: &mut Vec<String>) -> Result<Vec<u8>> {
+fn read_labels(mut contents: Contents, classes: u32, digests: &mut Vec<String>) -> Result<Vec<u8>> {
     let [count] = read_header(&mut contents, LABELS)?;
     let labels = read_body(&mut contents, count, 1, "labels")?;
-    match labels.iter().position(|&label| label >= CLASSES) {
-        Some(i) => Err(contents.error(format!("expected labels from 0 to {}, found {} at example {i}", CLASSES - 1, labels[i]))),
+    match labels.iter().position(|&label| u32::from(label) >= classes) {
+        Some(i) => Err(contents.error(format!("expected labels from 0 to {}, found {} at example {i}", classes - 1, labels[i]))),
         None => {
             digests.push(contents.digest());
             Ok(labels)

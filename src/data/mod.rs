@@ -1,9 +1,10 @@
 //! Data sets: where their files are, what is in them, how they are split, normalised and put in order.
 //!
-//! What lives here turns files into examples of bytes and positions of the training stream into example numbers, and can fetch the
+//! What lives here turns files into examples and positions of the training stream into example numbers, and can fetch the
 //! files. It may not know of networks, devices, ranks or trials: a batch is gathered and normalised by the back end, from
 //! [`Dataset::lookup_table`] and [`Sampler::fill`].
 
+mod check;
 mod cifar;
 mod contents;
 mod dataset;
@@ -11,11 +12,15 @@ mod examples;
 mod fetch;
 mod find;
 mod idx;
+mod normalise;
+mod own;
 mod sampler;
 mod sources;
 
-pub use dataset::{CLASSES, Dataset, Normalisation};
-pub use examples::{Examples, ImageShape};
+pub use check::check;
+pub use dataset::{Dataset, Facts};
+pub use examples::{Examples, ImageShape, Pixels};
 pub use fetch::fetch;
 pub use find::{default_folder, locate};
+pub use normalise::Normalisation;
 pub use sampler::Sampler;

@@ -13,7 +13,7 @@ pub use initialisation::initial_weights;
 pub use layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Operations, Pool, PoolKind, Slot};
 pub use tensor::{Kind, Tensor};
 
-use crate::config::{DatasetSpec, LayerSpec, NetworkName, Workload};
+use crate::config::{LayerSpec, NetworkName, Workload};
 
 /// A network: its feature maps, its layers in forward order and its parameters in one flat vector.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,13 +37,12 @@ impl Network {
         listed::network(layers, image, classes)
     }
 
-    /// The network of a workload, for the images and classes of its data set.
+    /// The network of a workload, for images of `image` rows, columns and channels and so many classes.
     ///
     /// # Errors
     /// As [`Network::listed`].
-    pub fn of(workload: &Workload) -> Result<Network, String> {
-        let DatasetSpec { image, classes, .. } = workload.dataset.spec();
-        Network::listed(&workload.network.layers(*classes), *image, *classes as usize)
+    pub fn of(workload: &Workload, image: [usize; 3], classes: usize) -> Result<Network, String> {
+        Network::listed(&workload.network.layers(classes as u32), image, classes)
     }
 
     /// The network of that name for the images that it is usually for, MNIST's or CIFAR-10's.

@@ -1,7 +1,7 @@
 //! The result file: one HDF5 file a study, written after every finished cell and read by `dps-report` and by anything that speaks HDF5.
 //!
 //! What lives here is the schema (versioned; docs/results.md), its writer, its reader and the atomic publication of a file.
-//! It knows the study's records and nothing of how they came about; no other module opens an HDF5 file.
+//! It knows the study's records and nothing of how they came about; beside data sets (`data`) no other module opens HDF5 files.
 
 mod merge;
 mod metaparameters;
@@ -93,4 +93,12 @@ pub struct WorkloadSummary {
     pub evaluate_every: u32,
     /// Parameters of the network before pruning.
     pub parameters: u32,
+}
+
+impl WorkloadSummary {
+    /// The test error of a cell's best trial, a fraction; none where it was not measured, or where there is no test set.
+    pub fn test_error(&self, cell: &Cell) -> Option<f64> {
+        let errors = cell.test_errors.filter(|_| self.test_examples > 0)?;
+        Some(f64::from(errors) / f64::from(self.test_examples))
+    }
 }

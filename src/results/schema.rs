@@ -174,8 +174,8 @@ impl CellRow {
             steps_to_result: or_minus_one(cell.steps_to_result()),
             best_trial: or_minus_one(best.map(|trial| trial.index)),
             best_row: place.map_or(-1, |place| (trials_start + place as u64) as i64),
-            test_errors: or_minus_one(cell.test_errors),
-            test_error: or_nan(cell.test_errors.map(|errors| ratio(errors, workload.test_examples))),
+            test_errors: or_minus_one(cell.test_errors.filter(|_| workload.test_examples > 0)),
+            test_error: or_nan(workload.test_error(cell)),
             seconds: cell.seconds,
         }
     }

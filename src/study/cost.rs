@@ -80,7 +80,7 @@ pub struct CellBound {
 
 impl CostBound {
     /// The bound of `study` at `site`.
-    pub fn new(study: &Study, cost: &NetworkCost, site: &Site) -> CostBound {
+    pub fn new(study: &Study, network: &Network, cost: &NetworkCost, site: &Site) -> CostBound {
         let trials = u64::from(study.grid.trials);
         // Products of two 32-bit numbers: neither overflows.
         let trial_steps = trials * u64::from(study.workload.max_steps);
@@ -106,7 +106,7 @@ impl CostBound {
             smoothness_flop: measured,
             cells: cells(&study.grid).into_iter().map(cell).collect(),
             score_flop: Scoring::of(&study.pruning).images(examples, sparse) * trials as f64 * cost.training_flop,
-            dead: dead_layers(study),
+            dead: dead_layers(study, network),
             threshold: study.workload.goal_threshold(site.validation_examples),
             study: study.clone(),
             cost: *cost,
@@ -227,14 +227,12 @@ impl fmt::Display for CostBound {
 }
 
 /// Sparsities at which masks that need nothing but the initial weights leave layers without a weight, and in how many of the first [`EXAMINED`] trials.
-fn dead_layers(study: &Study) -> Vec<(f64, usize)> {
-    // `study::check` refuses a network that does not fit.
-    let Ok(network) = Network::of(&study.workload) else { return Vec::new() };
+fn dead_layers(study: &Study, network: &Network) -> Vec<(f64, usize)> {
     let Scoring::Once(Once::Weights(criterion)) = Scoring::of(&study.pruning) else { return Vec::new() };
-    let scores = |seed| criterion.scores(&Start { network: &network, seed, weights: &initial_weights(&network, seed) }, &Nothing);
+    let scores = |seed| criterion.scores(&Start { network, seed, weights: &initial_weights(network, seed) }, &Nothing);
     let scores: Vec<Vec<f32>> = (0..study.grid.trials.min(EXAMINED).into()).map(scores).collect();
     let of_sparsity = |&sparsity: &f64| {
-        let is_dead = |scores: &&Vec<f32>| criterion.cut(&network, scores, sparsity, study.pruning.biases).dead_layers(&network) > 0;
+        let is_dead = |scores: &&Vec<f32>| criterion.cut(network, scores, sparsity, study.pruning.biases).dead_layers(network) > 0;
         let dead = scores.iter().filter(is_dead).count();
         (dead > 0).then_some((sparsity, dead))
     };
@@ -245,6 +243,10 @@ fn dead_layers(study: &Study) -> Vec<(f64, usize)> {
 mod tests {
     use super::*;
     use crate::config::{self, Override};
+
+    fn simple_cnn() -> Network {
+        Network::new(config::NetworkName::SimpleCnn)
+    }
 
     const COST: NetworkCost = NetworkCost {
         parameters: 62_346,
@@ -278,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_workload_of_the_paper_has_fourteen_million_evaluations() {
-        let plan = CostBound::new(&study("mnist-simple-cnn-sgd.toml", &[]), &COST, &site());
+        let plan = CostBound::new(&study("mnist-simple-cnn-sgd.toml", &[]), &simple_cnn(), &COST, &site());
         assert_eq!(plan.cells.len(), 56);
         assert_eq!(plan.evaluations(), 14_000_000);
         assert_eq!(plan.trial_steps(), 56 * 100 * 40_000);
@@ -289,7 +291,7 @@ mod tests {
 
     #[test]
     fn flop_add_up() {
-        let plan = CostBound::new(&small(&[]), &COST, &site());
+        let plan = CostBound::new(&small(&[]), &simple_cnn(), &COST, &site());
         let training = f64::from((16 + 64 + 256) * 2 * 4 * 400) * 21.6e6;
         let evaluation = f64::from(6 * 4 * 25 * 6_000) * 7.5e6;
         let scores = f64::from(4 * 2_000) * 21.6e6;
@@ -299,7 +301,7 @@ mod tests {
 
     #[test]
     fn scores_are_counted_where_there_are_any() {
-        let flop = |settings: &[&str]| CostBound::new(&small(settings), &COST, &site()).score_flop;
+        let flop = |settings: &[&str]| CostBound::new(&small(settings), &simple_cnn(), &COST, &site()).score_flop;
         assert_eq!(flop(&["pruning.criterion=random"]), 0.0);
         assert_eq!(flop(&["grid.sparsities=[0]"]), 0.0);
         assert_eq!(flop(&["pruning.examples=4000000000"]), flop(&["pruning.examples=0"]));
@@ -309,7 +311,8 @@ mod tests {
     /// SynFlow passes one image through the network a hundred times for each seed and sparsity, at the speed of the reference.
     #[test]
     fn rounds_are_counted_for_each_sparsity() {
-        let plan = |settings: &[&str]| CostBound::new(&small(&[&["pruning.criterion=synflow"], settings].concat()), &COST, &site());
+        let plan =
+            |settings: &[&str]| CostBound::new(&small(&[&["pruning.criterion=synflow"], settings].concat()), &simple_cnn(), &COST, &site());
         let plans = [
             plan(&["grid.sparsities=[0]"]),
             plan(&["grid.sparsities=[0, 0.9]"]),
@@ -322,7 +325,7 @@ mod tests {
 
     #[test]
     fn the_table_is_aligned_and_names_the_goal() {
-        let text = CostBound::new(&small(&[]), &COST, &site()).to_string();
+        let text = CostBound::new(&small(&[]), &simple_cnn(), &COST, &site()).to_string();
         assert!(
             text.starts_with(
                 "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
@@ -340,7 +343,7 @@ mod tests {
 
     #[test]
     fn trials_with_dead_layers_are_counted() {
-        let text = |settings: &[&str]| CostBound::new(&small(settings), &COST, &site()).to_string();
+        let text = |settings: &[&str]| CostBound::new(&small(settings), &simple_cnn(), &COST, &site()).to_string();
         let random = text(&["pruning.criterion=random", "grid.sparsities=[0, 0.9, 0.9999]", "grid.trials=100"]);
         assert!(
             random.contains("\nSparsity 0.9999: trials with a dead layer (pruning leaves it no weight): 16 of the first 16.\n"),
@@ -354,7 +357,7 @@ mod tests {
     #[test]
     fn the_largest_study_does_not_overflow() {
         let settings = ["grid.trials=100000", "workload.max_steps=4294967295", "workload.evaluate_every=1", "grid.batch_sizes=[16777216]"];
-        let plan = CostBound::new(&small(&settings), &COST, &Site { flop_per_second: 0.0, ..site() });
+        let plan = CostBound::new(&small(&settings), &simple_cnn(), &COST, &Site { flop_per_second: 0.0, ..site() });
         assert_eq!(plan.evaluations(), 2 * 100_000_u64 * 4_294_967_295);
         assert!(plan.to_string().contains("unknown"));
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::backend::cpu::{Physical, Wave};
 use crate::config::{Metaparameter, Study, first_of};
+use crate::data::Facts;
 use crate::network::Network;
 use crate::pruning::{Scoring, kept_parameters};
 use crate::records::cells;
@@ -32,14 +33,15 @@ pub struct Processors {
 }
 
 impl Memory {
-    /// What `study` takes on `processors`.
-    pub fn on(processors: &Processors, study: &Study, network: &Arc<Network>) -> Memory {
+    /// What `study` of such data takes on `processors`.
+    pub fn on(processors: &Processors, study: &Study, facts: &Facts, network: &Arc<Network>) -> Memory {
         let Processors { ranks, threads, lanes, program } = *processors;
         let (parameters, numbers) = (network.parameters(), study.workload.optimizer.kept_numbers());
         let averaged = study.search.settings.get(Metaparameter::AverageDecay).is_some();
         let trials = study.grid.trials as usize;
         let lanes = lanes.clamp(1, trials.max(1));
-        let [file, data] = data_bytes(study);
+        let validation = facts.validation(study.data.validation_fraction);
+        let data = facts.bytes(facts.training + facts.test);
         let mut sparse = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0);
         // Every rank keeps every trial's scores, or its masks.
         let scores = match Scoring::of(&study.pruning) {
@@ -53,7 +55,6 @@ impl Memory {
             Scoring::Rounds(_) => sparse.map(|sparsity| kept_parameters(network, sparsity, study.pruning.biases)).sum(),
         };
         let scores = 4 * (trials * scores) as u64;
-        let validation = (study.data.validation_fraction * f64::from(study.workload.dataset.spec().training)).round() as usize;
         let state = 4 * (parameters * (1 + numbers + usize::from(averaged)) + validation) as u64;
 
         let physical = Physical::new(network);
@@ -72,16 +73,9 @@ impl Memory {
             training = training.max(bytes);
             saving = saving.max(bytes + copies as u64 * state);
         }
-        // The files are split into copies before they are let go.
-        let reading = program + file + data;
+        // The validation examples are copied out of the training file before it is shortened; each place of it has a number and a flag.
+        let reading = program + data + facts.bytes(validation) + 5 * facts.training as u64;
         let held = program + data + scores;
         Memory { bytes: reading.max(held + training), saving: reading.max(held + saving) }
     }
-}
-
-/// Bytes of the training file, and of it and the test file together, as they are in memory, with a label each.
-pub fn data_bytes(study: &Study) -> [u64; 2] {
-    let spec = study.workload.dataset.spec();
-    let example = spec.image.iter().product::<usize>() as u64 + 1;
-    [u64::from(spec.training) * example, u64::from(spec.training + spec.test) * example]
 }

@@ -9,6 +9,6 @@ mod status;
 
 pub use cost::{CellBound, CostBound, NetworkCost, Site};
 pub use layers::layer_table;
-pub use memory::{Memory, Processors, data_bytes};
+pub use memory::{Memory, Processors};
 pub use run::{Outcome, Place, check, run};
 pub use status::{FinishedCell, State, StudyStatus, UnderWay, status};

@@ -8,7 +8,7 @@ use super::files::{Files, Restored, now};
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
 use crate::config::{self, Configuration, DataOrder, Study};
-use crate::data::Dataset;
+use crate::data::{Dataset, Facts};
 use crate::journal::Partial;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
@@ -42,14 +42,15 @@ pub enum Outcome {
     Stopped,
 }
 
-/// The network of a study, once it is checked that its layers fit the images and that its masks keep anything.
+/// The network of a study of such data, once it is checked that its layers fit the images and that its masks keep anything.
 ///
 /// # Errors
 /// [`Error::Configuration`], naming the layer that does not fit, or the sparsities that keep nothing.
-pub fn check(loaded: &Configuration) -> Result<Network> {
+pub fn check(loaded: &Configuration, facts: &Facts) -> Result<Network> {
     let study = &loaded.study;
     let refuse = |problems| Error::Configuration { path: loaded.source.clone(), problems };
-    let network = Network::of(&study.workload).map_err(|problem| refuse(vec![format!("workload.network: {problem}")]))?;
+    let network = Network::of(&study.workload, facts.shape.into(), facts.classes);
+    let network = network.map_err(|problem| refuse(vec![format!("workload.network: {problem}")]))?;
     let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
     let parameters = network.parameters();
     let problem = |sparsity: &f64| {
@@ -73,7 +74,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let (study, world) = (&loaded.study, place.world);
-    let network = Arc::new(check(loaded)?);
+    let network = Arc::new(check(loaded, &dataset.facts())?);
     agree(world, "program", VERSION_AND_COMMIT)?;
     agree(world, "configuration", &format!("{} {:?}", loaded.digest, study.grid))?;
     agree(world, "data", &dataset.digest)?;

@@ -11,7 +11,7 @@ use clap::{Parser, ValueEnum};
 use dps::backend::cpu::{CpuBackend, Lane, Level, peak_flop};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
-use dps::config::{BiasPruning, DataSplit, DatasetName, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
@@ -204,7 +204,7 @@ fn dataset(network: &Network) -> Dataset {
     let map = network.maps[0];
     let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
     let pixel = |i: usize| {
-        let (image, pixel) = (i / shape.bytes(), i % shape.bytes() / shape.channels);
+        let (image, pixel) = (i / shape.values(), i % shape.values() / shape.channels);
         let (y, x) = ((pixel / shape.width) as f64, (pixel % shape.width) as f64);
         let class = (image % 10) as f64;
         let noise = (image * 2_654_435_761 % 97) as f64 / 97.0;
@@ -215,12 +215,12 @@ fn dataset(network: &Network) -> Dataset {
         (value * texture) as u8
     };
     // A few hundred different ones are enough, and quickly made.
-    let images: Vec<u8> = (0..400 * shape.bytes()).map(pixel).collect();
+    let images: Vec<u8> = (0..400 * shape.values()).map(pixel).collect();
     let examples = |n: usize| Examples {
-        images: images.iter().copied().cycle().take(n * shape.bytes()).collect(),
-        labels: (0..n).map(|i| (i % 10) as u8).collect(),
+        images: images.iter().copied().cycle().take(n * shape.values()).collect::<Vec<u8>>().into(),
+        labels: (0..n).map(|i| (i % 10) as u16).collect(),
         shape,
     };
     let split = DataSplit { validation_fraction: 0.25, ..DataSplit::default() };
-    Dataset::new(DatasetName::Mnist, &examples(8000), examples(10), &split).expect("pixels that differ")
+    Dataset::new("shapes", 10, examples(8000), examples(10), &split).expect("pixels that differ")
 }

@@ -23,7 +23,7 @@ import time
 
 sys.dont_write_bytecode = True
 # The first of these add their kinds of input to the list.
-from bad_inputs import command_lines, configurations, data_files, kept_files, result_files, surroundings  # noqa: E402, F401
+from bad_inputs import command_lines, configurations, data_files, kept_files, own_data, result_files, surroundings  # noqa: E402, F401
 from bad_inputs import rules, self_test, summary  # noqa: E402
 from bad_inputs.kinds import KINDS  # noqa: E402
 from bad_inputs.study import Studies  # noqa: E402

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dps::backend::reference::normalised;
-use dps::config::{DatasetName, Initialisation, LayerSpec, NetworkName, Padding};
+use dps::config::{Initialisation, LayerSpec, NetworkName, Padding};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
 use dps::network::{Kind, Network, initial_weights};
 use dps::random::{Numbers, Purpose};
@@ -75,6 +75,13 @@ impl Case {
         Case { name: name.to_string(), ..case }
     }
 
+    /// A network of a hidden layer, for images of 5 × 4 with two channels.
+    pub fn of_classes(classes: usize, examples: usize) -> Case {
+        let dense = |outputs| LayerSpec::Dense { outputs, bias: true, initialisation: Initialisation::VarianceScaling };
+        let layers = [LayerSpec::Flatten, dense(12), LayerSpec::Relu, dense(classes as u32)];
+        Case::listed(&layers, [5, 4, 2], classes, Draws::new(classes as u64), examples)
+    }
+
     fn listed(layers: &[LayerSpec], shape: [usize; 3], classes: usize, mut draws: Draws, most_examples: usize) -> Case {
         let network = Network::listed(layers, shape, classes).unwrap();
         let examples = most_examples.min((MOST_WORK / network.forward_flop()) as usize).max(1);
@@ -91,20 +98,19 @@ impl Case {
         normalised(&self.dataset.training, &self.dataset.lookup_table())
     }
 
-    pub fn labels(&self) -> &[u8] {
+    pub fn labels(&self) -> &[u16] {
         &self.dataset.training.labels
     }
 }
 
 fn dataset(draws: &mut Draws, [height, width, channels]: [usize; 3], classes: usize, examples: usize) -> Dataset {
     let shape = ImageShape { height, width, channels };
-    let images = (0..examples * shape.bytes()).map(|_| draws.between(0, 255) as u8).collect();
-    let labels = (0..examples).map(|_| draws.between(0, classes as u32 - 1) as u8).collect();
+    let images = (0..examples * shape.values()).map(|_| draws.between(0, 255) as u8).collect::<Vec<u8>>().into();
+    let labels = (0..examples).map(|_| draws.between(0, classes as u32 - 1) as u16).collect();
     let all = Examples { images, labels, shape };
     let normalisation = (0..channels).map(|_| Normalisation { mean: 0.5 + 0.2 * draws.sign(), std: 0.3 + 0.1 * draws.sign() }).collect();
     Dataset {
-        // Nothing that a back end computes depends on the name.
-        name: DatasetName::Mnist,
+        name: "random".into(),
         shape,
         classes,
         training: all.clone(),

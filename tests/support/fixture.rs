@@ -210,7 +210,7 @@ impl Fixture {
     }
 
     /// Bytes [image][height][width][channel] and labels of a batch.
-    pub fn images(&self, image_seed: u32, count: usize) -> (Vec<u8>, Vec<u8>) {
+    pub fn images(&self, image_seed: u32, count: usize) -> (Vec<u8>, Vec<u16>) {
         let bytes = count * self.image.height * self.image.width * self.image.channels;
         (noise::image_bytes(image_seed, bytes), noise::labels(image_seed, count))
     }

@@ -6,7 +6,7 @@ use dps::backend::cpu::{CpuBackend, Level};
 use dps::backend::cuda::Cuda;
 use dps::backend::{Backend, Device, LaneStart, LaneState, Progress, Set};
 use dps::comm::Single;
-use dps::config::{DataSplit, DatasetName, Execution, NetworkName, OptimizerName};
+use dps::config::{DataSplit, Execution, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
@@ -40,22 +40,22 @@ pub fn problem(name: NetworkName, examples: usize) -> (Arc<Network>, Dataset) {
     let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
     let numbers = Numbers::new(11, Purpose::RandomMask);
     let random = |from: usize, n: usize| Examples {
-        images: (0..(n * shape.bytes()).div_ceil(64))
+        images: (0..(n * shape.values()).div_ceil(64))
             .flat_map(|i| numbers.block((from + i) as u64).into_iter().flat_map(u32::to_le_bytes))
-            .take(n * shape.bytes())
-            .collect(),
-        labels: (0..n).map(|i| (numbers.uniform((1 << 40) + (from + i) as u64) * 10.0) as u8).collect(),
+            .take(n * shape.values())
+            .collect::<Vec<u8>>()
+            .into(),
+        labels: (0..n).map(|i| (numbers.uniform((1 << 40) + (from + i) as u64) * 10.0) as u16).collect(),
         shape,
     };
     let split = DataSplit { validation_fraction: 0.1, ..DataSplit::default() };
-    let dataset = Dataset::new(DatasetName::Mnist, &random(0, examples), random(1 << 30, 620), &split).expect("pixels that differ");
+    let dataset = Dataset::new("random", 10, random(0, examples), random(1 << 30, 620), &split).expect("pixels that differ");
     (network, dataset)
 }
 
 /// The first examples of a set.
 pub fn first(examples: &Examples, count: usize) -> Examples {
-    let Examples { images, labels, shape } = examples;
-    Examples { images: images[..count * shape.bytes()].to_vec(), labels: labels[..count].to_vec(), shape: *shape }
+    examples.gather(&(0..count as u32).collect::<Vec<u32>>())
 }
 
 /// A schedule with the same rate at every step.

@@ -30,8 +30,8 @@ pub fn image_bytes(image_seed: u32, length: usize) -> Vec<u8> {
 }
 
 /// The first `count` labels, 0 to 9, of the batch with this image seed.
-pub fn labels(image_seed: u32, count: usize) -> Vec<u8> {
-    (0..count as u32).map(|i| (hash(image_seed.wrapping_add(LABELS), i) % 10) as u8).collect()
+pub fn labels(image_seed: u32, count: usize) -> Vec<u16> {
+    (0..count as u32).map(|i| (hash(image_seed.wrapping_add(LABELS), i) % 10) as u16).collect()
 }
 
 /// (byte/255 − mean)/std, the channel running fastest.

@@ -240,10 +240,10 @@ pub fn logits(network: Net, parameters: &[f64], images: &[f64]) -> Vec<[f64; 10]
 }
 
 /// Softmax cross-entropy summed over the images.
-pub fn loss(network: Net, parameters: &[f64], images: &[f64], labels: &[u8]) -> f64 {
+pub fn loss(network: Net, parameters: &[f64], images: &[f64], labels: &[u16]) -> f64 {
     let logits = logits(network, parameters, images);
     assert_eq!(logits.len(), labels.len());
-    let one = |(row, &label): (&[f64; 10], &u8)| {
+    let one = |(row, &label): (&[f64; 10], &u16)| {
         let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         top + row.iter().map(|v| (v - top).exp()).sum::<f64>().ln() - row[label as usize]
     };
@@ -254,7 +254,7 @@ pub fn loss(network: Net, parameters: &[f64], images: &[f64], labels: &[u8]) -> 
 /// within the step, so that the difference says nothing: callers count these and insist that they are few.
 ///
 /// `loss_here` is the loss at `parameters` itself, which a caller of many indices computes once.
-pub fn finite_difference(network: Net, parameters: &[f64], images: &[f64], labels: &[u8], loss_here: f64, index: usize) -> Option<f64> {
+pub fn finite_difference(network: Net, parameters: &[f64], images: &[f64], labels: &[u16], loss_here: f64, index: usize) -> Option<f64> {
     const STEP: f64 = 4e-6;
     let mut moved = parameters.to_vec();
     // Central slope, and the right slope less the left one.

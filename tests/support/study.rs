@@ -11,7 +11,7 @@ pub fn write_data(folder: &Path, training: usize, test: usize) {
     let place = folder.join("fashion-mnist");
     std::fs::create_dir_all(&place).unwrap();
     for (name, count, seed) in [("train", training, 21), ("t10k", test, 22)] {
-        let labels = noise::labels(seed, count);
+        let labels: Vec<u8> = noise::labels(seed, count).into_iter().map(|label| label as u8).collect();
         let mut images = noise::image_bytes(seed, count * 784);
         for (image, &label) in images.chunks_exact_mut(784).zip(&labels) {
             for (i, pixel) in image.iter_mut().enumerate() {

@@ -498,7 +498,7 @@ impl Share<'_> {
                     tangents.add_product(images, labels, &along, gradient)
                 }
                 Derivative::ReferenceProduct { weights, vector } => {
-                    let examples = self.dataset.training.gather(indices.iter().copied());
+                    let examples = self.dataset.training.gather(indices);
                     let images = reference::normalised(&examples, &self.tables);
                     let batch = Batch { images: &images, labels: &examples.labels };
                     let (product, loss) = reference::hessian_product(&self.logical, weights, vector, job.temperature, batch);

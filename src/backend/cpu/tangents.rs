@@ -184,7 +184,7 @@ impl Tangents {
 
     /// Adds H · vector, H the Hessian of the loss summed over these images, to `product`, in the parameters' order, and returns the summed loss. `images` are
     /// `[image][bordered map]`; [`Tangents::prepare`] must have seen the same weights and vector.
-    pub(super) fn add_product(&mut self, images: &[f32], labels: &[u8], along: &Along, product: &mut [f32]) -> f32 {
+    pub(super) fn add_product(&mut self, images: &[f32], labels: &[u16], along: &Along, product: &mut [f32]) -> f32 {
         let network = self.network.clone();
         let length = network.maps[0].len();
         let mut loss = 0.0;
@@ -347,7 +347,7 @@ impl Tangents {
     }
 
     /// The summed loss; logits become its gradient with respect to them.
-    fn softmax(&mut self, labels: &[u8], temperature: f32) -> f32 {
+    fn softmax(&mut self, labels: &[u16], temperature: f32) -> f32 {
         let classes = self.network.classes;
         let [logits, tangents] = &mut self.logits;
         let mut loss = 0.0;

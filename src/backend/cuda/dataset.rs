@@ -2,13 +2,15 @@
 
 use cudarc::driver::CudaSlice;
 
+use super::check::refuse;
 use super::gpu::Gpu;
 use super::launch::{ImageShape, Kernels};
 use super::pointer::{ConstPointer, at, at_mut};
+use super::support;
 use super::workspace::Buffers;
 use crate::Result;
 use crate::backend::Set;
-use crate::data::{Dataset, Examples};
+use crate::data::{Dataset, Examples, Pixels};
 use crate::network::Map;
 
 /// Pixels and labels of the three sets, and the table that normalises them.
@@ -30,7 +32,10 @@ pub(super) struct DeviceExamples {
 
 impl DeviceExamples {
     fn new(gpu: &Gpu, examples: &Examples) -> Result<DeviceExamples> {
-        Ok(DeviceExamples { count: examples.len(), pixels: gpu.upload(&examples.images)?, labels: gpu.upload(&examples.labels)? })
+        let Pixels::Bytes(pixels) = &examples.images else { return Err(refuse(support::FLOATS.to_owned())) };
+        // The kernels know ten classes.
+        let labels: Vec<u8> = examples.labels.iter().map(|&label| label as u8).collect();
+        Ok(DeviceExamples { count: examples.len(), pixels: gpu.upload(pixels)?, labels: gpu.upload(&labels)? })
     }
 }
 

@@ -30,11 +30,11 @@ pub(super) struct Model<'a> {
 impl<'a> Model<'a> {
     pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
         let kernels = cuda.load()?;
-        let dataset = cuda.dataset(dataset)?;
         if network.classes != CLASSES {
             return Err(refuse(format!("expected a network of {CLASSES} classes, found {}; use --device cpu", network.classes)));
         }
         support::check(&network)?;
+        let dataset = cuda.dataset(dataset)?;
         Ok(Model { cuda, kernels, network, dataset, group })
     }
 

@@ -6,6 +6,10 @@ use crate::config::{NetworkName, OptimizerName};
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network};
 use crate::optimizer::{Decay, Rule};
 
+/// Why images that are no bytes are refused.
+pub(super) const FLOATS: &str =
+    "expected images as bytes, which the GPU's kernels read, found 32-bit floating point; use --device cpu, or save them as bytes";
+
 /// Whether the kernels know every layer of a network.
 pub fn supports(network: &Network) -> bool {
     check(network).is_ok()

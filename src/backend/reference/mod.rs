@@ -14,7 +14,7 @@ mod pass;
 pub use number::{Dual, Number};
 
 use super::margin::margin;
-use crate::data::Examples;
+use crate::data::{Examples, Pixels};
 use crate::network::Network;
 use pass::Pass;
 
@@ -24,12 +24,12 @@ pub struct Batch<'a> {
     /// Normalised, `[image][height][width][channels]`, without borders.
     pub images: &'a [f32],
     /// The class of each image, from 0.
-    pub labels: &'a [u8],
+    pub labels: &'a [u16],
 }
 
 impl<'a> Batch<'a> {
     /// Each image with its label.
-    fn examples(self, network: &Network) -> impl Iterator<Item = (&'a [f32], u8)> + use<'a> {
+    fn examples(self, network: &Network) -> impl Iterator<Item = (&'a [f32], u16)> + use<'a> {
         let values = network.maps[0].inner_len();
         assert_eq!(self.images.len(), self.labels.len() * values, "values of {} images", self.labels.len());
         self.images.chunks_exact(values).zip(self.labels.iter().copied())
@@ -38,7 +38,10 @@ impl<'a> Batch<'a> {
 
 /// The images of `examples` as a network reads them; `tables` are [`Dataset::lookup_table`](crate::data::Dataset::lookup_table)'s.
 pub fn normalised(examples: &Examples, tables: &[[f32; 256]]) -> Vec<f32> {
-    examples.images.iter().zip(tables.iter().cycle()).map(|(&byte, table)| table[usize::from(byte)]).collect()
+    match &examples.images {
+        Pixels::Bytes(values) => values.iter().zip(tables.iter().cycle()).map(|(&byte, table)| table[usize::from(byte)]).collect(),
+        Pixels::Floats(values) => values.clone(),
+    }
 }
 
 /// The logits of one normalised image: `[classes]`.

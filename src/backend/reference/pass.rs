@@ -140,7 +140,7 @@ impl<'a, T: Number> Pass<'a, T> {
     }
 
     /// The same, and adds the image's loss.
-    pub(super) fn add_loss(&mut self, image: &[f32], label: u8) {
+    pub(super) fn add_loss(&mut self, image: &[f32], label: u16) {
         self.label = label.into();
         self.forward(image);
         self.softmax_cross_entropy();

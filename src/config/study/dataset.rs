@@ -1,6 +1,13 @@
-//! The data set of a workload.
+//! The data set of a workload: one that has a name, or a table that says where images of one's own are.
 
-use crate::config::names::names;
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::config::kind::{Kind, NamedValue};
+use crate::config::names::{Named, names};
+use crate::config::reader::{Section, Wanted};
+use crate::config::tree::{Node, Value};
 
 names! {
     /// The data sets that have a name.
@@ -12,4 +19,103 @@ names! {
         /// CIFAR-10: 50,000 training and 10,000 test images of 32×32×3.
         Cifar10 = "cifar-10",
     }
+}
+
+/// The data set of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum DatasetChoice {
+    /// One that has a name.
+    Named(DatasetName),
+    /// Images of one's own.
+    Own(OwnDataset),
+}
+
+/// Images of one's own. What they are, their files say.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OwnDataset {
+    /// The folder or file that they are in, below the data folder.
+    pub path: String,
+    /// What results call them.
+    pub name: String,
+}
+
+impl From<DatasetName> for DatasetChoice {
+    fn from(name: DatasetName) -> Self {
+        DatasetChoice::Named(name)
+    }
+}
+
+/// Its name.
+impl fmt::Display for DatasetChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DatasetChoice::Named(name) => name.fmt(f),
+            DatasetChoice::Own(own) => f.write_str(&own.name),
+        }
+    }
+}
+
+/// Letters of a path and of a name, at most.
+const MOST_PATH: usize = 1_000;
+const MOST_NAME: usize = 40;
+
+/// A name, or a table with a path and a name.
+pub(super) struct DatasetKind;
+
+impl Kind for DatasetKind {
+    type Value = DatasetChoice;
+
+    fn expected(&self) -> String {
+        format!("one of {}, or a table with the path of your own data", DatasetName::NAMES.join(", "))
+    }
+
+    fn accept(&self, value: &Value) -> Option<DatasetChoice> {
+        if let Value::Text(text) = value { text.parse().ok().map(DatasetChoice::Named) } else { None }
+    }
+
+    fn toml(&self, value: &DatasetChoice) -> Option<String> {
+        if let DatasetChoice::Named(name) = value { Some(format!("\"{name}\"")) } else { None }
+    }
+
+    fn names(&self) -> Vec<NamedValue> {
+        DatasetName::NAMES.iter().copied().zip(DatasetName::MEANINGS.iter().map(|meaning| meaning.trim())).collect()
+    }
+
+    fn read(&self, name: &'static str, _: &str, _: Option<DatasetChoice>, section: &mut Section<'_, '_>) -> Option<DatasetChoice> {
+        let Some(Node { value: Value::Table(table), origin }) = section.node(name) else {
+            return section.name(name, DatasetName::NAMES, None).map(DatasetChoice::Named);
+        };
+        own(&mut section.inside(name, table, origin)).map(DatasetChoice::Own)
+    }
+}
+
+/// The table of images of one's own.
+fn own(table: &mut Section<'_, '_>) -> Option<OwnDataset> {
+    let wanted = Wanted { expected: "a folder or file below the data folder".into(), example: "\"digits.npz\"" };
+    let path = table.required("path", &wanted, |value| match value {
+        Value::Text(text) if !text.is_empty() && text.len() <= MOST_PATH && !text.contains(char::is_control) => Some(text.clone()),
+        _ => None,
+    });
+    let wanted = Wanted {
+        expected: format!("at most {MOST_NAME} letters of a-z, A-Z, 0-9, -, _ and ., and no name of another data set"),
+        example: "\"digits\"",
+    };
+    let given = table.defaulted("name", None, &wanted, |value| match value {
+        Value::Text(text) if is_name(text) => Some(Some(text.clone())),
+        _ => None,
+    })?;
+    let path = path?;
+    let stem = std::path::Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let Some(name) = given.or(stem.filter(|stem| is_name(stem))) else {
+        let sentence = "expected a name where the path's last part is none, found nothing; add for example name = \"digits\"";
+        table.absent("name", sentence.to_owned());
+        return None;
+    };
+    Some(OwnDataset { path, name })
+}
+
+fn is_name(text: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    (1..=MOST_NAME).contains(&text.len()) && text.chars().all(is_letter) && !DatasetName::NAMES.contains(&text)
 }

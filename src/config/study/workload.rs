@@ -2,7 +2,7 @@
 
 use std::ops::Bound::Excluded;
 
-use super::dataset::DatasetName;
+use super::dataset::{DatasetChoice, DatasetKind};
 use super::network::{NetworkChoice, NetworkKind};
 use crate::config::goal::{exact_threshold, float32_threshold};
 use crate::config::key::{key, name};
@@ -15,8 +15,8 @@ section! {
     /// What is trained on which data, and when a trial has reached its goal.
     #[derive(Debug, Clone, PartialEq)]
     "workload" Workload {
-        /// The data set.
-        dataset: DatasetName => name(),
+        /// The data set: a name, or a table that says where images of your own are.
+        dataset: DatasetChoice => key(DatasetKind, "\"mnist\"").see("configuration.md#data-of-your-own"),
         /// The network: a name, or a list of its layers.
         network: NetworkChoice => key(NetworkKind, "\"simple-cnn\"").see("configuration.md#a-network-of-your-own"),
         /// The optimizer. In its updates w are the parameters, g is their gradient, v the velocity, η the learning rate and m the momentum; a and s are Adam's

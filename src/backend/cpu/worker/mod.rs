@@ -27,7 +27,7 @@ use super::physical::Physical;
 use super::plan::{Path, Plan};
 use super::planar::Planes;
 use crate::backend::margin::margin;
-use crate::data::Examples;
+use crate::data::{Examples, Pixels};
 use crate::network::{Convolution, Dense, GlobalMean, Map, Network, Operations, Pool, Slot};
 
 /// Buffers for up to `capacity` images, `pass` of them at a time, allocated once, and the weights in the layouts that the kernels want.
@@ -47,7 +47,7 @@ pub(super) struct Worker {
     logit_gradients: Floats,
     /// Floats from one image's logits to the next's.
     logits_stride: usize,
-    labels: Vec<u8>,
+    labels: Vec<u16>,
     /// The lane and step whose weights were prepared last.
     prepared: Option<(u64, bool)>,
 }
@@ -98,9 +98,18 @@ impl Worker {
         let map = self.network.maps[0];
         let row = map.width * map.channels;
         for (image, &index) in indices.iter().enumerate() {
-            let bytes = examples.image(index as usize);
             self.labels[image] = examples.labels[index as usize];
             let to = &mut self.maps[0][image * map.len()..][..map.len()];
+            let place = index as usize * map.inner_len();
+            let bytes = match &examples.images {
+                Pixels::Bytes(values) => &values[place..][..map.inner_len()],
+                Pixels::Floats(values) => {
+                    for (y, row_values) in values[place..][..map.inner_len()].chunks_exact(row).enumerate() {
+                        to[map.at_row(y)..][..row].copy_from_slice(row_values);
+                    }
+                    continue;
+                }
+            };
             for (y, bytes) in bytes.chunks_exact(row).enumerate() {
                 let to = &mut to[map.at_row(y)..][..row];
                 if let [table] = tables {
@@ -119,7 +128,7 @@ impl Worker {
     }
 
     /// The gathered images, `[image][bordered map]`, and their labels.
-    pub(super) fn gathered(&self, count: usize) -> (&[f32], &[u8]) {
+    pub(super) fn gathered(&self, count: usize) -> (&[f32], &[u16]) {
         (&self.maps[0][..count * self.network.maps[0].len()], &self.labels[..count])
     }
 

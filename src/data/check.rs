@@ -1,0 +1,103 @@
+//! What the data of a study are, for `dps-train data check`.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::{Dataset, Examples, Pixels, find, own};
+use crate::config::{DataSplit, DatasetChoice};
+use crate::readable::count;
+use crate::{Error, Result};
+
+/// Reads a data set and says what it is: its files, extents, classes, split, values, normalisation and digest.
+///
+/// # Errors
+/// As [`Dataset::load`].
+pub fn check(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result<String> {
+    let (files, arrays, unused) = match choice {
+        DatasetChoice::Named(name) => (find::locate(*name, folder)?, Vec::new(), Vec::new()),
+        DatasetChoice::Own(own) => {
+            let own::Survey { files, arrays, unused, .. } = own::survey(own, folder)?;
+            (files, arrays, unused)
+        }
+    };
+    let data = Dataset::load(choice.clone(), folder, split)?;
+    let mut lines = vec![("data set".to_owned(), data.name.clone())];
+    for file in files {
+        let (bytes, sha256) = sum(&file)?;
+        lines.push(("file".to_owned(), format!("{}, {} bytes, SHA-256 {sha256}", file.display(), count(bytes))));
+    }
+    lines.extend(arrays.into_iter().map(|(name, what)| ("array".to_owned(), format!("{name} {what}"))));
+    if !unused.is_empty() {
+        lines.push(("not used".to_owned(), unused.join(", ")));
+    }
+    let kind = if let Pixels::Bytes(_) = data.training.images { "bytes" } else { "32-bit floating point" };
+    lines.push(("images".to_owned(), format!("{} of {kind}", data.shape)));
+    for (name, set) in [("training", &data.training), ("validation", &data.validation), ("test", &data.test)] {
+        let none = if set.is_empty() { "; without a test set a study has no test errors" } else { "" };
+        lines.push((name.to_owned(), format!("{} examples{none}", count(set.len() as u64))));
+    }
+    lines.push(("classes".to_owned(), classes(&data)));
+    lines.push(("values".to_owned(), values(&data)));
+    for (channel, values) in data.normalisation.iter().enumerate() {
+        let scale = if let Pixels::Bytes(_) = data.training.images { " of values / 255" } else { "" };
+        lines.push((format!("channel {channel}"), format!("mean {:.6}, standard deviation {:.6}{scale}", values.mean, values.std)));
+    }
+    lines.push(("digest".to_owned(), data.digest.clone()));
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    Ok(lines.iter().map(|(name, text)| format!("{name:width$}  {text}\n")).collect())
+}
+
+/// Length and SHA-256 of a file as it is.
+fn sum(path: &PathBuf) -> Result<(u64, String)> {
+    let mut hash = Sha256::new();
+    let read = File::open(path).and_then(|file| io::copy(&mut BufReader::new(file), &mut hash));
+    let bytes =
+        read.map_err(|error| Error::Data { path: path.clone(), problem: format!("the file cannot be read ({error}); make it readable") })?;
+    Ok((bytes, format!("{:x}", hash.finalize())))
+}
+
+/// How many classes there are, and how many examples of the training file each has.
+fn classes(data: &Dataset) -> String {
+    let mut counts = vec![0_u64; data.classes];
+    for set in [&data.training, &data.validation] {
+        set.labels.iter().for_each(|&label| counts[usize::from(label)] += 1);
+    }
+    let all = || counts.iter().enumerate();
+    let (Some((fewest, least)), Some((commonest, most))) = (all().min_by_key(|(_, count)| **count), all().max_by_key(|(_, count)| **count))
+    else {
+        return String::new();
+    };
+    format!(
+        "{}, of each from {} (class {fewest}) to {} (class {commonest}) training and validation examples",
+        data.classes,
+        count(*least),
+        count(*most)
+    )
+}
+
+/// Least and greatest value of the training and validation examples, as the files have them.
+fn values(data: &Dataset) -> String {
+    let sets: [&Examples; 2] = [&data.training, &data.validation];
+    let mut range = [f64::INFINITY, f64::NEG_INFINITY];
+    let mut widen = |value: f64| range = [range[0].min(value), range[1].max(value)];
+    for set in sets {
+        match &set.images {
+            Pixels::Bytes(values) => values.iter().for_each(|&value| widen(value.into())),
+            Pixels::Floats(values) => {
+                let channels = data.normalisation.iter().cycle();
+                values.iter().zip(channels).for_each(|(&value, channel)| widen(f64::from(value) * channel.std + channel.mean));
+            }
+        }
+    }
+    match data.training.images {
+        Pixels::Bytes(_) => format!("{} to {}", range[0], range[1]),
+        // What normalising rounded off is taken off again; −0 is 0.
+        Pixels::Floats(_) => {
+            let [low, high] = range.map(|value| (value * 1e6).round() / 1e6 + 0.0);
+            format!("{low} to {high}")
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Datasets of an HDF5 file.
+
+use std::path::Path;
+
+use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
+use hdf5::{Dataset, File, Group, LinkType};
+
+use super::Found;
+use super::array::{Element, Header};
+use crate::data::Pixels;
+
+/// Groups in groups that are looked into.
+const DEEPEST: usize = 2;
+/// Datasets and groups that are looked at.
+const MOST: usize = 1_000;
+
+/// An open dataset.
+pub(super) struct Table {
+    dataset: Dataset,
+}
+
+/// The datasets of a file, by their paths.
+pub(super) fn datasets(path: &Path) -> Found<Vec<String>> {
+    let mut names = Vec::new();
+    let file = open(path)?;
+    list(&file, "", 0, &mut names)?;
+    Ok(names)
+}
+
+fn list(group: &Group, prefix: &str, depth: usize, names: &mut Vec<String>) -> Found<()> {
+    let mut links = Vec::new();
+    let visited = group.iter_visit_default(|name, link| {
+        links.push((name.to_owned(), link.link_type));
+        Ok(())
+    });
+    visited.map_err(|error| words("its groups cannot be listed", &error))?;
+    for (name, link) in links {
+        // A link may lead to another file, or to a pipe.
+        if link != LinkType::Hard || names.len() >= MOST || name.contains(char::is_control) {
+            continue;
+        }
+        let path = format!("{prefix}{name}");
+        if let Ok(inner) = group.group(&name) {
+            if depth < DEEPEST {
+                list(&inner, &format!("{path}/"), depth + 1, names)?;
+            }
+        } else if group.dataset(&name).is_ok() {
+            names.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn open(path: &Path) -> Found<File> {
+    File::open(path).map_err(|error| words("expected an HDF5 file, found one that is damaged or locked", &error))
+}
+
+fn words(what: &str, error: &hdf5::Error) -> String {
+    format!("{what} ({}); write it again", error.to_string().split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+impl Table {
+    pub fn open(path: &Path, name: &str) -> Found<Table> {
+        let dataset = open(path)?.dataset(name).map_err(|error| words("the dataset cannot be opened", &error))?;
+        let plan = dataset.dcpl().map_err(|error| words("the dataset cannot be opened", &error))?;
+        let is_elsewhere = plan.get_external().map_or(true, |files| !files.is_empty());
+        if is_elsewhere || matches!(plan.get_layout(), Ok(hdf5::plist::dataset_create::Layout::Virtual) | Err(_)) {
+            return Err("expected values in the file itself, found them in other files; copy them into one".to_owned());
+        }
+        Ok(Table { dataset })
+    }
+
+    pub fn header(&self) -> Found<Header> {
+        let kind =
+            self.dataset.dtype().and_then(|kind| kind.to_descriptor()).map_err(|error| words("its values have an unknown type", &error))?;
+        let element = match kind {
+            TypeDescriptor::Unsigned(IntSize::U1) => Element::U8,
+            TypeDescriptor::Unsigned(IntSize::U2) => Element::U16,
+            TypeDescriptor::Unsigned(IntSize::U4) => Element::U32,
+            TypeDescriptor::Unsigned(IntSize::U8) => Element::U64,
+            TypeDescriptor::Integer(IntSize::U1) => Element::I8,
+            TypeDescriptor::Integer(IntSize::U2) => Element::I16,
+            TypeDescriptor::Integer(IntSize::U4) => Element::I32,
+            TypeDescriptor::Integer(IntSize::U8) => Element::I64,
+            TypeDescriptor::Float(FloatSize::U4) => Element::F32,
+            other => {
+                return Err(format!("expected values of u8 or f32 for images, of whole numbers for labels, found {other}; convert them"));
+            }
+        };
+        let extents = self.dataset.shape().into_iter().map(|extent| extent as u64).collect();
+        Ok(Header { extents, element, is_big_endian: false })
+    }
+
+    /// Bytes that the values take in the file.
+    pub fn stored_bytes(&self) -> u64 {
+        self.dataset.storage_size()
+    }
+
+    /// All values, as pixels.
+    pub fn images(&self, element: Element) -> Found<Pixels> {
+        match element {
+            Element::F32 => self.dataset.read_raw().map(Pixels::Floats),
+            _ => self.dataset.read_raw().map(Pixels::Bytes),
+        }
+        .map_err(|error| words("its values cannot be read", &error))
+    }
+
+    /// All values, as whole numbers; those beyond 63 bits are none.
+    pub fn integers(&self, element: Element) -> Found<Vec<Option<i64>>> {
+        fn wide<T: hdf5::H5Type + TryInto<i64>>(dataset: &Dataset) -> hdf5::Result<Vec<Option<i64>>> {
+            Ok(dataset.read_raw::<T>()?.into_iter().map(|value| value.try_into().ok()).collect())
+        }
+        let read = match element {
+            Element::U8 => wide::<u8>(&self.dataset),
+            Element::I8 => wide::<i8>(&self.dataset),
+            Element::U16 => wide::<u16>(&self.dataset),
+            Element::I16 => wide::<i16>(&self.dataset),
+            Element::U32 => wide::<u32>(&self.dataset),
+            Element::I32 => wide::<i32>(&self.dataset),
+            Element::U64 => wide::<u64>(&self.dataset),
+            Element::I64 => wide::<i64>(&self.dataset),
+            Element::F32 => Ok(Vec::new()),
+        };
+        read.map_err(|error| words("its values cannot be read", &error))
+    }
+}

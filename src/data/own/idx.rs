@@ -1,0 +1,35 @@
+//! The header of an IDX file of any extents: two zeros, the kind of values, the number of extents, and these as big-endian 32-bit numbers.
+
+use std::io::Read;
+
+use super::Found;
+use super::array::{Element, Header};
+
+/// Reads the header; the values follow.
+pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "expected an IDX file, found an end in its header: the file is cut short".to_owned(),
+        _ => super::unread(&error),
+    };
+    let mut start = [0; 4];
+    reader.read_exact(&mut start).map_err(failed)?;
+    let [0, 0, kind, count @ 1..=4] = start else {
+        let found = u32::from_be_bytes(start);
+        return Err(format!("expected an IDX file of 1 to 4 extents, found one that begins with {found:#010x}"));
+    };
+    let element = match kind {
+        0x08 => Element::U8,
+        0x09 => Element::I8,
+        0x0b => Element::I16,
+        0x0c => Element::I32,
+        0x0d => Element::F32,
+        other => return Err(format!("expected IDX values of bytes, whole numbers or 32-bit floating point, found kind {other:#04x}")),
+    };
+    let mut extents = Vec::new();
+    for _ in 0..count {
+        let mut extent = [0; 4];
+        reader.read_exact(&mut extent).map_err(failed)?;
+        extents.push(u32::from_be_bytes(extent).into());
+    }
+    Ok(Header { extents, element, is_big_endian: true })
+}

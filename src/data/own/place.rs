@@ -1,0 +1,180 @@
+//! Where an array is: in a file of its own, in an .npz file or in an HDF5 file; and how it is read from there.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use zip::{CompressionMethod, ZipArchive};
+
+use super::array::{Header, classes, finite};
+use super::hdf5::Table;
+use super::{Found, idx, npy, unread};
+use crate::data::contents::decompressed;
+use crate::data::{ImageShape, Pixels};
+use crate::{Error, Result};
+
+/// Where an array is.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// In an IDX file, gzipped or not.
+    Idx(PathBuf),
+    /// In a .npy file.
+    Npy(PathBuf),
+    /// In a file of an .npz archive.
+    Npz(PathBuf, String),
+    /// In an HDF5 file, as the dataset of that path.
+    Hdf5(PathBuf, String),
+}
+
+/// Bytes that may come out of compressed ones, however many: more only where they are not suspiciously many.
+const UNSUSPICIOUS: u64 = 1 << 28;
+/// Bytes that one stored byte may become, beyond that.
+const MOST_INFLATED: u64 = 100;
+
+impl Place {
+    /// The file.
+    pub fn file(&self) -> &Path {
+        match self {
+            Place::Idx(file) | Place::Npy(file) | Place::Npz(file, _) | Place::Hdf5(file, _) => file,
+        }
+    }
+
+    /// The error that says `problem` of the array.
+    pub fn error(&self, problem: String) -> Error {
+        let problem = match self {
+            Place::Idx(_) | Place::Npy(_) => problem,
+            Place::Npz(_, name) | Place::Hdf5(_, name) => format!("{name}: {problem}"),
+        };
+        Error::Data { path: self.file().into(), problem }
+    }
+
+    /// What the header says.
+    pub fn header(&self) -> Result<Header> {
+        let header = match self {
+            Place::Hdf5(file, name) => Table::open(file, name).and_then(|table| table.header()),
+            _ => self.with_values(|header, _| Ok(header)),
+        };
+        header.map_err(|problem| self.error(problem))
+    }
+
+    /// Number and extents of the images that the header promises.
+    pub fn image_extents(&self) -> Result<(usize, ImageShape)> {
+        self.header()?.images().map_err(|problem| self.error(problem))
+    }
+
+    /// The images, `[n][rows][columns][channels]`, and their extents.
+    pub fn images(&self) -> Result<(Pixels, ImageShape)> {
+        let read = match self {
+            Place::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
+                let header = table.header()?;
+                let (_, shape) = header.images()?;
+                is_plausible(header.bytes(), table.stored_bytes(), true)?;
+                let pixels = table.images(header.element)?;
+                if let Pixels::Floats(values) = &pixels {
+                    finite(values)?;
+                }
+                Ok((pixels, shape))
+            }),
+            _ => self.with_values(|header, Values { reader, stored, is_compressed }| {
+                let (_, shape) = header.images()?;
+                is_plausible(header.bytes(), stored, is_compressed)?;
+                Ok((header.read_images(reader)?, shape))
+            }),
+        };
+        read.map_err(|problem| self.error(problem))
+    }
+
+    /// The labels.
+    pub fn labels(&self) -> Result<Vec<u16>> {
+        let read = match self {
+            Place::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
+                let header = table.header()?;
+                header.labels()?;
+                is_plausible(header.bytes(), table.stored_bytes(), true)?;
+                classes(table.integers(header.element)?)
+            }),
+            _ => self.with_values(|header, Values { reader, stored, is_compressed }| {
+                header.labels()?;
+                is_plausible(header.bytes(), stored, is_compressed)?;
+                header.read_labels(reader)
+            }),
+        };
+        read.map_err(|problem| self.error(problem))
+    }
+
+    /// Opens an array that is read as a stream, past its header.
+    fn with_values<T>(&self, act: impl FnOnce(Header, Values) -> Found<T>) -> Found<T> {
+        let open = |path: &Path| File::open(path).map_err(|error| unread(&error));
+        match self {
+            Place::Idx(path) => {
+                let file = open(path)?;
+                let stored = file.metadata().map_err(|error| unread(&error))?.len();
+                let mut start = [0; 2];
+                let is_compressed = open(path)?.read(&mut start).is_ok_and(|read| read == 2) && start == [0x1f, 0x8b];
+                let mut reader = decompressed(BufReader::new(file)).map_err(|error| unread(&error))?;
+                let header = idx::header(&mut reader)?;
+                act(header, Values { reader: &mut reader, stored, is_compressed })
+            }
+            Place::Npy(path) => {
+                let file = open(path)?;
+                let stored = file.metadata().map_err(|error| unread(&error))?.len();
+                let mut reader = BufReader::new(file);
+                let header = npy::header(&mut reader)?;
+                act(header, Values { reader: &mut reader, stored, is_compressed: false })
+            }
+            Place::Npz(path, name) => {
+                let mut archive = archive(path)?;
+                let mut member = archive.by_name(&format!("{name}.npy")).map_err(|error| format!("it cannot be read ({error})"))?;
+                let (stored, is_compressed) = (member.compressed_size(), member.compression() != CompressionMethod::Stored);
+                let header = npy::header(&mut member)?;
+                act(header, Values { reader: &mut member, stored, is_compressed })
+            }
+            Place::Hdf5(..) => unreachable!("an HDF5 dataset is no stream"),
+        }
+    }
+}
+
+/// An array's values.
+struct Values<'a> {
+    reader: &'a mut dyn Read,
+    /// Bytes that they take in the file, or somewhat more.
+    stored: u64,
+    is_compressed: bool,
+}
+
+/// Refuses what a damaged header says before memory is asked for.
+fn is_plausible(bytes: u64, stored: u64, is_compressed: bool) -> Found<()> {
+    if !is_compressed && bytes > stored {
+        return Err(format!("expected {bytes} bytes of values, as the header says, found {stored} bytes in all: the file is cut short"));
+    }
+    if bytes > UNSUSPICIOUS && bytes / MOST_INFLATED > stored {
+        return Err(format!(
+            "expected at most {MOST_INFLATED} bytes of values for each byte stored, found a header that says {bytes} for {stored}"
+        ));
+    }
+    Ok(())
+}
+
+fn archive(path: &Path) -> Found<ZipArchive<BufReader<File>>> {
+    let file = File::open(path).map_err(|error| unread(&error))?;
+    ZipArchive::new(BufReader::new(file))
+        .map_err(|error| format!("expected an .npz file, found a damaged zip archive ({error}); write it again"))
+}
+
+/// The arrays of an .npz file.
+pub(super) fn arrays_of_npz(path: &Path) -> Found<Vec<String>> {
+    let archive = archive(path)?;
+    let names = archive.file_names().filter_map(|name| name.ok()?.strip_suffix(".npy").map(str::to_owned));
+    Ok(names.filter(|name| !name.contains(char::is_control)).collect())
+}
+
+/// As the array is named on the page and by `dps-train data check`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Idx(file) | Place::Npy(file) => f.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
+            Place::Npz(_, name) | Place::Hdf5(_, name) => f.write_str(name),
+        }
+    }
+}
