@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use crate::backend::cpu::Level;
+use crate::backend::cpu::VectorUnit;
 use crate::comm::{Single, threads};
 use crate::config::DatasetName;
 use crate::data::locate;
@@ -84,7 +84,7 @@ fn processor() -> String {
         _ => "memory unknown".into(),
     };
     let count = threads(&Single);
-    format!("{}{model}, {}, {memory}", some(count, "core"), Level::best().name())
+    format!("{}{model}, {}, {memory}", some(count, "core"), VectorUnit::best().name())
 }
 
 #[cfg(feature = "mpi")]

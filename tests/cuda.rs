@@ -4,7 +4,7 @@
 
 mod support;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, Device, LaneStart, LaneState, Set};
 use dps::comm::Single;
 use dps::config::{Execution, NetworkName, OptimizerName};
@@ -50,7 +50,7 @@ fn gradients_and_losses_agree() {
     for name in NETWORKS {
         let (network, dataset) = problem(name, 90);
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
         let mut off_most = |seed: u64, examples: usize| {
             // Biases are not zero, so that they are tested.
             let mut weights = initial_weights(&network, seed);
@@ -79,7 +79,7 @@ fn squared_norms_of_single_examples_agree() {
     let Some(cuda) = gpu() else { return };
     let (network, dataset) = problem(NetworkName::SimpleCnn, 400);
     let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
     let weights = initial_weights(&network, 4);
     let dense = Mask::Dense(network.parameters());
     let sparse = Mask::Sparse { kept: (0..network.parameters() as u32).step_by(7).collect(), parameters: network.parameters() };
@@ -101,7 +101,7 @@ fn gradients_in_tf32_agree_as_far_as_it_can() {
         let (network, dataset) = problem(name, 90);
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
         assert!(gpu.describe().contains("TF32"), "{}", gpu.describe());
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
         let weights = initial_weights(&network, 5);
         let (found, loss) = gpu.gradient(&weights, examples).unwrap();
         let (expected, expected_loss) = cpu.gradient(&weights, examples).unwrap();
@@ -133,7 +133,7 @@ fn a_step_of_every_rule_and_schedule_agrees() {
             }
         }
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
         for (steps, batch, tolerance) in [(1, 3, 2e-6), (4, 2, 1e-4)] {
             steps_agree(&mut gpu, &mut cpu, &starts, steps, batch, tolerance, &name.to_string());
         }
@@ -216,7 +216,7 @@ fn a_lane_goes_on_on_another_device() {
     let starts: Vec<LaneStart> =
         starts.into_iter().zip(0..).map(|((kept, optimizer), seed)| start(&network, seed, kept, optimizer, constant(0.02))).collect();
     let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
     let (_, expected) = trained(&mut cpu, &starts, 4, 3);
     fn second_half<B: Backend>(backend: &mut B, starts: &[LaneStart], half: Vec<LaneState>) -> Vec<LaneState> {
         let starts = starts.iter().zip(half).map(|(start, state)| LaneStart { state: Some(state), ..start.clone() }).collect();
@@ -244,7 +244,7 @@ fn a_lane_whose_loss_is_not_finite_stops_where_the_cpus_does() {
     let starts: Vec<LaneStart> =
         [0.01, 1e6, 0.01].into_iter().zip(0..).map(|(rate, seed)| start(&network, seed, 1.0, OptimizerName::Sgd, constant(rate))).collect();
     let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
     let (progress, states) = trained(&mut gpu, &starts, 12, 4);
     let (expected, _) = trained(&mut cpu, &starts, 12, 4);
     assert!(expected[1].broken.is_some(), "the rate must be far too high");

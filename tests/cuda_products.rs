@@ -7,7 +7,7 @@ mod support;
 use std::ops::Range;
 
 use dps::Error;
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::Cuda;
 use dps::backend::{Backend, Device, Set, choose};
 use dps::comm::Single;
@@ -29,7 +29,7 @@ fn cublas() -> Option<Cuda> {
 fn gradients_and_losses_agree() {
     for name in NETWORKS {
         let (network, dataset) = problem(name, 90);
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
         let mut rounded = [0; 2];
         // Leaves of one image, or of 5 (ResNet-8: 2), the last of which is shorter.
         for (seed, examples) in [(1, 1), (2, 7), (3, if name == NetworkName::SimpleCnn { 41 } else { 19 }), (4, 2), (5, 3)] {
@@ -71,7 +71,7 @@ fn steps_agree_and_have_the_same_bits_in_every_run() {
             start(&network, 2, 1.0, OptimizerName::Nesterov, constant(0.05)),
         ];
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
         let made = steps_agree(&mut gpu, &mut cpu, &starts, steps, batch, 1e-4, &name.to_string());
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
         assert_eq!(trained(&mut gpu, &starts, steps, batch), made, "{name}, again");
@@ -90,7 +90,7 @@ fn squared_norms_of_single_examples_agree() {
     let Some(cuda) = cublas() else { return };
     let (network, dataset) = problem(NetworkName::SimpleCnn, 30);
     let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-    let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+    let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
     let (weights, mask) = (initial_weights(&network, 4), Mask::Dense(network.parameters()));
     let [found, expected] = [gpu.squared_norms(&weights, &mask, 9), cpu.squared_norms(&weights, &mask, 9)].map(|norms| norms.unwrap());
     assert!((found / expected - 1.0).abs() < 1e-5, "{found}, expected {expected}");

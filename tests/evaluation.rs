@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EVALUATION_BLOCK, LaneStart, Set};
 use dps::comm::Single;
 use dps::config::{DataSplit, NetworkName, OptimizerName};
@@ -55,7 +55,7 @@ fn what_was_nearest_to_wrong_is_looked_at_first_until_it_is_decided() {
     let all: Vec<u32> = (0..COUNT as u32).collect();
     let mut saved = 0;
     for (threads, limit) in [(1, 7), (3, 7), (1, 240), (3, 240), (2, 330), (1, COUNT as u32 - 1)] {
-        let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), threads, &Single);
+        let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), threads, &Single);
         let mut lanes = backend.lanes((0..3).map(start).collect()).unwrap();
         // Lanes in another order than they were made in.
         let which = [2, 0, 1];

@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
@@ -113,7 +113,7 @@ fn listed_networks_are_pytorchs_on_the_reference_and_on_the_cpu() {
         assert!((loss - expected.loss_sum).abs() < 1e-11, "{what}: loss {loss}, expected {}", expected.loss_sum);
         assert_gradient(what, &fixture, expected, &network, &gradient, 1e-10);
 
-        let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+        let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
         let (gradient, loss) = backend.gradient(&narrow, fixture.images).unwrap();
         assert!((f64::from(loss) / expected.loss_sum - 1.0).abs() < 1e-6, "{what} on the CPU: loss {loss}");
         let gradient: Vec<f64> = gradient.iter().map(|&entry| entry.into()).collect();

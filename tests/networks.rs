@@ -5,7 +5,7 @@ mod support;
 
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
 use dps::config::{BiasPruning, NetworkName, OptimizerName, Smoothness};
@@ -77,15 +77,15 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
             let mut weights = fixture.start();
             mask.apply(&mut weights);
             let mut first: Option<(Vec<f32>, f32, Vec<f32>)> = None;
-            for level in Level::available() {
-                let mut backend = CpuBackend::new(network.clone(), &dataset, level, 1, &Single);
+            for unit in VectorUnit::available() {
+                let mut backend = CpuBackend::new(network.clone(), &dataset, unit, 1, &Single);
                 let (gradient, loss) = backend.gradient(&weights, batch.size).unwrap();
                 assert!((f64::from(loss) - batch.loss_sum).abs() < 1e-5, "{net:?}: loss {loss}, expected {}", batch.loss_sum);
                 for (sample, &expected) in batch.gradient.samples.iter().enumerate() {
                     let index = sample * fixture.sample_stride;
                     let found = if batch.masked && !kept[index] { 0.0 } else { f64::from(gradient[index]) };
                     let difference = (found - expected).abs();
-                    assert!(difference < GRADIENT_TOLERANCE, "{net:?} {}: d{index} = {found}, expected {expected}", level.name());
+                    assert!(difference < GRADIENT_TOLERANCE, "{net:?} {}: d{index} = {found}, expected {expected}", unit.name());
                 }
                 for (tensor, expected) in network.tensors.iter().zip(&batch.gradient.tensors) {
                     let squares = tensor.range().filter(|&index| !batch.masked || kept[index]);
@@ -104,7 +104,7 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
                     Some((expected, expected_loss, expected_margins)) => {
                         let same = |found: &[f32], expected: &[f32]| found.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits());
                         let same = same(&gradient, expected) && same(&margins, expected_margins);
-                        assert!(same && loss.to_bits() == expected_loss.to_bits(), "{net:?}: {} has other bits", level.name());
+                        assert!(same && loss.to_bits() == expected_loss.to_bits(), "{net:?}: {} has other bits", unit.name());
                     }
                 }
             }
@@ -125,7 +125,7 @@ fn gradients_are_finite_differences_of_the_f64_reference() {
             let mask = if masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
             let mut weights = dps::network::initial_weights(&network, 9);
             mask.apply(&mut weights);
-            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
             let (gradient, loss) = backend.gradient(&weights, 2).unwrap();
             let exact: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
             let images = noise::normalise(&bytes, &fixture.image.mean, &fixture.image.std);
@@ -186,7 +186,7 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
             let schedule = Schedule { decay, ..Schedule::constant(rate) };
             let rule = Rule { momentum: trajectory.momentum as f32, ..Rule::plain(optimizer, schedule) };
             let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
-            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
             let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule, state: None }]).unwrap();
             let what = format!("{net:?} {:?} masked {}", trajectory.optimizer, trajectory.masked);
             for (step, &expected) in trajectory.losses.iter().enumerate() {
@@ -216,7 +216,7 @@ fn connection_sensitivity_and_its_masks_are_pytorchs() {
         let seeds = (0..expected.batches as u32).map(|batch| expected.first_image_seed + batch);
         let dataset = dataset(&fixture, seeds, expected.batch_size);
         let weights = fixture.start();
-        let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+        let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
         let (gradient, _) = backend.gradient(&weights, dataset.training.len()).unwrap();
         let scores = connection_sensitivity(&weights, &gradient);
         let opened = if net == Net::ResNet8 { OPENED } else { 1e-9 };
@@ -249,7 +249,7 @@ fn smoothness_and_the_gradients_variance_are_pytorchs() {
             let mask = if expected.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
             let mut weights = fixture.start();
             mask.apply(&mut weights);
-            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
             let (mut step, _) = backend.gradient(&weights, expected.step_examples).unwrap();
             mask.apply(&mut step);
             let rate = expected.rate / expected.step_examples as f64;
@@ -289,13 +289,13 @@ fn squared_norms_are_those_of_each_examples_gradient_on_any_threads_and_vector_u
         for example in 0..150 {
             // Alone in a data set, an example's gradient is a batch's.
             let alone = Dataset { training: dataset.training.gather(&[example]), ..dataset.clone() };
-            let (mut gradient, _) = CpuBackend::new(network.clone(), &alone, Level::best(), 1, &Single).gradient(&weights, 1).unwrap();
+            let (mut gradient, _) = CpuBackend::new(network.clone(), &alone, VectorUnit::best(), 1, &Single).gradient(&weights, 1).unwrap();
             mask.apply(&mut gradient);
             expected += gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>();
         }
         let mut bits = Vec::new();
-        for (level, threads) in Level::available().into_iter().flat_map(|level| [(level, 1), (level, 3)]) {
-            let mut backend = CpuBackend::new(network.clone(), &dataset, level, threads, &Single);
+        for (unit, threads) in VectorUnit::available().into_iter().flat_map(|unit| [(unit, 1), (unit, 3)]) {
+            let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
             let found = backend.squared_norms(&weights, &mask, 150).unwrap();
             assert!((found / expected - 1.0).abs() < 1e-12, "{found}, expected {expected}");
             bits.push(found.to_bits());
@@ -318,11 +318,11 @@ fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
         let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
         for expected in &theory.grasp {
             let mut first: Option<Vec<f32>> = None;
-            for (level, threads) in Level::available().into_iter().zip([2, 1, 3]) {
-                let mut backend = CpuBackend::new(network.clone(), &dataset, level, threads, &Single);
+            for (unit, threads) in VectorUnit::available().into_iter().zip([2, 1, 3]) {
+                let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
                 let product = backend.hessian_gradient(&weights, expected.temperature as f32, theory.images).unwrap();
                 let scores = gradient_signal(&weights, &product);
-                let what = format!("{net:?}, temperature {}, {}", expected.temperature, level.name());
+                let what = format!("{net:?}, temperature {}, {}", expected.temperature, unit.name());
                 let samples = scores.iter().step_by(fixture.sample_stride).map(|&score| f64::from(score));
                 let off: Vec<f64> = samples.zip(&expected.samples).map(|(found, expected)| found - expected).collect();
                 let off = norm(&off) / norm(&expected.samples);

@@ -6,7 +6,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, LaneStart, LaneState, Set};
 use dps::comm::Single;
 use dps::config::{self, Metaparameter, NetworkName, OptimizerName, ScheduleName};
@@ -89,8 +89,8 @@ impl Problem {
     }
 
     /// The loss of each step, the state after the last one, and the margins of all images there.
-    fn train(&self, level: Level, start: LaneStart, steps: std::ops::Range<u32>, batch: usize) -> (Vec<f32>, LaneState, Vec<f32>) {
-        let mut backend = CpuBackend::new(self.network.clone(), &self.dataset, level, 1, &Single);
+    fn train(&self, unit: VectorUnit, start: LaneStart, steps: std::ops::Range<u32>, batch: usize) -> (Vec<f32>, LaneState, Vec<f32>) {
+        let mut backend = CpuBackend::new(self.network.clone(), &self.dataset, unit, 1, &Single);
         let mut lanes = backend.lanes(vec![start]).unwrap();
         let losses = steps.map(|step| backend.train(&mut lanes, step..step + 1, batch).unwrap()[0].loss).collect();
         let examples: Vec<u32> = (0..self.dataset.validation.len() as u32).collect();
@@ -110,7 +110,7 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
         let optimizer: OptimizerName = entry["optimizer"].as_str().unwrap().parse().unwrap();
         let start = problem.start(rule(optimizer, &metaparameters(entry)), entry["masked"].as_bool().unwrap());
         let what = format!("{optimizer} {} masked {}", entry["settings"], entry["masked"]);
-        let (found, state, margins) = problem.train(Level::best(), start.clone(), 0..losses.len() as u32, batch);
+        let (found, state, margins) = problem.train(VectorUnit::best(), start.clone(), 0..losses.len() as u32, batch);
         for (step, (&found, &expected)) in found.iter().zip(&losses).enumerate() {
             assert!((f64::from(found) - expected).abs() < 2e-5, "{what}: step {step}: {found} {expected}");
         }
@@ -129,7 +129,7 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
             compare(&state.average, &entry["average"]);
             // What is evaluated are the averaged weights.
             let averaged = LaneStart { weights: state.average.clone(), rule: rule(optimizer, &Metaparameters::default()), ..start };
-            assert_eq!(problem.train(Level::best(), averaged, 0..0, batch).2, margins, "{what}");
+            assert_eq!(problem.train(VectorUnit::best(), averaged, 0..0, batch).2, margins, "{what}");
         }
         tested.insert(optimizer.name());
     }
@@ -168,10 +168,10 @@ fn every_vector_unit_gives_the_same_bits_and_removed_weights_stay_removed() {
     let problem = Problem::new(100, 4, 12);
     for rule in everything() {
         for masked in [false, true] {
-            let of = |level: Level| problem.train(level, problem.start(rule, masked), 0..4, 12);
-            let expected = of(Level::best());
-            for level in Level::available() {
-                assert!(of(level) == expected, "{} on {}, masked {masked}", rule.optimizer, level.name());
+            let of = |unit: VectorUnit| problem.train(unit, problem.start(rule, masked), 0..4, 12);
+            let expected = of(VectorUnit::best());
+            for unit in VectorUnit::available() {
+                assert!(of(unit) == expected, "{} on {}, masked {masked}", rule.optimizer, unit.name());
             }
             let (_, LaneState { weights, velocity, squares, average, .. }, _) = expected;
             let numbers = rule.optimizer.kept_numbers();
@@ -191,9 +191,9 @@ fn a_lane_goes_on_from_its_state_as_if_it_had_not_stopped() {
     for rule in everything() {
         for masked in [false, true] {
             let start = problem.start(rule, masked);
-            let whole = problem.train(Level::best(), start.clone(), 0..4, 12);
-            let (mut losses, half, _) = problem.train(Level::best(), start.clone(), 0..2, 12);
-            let (later, state, margins) = problem.train(Level::best(), LaneStart { state: Some(half), ..start }, 2..4, 12);
+            let whole = problem.train(VectorUnit::best(), start.clone(), 0..4, 12);
+            let (mut losses, half, _) = problem.train(VectorUnit::best(), start.clone(), 0..2, 12);
+            let (later, state, margins) = problem.train(VectorUnit::best(), LaneStart { state: Some(half), ..start }, 2..4, 12);
             losses.extend(later);
             assert!((losses, state, margins) == whole, "{} masked {masked}", rule.optimizer);
         }

@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, LaneStart, LaneState, Progress, Set};
 use dps::comm::Single;
 use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
@@ -66,20 +66,20 @@ fn leaving_out_removed_weights_of_pooled_convolutions_changes_no_number() {
     let network = Arc::new(Network::new(NetworkName::SimpleCnn));
     let dataset = dataset(&network);
     let weights = initial_weights(&network, 2);
-    let (gradient, _) = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).gradient(&weights, 30).unwrap();
+    let (gradient, _) = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single).gradient(&weights, 30).unwrap();
     for (index, (what, mask)) in masks(&network, &weights, &gradient).into_iter().enumerate() {
         let weights = with_biases(&weights);
         let batch = [1, 2, 7, 16, 5][index % 5];
-        let mut dense = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).computing_removed_weights();
+        let mut dense = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single).computing_removed_weights();
         let (expected, expected_progress, expected_errors) = train(&mut dense, &weights, &mask, batch, 2);
         assert!(expected_progress.loss.is_finite() && expected.weights != weights, "{what}: nothing was learnt");
         // Portable fused multiply-adds are slow where the compiler may not assume the instruction: one mask shows that they agree.
-        let levels = Level::available().into_iter().filter(|&level| level == Level::best() || index < 8);
-        for level in levels.filter(|&level| level != Level::Portable || index == 4) {
-            for threads in if level == Level::best() { 1..=2 } else { 1..=1 } {
-                let mut backend = CpuBackend::new(network.clone(), &dataset, level, threads, &Single);
+        let units = VectorUnit::available().into_iter().filter(|&unit| unit == VectorUnit::best() || index < 8);
+        for unit in units.filter(|&unit| unit != VectorUnit::Portable || index == 4) {
+            for threads in if unit == VectorUnit::best() { 1..=2 } else { 1..=1 } {
+                let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
                 let (state, progress, errors) = train(&mut backend, &weights, &mask, batch, 2);
-                let what = format!("{what}, batch {batch}, {}, {threads} threads", level.name());
+                let what = format!("{what}, batch {batch}, {}, {threads} threads", unit.name());
                 assert!(same(&state.weights, &expected.weights), "{what}: other weights");
                 assert!(same(&state.velocity, &expected.velocity), "{what}: other velocities");
                 assert_eq!((progress, errors), (expected_progress, expected_errors), "{what}");
@@ -120,7 +120,7 @@ fn a_network_with_dead_layers_trains() {
         let mut dead_layers = 0;
         for (what, mask) in dead(&network) {
             dead_layers = dead_layers.max(mask.dead_layers(&network));
-            let backend = || CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+            let backend = || CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
             let (expected, expected_progress, _) = train(&mut backend().computing_removed_weights(), &weights, &mask, 5, 2);
             let (state, progress, _) = train(&mut backend(), &weights, &mask, 5, 2);
             let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-5 * (1.0 + b.abs()));
@@ -181,18 +181,18 @@ fn leaving_out_removed_weights_of_resnet_8_changes_rounding_alone() {
     let network = Arc::new(Network::new(NetworkName::Resnet8));
     let dataset = dataset(&network);
     let initial = initial_weights(&network, 2);
-    let (gradient, _) = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).gradient(&initial, 30).unwrap();
+    let (gradient, _) = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single).gradient(&initial, 30).unwrap();
     let weights = with_biases(&initial);
     for (index, (what, mask)) in masks_of_layers(&network, &initial, &gradient).into_iter().enumerate() {
         let batch = [1, 2, 7, 16, 5][index % 5];
-        let mut dense = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).computing_removed_weights();
+        let mut dense = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single).computing_removed_weights();
         let (expected, expected_progress, _) = train(&mut dense, &weights, &mask, batch, 1);
         let mut first: Option<(LaneState, Progress, u32)> = None;
         // One mask is enough where the kernels are slow, as above.
-        for level in Level::available().into_iter().filter(|&level| level != Level::Portable || index == 4) {
-            for threads in if level == Level::best() { 1..=2 } else { 1..=1 } {
-                let mut backend = CpuBackend::new(network.clone(), &dataset, level, threads, &Single);
-                let what = format!("{what}, batch {batch}, {}, {threads} threads", level.name());
+        for unit in VectorUnit::available().into_iter().filter(|&unit| unit != VectorUnit::Portable || index == 4) {
+            for threads in if unit == VectorUnit::best() { 1..=2 } else { 1..=1 } {
+                let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
+                let what = format!("{what}, batch {batch}, {}, {threads} threads", unit.name());
                 let (state, progress, _) = train(&mut backend, &weights, &mask, batch, 1);
                 let off = difference(&state.velocity, &expected.velocity);
                 assert!(off < SUMMED_OTHERWISE, "{what}: gradients off by {off}");
@@ -224,7 +224,7 @@ fn an_infinite_weight_breaks_a_pruned_lane() {
             let mut weights = initial_weights(&network, 2);
             let broken = kept.iter().find(|&&index| tensor.range().contains(&(index as usize))).expect("a kept weight");
             weights[*broken as usize] = f32::INFINITY;
-            let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
             let (_, progress, _) = train(&mut backend, &weights, &mask, 2, 1);
             assert_eq!(progress.broken, Some(0), "{name}: {} is infinite", tensor.name);
         }

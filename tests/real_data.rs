@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use dps::backend::cpu::{Cpu, Level};
+use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::Single;
 use dps::config::{self, Configuration, Override};
 use dps::data::Dataset;
@@ -43,7 +43,7 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
     let dataset = dataset
         .get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset.clone(), &data, &loaded.study.data).expect("make test-data"));
     let place = Place { world: &Single, mpi_library: "none".into(), threads: 2, storage: Arc::new(Disk) };
-    let cpu = Cpu { level: Level::best(), threads: 2 };
+    let cpu = Cpu { unit: VectorUnit::best(), threads: 2 };
     let output = folder.join(format!("{seed}-{race}.h5"));
     let outcome = run(&loaded, dataset, &place, &cpu, &output, false, &mut *progress::silent()).unwrap();
     assert!(matches!(outcome, Outcome::Finished(_)));

@@ -4,7 +4,7 @@
 mod random_networks;
 mod support;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
@@ -291,7 +291,7 @@ fn hessian_products_are_pytorchs() {
 
 /// Compares the CPU back end with the reference on a case whose weights a mask removes: margins, the loss, the gradient of a training step and of a
 /// whole set, squared norms, and, without a mask, the Hessian's product with the gradient. Returns how many gradients were at a kink.
-fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
+fn compare(case: &Case, mask: &Mask, units: &[VectorUnit]) -> usize {
     let (network, images, labels) = (&case.network, case.images(), case.labels());
     let mut narrow = case.weights.clone();
     mask.apply(&mut narrow);
@@ -324,8 +324,8 @@ fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
     let margins = wide_margins(case, &weights);
     let examples: Vec<u32> = (0..labels.len() as u32).collect();
     let mut first: Option<Vec<u32>> = None;
-    for &level in levels {
-        let mut backend = CpuBackend::new(network.clone(), &case.dataset, level, 1, &Single);
+    for &unit in units {
+        let mut backend = CpuBackend::new(network.clone(), &case.dataset, unit, 1, &Single);
         let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(0.1)) };
         let start = LaneStart { seed: 4, weights: narrow.clone(), mask: mask.clone(), rule, state: None };
         let mut lanes = backend.lanes(vec![start]).unwrap();
@@ -335,7 +335,7 @@ fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
         let velocity = backend.state(&lanes, 0).unwrap().velocity;
         let found_squares = backend.squared_norms(&narrow, mask, labels.len()).unwrap();
         let mut numbers = [&velocity, &found_margins[..], &[progress.loss]].concat();
-        if level == levels[0] {
+        if unit == units[0] {
             assert_margins(&found_margins, &margins, &what);
             let mean = loss / labels.len() as f64;
             assert!((f64::from(progress.loss) - mean).abs() < 1e-5 * (1.0 + mean), "{what}: loss {}, expected {mean}", progress.loss);
@@ -346,7 +346,7 @@ fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
         if let Mask::Dense(_) = mask {
             let (found, _) = backend.gradient(&narrow, labels.len()).unwrap();
             let product = backend.hessian_gradient(&narrow, 3.0, labels.len()).unwrap();
-            if level == levels[0] {
+            if unit == units[0] {
                 check("a set", &found, &gradient, &gradient_at);
                 let product_at = |weights: &[f64]| {
                     let (gradient, _) = reference::gradient(network, weights, 3.0, all);
@@ -357,7 +357,7 @@ fn compare(case: &Case, mask: &Mask, levels: &[Level]) -> usize {
             numbers.extend(found.into_iter().chain(product));
         }
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).chain([found_squares.to_bits() as u32]).collect();
-        assert!(first.get_or_insert_with(|| bits.clone()) == &bits, "{what}: {} has other bits", level.name());
+        assert!(first.get_or_insert_with(|| bits.clone()) == &bits, "{what}: {} has other bits", unit.name());
     }
     kinks
 }
@@ -376,7 +376,7 @@ const SPARSITIES: [f64; 4] = [0.0, 0.5, 0.9, 0.99];
 fn compare_named(name: NetworkName) {
     let case = Case::named(name, 2);
     for sparsity in SPARSITIES {
-        assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &Level::available()[..1]), 0, "{name}: at a kink");
+        assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &VectorUnit::available()[..1]), 0, "{name}: at a kink");
     }
 }
 
@@ -396,7 +396,7 @@ fn any_number_of_classes_is_the_references_on_the_cpu() {
     for classes in [2, 47, 100, 257, 1000] {
         let case = Case::of_classes(classes, 6);
         for sparsity in [0.0, 0.9] {
-            assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &Level::available()), 0, "{classes} classes: at a kink");
+            assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &VectorUnit::available()), 0, "{classes} classes: at a kink");
         }
     }
 }
@@ -408,9 +408,9 @@ fn random_networks_are_the_references_on_the_cpu() {
         let case = Case::new(seed, 1 + seed as usize * 7 % 40);
         for (index, sparsity) in (0..).zip(SPARSITIES) {
             // Portable fused multiply-adds are slow where the compiler may not assume the instruction.
-            let mut levels = Level::available();
-            levels.retain(|&level| level == Level::best() || level != Level::Portable || (seed + index) % 16 == 0);
-            kinks += compare(&case, &mask(&case.network, sparsity, seed), &levels);
+            let mut units = VectorUnit::available();
+            units.retain(|&unit| unit == VectorUnit::best() || unit != VectorUnit::Portable || (seed + index) % 16 == 0);
+            kinks += compare(&case, &mask(&case.network, sparsity, seed), &units);
             compared += 1;
         }
     }

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
-use dps::backend::cpu::{Cpu, Level};
+use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::Single;
 use dps::config::{self, Configuration};
 use dps::data::Dataset;
@@ -32,7 +32,7 @@ fn run_told(
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
     let place = Place { world: &Single, mpi_library: "none".into(), threads: 1, storage };
-    run(loaded, dataset, &place, &Cpu { level: Level::best(), threads: 1 }, output, false, observer)
+    run(loaded, dataset, &place, &Cpu { unit: VectorUnit::best(), threads: 1 }, output, false, observer)
 }
 
 /// Counts what a run was told to do.

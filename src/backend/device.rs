@@ -1,6 +1,6 @@
 //! Which device a study gets.
 
-use super::cpu::Level;
+use super::cpu::VectorUnit;
 use crate::comm::Communicator;
 use crate::config::{DeviceName, Execution, Products, Study};
 #[cfg(feature = "cuda")]
@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// A device that this version can train on.
 pub enum Chosen {
     /// The processor's cores, by this vector unit.
-    Cpu(Level),
+    Cpu(VectorUnit),
     /// This rank's GPU.
     #[cfg(feature = "cuda")]
     Cuda(Box<super::cuda::Cuda>),
@@ -22,7 +22,7 @@ pub enum Chosen {
 /// [`Error::Device`] for `cuda` where its kernels do not know the study's optimizer or a rank has no usable GPU of its own, and for cuBLAS or TF32 without one: never a silent fallback.
 pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
     let execution = &study.execution;
-    let level = Level::best();
+    let unit = VectorUnit::best();
     let wanted = match execution {
         Execution { products: Products::Cublas, .. } => Some("execution.products = \"cublas\""),
         Execution { tf32: true, .. } => Some("execution.tf32 = true"),
@@ -37,7 +37,7 @@ pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option
         });
     }
     if execution.device == DeviceName::Cpu {
-        return Ok((Chosen::Cpu(level), None));
+        return Ok((Chosen::Cpu(unit), None));
     }
     match (gpu(study, world), execution.device) {
         (Ok(chosen), DeviceName::Auto) => {
@@ -46,8 +46,8 @@ pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option
         }
         (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) if wanted.is_none() => {
             let why = problem.split(';').next().unwrap_or_default();
-            let line = format!("device auto: CPU with {}, for want of a GPU: {why}", level.name());
-            Ok((Chosen::Cpu(level), Some(line)))
+            let line = format!("device auto: CPU with {}, for want of a GPU: {why}", unit.name());
+            Ok((Chosen::Cpu(unit), Some(line)))
         }
         (outcome, _) => outcome.map(|chosen| (chosen, None)),
     }
@@ -57,7 +57,7 @@ impl Chosen {
     /// Its name in messages.
     pub fn name(&self) -> String {
         match self {
-            Chosen::Cpu(level) => format!("CPU with {}", level.name()),
+            Chosen::Cpu(unit) => format!("CPU with {}", unit.name()),
             #[cfg(feature = "cuda")]
             Chosen::Cuda(cuda) => cuda.name().to_owned(),
         }

@@ -234,8 +234,8 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     let notes = notes(&loaded.study, &dataset, world.size() * threads);
     choice.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let outcome = match &chosen {
-        Chosen::Cpu(level) => {
-            let cpu = Cpu { level: *level, threads };
+        Chosen::Cpu(unit) => {
+            let cpu = Cpu { unit: *unit, threads };
             study::run(&loaded, &dataset, &place, &cpu, &arguments.output, arguments.fresh, &mut *observer)
         }
         #[cfg(feature = "cuda")]
@@ -326,12 +326,12 @@ fn plan(loaded: &config::Configuration, facts: &Facts, chosen: &Chosen, world: &
     let validation = facts.validation(study.data.validation_fraction);
     let (ranks, trials) = (world.size(), study.grid.trials as usize);
     let (device, units, rate, lanes, memory) = match chosen {
-        Chosen::Cpu(level) => {
-            let device = format!("CPU threads with {}, at the measured multiply-add peak of one", level.name());
+        Chosen::Cpu(unit) => {
+            let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
             let room = cpu::room(&Physical::new(&network), ranks, world) as usize;
             let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { room }.clamp(1, trials.max(1));
             let processors = Processors { ranks, threads, lanes, program: resident_memory() };
-            (device, ranks * threads, peak_flop(*level), lanes, Memory::on(&processors, study, facts, &network))
+            (device, ranks * threads, peak_flop(*unit), lanes, Memory::on(&processors, study, facts, &network))
         }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use dps::backend::cpu::{CpuBackend, Lane, Level, peak_flop};
+use dps::backend::cpu::{CpuBackend, Lane, VectorUnit, peak_flop};
 use dps::backend::{Backend, LaneStart, Set};
 use dps::comm::Single;
 use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
@@ -117,9 +117,9 @@ fn main() {
     if arguments.quick {
         (arguments.rounds, arguments.turn) = (3, 20);
     }
-    let peak = peak_flop(Level::best());
+    let peak = peak_flop(VectorUnit::best());
     if !arguments.json {
-        println!("{} peak of one core: {:.0} GFLOP/s", Level::best().name(), peak / 1e9);
+        println!("{} peak of one core: {:.0} GFLOP/s", VectorUnit::best().name(), peak / 1e9);
     }
     for &name in &arguments.network {
         let network = Arc::new(Network::new(name));
@@ -132,7 +132,7 @@ fn main() {
         };
         let scored = if sparsities.iter().any(|&sparsity| sparsity > 0.0) { 2000 } else { 1 };
         let (gradient, _) =
-            CpuBackend::new(network.clone(), &dataset, Level::best(), 1, &Single).gradient(&weights, scored).expect("a gradient");
+            CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single).gradient(&weights, scored).expect("a gradient");
         let scores = connection_sensitivity(&weights, &gradient);
         for &threads in &arguments.threads {
             let batches = arguments.batch.iter().map(|&batch| Task::Train(batch));
@@ -140,7 +140,7 @@ fn main() {
             tasks.extend(arguments.task.contains(&Kind::Evaluate).then_some(Task::Evaluate));
             for task in tasks {
                 let case = |sparsity: f64, pruned: bool| {
-                    let mut backend = CpuBackend::new(network.clone(), &dataset, Level::best(), threads, &Single);
+                    let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), threads, &Single);
                     if !pruned {
                         backend = backend.computing_removed_weights();
                     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, Level};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::Cuda;
 use dps::backend::{Backend, Device, LaneStart, LaneState, Progress, Set};
 use dps::comm::Single;
@@ -143,7 +143,7 @@ pub fn margins_agree(cuda: &Cuda, cases: &[(Set, &[usize], usize)]) {
         let dataset = Dataset { test: first(&dataset.test, tests), ..dataset };
         let starts: Vec<LaneStart> = (0..3).map(|seed| start(&network, seed, 1.0, OptimizerName::Sgd, constant(0.1))).collect();
         let mut gpu = cuda.backend(&network, &dataset, &Single).unwrap();
-        let mut cpu = CpuBackend::new(network.clone(), &dataset, Level::best(), 2, &Single);
+        let mut cpu = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
         let (gpu_lanes, cpu_lanes) = (gpu.lanes(starts.clone()).unwrap(), cpu.lanes(starts).unwrap());
         for &(set, which, count) in cases {
             let size = cpu.examples(set);

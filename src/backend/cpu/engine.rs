@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::dense::LOGITS;
 use super::floats::Floats;
 use super::lane::Lane;
-use super::level::Level;
 use super::memory;
 use super::physical::Physical;
 use super::plan::Plan;
 use super::simd::{Kernel, Simd};
 use super::tangents::{Along, Tangents};
+use super::vector_unit::VectorUnit;
 use super::worker::{Worker, collect};
 use crate::Result;
 use crate::backend::margin::{self, WORDS};
@@ -54,7 +54,7 @@ pub struct CpuBackend<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Cpu {
     /// The vector unit.
-    pub level: Level,
+    pub unit: VectorUnit,
     /// Threads of this rank.
     pub threads: usize,
 }
@@ -63,7 +63,7 @@ impl Device for Cpu {
     type Backend<'a> = CpuBackend<'a>;
 
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CpuBackend<'a>> {
-        Ok(CpuBackend::new(network.clone(), dataset, self.level, self.threads, group))
+        Ok(CpuBackend::new(network.clone(), dataset, self.unit, self.threads, group))
     }
 }
 
@@ -79,7 +79,7 @@ struct Share<'a> {
     plan: Arc<Plan>,
     dataset: &'a Dataset,
     tables: Vec<[f32; 256]>,
-    level: Level,
+    unit: VectorUnit,
     /// Asked after each leaf.
     interrupt: Option<Interrupt>,
 }
@@ -154,7 +154,7 @@ impl<'a> CpuBackend<'a> {
     pub fn new(
         network: Arc<Network>,
         dataset: &'a Dataset,
-        level: Level,
+        unit: VectorUnit,
         threads: usize,
         communicator: &'a dyn Communicator,
     ) -> CpuBackend<'a> {
@@ -163,7 +163,7 @@ impl<'a> CpuBackend<'a> {
         let (logical, network) = (network, physical.network().clone());
         let whole = Arc::new(physical.whole());
         let seat =
-            || Seat { worker: Worker::new(&physical, level, Leaves::LONGEST), tangents: None, stack: Vec::new(), indices: Vec::new() };
+            || Seat { worker: Worker::new(&physical, unit, Leaves::LONGEST), tangents: None, stack: Vec::new(), indices: Vec::new() };
         CpuBackend {
             // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
             pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads - 1).build().ok()).flatten(),
@@ -183,7 +183,7 @@ impl<'a> CpuBackend<'a> {
                 network,
                 dataset,
                 tables: dataset.lookup_table(),
-                level,
+                unit,
                 interrupt: None,
             },
         }
@@ -203,7 +203,7 @@ impl<'a> CpuBackend<'a> {
 
     /// Every lane takes all its steps on one thread: nothing waits for anything, and a lane's state stays in that core's cache.
     fn train_apart(&mut self, lanes: &mut [Lane], steps: Range<u32>, leaves: Leaves, batch: usize) -> Result<()> {
-        let level = self.share.level;
+        let unit = self.share.unit;
         let length = length(lanes.iter().map(|lane| &lane.mask));
         let version = self.versions(lanes.len() * steps.len());
         let root = leaves.nodes(0..leaves.count())[0];
@@ -218,7 +218,7 @@ impl<'a> CpuBackend<'a> {
                 let draw = Draw::Shuffled(&lane.sampler, u64::from(step) * batch as u64);
                 let job = Job::of_lane(&lane.weights, &lane.plan, &lane.mask, draw);
                 share.node_sum(seat, &job, version + index as u64 * count + u64::from(step - from), leaves, root, sum);
-                lane.step(level, step, batch, sum);
+                lane.step(unit, step, batch, sum);
             }
         });
         self.sums = sums;
@@ -233,9 +233,9 @@ impl<'a> CpuBackend<'a> {
             lanes.iter().map(|lane| Job::of_lane(&lane.weights, &lane.plan, &lane.mask, Draw::Shuffled(&lane.sampler, position))).collect();
         let places = self.gradients(&jobs, leaves)?;
         drop(jobs);
-        let (level, sums) = (self.share.level, std::mem::take(&mut self.sums));
+        let (unit, sums) = (self.share.unit, std::mem::take(&mut self.sums));
         self.each(lanes.iter_mut().zip(places).collect(), |_, _, (lane, place)| {
-            lane.step(level, step, batch, &sums[place..][..=lane.mask.kept()]);
+            lane.step(unit, step, batch, &sums[place..][..=lane.mask.kept()]);
         });
         self.sums = sums;
         Ok(())
@@ -265,8 +265,8 @@ impl<'a> CpuBackend<'a> {
         self.each_of(threads, tasks, |share, seat, (job, version, part, sum)| share.node_sum(seat, job, version, leaves, part, sum));
         self.vote()?;
         let (order, places) = additions(leaves, &parts, &wholes);
-        let level = self.share.level;
-        self.each_of(threads, sums.chunks_mut(row).take(jobs.len()).collect(), |_, _, sums| add_blocks(level, sums, length, &order));
+        let unit = self.share.unit;
+        self.each_of(threads, sums.chunks_mut(row).take(jobs.len()).collect(), |_, _, sums| add_blocks(unit, sums, length, &order));
 
         if ranks > 1 {
             self.exchange(jobs, leaves, &mut sums, [row, length], &places);
@@ -290,7 +290,7 @@ impl<'a> CpuBackend<'a> {
         self.communicator.all_gather(&self.sent, &counts, &mut self.received);
         let parts = nodes.concat();
         let (order, root) = additions(leaves, &parts, &leaves.nodes(0..leaves.count()));
-        add_blocks(self.share.level, &mut self.received, packed, &order);
+        add_blocks(self.share.unit, &mut self.received, packed, &order);
         let mut total = &self.received[root[0] * packed..][..packed];
         for (job, sums) in jobs.iter().zip(sums.chunks_mut(row)) {
             let (mine, rest) = total.split_at(job.mask.kept() + 1);
@@ -354,7 +354,7 @@ impl Backend for CpuBackend<'_> {
 
     fn describe(&self) -> String {
         let threads = self.seats.len();
-        format!("CPU, {}, {} a rank", self.share.level.name(), some(threads, "thread"))
+        format!("CPU, {}, {} a rank", self.share.unit.name(), some(threads, "thread"))
     }
 
     fn listen(&mut self, interrupt: Option<Interrupt>) {
@@ -491,7 +491,7 @@ impl Share<'_> {
             loss[0] = match job.derivative {
                 Derivative::Gradient => worker.gradient(job.plan, job.weights, job.temperature, gradient, examples.len()),
                 Derivative::HessianProduct(vector) => {
-                    let tangents = tangents.get_or_insert_with(|| Box::new(Tangents::new(self.network.clone(), self.level)));
+                    let tangents = tangents.get_or_insert_with(|| Box::new(Tangents::new(self.network.clone(), self.unit)));
                     let along = Along { weights: job.weights, vector, temperature: job.temperature };
                     tangents.prepare(&along, version);
                     let (images, labels) = worker.gathered(examples.len());
@@ -508,16 +508,16 @@ impl Share<'_> {
             };
             waiting += 1;
             for _ in 0..(done + 1).trailing_zeros() {
-                merge(self.level, stack, length, &mut waiting);
+                merge(self.unit, stack, length, &mut waiting);
             }
         }
         while waiting > 1 {
-            merge(self.level, stack, length, &mut waiting);
+            merge(self.unit, stack, length, &mut waiting);
         }
         let most = length.max(self.network.parameters() + LOGITS);
         if let [total, room] = room(stack, 2, most + 1) {
             match job.derivative {
-                Derivative::Gradient => collect(self.level, &self.network, job.plan, job.mask, &total[..length], room, sum),
+                Derivative::Gradient => collect(self.unit, &self.network, job.plan, job.mask, &total[..length], room, sum),
                 Derivative::HessianProduct(_) | Derivative::ReferenceProduct { .. } => sum[..length].copy_from_slice(&total[..length]),
             }
             sum[job.mask.kept()] = total[length];
@@ -559,18 +559,18 @@ fn room(stack: &mut Vec<Floats>, count: usize, length: usize) -> &mut [Floats] {
 }
 
 /// Adds the top of the stack, with its loss, to its left-hand neighbour below it.
-fn merge(level: Level, stack: &mut [Floats], length: usize, waiting: &mut usize) {
+fn merge(unit: VectorUnit, stack: &mut [Floats], length: usize, waiting: &mut usize) {
     *waiting -= 1;
     let (below, top) = stack.split_at_mut(*waiting);
-    level.run(Add { to: &mut below[*waiting - 1][..=length], from: &top[0][..=length] });
+    unit.run(Add { to: &mut below[*waiting - 1][..=length], from: &top[0][..=length] });
 }
 
 /// Runs the additions (to, from) over blocks of `length` floats.
-fn add_blocks(level: Level, sums: &mut [f32], length: usize, order: &[(usize, usize)]) {
+fn add_blocks(unit: VectorUnit, sums: &mut [f32], length: usize, order: &[(usize, usize)]) {
     for &(to, from) in order {
         // A sum always goes to the left.
         let (left, right) = sums.split_at_mut(from * length);
-        level.run(Add { to: &mut left[to * length..][..length], from: &right[..length] });
+        unit.run(Add { to: &mut left[to * length..][..length], from: &right[..length] });
     }
 }
 

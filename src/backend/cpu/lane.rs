@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::level::Level;
 use super::physical::Physical;
 use super::plan::Plan;
 use super::simd::{Kernel, Simd};
+use super::vector_unit::VectorUnit;
 use crate::backend::{LaneStart, LaneState, Progress};
 use crate::config::OptimizerName;
 use crate::data::Sampler;
@@ -95,14 +95,14 @@ impl Lane {
 
     /// One step by the kept parameters' gradient, summed over `batch` examples, with the summed loss behind it. A loss that is not a number,
     /// or infinite, breaks the lane instead.
-    pub(super) fn step(&mut self, level: Level, step: u32, batch: usize, gradient: &[f32]) {
+    pub(super) fn step(&mut self, unit: VectorUnit, step: u32, batch: usize, gradient: &[f32]) {
         let loss = gradient[self.mask.kept()] / batch as f32;
         self.progress.loss = loss;
         if !loss.is_finite() {
             self.progress.broken = Some(step);
             return;
         }
-        level.run(Update { lane: self, gradient, batch: batch as f32, step });
+        unit.run(Update { lane: self, gradient, batch: batch as f32, step });
     }
 }
 

@@ -1,8 +1,8 @@
 //! The CPU back end: the default, and the oracle for the GPU.
 //!
-//! Kernels are vectorised for the processor found (`level.rs`, `simd.rs`); threads share lanes where there are enough of them and the
+//! Kernels are vectorised for the processor found (`vector_unit.rs`, `simd.rs`); threads share lanes where there are enough of them and the
 //! leaves of a batch where there are not. The same bits come out whatever the processor, the threads and the ranks, because every sum
-//! has one order (`tile.rs`, `winograd.rs`, `pooled.rs` and `planar` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a
+//! has one order (`tile.rs`, `winograd.rs`, `pooled.rs` and `sparse` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a
 //! [`Communicator`](crate::comm::Communicator).
 
 mod convolution;
@@ -12,25 +12,25 @@ mod engine;
 mod epilogue;
 mod floats;
 mod lane;
-mod level;
 mod memory;
 mod peak;
 mod physical;
 mod plan;
-mod planar;
 mod pooled;
 mod pruned;
 mod simd;
+mod sparse;
 mod tangents;
 mod taps;
 mod tile;
+mod vector_unit;
 mod winograd;
 mod worker;
 
 pub use description::kernels;
 pub use engine::{Cpu, CpuBackend};
 pub use lane::Lane;
-pub use level::Level;
 pub use memory::{Wave, room};
 pub use peak::peak_flop;
 pub use physical::Physical;
+pub use vector_unit::VectorUnit;

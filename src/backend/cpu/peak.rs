@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use super::level::Level;
 use super::simd::{Kernel, Simd};
+use super::vector_unit::VectorUnit;
 
 /// Chains that hide the latency of a multiply-add on every processor there is.
 const CHAINS: usize = 24;
@@ -36,10 +36,10 @@ impl Kernel for MultiplyAdds {
 }
 
 /// FLOP a second of one core when it does nothing but multiply-adds in registers: the best of a few runs of a millisecond or so.
-pub fn peak_flop(level: Level) -> f64 {
+pub fn peak_flop(unit: VectorUnit) -> f64 {
     let once = || {
         let clock = Instant::now();
-        let flop = level.run(MultiplyAdds(200_000));
+        let flop = unit.run(MultiplyAdds(200_000));
         flop / clock.elapsed().as_secs_f64()
     };
     (0..20).map(|_| once()).fold(0.0, f64::max)

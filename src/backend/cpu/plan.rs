@@ -1,13 +1,13 @@
 //! What a lane's mask leaves to be computed, found once for the lane: a mask never changes.
 //!
-//! Which kernels a layer gets follows from the mask alone, by the constants below and those of `planar/kept.rs`, so that a study's bits do not
+//! Which kernels a layer gets follows from the mask alone, by the constants below and those of `sparse/weights.rs`, so that a study's bits do not
 //! depend on where it ran. A pruned layer leaves out products with removed weights. A layer with a pool keeps the order of the others: its
 //! finite sums have the bits of the unpruned kernels', up to the sign of a zero; one without a pool has its own order, which
-//! [`planar`](super::planar) states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
+//! [`sparse`](super::sparse) states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
 
 use super::dense::{LOGITS, ROWS, is_narrow};
-use super::planar::Kept;
 use super::pruned::{BLOCK, Blocks, Taps, deep, most_bytes, reads};
+use super::sparse::KeptWeights;
 use crate::network::{Convolution, Dense, Epilogue, Layer, Network};
 use crate::pruning::Mask;
 
@@ -48,8 +48,8 @@ pub(super) enum Path {
     Plain,
     /// A convolution without a pool, with all of its weights (`worker/rows.rs`).
     Rows,
-    /// A convolution without a pool that visits kept weights alone ([`planar`](super::planar)).
-    Planar(Kept),
+    /// A convolution without a pool that visits kept weights alone ([`sparse`](super::sparse)).
+    Sparse(KeptWeights),
     /// A convolution that ends in a pool (`worker/pooled.rs`).
     Pooled(Pooled),
     /// The logits of few classes (`worker/logits.rs`): the inputs that a kept weight reads, or none where all are computed.
@@ -94,8 +94,8 @@ impl Path {
     }
 
     /// What a layer in panes visits.
-    pub(super) fn kept(&self) -> Option<&Kept> {
-        if let Path::Planar(kept) = self { Some(kept) } else { None }
+    pub(super) fn kept(&self) -> Option<&KeptWeights> {
+        if let Path::Sparse(kept) = self { Some(kept) } else { None }
     }
 
     /// The path of the layer at `index` where `kept` flags the parameters of a mask that kernels are to make use of, `live` those that may be other
@@ -117,7 +117,7 @@ impl Path {
                 })
             }
             Layer::Convolution(layer) => match kept {
-                Some(kept) if Kept::pays(network, index, kept) => Path::Planar(Kept::new(network, index, layer, kept)),
+                Some(kept) if KeptWeights::pays(network, index, kept) => Path::Sparse(KeptWeights::new(network, index, layer, kept)),
                 _ => Path::Rows,
             },
             Layer::Dense(layer) if is_narrow(layer.inputs, layer.outputs, layer.output) => {
@@ -176,7 +176,7 @@ impl Path {
                 };
                 forward * (taps + (filter + data) / 4.0)
             }
-            Path::Planar(kept) => 3.0 * forward * part(kept.forward.taps.len()),
+            Path::Sparse(kept) => 3.0 * forward * part(kept.forward.taps.len()),
             _ => 3.0 * forward,
         }
     }
@@ -245,13 +245,13 @@ impl Plan {
         }
     }
 
-    /// Whether a layer is computed in panes ([`planar`](super::planar)).
-    pub(super) fn planar_at(&self, layer: Option<usize>) -> bool {
+    /// Whether a layer is computed in panes ([`sparse`](super::sparse)).
+    pub(super) fn is_sparse(&self, layer: Option<usize>) -> bool {
         layer.is_some_and(|layer| self.layers[layer].path.kept().is_some())
     }
 
     /// Whether any layer is.
-    pub(super) fn planar(&self) -> bool {
+    pub(super) fn has_sparse(&self) -> bool {
         self.layers.iter().any(|layer| layer.path.kept().is_some())
     }
 
@@ -259,7 +259,7 @@ impl Plan {
     pub(super) fn most_bytes(network: &Network) -> u64 {
         let layer = |layer: &Layer| match layer {
             Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => most_bytes(layer),
-            Layer::Convolution(layer) => Kept::most_bytes(layer),
+            Layer::Convolution(layer) => KeptWeights::most_bytes(layer),
             Layer::Dense(layer) => 4 * layer.inputs as u64,
             _ => 0,
         };

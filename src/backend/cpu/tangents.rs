@@ -11,8 +11,8 @@ use super::convolution::{
 };
 use super::epilogue::rectify;
 use super::floats::Floats;
-use super::level::Level;
 use super::simd::{DEAD, Kernel, Simd};
+use super::vector_unit::VectorUnit;
 use super::winograd::{self, Points};
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Network, Slot};
 
@@ -32,7 +32,7 @@ fn pair(length: usize) -> Pair<Floats> {
 
 /// One thread's buffers, for a pass.
 pub(super) struct Tangents {
-    level: Level,
+    unit: VectorUnit,
     network: Arc<Network>,
     /// One a map: `[image][map]`.
     maps: Vec<Pair<Floats>>,
@@ -113,9 +113,9 @@ impl Tangents {
         })
     }
 
-    pub(super) fn new(network: Arc<Network>, level: Level) -> Tangents {
+    pub(super) fn new(network: Arc<Network>, unit: VectorUnit) -> Tangents {
         let mut tangents = Tangents {
-            level,
+            unit,
             maps: network.maps.iter().map(|map| pair(map.len() * PASS)).collect(),
             gradients: Vec::new(),
             choices: Vec::new(),
@@ -177,7 +177,7 @@ impl Tangents {
             for (kind, values) in along.part(layer.weights, layer.weight_count()).into_iter().enumerate() {
                 let (forward, backward) = (&mut self.forward[index][kind], &mut self.backward[index][kind]);
                 let room = &mut self.reordered;
-                self.level.run(LayOut { layer, adjoint: self.adjoints[index].as_ref(), values, forward, backward, room });
+                self.unit.run(LayOut { layer, adjoint: self.adjoints[index].as_ref(), values, forward, backward, room });
             }
         }
     }
@@ -222,13 +222,13 @@ impl Tangents {
                 let [sums, tangents, more] = [sums, tangents, more].map(|floats| &mut floats[..rows * row]);
                 let [input, input_tangent] = &self.maps[layer.input];
                 let [weights, vector] = &self.forward[index];
-                let (level, points, length) = (self.level, &mut self.points, layer.input_map.len());
+                let (unit, points, length) = (self.unit, &mut self.points, layer.input_map.len());
                 let input = image(input, length, at);
-                level.run(ForwardRows { layer, input, weights, bias: Some(bias[VALUE]), first, sums, points });
-                level.run(ForwardRows { layer, input, weights: vector, bias: Some(bias[TANGENT]), first, sums: tangents, points });
+                unit.run(ForwardRows { layer, input, weights, bias: Some(bias[VALUE]), first, sums, points });
+                unit.run(ForwardRows { layer, input, weights: vector, bias: Some(bias[TANGENT]), first, sums: tangents, points });
                 if layer.producer.is_some() {
                     let input = image(input_tangent, length, at);
-                    level.run(ForwardRows { layer, input, weights, bias: None, first, sums: more, points });
+                    unit.run(ForwardRows { layer, input, weights, bias: None, first, sums: more, points });
                     add(tangents, more);
                 }
                 self.epilogue(index, layer, at, first, rows);
@@ -407,25 +407,25 @@ impl Tangents {
 
     fn convolution_backward(&mut self, index: usize, layer: &Convolution, count: usize, product: &mut [f32]) {
         let network = self.network.clone();
-        let (level, channels, length) = (self.level, layer.output.channels, layer.output.len());
+        let (unit, channels, length) = (self.unit, layer.output.channels, layer.output.len());
         let (weights, bias) = product[layer.weights..].split_at_mut(layer.bias - layer.weights);
         let [input, input_tangent] = &self.maps[layer.input];
         let [d, dd] = &self.gradients[index];
-        level.run(Filter { layer, count, input, d: dd, gradient: weights, points: &mut self.points });
+        unit.run(Filter { layer, count, input, d: dd, gradient: weights, points: &mut self.points });
         for position in dd[..count * length].chunks_exact(channels) {
             add(&mut bias[..channels], position);
         }
         let Some(producer) = layer.producer else { return };
-        level.run(Filter { layer, count, input: input_tangent, d, gradient: weights, points: &mut self.points });
+        unit.run(Filter { layer, count, input: input_tangent, d, gradient: weights, points: &mut self.points });
         let map = self.adjoints[index].as_ref().map_or(layer.input_map, |adjoint| adjoint.output);
         for at in 0..count {
             let [d, dd] = self.gradients[index].each_ref().map(|floats| image(floats, length, at));
             let [weights, vector] = &self.backward[index];
             let [to, to_tangent, more] = &mut self.input;
             let (adjoint, bordered, points) = (self.adjoints[index].as_ref(), &mut self.bordered, &mut self.points);
-            level.run(Data { layer, adjoint, weights, d, to: &mut to[..map.len()], bordered, points });
-            level.run(Data { layer, adjoint, weights, d: dd, to: &mut to_tangent[..map.len()], bordered, points });
-            level.run(Data { layer, adjoint, weights: vector, d, to: &mut more[..map.len()], bordered, points });
+            unit.run(Data { layer, adjoint, weights, d, to: &mut to[..map.len()], bordered, points });
+            unit.run(Data { layer, adjoint, weights, d: dd, to: &mut to_tangent[..map.len()], bordered, points });
+            unit.run(Data { layer, adjoint, weights: vector, d, to: &mut more[..map.len()], bordered, points });
             add(&mut to_tangent[..map.len()], &more[..map.len()]);
             let sent = std::mem::take(&mut self.input);
             self.send(&network, producer, layer.input, layer.bypass, map, at, [&sent[0], &sent[1]]);

@@ -15,7 +15,7 @@ use super::step::Stepper;
 use super::workspace::slot_bytes;
 use super::{evaluation, scores};
 use crate::Result;
-use crate::backend::cpu::{CpuBackend, Level};
+use crate::backend::cpu::{CpuBackend, VectorUnit};
 use crate::backend::{Backend, Device, Interrupt, LaneStart, LaneState, Progress, Set};
 use crate::comm::Communicator;
 use crate::config::Reduction;
@@ -103,7 +103,7 @@ impl Backend for CudaBackend<'_> {
     /// On the host's processors: a study asks for one a seed, and no kernel computes it.
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
         let Model { network, cuda, group, .. } = &self.model;
-        let mut host = CpuBackend::new(network.clone(), self.dataset, Level::best(), cuda.threads, *group);
+        let mut host = CpuBackend::new(network.clone(), self.dataset, VectorUnit::best(), cuda.threads, *group);
         host.listen(self.interrupt);
         host.hessian_gradient(weights, temperature, examples)
     }

@@ -50,7 +50,7 @@ impl Share<'_> {
             worker.gather(&self.dataset.training, &self.tables, indices);
             leaf.fill(0.0);
             worker.gradient(&self.plan, weights, 1.0, leaf, 1);
-            collect(self.level, &self.network, &self.plan, &self.whole, leaf, between, gradient);
+            collect(self.unit, &self.network, &self.plan, &self.whole, leaf, between, gradient);
             let gradient = &gradient[..self.logical.parameters()];
             sum += match mask {
                 Mask::Dense(_) => {

@@ -2,17 +2,17 @@
 
 use super::super::convolution::transpose_matrix;
 use super::super::dense::LOGITS;
-use super::super::level::Level;
 use super::super::plan::{Path, Plan};
 use super::super::pruned::Blocks;
 use super::super::simd::{Kernel, Simd};
+use super::super::vector_unit::VectorUnit;
 use crate::network::{Layer, Network};
 use crate::pruning::Mask;
 
 /// The kept parameters' part of a leaf's gradient, or of a sum of some, in the parameters' order. `room`, and `to` where all are kept, have
 /// room for all parameters and [`LOGITS`] floats, which are undefined.
 pub(in super::super) fn collect(
-    level: Level,
+    unit: VectorUnit,
     network: &Network,
     plan: &Plan,
     mask: &Mask,
@@ -22,9 +22,9 @@ pub(in super::super) fn collect(
 ) {
     match (&plan.places, mask) {
         (Some(places), _) => to.iter_mut().zip(places).for_each(|(to, &place)| *to = gradient[place as usize]),
-        (None, Mask::Dense(_)) => level.run(Collect { network, plan, gradient, to }),
+        (None, Mask::Dense(_)) => unit.run(Collect { network, plan, gradient, to }),
         (None, Mask::Sparse { kept, .. }) => {
-            level.run(Collect { network, plan, gradient, to: &mut *room });
+            unit.run(Collect { network, plan, gradient, to: &mut *room });
             to.iter_mut().zip(kept).for_each(|(to, &index)| *to = room[index as usize]);
         }
     }

@@ -22,17 +22,17 @@ use std::sync::Arc;
 
 use self::buffers::{Buffers, Scratch};
 use super::floats::Floats;
-use super::level::Level;
 use super::physical::Physical;
 use super::plan::{Path, Plan};
-use super::planar::Planes;
+use super::sparse::SparseLayers;
+use super::vector_unit::VectorUnit;
 use crate::backend::margin::margin;
 use crate::data::{Examples, Pixels};
 use crate::network::{Convolution, Dense, GlobalMean, Map, Network, Operations, Pool, Slot};
 
 /// Buffers for up to `capacity` images, `pass` of them at a time, allocated once, and the weights in the layouts that the kernels want.
 pub(super) struct Worker {
-    level: Level,
+    unit: VectorUnit,
     network: Arc<Network>,
     capacity: usize,
     pass: usize,
@@ -41,7 +41,7 @@ pub(super) struct Worker {
     layers: Vec<Buffers>,
     scratch: Scratch,
     /// The layers of a plan that are computed in panes, one image at a time.
-    planes: Planes,
+    sparse: SparseLayers,
     /// `[image][logits]`, and their gradient.
     logits: Floats,
     logit_gradients: Floats,
@@ -53,19 +53,19 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(physical: &Physical, level: Level, capacity: usize) -> Worker {
+    pub(super) fn new(physical: &Physical, unit: VectorUnit, capacity: usize) -> Worker {
         let network = physical.network().clone();
         let pass = images_a_pass(&network).min(capacity);
         let (layers, scratch) = buffers::allocate(&network, pass);
         let logits_stride = buffers::logits_stride(&network);
         let mut worker = Worker {
-            level,
+            unit,
             capacity,
             pass,
             maps: network.maps.iter().map(|map| Floats::zeros(map.len() * pass)).collect(),
             layers,
             scratch,
-            planes: Planes::new(&network, level),
+            sparse: SparseLayers::new(&network, unit),
             logits: Floats::zeros(pass * logits_stride),
             logit_gradients: Floats::zeros(pass * logits_stride),
             logits_stride,
@@ -89,8 +89,8 @@ impl Worker {
             return;
         }
         self.prepared = Some((version, backward));
-        self.planes.prepare(&self.network, plan, weights, backward);
-        self.level.run(prepare::Prepare { worker: self, plan, weights, backward });
+        self.sparse.prepare(&self.network, plan, weights, backward);
+        self.unit.run(prepare::Prepare { worker: self, plan, weights, backward });
     }
 
     /// Puts normalised images into the network's first map.
@@ -136,7 +136,7 @@ impl Worker {
     /// returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same plan and weights.
     pub(super) fn gradient(&mut self, plan: &Plan, weights: &[f32], temperature: f32, gradient: &mut [f32], count: usize) -> f32 {
         let network = self.network.clone();
-        self.planes.begin(plan);
+        self.sparse.begin(plan);
         let mut loss = 0.0;
         for (image, count) in self.passes(plan, count) {
             self.bring_first(image, count);
@@ -146,14 +146,14 @@ impl Worker {
             network.backward(&mut pass);
             loss = pass.loss;
         }
-        self.planes.end(&network, plan, gradient);
+        self.sparse.end(&network, plan, gradient);
         loss
     }
 
     /// Passes over gathered images, as (first image, images): layers in panes hold one image, which their maps and gradients let stay in the
     /// cache.
     fn passes(&self, plan: &Plan, count: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
-        let images = if plan.planar() { 1 } else { self.pass };
+        let images = if plan.has_sparse() { 1 } else { self.pass };
         (0..count).step_by(images).map(move |image| (image, images.min(count - image)))
     }
 
@@ -182,15 +182,15 @@ impl Worker {
 
     /// Brings what a layer reads into channels last, if another layer left it in panes.
     fn bring_input(&mut self, plan: &Plan, producer: Option<usize>, input: Slot) {
-        if plan.planar_at(producer) {
-            self.planes.bring_map(&self.network, input, [true, false], &mut self.maps);
+        if plan.is_sparse(producer) {
+            self.sparse.bring_map(&self.network, input, [true, false], &mut self.maps);
         }
     }
 
     /// Brings the gradient that a layer has written for its producer into panes, if the producer is computed there.
     fn bring_back(&mut self, plan: &Plan, producer: Option<usize>) {
-        if let Some(producer) = producer.filter(|&producer| plan.planar_at(Some(producer))) {
-            self.planes.bring_gradient(&self.network, producer, [false, true], &mut self.layers[producer].gradient);
+        if let Some(producer) = producer.filter(|&producer| plan.is_sparse(Some(producer))) {
+            self.sparse.bring_gradient(&self.network, producer, [false, true], &mut self.layers[producer].gradient);
         }
     }
 }
@@ -223,30 +223,30 @@ impl Pass<'_> {
 impl Operations for Pass<'_> {
     fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
         let worker = &mut *self.worker;
-        worker.planes.bring_maps(&worker.network, self.plan, index, layer, &mut worker.maps);
+        worker.sparse.bring_maps(&worker.network, self.plan, index, layer, &mut worker.maps);
         match &self.plan.layers[index].path {
-            Path::Planar(_) => {
-                worker.planes.forward(&worker.network, self.plan, index, &self.weights[layer.bias..][..layer.output.channels])
+            Path::Sparse(_) => {
+                worker.sparse.forward(&worker.network, self.plan, index, &self.weights[layer.bias..][..layer.output.channels])
             }
-            Path::Pooled(pooled) => worker.level.run(pooled::Forward { pass: self, index, layer, pooled }),
-            _ => worker.level.run(rows::Forward { pass: self, index, layer }),
+            Path::Pooled(pooled) => worker.unit.run(pooled::Forward { pass: self, index, layer, pooled }),
+            _ => worker.unit.run(rows::Forward { pass: self, index, layer }),
         }
     }
 
     fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network) {
         let (worker, plan) = (&mut *self.worker, self.plan);
-        let here = plan.planar_at(Some(index));
-        if let Some(bypass) = layer.bypass.filter(|&bypass| plan.planar_at(Some(bypass)) != here) {
-            worker.planes.bring_gradient(network, bypass, [!here, here], &mut worker.layers[bypass].gradient);
+        let here = plan.is_sparse(Some(index));
+        if let Some(bypass) = layer.bypass.filter(|&bypass| plan.is_sparse(Some(bypass)) != here) {
+            worker.sparse.bring_gradient(network, bypass, [!here, here], &mut worker.layers[bypass].gradient);
         }
         match &plan.layers[index].path {
-            Path::Planar(_) => worker.planes.backward(network, plan, index),
-            Path::Pooled(pooled) => worker.level.run(pooled::Backward { pass: self, index, layer, pooled }),
-            _ => worker.level.run(rows::Backward { pass: self, index, layer }),
+            Path::Sparse(_) => worker.sparse.backward(network, plan, index),
+            Path::Pooled(pooled) => worker.unit.run(pooled::Backward { pass: self, index, layer, pooled }),
+            _ => worker.unit.run(rows::Backward { pass: self, index, layer }),
         }
-        if let Some(producer) = layer.producer.filter(|&producer| plan.planar_at(Some(producer)) != here) {
+        if let Some(producer) = layer.producer.filter(|&producer| plan.is_sparse(Some(producer)) != here) {
             let worker = &mut *self.worker;
-            worker.planes.bring_gradient(network, producer, [here, !here], &mut worker.layers[producer].gradient);
+            worker.sparse.bring_gradient(network, producer, [here, !here], &mut worker.layers[producer].gradient);
         }
     }
 
@@ -273,15 +273,15 @@ impl Operations for Pass<'_> {
     fn dense_forward(&mut self, index: usize, layer: &Dense) {
         self.worker.bring_input(self.plan, layer.producer, layer.input);
         match &self.plan.layers[index].path {
-            Path::Logits(_) => self.worker.level.run(logits::Forward { pass: self, index, layer }),
-            _ => self.worker.level.run(matrix::Forward { pass: self, index, layer }),
+            Path::Logits(_) => self.worker.unit.run(logits::Forward { pass: self, index, layer }),
+            _ => self.worker.unit.run(matrix::Forward { pass: self, index, layer }),
         }
     }
 
     fn dense_backward(&mut self, index: usize, layer: &Dense) {
         match &self.plan.layers[index].path {
-            Path::Logits(_) => self.worker.level.run(logits::Backward { pass: self, index, layer }),
-            _ => self.worker.level.run(matrix::Backward { pass: self, index, layer }),
+            Path::Logits(_) => self.worker.unit.run(logits::Backward { pass: self, index, layer }),
+            _ => self.worker.unit.run(matrix::Backward { pass: self, index, layer }),
         }
         self.worker.bring_back(self.plan, layer.producer);
     }

@@ -18,7 +18,7 @@ fn worth(layer: &Convolution) -> f64 {
 }
 
 /// What a pruned convolution visits.
-pub(in super::super) struct Kept {
+pub(in super::super) struct KeptWeights {
     /// By output channel: offsets in the input's planes.
     pub forward: Taps,
     /// By input channel, and place of the input between two strides: offsets in the planes of the gradient. Empty for a layer whose input's
@@ -38,7 +38,7 @@ pub(super) fn received(layer: &Convolution) -> Map {
     }
 }
 
-impl Kept {
+impl KeptWeights {
     /// Whether the convolution at `index`, of those whose parameters are `kept`, visits kept weights alone: where few are kept, and the kernels know
     /// the shape. The one that reads the image follows its reader: with three channels it takes as long either way, but the layouts of its output would
     /// differ.
@@ -46,12 +46,12 @@ impl Kept {
         let Layer::Convolution(layer) = &network.layers[index] else { return false };
         let count = kept[layer.weights..][..layer.weight_count()].iter().filter(|&&kept| kept).count();
         let few = (count as f64) < worth(layer) * layer.weight_count() as f64;
-        Kept::fits(layer)
+        KeptWeights::fits(layer)
             && neighbours_fit(network, index, layer)
-            && (few || layer.producer.is_none() && Kept::pays(network, index + 1, kept))
+            && (few || layer.producer.is_none() && KeptWeights::pays(network, index + 1, kept))
     }
 
-    pub(in super::super) fn new(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> Kept {
+    pub(in super::super) fn new(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> KeptWeights {
         let live = live(network, index, layer, kept);
         let sources = match layer.producer {
             Some(producer) => self::live(network, producer, network.convolution(producer), kept),
@@ -63,14 +63,14 @@ impl Kept {
             Some(_) => backward(layer, visited),
             None => Taps { starts: vec![0], ..Taps::default() },
         };
-        Kept { forward: forward(layer, visited), backward, live }
+        KeptWeights { forward: forward(layer, visited), backward, live }
     }
 
     /// Bytes that a layer takes at most.
     pub(in super::super) fn most_bytes(layer: &Convolution) -> u64 {
         let taps = (if layer.producer.is_none() { 1.0 } else { worth(layer) } * layer.weight_count() as f64) as usize * size_of::<Tap>();
         let starts = 2 * layer.output.channels + layer.stride.pow(2) * layer.input_map.channels + 2;
-        if Kept::fits(layer) { (2 * taps + starts * size_of::<u32>()) as u64 } else { 0 }
+        if KeptWeights::fits(layer) { (2 * taps + starts * size_of::<u32>()) as u64 } else { 0 }
     }
 
     /// Whether the layer is a 3 × 3 convolution with SAME padding on maps that panes can hold.
@@ -102,11 +102,11 @@ fn neighbours_fit(network: &Network, index: usize, layer: &Convolution) -> bool 
         && layer.bypass.is_none_or(|bypass| shortcut_fits(network.convolution(bypass)))
 }
 
-/// [`Kept::live`]
+/// [`KeptWeights::live`]
 fn live(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> Vec<bool> {
     let outputs = layer.output.channels;
     let inside =
-        matches!(layer.epilogue, Epilogue::Relu { .. }) && [index, index + 1].iter().all(|&index| Kept::pays(network, index, kept));
+        matches!(layer.epilogue, Epilogue::Relu { .. }) && [index, index + 1].iter().all(|&index| KeptWeights::pays(network, index, kept));
     let weights = &kept[layer.weights..][..layer.weight_count()];
     let is_written = |channel: usize| kept[layer.bias + channel] || weights.iter().skip(channel).step_by(outputs).any(|&kept| kept);
     (0..outputs).map(|channel| !inside || is_written(channel) && reads(network, index, layer, kept, channel)).collect()

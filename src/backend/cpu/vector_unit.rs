@@ -6,7 +6,7 @@ use super::simd::{Kernel, Portable, Simd};
 
 /// The vector units with kernels of their own. All give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum VectorUnit {
     /// 16 floats.
     #[cfg(target_arch = "x86_64")]
     Avx512,
@@ -17,49 +17,49 @@ pub enum Level {
     Portable,
 }
 
-impl Level {
-    /// Every level this processor has, widest first.
-    pub fn available() -> Vec<Level> {
-        let mut levels = Vec::new();
+impl VectorUnit {
+    /// Every unit this processor has, widest first.
+    pub fn available() -> Vec<VectorUnit> {
+        let mut units = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if ["avx512f", "avx512bw", "avx512dq", "avx512vl"].iter().all(|&feature| has(feature)) && has("fma") {
-                levels.push(Level::Avx512);
+                units.push(VectorUnit::Avx512);
             }
             if has("avx2") && has("fma") {
-                levels.push(Level::Avx2);
+                units.push(VectorUnit::Avx2);
             }
         }
-        levels.push(Level::Portable);
-        levels
+        units.push(VectorUnit::Portable);
+        units
     }
 
-    /// The widest level this processor has.
-    pub fn best() -> Level {
-        Level::available()[0]
+    /// The widest unit this processor has.
+    pub fn best() -> VectorUnit {
+        VectorUnit::available()[0]
     }
 
     /// Its name in messages and results.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => "AVX-512",
+            VectorUnit::Avx512 => "AVX-512",
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => "AVX2",
-            Level::Portable => "portable",
+            VectorUnit::Avx2 => "AVX2",
+            VectorUnit::Portable => "portable",
         }
     }
 
-    /// Runs a kernel on this level.
+    /// Runs a kernel on this unit.
     #[inline]
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        // A level is only ever made by `available`, which asked the processor.
+        // A unit is only ever made by `available`, which asked the processor.
         match self {
             #[cfg(target_arch = "x86_64")]
-            Level::Avx512 => unsafe { Avx512::call(kernel) },
+            VectorUnit::Avx512 => unsafe { Avx512::call(kernel) },
             #[cfg(target_arch = "x86_64")]
-            Level::Avx2 => unsafe { Avx2::call(kernel) },
-            Level::Portable => unsafe { Portable::call(kernel) },
+            VectorUnit::Avx2 => unsafe { Avx2::call(kernel) },
+            VectorUnit::Portable => unsafe { Portable::call(kernel) },
         }
     }
 }

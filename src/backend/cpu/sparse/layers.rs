@@ -1,28 +1,28 @@
 //! The layers of a lane that visit kept weights alone, on one image at a time.
 
 use super::super::floats::Floats;
-use super::super::level::Level;
 use super::super::plan::Plan;
 use super::super::pooled::Event;
 use super::super::pruned::Taps;
 use super::super::simd::{Kernel, Simd};
-use super::kept::{Kept, received};
+use super::super::vector_unit::VectorUnit;
 use super::panes::{self, PANES, plane, planes_len};
 use super::products::{self, Target};
+use super::weights::{KeptWeights, received};
 use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
 /// Gradients that are there at once.
 const TURNS: usize = 3;
 
 /// One image's maps and gradients in panes, and kept weights with their values. Empty until a lane has a layer that needs them.
-pub(in super::super) struct Planes {
-    level: Level,
+pub(in super::super) struct SparseLayers {
+    unit: VectorUnit,
     /// One a map.
     maps: Vec<Floats>,
     /// The gradient of a convolution's sum, with the border that its data gradient reads. A backward pass has its own, its producer's and its
     /// block's, which are neighbours in the list of layers, so that three in turns are enough, and stay in the cache.
     gradients: [Floats; TURNS],
-    /// One a layer: [`Kept::forward`] and [`Kept::backward`] with their weights.
+    /// One a layer: [`KeptWeights::forward`] and [`KeptWeights::backward`] with their weights.
     forward: Vec<Vec<Event>>,
     backward: Vec<Vec<Event>>,
     /// One a layer: sums for its gradient, `[tap][pane]`, then `[output channel][pane]` for its biases.
@@ -31,12 +31,12 @@ pub(in super::super) struct Planes {
     band: Floats,
 }
 
-impl Planes {
-    pub(in super::super) fn new(network: &Network, level: Level) -> Planes {
+impl SparseLayers {
+    pub(in super::super) fn new(network: &Network, unit: VectorUnit) -> SparseLayers {
         let floats = |count: usize| (0..count).map(|_| Floats::default()).collect::<Vec<_>>();
         let events = || network.layers.iter().map(|_| Vec::new()).collect::<Vec<_>>();
-        Planes {
-            level,
+        SparseLayers {
+            unit,
             maps: floats(network.maps.len()),
             gradients: std::array::from_fn(|_| Floats::default()),
             forward: events(),
@@ -48,7 +48,7 @@ impl Planes {
 
     /// Makes room for a plan's layers and their neighbours, and reads the kept weights.
     pub(in super::super) fn prepare(&mut self, network: &Network, plan: &Plan, weights: &[f32], backward: bool) {
-        if !plan.planar() {
+        if !plan.has_sparse() {
             return;
         }
         for (planes, &map) in self.maps.iter_mut().zip(&network.maps).filter(|(_, map)| panes::fit(**map)) {
@@ -85,24 +85,24 @@ impl Planes {
             if let (Layer::Convolution(layer), Some(kept)) = (layer, plan.layers[index].path.kept()) {
                 let (weights, bias) = (plan.layers[index].weights, plan.layers[index].bias);
                 let (weights, biases) = gradient[weights..bias + layer.output.channels].split_at_mut(bias - weights);
-                self.level.run(End { kept, sums: &self.sums[index], weights, biases });
+                self.unit.run(End { kept, sums: &self.sums[index], weights, biases });
             }
         }
     }
 
     /// Brings the maps that a convolution reads from the layout of the layer that wrote them into that of the convolution. `maps` have channels last.
     pub(in super::super) fn bring_maps(&mut self, network: &Network, plan: &Plan, index: usize, layer: &Convolution, maps: &mut [Floats]) {
-        self.bring_map(network, layer.input, [plan.planar_at(layer.producer), plan.planar_at(Some(index))], maps);
+        self.bring_map(network, layer.input, [plan.is_sparse(layer.producer), plan.is_sparse(Some(index))], maps);
         if let (Epilogue::Stream { shortcut: Some(shortcut), .. }, Some(first)) = (&layer.epilogue, layer.producer) {
             let writer = network.convolution(first).producer;
-            self.bring_map(network, *shortcut, [plan.planar_at(writer), plan.planar_at(Some(index))], maps);
+            self.bring_map(network, *shortcut, [plan.is_sparse(writer), plan.is_sparse(Some(index))], maps);
         }
     }
 
     /// Brings a map from one layout into another: true means panes.
     pub(in super::super) fn bring_map(&mut self, network: &Network, slot: usize, layouts: [bool; 2], maps: &mut [Floats]) {
         let map = network.maps[slot];
-        self.level.run(Bring { layouts, image_map: map, image: &mut maps[slot], planes_map: map, planes: &mut self.maps[slot] });
+        self.unit.run(Bring { layouts, image_map: map, image: &mut maps[slot], planes_map: map, planes: &mut self.maps[slot] });
     }
 
     /// Brings the gradient of a convolution's sum from one layout into another: true means panes. `gradient` has channels last.
@@ -110,14 +110,14 @@ impl Planes {
         let layer = network.convolution(index);
         let (image_map, planes_map) = (layer.output, received(layer));
         let (image, planes) = (gradient, &mut self.gradients[index % TURNS][..]);
-        self.level.run(Bring { layouts, image_map, image, planes_map, planes });
+        self.unit.run(Bring { layouts, image_map, image, planes_map, planes });
     }
 
     /// Convolution, bias and epilogue of an image.
     pub(in super::super) fn forward(&mut self, network: &Network, plan: &Plan, index: usize, bias: &[f32]) {
         if let Some(kept) = plan.layers[index].path.kept() {
             let layer = network.convolution(index);
-            self.level.run(Forward { planes: self, network, layer, kept, index, bias });
+            self.unit.run(Forward { planes: self, network, layer, kept, index, bias });
         }
     }
 
@@ -125,11 +125,11 @@ impl Planes {
     pub(in super::super) fn backward(&mut self, network: &Network, plan: &Plan, index: usize) {
         if let Some(kept) = plan.layers[index].path.kept() {
             let layer = network.convolution(index);
-            self.level.run(FilterGradient { planes: self, layer, kept, index });
+            self.unit.run(FilterGradient { planes: self, layer, kept, index });
             let Some(producer) = layer.producer else { return };
             assert!(producer + 1 == index && layer.bypass.is_none_or(|bypass| bypass == index + 1));
             let live = plan.layers[producer].path.kept().map(|kept| &kept.live[..]);
-            self.level.run(DataGradient { planes: self, network, layer, kept, index, producer, live });
+            self.unit.run(DataGradient { planes: self, network, layer, kept, index, producer, live });
         }
     }
 }
@@ -168,10 +168,10 @@ impl Kernel for Bring<'_> {
 }
 
 struct Forward<'a> {
-    planes: &'a mut Planes,
+    planes: &'a mut SparseLayers,
     network: &'a Network,
     layer: &'a Convolution,
-    kept: &'a Kept,
+    kept: &'a KeptWeights,
     index: usize,
     bias: &'a [f32],
 }
@@ -256,9 +256,9 @@ unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usiz
 }
 
 struct FilterGradient<'a> {
-    planes: &'a mut Planes,
+    planes: &'a mut SparseLayers,
     layer: &'a Convolution,
-    kept: &'a Kept,
+    kept: &'a KeptWeights,
     index: usize,
 }
 
@@ -298,10 +298,10 @@ impl Kernel for FilterGradient<'_> {
 }
 
 struct DataGradient<'a> {
-    planes: &'a mut Planes,
+    planes: &'a mut SparseLayers,
     network: &'a Network,
     layer: &'a Convolution,
-    kept: &'a Kept,
+    kept: &'a KeptWeights,
     index: usize,
     producer: usize,
     /// The producer's live channels; none: all.
@@ -374,7 +374,7 @@ fn add_shortcut_backward(from: Map, gradient: &[f32], y: usize, rectified: &[f32
 }
 
 struct End<'a> {
-    kept: &'a Kept,
+    kept: &'a KeptWeights,
     sums: &'a [f32],
     weights: &'a mut [f32],
     biases: &'a mut [f32],
