@@ -508,17 +508,20 @@ __device__ __forceinline__ void data_gradient(DATA_GRADIENT, float* a, float* b,
             }
             // What is not there is read from the first place and let go: no load waits for another one, or for a branch.
             const int o = from + thread % K;
-#pragma unroll
-            for (int i = 0; i < A_LOADS; i++) next_a[i] = gradient[((source[i] < 0 ? 0 : source[i]) >> 2) + o];
             if (c.pooled) {
-                int chosen[A_LOADS];
 #pragma unroll
-                for (int i = 0; i < A_LOADS; i++) chosen[i] = choice[((source[i] < 0 ? 0 : source[i]) >> 2) + o];
+                for (int i = 0; i < A_LOADS; i++) {
+                    const int at = ((source[i] < 0 ? 0 : source[i]) >> 2) + o;
+                    const float value = gradient[at];
+                    next_a[i] = choice[at] == (source[i] & 3) && source[i] >= 0 ? value : 0.0f;
+                }
+            } else {
 #pragma unroll
-                for (int i = 0; i < A_LOADS; i++) next_a[i] = chosen[i] == (source[i] & 3) ? next_a[i] : 0.0f;
+                for (int i = 0; i < A_LOADS; i++) {
+                    const float value = gradient[((source[i] < 0 ? 0 : source[i]) >> 2) + o];
+                    next_a[i] = source[i] >= 0 ? value : 0.0f;
+                }
             }
-#pragma unroll
-            for (int i = 0; i < A_LOADS; i++) next_a[i] = source[i] < 0 ? 0.0f : next_a[i];
 #pragma unroll
             for (int i = 0; i < B_LOADS; i++) {
                 const int at = thread + i * THREADS;

@@ -55,7 +55,7 @@ fn a_stopped_study_with_damaged_files_goes_on_to_the_same_results_or_is_refused(
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     write_data(folder, 600, 90);
-    write_config(folder, &[("goal_error = 0.3", "goal_error = 0.05"), ("max_steps = 40", "max_steps = 120"), ("= 4\n\n", "= 8\n\n")]);
+    write_config(folder, &[("goal_error = 0.3", "goal_error = 0.05"), ("max_steps = 40", "max_steps = 200"), ("= 4\n\n", "= 8\n\n")]);
     succeed(&mut command(folder));
     let expected = complete(&folder.join("x.h5"));
     for name in ["x.h5", "x.journal"] {

@@ -81,7 +81,7 @@ impl KeptWeights {
     }
 }
 
-/// Whether the layers around the convolution at `index` are those of residual blocks as [`planes`](super::planes) knows them: convolutions one after the
+/// Whether the layers around the convolution at `index` are those of residual blocks as [`SparseLayers`](super::SparseLayers) knows them: convolutions one after the
 /// other, with ReLUs but no pools, and shortcuts that are the block's input or halve its sides.
 fn neighbours_fit(network: &Network, index: usize, layer: &Convolution) -> bool {
     let rectifies = |layer: &Convolution| matches!(layer.epilogue, Epilogue::Relu { .. } | Epilogue::Stream { .. });
