@@ -61,6 +61,12 @@ pub enum Error {
         /// What was expected, what was found, what to do.
         problem: String,
     },
+    /// Memory is used up.
+    #[error("{}", sentences(problem))]
+    Memory {
+        /// What was expected, what was found, what to do.
+        problem: String,
+    },
     /// A signal asked the program to stop in the middle of something long, which left no trace.
     #[error("stopped by a signal")]
     Interrupted,
@@ -82,7 +88,7 @@ impl Error {
             Error::Data { .. } => exit::DATA,
             Error::Results { .. } => exit::RESULTS,
             Error::Communication { .. } => exit::COMMUNICATION,
-            Error::Device { .. } => exit::DEVICE,
+            Error::Device { .. } | Error::Memory { .. } => exit::DEVICE,
             Error::Elsewhere { code, .. } => *code,
             Error::Journal { .. } => exit::JOURNAL,
             Error::Interrupted => exit::STOPPED,

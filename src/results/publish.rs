@@ -23,12 +23,21 @@ pub(super) fn replace(storage: &dyn Storage, path: &Path, fill: Fill) -> Result<
 }
 
 fn explained(path: &Path, outcome: io::Result<()>) -> Result<()> {
-    outcome.map_err(|error| Error::Results {
-        path: path.to_owned(),
-        problem: format!(
-            "the file could not be written ({error}); no file there is damaged: {} and run the same command again",
-            advice(&error)
-        ),
+    outcome.map_err(|error| match error.kind() {
+        ErrorKind::OutOfMemory => Error::Memory {
+            problem: format!(
+                "expected memory to write {}, found none; no file there is damaged: start fewer ranks on this host, or raise the limit (ulimit -v, \
+                 the job's memory), and run the same command again",
+                path.display()
+            ),
+        },
+        _ => Error::Results {
+            path: path.to_owned(),
+            problem: format!(
+                "the file could not be written ({error}); no file there is damaged: {} and run the same command again",
+                advice(&error)
+            ),
+        },
     })
 }
 

@@ -50,6 +50,10 @@ pub fn write_through(storage: &dyn Storage, path: &Path, results: &Results) -> R
 /// HDF5's error, as the operating system's where that is what it is about.
 fn explained(error: hdf5::Error) -> io::Error {
     let text = one_line(&error);
+    let lower = text.to_ascii_lowercase();
+    if ["memory allocation failed", "unable to allocate", "can't allocate"].iter().any(|words| lower.contains(words)) {
+        return io::ErrorKind::OutOfMemory.into();
+    }
     let number = text.split_once("errno = ").and_then(|(_, rest)| rest.split(',').next()).and_then(|number| number.parse().ok());
     number.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error)
 }
@@ -163,4 +167,17 @@ fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
 
 fn number<T: H5Type>(at: &Location, name: &str, value: T) -> hdf5::Result<()> {
     at.new_attr::<T>().create(name)?.write_scalar(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_hdf5_become_the_operating_systems() {
+        let kind = |text: &str| explained(hdf5::Error::Internal(text.to_owned())).kind();
+        assert_eq!(kind("H5Dwrite(): can't write data: memory allocation failed for chunk"), io::ErrorKind::OutOfMemory);
+        assert_eq!(kind("H5Fclose(): file write failed: errno = 28, error message = 'No space left on device'"), io::ErrorKind::StorageFull);
+        assert_eq!(kind("H5Dwrite(): not a dataset"), io::ErrorKind::Other);
+    }
 }
