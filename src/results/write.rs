@@ -177,7 +177,10 @@ mod tests {
     fn errors_of_hdf5_become_the_operating_systems() {
         let kind = |text: &str| explained(hdf5::Error::Internal(text.to_owned())).kind();
         assert_eq!(kind("H5Dwrite(): can't write data: memory allocation failed for chunk"), io::ErrorKind::OutOfMemory);
-        assert_eq!(kind("H5Fclose(): file write failed: errno = 28, error message = 'No space left on device'"), io::ErrorKind::StorageFull);
+        assert_eq!(
+            kind("H5Fclose(): file write failed: errno = 28, error message = 'No space left on device'"),
+            io::ErrorKind::StorageFull
+        );
         assert_eq!(kind("H5Dwrite(): not a dataset"), io::ErrorKind::Other);
     }
 }
