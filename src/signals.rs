@@ -73,12 +73,6 @@ pub fn orphaned() -> bool {
     ORPHANED.load(Ordering::Relaxed)
 }
 
-/// Ends the process at once, without finalising MPI, which would wait for the launcher.
-pub fn leave(code: u8) -> ! {
-    // SAFETY: _exit does nothing but end the process.
-    unsafe { libc::_exit(code.into()) }
-}
-
 /// Makes this process the one that tells of signals: a person, or with `json` a program.
 pub fn speak(json: bool) {
     *SPEAKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Speaker { json, saved: None });

@@ -173,7 +173,8 @@ fn start(arguments: &StudyArguments) -> u8 {
         Ok(world) => {
             let code = train(arguments, world.ranks(), dps::comm::mpi_library());
             if signals::orphaned() {
-                signals::leave(code);
+                // MPI's end would wait for the launcher.
+                exit::leave(code);
             }
             code
         }

@@ -61,11 +61,16 @@ fn unreadable(error: &io::Error) -> String {
     format!("the file cannot be read ({error}); make it readable, or fetch the data set into another folder with --data")
 }
 
+/// Whether a file that begins so is gzipped.
+pub(super) fn is_gzip(start: &[u8]) -> bool {
+    start.starts_with(&[0x1f, 0x8b])
+}
+
 /// `reader` itself, or what it holds in gzip, by its first two bytes.
 pub(super) fn decompressed<'a>(mut reader: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::with_capacity(2);
     reader.by_ref().take(2).read_to_end(&mut start)?;
-    let gzipped = start == [0x1f, 0x8b];
+    let gzipped = is_gzip(&start);
     let whole = io::Cursor::new(start).chain(reader);
     Ok(if gzipped { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
 }

@@ -45,13 +45,7 @@ impl Memory {
         let mut sparse = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0);
         // Every rank keeps every trial's scores, or its masks.
         let scores = match Scoring::of(&study.pruning) {
-            Scoring::Once(_) => {
-                if sparse.next().is_some() {
-                    parameters
-                } else {
-                    0
-                }
-            }
+            Scoring::Once(_) => sparse.next().map_or(0, |_| parameters),
             Scoring::Rounds(_) => sparse.map(|sparsity| kept_parameters(network, sparsity, study.pruning.biases)).sum(),
         };
         let scores = 4 * (trials * scores) as u64;

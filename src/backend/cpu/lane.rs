@@ -57,7 +57,7 @@ impl Lane {
             progress = Progress { loss: state.loss, broken: state.broken };
         }
         let trained = if let Mask::Sparse { .. } = mask { of_kept(&mask, &weights) } else { Vec::new() };
-        let logical = (logical != mask).then_some(logical);
+        let logical = (!physical.is_logical()).then_some(logical);
         Lane {
             weights,
             trained,

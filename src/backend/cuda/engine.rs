@@ -126,7 +126,8 @@ impl Backend for CudaBackend<'_> {
 
     fn train(&mut self, lanes: &mut CudaLanes, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>> {
         if lanes.len() > 0 && !steps.is_empty() {
-            self.stepper.train(&self.model, &mut self.leaf_gradients, self.interrupt, lanes, steps, batch)?;
+            let outcome = self.stepper.train(&self.model, &mut self.leaf_gradients, self.interrupt, lanes, steps, batch);
+            outcome.inspect_err(|error| self.stepper.clean_up(self.model.gpu(), lanes, error))?;
         }
         Ok(lanes.known.iter().map(|lane| lane.progress).collect())
     }

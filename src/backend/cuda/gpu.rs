@@ -92,40 +92,35 @@ impl Gpu {
         Ok(values)
     }
 
-    /// Whether everything asked of the GPU is done, well or not, within so long.
-    pub fn finishes_within(&self, limit: Duration) -> bool {
-        let begun = Instant::now();
-        // This thread's context has the stream.
-        while unsafe { cuStreamQuery(self.stream.cu_stream()) } == CUresult::CUDA_ERROR_NOT_READY {
-            if begun.elapsed() > limit {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        true
-    }
-
-    /// Waits until everything asked of the GPU is done. Where that lasts longer than the deadline, the process ends: whoever let go of memory that
-    /// the GPU may still write would have to wait for it again.
-    pub fn wait(&self) -> Result<()> {
+    /// How everything asked of the GPU ended; none where it is not done within so long (0: it may take for ever).
+    pub fn outcome_within(&self, limit: Duration) -> Option<CUresult> {
         let begun = Instant::now();
         loop {
             // This thread's context has the stream.
             match unsafe { cuStreamQuery(self.stream.cu_stream()) } {
                 CUresult::CUDA_ERROR_NOT_READY => {}
-                outcome => return outcome.result().doing("finish its work"),
+                outcome => return Some(outcome),
             }
             let waited = begun.elapsed();
-            if !self.deadline.is_zero() && waited > self.deadline {
-                comm::abandon(&refuse(format!(
-                    "expected the GPU to finish its work within {} s (execution.deadline_seconds), waited in vain; look at nvidia-smi, then run the \
-                     same command again to continue",
-                    self.deadline.as_secs()
-                )))
+            if !limit.is_zero() && waited > limit {
+                return None;
             }
             // A step at small batches takes less than this; longer waits leave the processor to others.
             if waited < Duration::from_millis(2) { std::thread::yield_now() } else { std::thread::sleep(Duration::from_micros(50)) }
         }
+    }
+
+    /// Waits until everything asked of the GPU is done. Where that lasts longer than the deadline, the process ends: whoever let go of memory that
+    /// the GPU may still write would have to wait for it again.
+    pub fn wait(&self) -> Result<()> {
+        let Some(outcome) = self.outcome_within(self.deadline) else {
+            comm::abandon(&refuse(format!(
+                "expected the GPU to finish its work within {} s (execution.deadline_seconds), waited in vain; look at nvidia-smi, then run the \
+                 same command again to continue",
+                self.deadline.as_secs()
+            )))
+        };
+        outcome.result().doing("finish its work")
     }
 
     /// Free memory, in bytes: the driver's, and what the pool has kept.

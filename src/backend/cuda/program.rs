@@ -158,7 +158,7 @@ fn find(gpu: &Gpu, image: Ptx) -> Result<Kernels> {
 
 /// SHA-256.
 fn hexadecimal(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(bytes))
 }
 
 /// The code in a file of the cache: its SHA-256 in hexadecimal, then the code. None of a damaged file, which a driver might load all the same.

@@ -16,9 +16,8 @@ use super::launch::Parts;
 use super::model::Model;
 use super::partition::BatchPartition;
 use super::pointer::{at, at_mut};
-use crate::Result;
 use crate::backend::{Interrupt, Progress, vote};
-use crate::comm;
+use crate::{Error, Result, comm};
 
 /// How long a GPU may take to finish what was ended.
 const LAST_WAIT: Duration = Duration::from_secs(10);
@@ -47,32 +46,22 @@ impl Stepper {
         Ok(Stepper { clock: gpu.zeros(2)?, exchange: None, warm: false })
     }
 
+    /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or the process: nobody has to wait for a GPU that does not answer.
+    pub fn clean_up(&self, gpu: &Gpu, lanes: &mut CudaLanes, error: &Error) {
+        let Some(exchange) = self.exchange.as_ref().filter(|exchange| exchange.has_failed()) else { return };
+        // NCCL's abort waits for recorded steps that use its communicator.
+        lanes.graph = None;
+        exchange.abort();
+        if gpu.outcome_within(LAST_WAIT).is_none() {
+            comm::abandon(error);
+        }
+    }
+
     /// Takes steps of batches of `size` examples.
     ///
     /// # Errors
-    /// The device's, or the other ranks'. What is under way then is ended, or the process is: nobody has to wait for a GPU that does not answer.
+    /// The device's, or the other ranks'; [`Stepper::clean_up`] comes next.
     pub fn train(
-        &mut self,
-        model: &Model,
-        leaf_gradients: &mut LeafGradients,
-        interrupt: Option<Interrupt>,
-        lanes: &mut CudaLanes,
-        steps: Range<u32>,
-        size: usize,
-    ) -> Result<()> {
-        let outcome = self.take_steps(model, leaf_gradients, interrupt, lanes, steps, size);
-        if let (Err(error), Some(exchange)) = (&outcome, self.exchange.as_ref().filter(|exchange| exchange.has_failed())) {
-            // NCCL's abort waits for recorded steps that use its communicator.
-            lanes.graph = None;
-            exchange.abort();
-            if !model.gpu().finishes_within(LAST_WAIT) {
-                comm::abandon(error);
-            }
-        }
-        outcome
-    }
-
-    fn take_steps(
         &mut self,
         model: &Model,
         leaf_gradients: &mut LeafGradients,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use zip::{CompressionMethod, ZipArchive};
@@ -10,7 +10,7 @@ use zip::{CompressionMethod, ZipArchive};
 use super::array::{Header, classes, finite};
 use super::hdf5::Table;
 use super::{Found, idx, npy, unread};
-use crate::data::contents::decompressed;
+use crate::data::contents::{decompressed, is_gzip};
 use crate::data::{ImageShape, Pixels};
 use crate::{Error, Result};
 
@@ -110,9 +110,9 @@ impl Place {
             Place::Idx(path) => {
                 let file = open(path)?;
                 let stored = file.metadata().map_err(|error| unread(&error))?.len();
-                let mut start = [0; 2];
-                let is_compressed = open(path)?.read(&mut start).is_ok_and(|read| read == 2) && start == [0x1f, 0x8b];
-                let mut reader = decompressed(BufReader::new(file)).map_err(|error| unread(&error))?;
+                let mut reader = BufReader::new(file);
+                let is_compressed = is_gzip(reader.fill_buf().map_err(|error| unread(&error))?);
+                let mut reader = decompressed(reader).map_err(|error| unread(&error))?;
                 let header = idx::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed })
             }
