@@ -52,7 +52,14 @@ fn list(group: &Group, prefix: &str, depth: usize, names: &mut Vec<String>) -> F
 }
 
 fn open(path: &Path) -> Found<File> {
-    File::open(path).map_err(|error| words("expected an HDF5 file, found one that is damaged or locked", &error))
+    File::open(path).map_err(|error| {
+        if error.to_string().contains("unable to lock file") {
+            return "another program has the file open for writing, or its file system has no locks; close that program, or set the environment variable \
+                    HDF5_USE_FILE_LOCKING=FALSE"
+                .to_owned();
+        }
+        words("expected an HDF5 file, found one that is damaged", &error)
+    })
 }
 
 fn words(what: &str, error: &hdf5::Error) -> String {
