@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from, for `--version` and the results.
+//! Tells the program which commit it was built from, for `--version` and the results, and whether this HDF5 can write without a lock.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,6 +7,12 @@ fn main() {
     // Without a line of this kind cargo would run this script again for every changed file.
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-env=DPS_COMMIT={}", commit().unwrap_or_else(|| "unknown".to_owned()));
+
+    let hdf5_is = |version: &str| std::env::var_os(format!("DEP_HDF5_VERSION_{version}")).is_some();
+    println!("cargo:rustc-check-cfg=cfg(hdf5_locks_are_optional)");
+    if hdf5_is("1_12_1") || (hdf5_is("1_10_7") && !hdf5_is("1_12_0")) {
+        println!("cargo:rustc-cfg=hdf5_locks_are_optional");
+    }
 }
 
 /// The commit of this checkout; `None` outside one, or without git.

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 
-use hdf5::file::LibraryVersion;
+use hdf5::file::{FileAccessBuilder, LibraryVersion};
 use hdf5::types::TypeDescriptor;
 use hdf5::{DatasetBuilder, File, Group, H5Type, Location};
 
@@ -36,7 +36,7 @@ pub fn write_through(storage: &dyn Storage, path: &Path, results: &Results) -> R
         let file = File::with_options()
             // HDF5 builds the file in memory and writes it once, on closing. The 1.8 format has checksums on all metadata, and every
             // reader of the last ten years knows it.
-            .with_fapl(|access| access.core_options(1 << 16, true).libver_bounds(LibraryVersion::V18, LibraryVersion::V18))
+            .with_fapl(|access| without_lock(access.core_options(1 << 16, true)).libver_bounds(LibraryVersion::V18, LibraryVersion::V18))
             // No times in object headers: the same results are the same bytes.
             .with_fcpl(|creation| creation.obj_track_times(false))
             .create(temporary)
@@ -45,6 +45,14 @@ pub fn write_through(storage: &dyn Storage, path: &Path, results: &Results) -> R
         let closed = file.close();
         filled.and(closed).map_err(explained)
     })
+}
+
+/// Access without HDF5's lock, where this HDF5 can: nobody else knows a file's temporary name, not every file system has locks, and a program that
+/// was started meanwhile would keep the lock until it ends.
+fn without_lock(access: &mut FileAccessBuilder) -> &mut FileAccessBuilder {
+    #[cfg(hdf5_locks_are_optional)]
+    access.file_locking(false);
+    access
 }
 
 /// HDF5's error, as the operating system's where that is what it is about.
