@@ -40,7 +40,8 @@ smoothness-small: build ## measure the loss surface of docs/experiments.md, spar
 
 test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"
-	cargo build --no-default-features --bins
+	# Without optimisation: they start, and compute nothing.
+	cargo build --no-default-features --bins --config profile.dev.package.dps.opt-level=0
 	$(TARGET)/debug/dps-train configs/quickstart.toml --plan
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
@@ -62,7 +63,7 @@ test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped 
 
 test-data: setup ## test on real data what the others test on made-up ones
 	@cargo run --release --quiet --bin dps-train -- data fetch fashion-mnist
-	cargo test --release --test real_data -- --ignored --nocapture
+	cargo test --test real_data -- --ignored --nocapture
 
 test-slurm: build ## run the batch scripts on a real Slurm on this machine; needs root
 	@if ! command -v slurmctld > /dev/null || ! command -v munged > /dev/null; then
