@@ -100,31 +100,49 @@ fn masks_are_the_same_on_any_ranks_and_threads() {
 }
 
 #[test]
-fn a_race_finds_the_steps_to_result_and_the_best_trial_of_a_full_run() {
+fn a_race_of_any_length_finds_what_a_full_run_does_until_it_ends() {
     let folder = tempfile::tempdir().unwrap();
     write_data(folder.path(), 600, 90);
     let config = write_config(folder.path(), &[("trials = 5", "trials = 8")]);
-    let run = |race: &str| {
-        let output = folder.path().join(format!("{race}.h5"));
+    let run = |race: &str, lanes: u32| {
+        let output = folder.path().join(format!("{race}-{lanes}.h5"));
+        let settings = [format!("execution.race={race}"), format!("execution.lanes={lanes}")];
         let mut command = train();
-        command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet").args(["--set", race]);
-        succeed(&mut command);
+        command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet");
+        succeed(command.args(settings.iter().flat_map(|setting| ["--set", setting])));
         cells(&output)
     };
-    let (raced, full) = (run("execution.race=true"), run("execution.race=false"));
-    let mut spared = 0;
-    for (raced, full) in raced.iter().zip(&full) {
-        assert_eq!(raced.steps_to_result(), full.steps_to_result());
-        assert_eq!(raced.best().map(|trial| trial.index), full.best().map(|trial| trial.index));
-        assert_eq!(raced.test_errors, full.test_errors);
-        assert_eq!(full.count(Status::Censored), 0);
-        for (raced, full) in raced.trials.iter().zip(&full.trials) {
-            // A trial that a race ended is the beginning of the trial without a race.
-            assert_eq!(raced.curve[..], full.curve[..raced.curve.len()]);
-            spared += full.steps_run - raced.steps_run;
+    let full = run("false", 0);
+    let (every, budget) = (4, 40);
+    let mut others_complete = Vec::new();
+    for (race, factor) in [("true", 1.0), ("1.4", 1.4), ("3", 3.0)] {
+        let raced = run(race, 0);
+        assert_eq!(run(race, 3), raced, "in waves of three, to {race} K*");
+        let (mut cut, mut complete) = (0, 0);
+        for (raced, full) in raced.iter().zip(&full) {
+            assert_eq!(raced.test_errors, full.test_errors);
+            let best = full.steps_to_result().expect("a cell that reaches the goal");
+            let end = ((factor * f64::from(best) / f64::from(every)).ceil() as u32 * every).min(budget);
+            for (raced, full) in raced.trials.iter().zip(&full.trials) {
+                let has_ended = match full.status {
+                    Status::Complete => full.steps_run <= end,
+                    Status::Infeasible => full.steps_run < end,
+                    Status::Incomplete | Status::Censored => end == budget,
+                };
+                if has_ended {
+                    assert_eq!(raced, full);
+                } else {
+                    assert_eq!((raced.status, raced.steps, raced.steps_run), (Status::Censored, None, end));
+                    assert_eq!(raced.curve[..], full.curve[..raced.curve.len()]);
+                    cut += 1;
+                }
+                complete += usize::from(raced.status == Status::Complete);
+            }
         }
+        assert!(cut > 0, "a race to {race} K* ended nothing early");
+        others_complete.push(complete);
     }
-    assert!(spared > 0, "the race ended nothing early");
+    assert!(others_complete.is_sorted() && others_complete[0] < others_complete[2], "{others_complete:?}");
 }
 
 #[test]

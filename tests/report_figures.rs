@@ -3,7 +3,7 @@
 mod support;
 
 use dps::analysis::{self, StudyResults, figures, fits, gather};
-use dps::config::Metaparameter;
+use dps::config::{Metaparameter, Race};
 use dps::records::{Measurement, Status};
 use dps::results::Results;
 use support::synthetic::Synthetic;
@@ -38,9 +38,9 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
     assert_eq!(marks(&svg("steps-to-result"), &words), (4 + 1, 4 + 1));
     let words = ["Steps-to-result / that at batch size 2", "2⁰", "2⁻³"];
     assert_eq!(marks(&svg("normalised"), &words), (4 + 1, 4 + 1));
-    // Two intervals are polygons as well.
+    // The intervals of two fits and of their critical batch sizes are polygons as well.
     let words = ["sparsity 0", "sparsity 0.9", "measured K*", "fit c1/B + c2", "critical batch size"];
-    assert_eq!(marks(&svg("panels"), &words), (4 + 1, 4 + 2));
+    assert_eq!(marks(&svg("panels"), &words), (4 + 1, 4 + 4));
     let ratio = svg("ratio");
     assert_eq!(marks(&ratio, &["K* sparse / K* dense", "sparsity 0.9", "1", "2"]), (0, 4 + 1));
     // Three panels.
@@ -77,18 +77,25 @@ fn figures_that_would_say_nothing_are_left_out() {
         figures(&study, &fits(&study)).into_iter().map(|figure| figure.name).collect::<Vec<_>>()
     };
     let one = names(Synthetic { batch_sizes: vec![8], sparsities: vec![0.5], ..Synthetic::small() });
-    assert_eq!(one, ["steps-to-result", "panels", "metaparameters", "loss", "error"]);
+    assert_eq!(one, ["steps-to-result", "panels", "metaparameters", "fewer-trials", "loss", "error"]);
     assert_eq!(names(Synthetic { batch_sizes: vec![], ..Synthetic::small() }), ["steps-to-result"]);
 }
 
 #[test]
 fn every_trial_is_in_the_scatter_as_what_it_ended() {
-    for race in [false, true] {
+    for race in [Race::Off, Race::Until(1.0), Race::Until(3.0)] {
         let results = Synthetic { race, trials: 30, ..Synthetic::small() }.results();
         let count = |status| results.cells.iter().map(|cell| cell.count(status)).sum::<usize>();
         let [complete, incomplete, infeasible, censored] = Status::ALL.map(count);
-        assert!(complete > 0 && infeasible > 0 && (censored > 0) == race);
+        assert!(complete > 0 && infeasible > 0 && (censored > 0) == (race != Race::Off));
         let study = study(results);
+        let caption = figures(&study, &[]).into_iter().find(|figure| figure.name == "metaparameters").unwrap().caption;
+        let ends = match race {
+            Race::Off => "if few feasible trials surround it, the budget was.",
+            Race::Until(1.0) => "A cell ends with its first complete trial: what the censored ones would have done later is not known.",
+            Race::Until(_) => "A cell ends at 3 K*: complete trials reached the goal by then, censored ones did not.",
+        };
+        assert!(caption.ends_with(ends), "{caption}");
         let svg = figure(&study, "metaparameters").unwrap();
         let words = [
             "S 0, B 2",
@@ -171,7 +178,7 @@ fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
         assert_eq!(svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"3\"")).count(), 8, "{name}");
     }
     // In a race all evaluations but the deciding one stop early: their bounds are hollow, and the caption says so.
-    let raced = study(Synthetic { race: true, ..Synthetic::small() }.results());
+    let raced = study(Synthetic { race: Race::Until(1.0), ..Synthetic::small() }.results());
     let svg = figure(&raced, "error").unwrap();
     marks(&svg, &["lower bound", "goal 0.14"]);
     let dense = raced.results.cells.iter().filter(|cell| cell.key.sparsity == 0.0);

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 
 use dps::analysis::{self, Report, gather, warnings};
-use dps::config::Metaparameter;
+use dps::config::{Metaparameter, Race};
 use dps::records::Status;
 use dps::results::Results;
 use support::synthetic::Synthetic;
@@ -56,11 +56,11 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
         let at = page[from..].find(words).unwrap_or_else(|| panic!("no \"{words}\" after {from} in the page"));
         from += at;
     }
-    assert_eq!(page.matches("<svg").count(), 8);
+    assert_eq!(page.matches("<svg").count(), 9);
     let pictures = |kind: &str| {
         fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
     };
-    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (8, 8, 3, 3));
+    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (9, 9, 4, 4));
     // The same results are the same page.
     let (again, _folder) = self::report(vec![Synthetic::small().results()]);
     assert!(fs::read_to_string(again.page).unwrap() == page);
@@ -262,8 +262,11 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
         let found = warned(Synthetic::small(), &|results| {
             let cell = &mut results.cells[5];
             let best = cell.best().unwrap().index as usize;
-            cell.trials[best].metaparameters.set(Metaparameter::LearningRate, Some(rate));
-            cell.trials[best].metaparameters.set(Metaparameter::Momentum, Some(momentum));
+            // Two others lie at the ends of the ranges: the best is never the lowest or the highest of all.
+            for (trial, rate, momentum) in [(best, rate, momentum), (6, 1.01e-4, 0.901), (7, 0.99, 0.99989)] {
+                cell.trials[trial].metaparameters.set(Metaparameter::LearningRate, Some(rate));
+                cell.trials[trial].metaparameters.set(Metaparameter::Momentum, Some(momentum));
+            }
         });
         match said {
             None => assert!(found.is_empty(), "{found:?}"),
@@ -272,6 +275,33 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
             }
         }
     }
+    // Where no trial lies beyond the best one, nothing is known of what lies there.
+    for (rate, momentum, said) in [
+        (0.5, 0.95, "the best learning rate, 0.5000, is the highest that any trial had; the true K* may be lower, take more trials"),
+        (0.1, 0.99, "the best momentum, 0.9900, is the highest that any trial had"),
+        (2e-4, 0.95, "the best learning rate, 2.000e-4, is the lowest that any trial had"),
+    ] {
+        let found = warned(Synthetic::small(), &|results| {
+            let cell = &mut results.cells[5];
+            let best = cell.best().unwrap().index;
+            for trial in &mut cell.trials {
+                let place = 0.01 * f64::from(trial.index);
+                let others = (0.1 + place, 0.95 + if trial.index % 2 == 0 { place } else { -place } / 5.0);
+                let (rate, momentum) = if trial.index == best { (rate, momentum) } else { others };
+                trial.metaparameters.set(Metaparameter::LearningRate, Some(rate));
+                trial.metaparameters.set(Metaparameter::Momentum, Some(momentum));
+            }
+        });
+        assert!(found.iter().any(|found| found.starts_with("Batch size 8, sparsity 0.9: ") && found.contains(said)), "{found:?}");
+    }
+    // A cell whose K* only one trial comes near.
+    let lonely = |results: &mut Results| {
+        let best = results.cells[5].best().unwrap().index;
+        let others = results.cells[5].trials.iter_mut().filter(|trial| trial.index != best && trial.steps.is_some());
+        others.for_each(|trial| (trial.steps, trial.steps_run) = (Some(16_000), 16_000));
+    };
+    let found = warned(Synthetic::small(), &lonely);
+    assert!(found.len() == 1 && found[0].contains("of random halves of the 8 trials, one in four finds 16,000 steps or more"), "{found:?}");
     let few = |results: &mut Results| {
         let best = results.cells[0].best().unwrap().index;
         results.cells[0]
@@ -281,7 +311,7 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
             .for_each(|trial| (trial.status, trial.steps) = (Status::Infeasible, None));
     };
     assert!(warned(Synthetic::small(), &few)[0].contains("only 1 of 8 trials reached the goal, fewer than 3"));
-    let raced = Synthetic { race: true, ..Synthetic::small() };
+    let raced = Synthetic { race: Race::Until(1.0), ..Synthetic::small() };
     assert!(warned(raced.clone(), &|_| {}).is_empty(), "a race's censored trials count");
     assert!(warned(raced, &few)[0].contains("only 1 of 8 trials stayed feasible, fewer than 3 (a race"));
     let unread = warned(Synthetic::small(), &|results| results.configuration = "[workload".to_owned());
@@ -300,7 +330,7 @@ fn work(results: &dps::results::Results, name: &str) -> [String; 2] {
 fn the_work_of_both_rules_is_named_and_a_range_where_a_race_hides_it() {
     let made = |race| Synthetic { batch_sizes: vec![128], sparsities: vec![0.0], trials: 8, race, ..Synthetic::small() };
     // Every trial ran to its own end.
-    let full = made(false).results();
+    let full = made(Race::Off).results();
     let trials = || full.cells[0].trials.iter();
     let steps: u64 = trials().map(|trial| u64::from(trial.steps_run)).sum();
     let all: u64 = trials().map(|trial| if trial.status == Status::Infeasible { 48 } else { 40_000 }).sum();
@@ -314,7 +344,7 @@ fn the_work_of_both_rules_is_named_and_a_range_where_a_race_hides_it() {
     assert_eq!(work(&full, "each trial to the goal, else to step 40,000"), counts(steps));
     assert_eq!(work(&full, "every trial to step 40,000"), counts(all));
     // A race cuts trials off: each might have reached the goal an evaluation later, or never.
-    let raced = made(true).results();
+    let raced = made(Race::Until(1.0)).results();
     let (mut least, mut most) = (0, 0);
     for trial in &raced.cells[0].trials {
         let (low, high) = match trial.status {

@@ -37,6 +37,8 @@ pub enum Layer {
     Hollow(Marker, RGBColor, Vec<(f64, f64)>),
     /// The area between a lower and an upper value at each x: (x, lower, upper).
     Band(RGBColor, Vec<(f64, f64, f64)>),
+    /// A vertical bar from a lower to an upper value at each x: (x, lower, upper).
+    Bars(RGBColor, Vec<(f64, f64, f64)>),
     /// A few words in grey, their right end at a point.
     Words(String, (f64, f64)),
 }
@@ -232,6 +234,11 @@ impl Panel {
                     let kept = || edges.iter().filter(|(x, ..)| self.x.contains(*x));
                     let corners: Vec<_> = kept().map(|&(x, low, _)| (x, low)).chain(kept().rev().map(|&(x, _, high)| (x, high))).collect();
                     plot.plotting_area().draw(&Polygon::new(corners, colour.mix(0.16)))?;
+                }
+                Layer::Bars(colour, bars) => {
+                    for &(x, low, high) in bars.iter().filter(|(x, low, high)| inside(&(*x, *high)) && low < high) {
+                        plot.draw_series(LineSeries::new([(x, low), (x, high)], colour.stroke_width(2)))?;
+                    }
                 }
                 Layer::Words(words, at) => {
                     if inside(at) {

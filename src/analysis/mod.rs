@@ -5,6 +5,7 @@
 
 mod axes;
 mod chart;
+mod fewer;
 mod figures;
 pub mod fit;
 mod fits;

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::studies::StudyResults;
-use crate::config::{self, Metaparameter, Scale, Setting};
+use crate::config::{self, Metaparameter, Race, Scale, Setting};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
 use crate::{Error, Result};
@@ -74,7 +74,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
         "dataset": dataset,
         "model": model,
         "optimizer": optimizer,
-        "early_stopping": configuration.execution.race,
+        "early_stopping": configuration.execution.race != Race::Off,
         "train_steps": workload.max_steps,
         "parameter_configs": parameter_configs(configuration),
         "dps": {

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use super::Grid;
-use crate::config;
+use crate::config::{self, Race};
 use crate::readable::first_line;
-use crate::records::CellKey;
+use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
 
 /// The results of one study, put together from its files.
@@ -118,6 +118,12 @@ impl StudyResults {
     /// Its cells as a grid.
     pub fn grid(&self) -> Grid<'_> {
         Grid::new(&self.results)
+    }
+
+    /// The race in which a cell's trials ran. Where the file does not say, or the cell is from a file of another race, it is known from the trials alone.
+    pub fn race_of(&self, cell: &Cell) -> Race {
+        let said = self.configuration.as_ref().map_or(Race::Off, |study| study.execution.race);
+        if said == Race::Off && cell.count(Status::Censored) > 0 { Race::Until(1.0) } else { said }
     }
 
     /// Cells of the configured grid that have not been measured.

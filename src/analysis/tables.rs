@@ -1,5 +1,6 @@
 //! Tables for other programs, with numbers in full precision.
 
+use super::fewer::FewerTrials;
 use super::fit::{Estimate, Regime};
 use super::fits::{Fitted, Shift, decays};
 use super::page::Section;
@@ -47,7 +48,7 @@ const THEORY: [&str; 24] = [
     "critical_batch_size",
 ];
 
-/// The tables of cells, fits and trials of all studies; and, where there are any, of their measurements along training and of what the theory makes of them.
+/// The tables of cells, fits, trials and what fewer trials would have found, of all studies; and, where there are any, of their measurements along training and of what the theory makes of them.
 pub fn tables(sections: &[Section]) -> Vec<Table> {
     let shown = metaparameters(sections);
     let names = || shown.iter().map(|name| name.name());
@@ -85,6 +86,7 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
     let trials = trials.into_iter().chain(names()).chain(["parameters_kept", "seconds"]);
     type Rows<'a> = &'a dyn Fn(&StudyResults, &[Fitted]) -> Vec<Vec<String>>;
     let rows = |of: Rows| sections.iter().flat_map(|section| of(section.study, section.fits)).collect();
+    let fewer = ["study", "batch_size", "sparsity", "trials", "steps_to_result", "steps_to_result_low", "steps_to_result_high"];
     let smoothness = [
         "study",
         "batch_size",
@@ -105,6 +107,7 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         Table { name: "cells", heading: cells.map(str::to_owned).collect(), rows: rows(&|study, fits| self::cells(study, fits, &shown)) },
         Table { name: "fits", heading: words(&fits), rows: rows(&self::fits) },
         Table { name: "trials", heading: trials.map(str::to_owned).collect(), rows: rows(&|study, _| self::trials(study, &shown)) },
+        Table { name: "fewer-trials", heading: words(&fewer), rows: rows(&|study, _| self::fewer_trials(study)) },
         Table { name: "smoothness", heading: words(&smoothness), rows: rows(&|study, _| self::measurements(study)) },
         Table { name: "theory", heading: theory.collect(), rows: sections.iter().flat_map(self::theory).collect() },
     ];
@@ -161,6 +164,20 @@ fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
         row
     };
     study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
+}
+
+/// A row for each number of trials: the median of what so many find, and the limits between which 95 % of choices lie; empty beyond what is known.
+fn fewer_trials(study: &StudyResults) -> Vec<Vec<String>> {
+    let of_cell = |cell: &Cell| {
+        let (key, trials) = (cell.key, FewerTrials::new(cell));
+        let row = |count: usize| {
+            let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), count.to_string()];
+            row.extend([0.5, 0.025, 0.975].map(|share| optional(trials.quantile(count, share))));
+            row
+        };
+        (1..=cell.trials.len()).map(row).collect::<Vec<_>>()
+    };
+    study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some()).flat_map(of_cell).collect()
 }
 
 fn measurements(study: &StudyResults) -> Vec<Vec<String>> {

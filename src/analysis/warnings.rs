@@ -1,8 +1,10 @@
 //! Warnings: why a cell's result may be wrong or missing.
 
+use super::fewer::{CLOSE, FewerTrials};
 use super::grid::Grid;
 use super::studies::StudyResults;
-use crate::config::{Metaparameter, Range, Scale, Search, Setting};
+use crate::config::{Metaparameter, Race, Range, Scale, Search, Setting};
+use crate::readable::count;
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
 
@@ -13,7 +15,7 @@ pub const EDGE: f64 = 0.05;
 pub const FEWEST_TRIALS: usize = 3;
 
 /// One sentence a problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
-/// search space, or that too few trials decided.
+/// search space, that too few trials decided, or whose K* still falls with the number of trials.
 pub fn warnings(study: &StudyResults) -> Vec<String> {
     let mut found = study.notes.clone();
     match &study.configuration {
@@ -43,9 +45,9 @@ pub fn warnings(study: &StudyResults) -> Vec<String> {
                 cell.count(Status::Infeasible)
             )),
             Some(best) => {
-                let edges = study.configuration.as_ref().map(|study| edges(&study.search, best)).unwrap_or_default();
-                found.extend(edges.into_iter().map(|edge| format!("{name}: {edge}; the true K* may be lower, widen the range.")));
-                found.extend(few_trials(study, cell).map(|few| format!("{name}: {few}")));
+                let edges = study.configuration.as_ref().map(|study| edges(&study.search, &cell.trials, best)).unwrap_or_default();
+                found.extend(edges.into_iter().map(|edge| format!("{name}: {edge}.")));
+                found.extend([few_trials(study, cell), still_falls(study, cell)].into_iter().flatten().map(|few| format!("{name}: {few}")));
             }
         }
     }
@@ -64,19 +66,25 @@ pub fn dead_layers(results: &Results) -> Vec<String> {
     Grid::new(results).sparsities.iter().filter_map(of_sparsity).collect()
 }
 
-/// Which searched metaparameters of the trial lie within [`EDGE`] of a limit of their range, in the search's own scale.
-fn edges(search: &Search, best: &Trial) -> Vec<String> {
+/// Which searched metaparameters of the best trial lie within [`EDGE`] of a limit of their range, in the search's own scale, or beyond those of all other
+/// trials.
+fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<String> {
     let edge = |(name, setting): (Metaparameter, Setting)| {
         let (Setting::Range(range), Some(value)) = (setting, best.metaparameters.get(name)) else { return None };
         let share = share(&range, value)?;
-        let (side, limit) = if share < EDGE {
-            ("lower", range.min)
-        } else if share > 1.0 - EDGE {
-            ("upper", range.max)
-        } else {
-            return None;
+        let (is_low, is_high) = (share < EDGE, share > 1.0 - EDGE);
+        let found = format!("the best {}, {}, ", name.name().replace('_', " "), name.show(value));
+        if is_low || is_high {
+            let (side, limit) = if is_low { ("lower", range.min) } else { ("upper", range.max) };
+            return Some(format!("{found}lies at the {side} edge of its range ({limit}); the true K* may be lower, widen the range"));
+        }
+        let others = || trials.iter().filter(|trial| trial.index != best.index).filter_map(|trial| trial.metaparameters.get(name));
+        let extreme = match (others().any(|other| other < value), others().any(|other| other > value)) {
+            (true, true) | (false, false) => return None,
+            (true, false) => "highest",
+            (false, true) => "lowest",
         };
-        Some(format!("the best {}, {}, lies at the {side} edge of its range ({limit})", name.name().replace('_', " "), name.show(value)))
+        Some(format!("{found}is the {extreme} that any trial had; the true K* may be lower, take more trials"))
     };
     search.settings.iter().filter_map(edge).collect()
 }
@@ -93,20 +101,42 @@ fn share(range: &Range, value: f64) -> Option<f64> {
     share.is_finite().then_some(share)
 }
 
-/// What to say of a cell that too few trials decided. A race ends with its winner, so there the trials that stayed feasible count.
+/// What to say of a cell that too few trials decided. A race that ends with its winner leaves the trials that stayed feasible to be counted.
 fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
-    let raced = cell.count(Status::Censored) > 0 || study.configuration.as_ref().is_ok_and(|study| study.execution.race);
-    if raced {
-        let feasible = cell.trials.len() - cell.count(Status::Infeasible);
-        (feasible < FEWEST_TRIALS).then(|| {
+    let trials = cell.trials.len();
+    let (feasible, complete) = (trials - cell.count(Status::Infeasible), cell.count(Status::Complete));
+    match study.race_of(cell) {
+        Race::Until(1.0) => (feasible < FEWEST_TRIALS).then(|| {
             format!(
-                "only {feasible} of {} trials stayed feasible, fewer than {FEWEST_TRIALS} (a race ends with its winner, so complete trials cannot be counted).",
-                cell.trials.len()
+                "only {feasible} of {trials} trials stayed feasible, fewer than {FEWEST_TRIALS} (a race ends with its winner, so complete trials cannot be counted)."
             )
-        })
-    } else {
-        let complete = cell.count(Status::Complete);
-        (complete < FEWEST_TRIALS)
-            .then(|| format!("only {complete} of {} trials reached the goal, fewer than {FEWEST_TRIALS}.", cell.trials.len()))
+        }),
+        Race::Until(factor) => (complete < FEWEST_TRIALS)
+            .then(|| format!("only {complete} of {trials} trials reached the goal within {factor} K*, fewer than {FEWEST_TRIALS}.")),
+        Race::Off => {
+            (complete < FEWEST_TRIALS).then(|| format!("only {complete} of {trials} trials reached the goal, fewer than {FEWEST_TRIALS}."))
+        }
     }
+}
+
+/// What to say of a cell whose K* a quarter of the random halves of its trials are far from. A race that ends at K* hides that.
+fn still_falls(study: &StudyResults, cell: &Cell) -> Option<String> {
+    let (trials, least) = (cell.trials.len(), cell.steps_to_result()?);
+    let race = study.race_of(cell);
+    if trials < 2 || race.factor().is_some_and(|factor| factor < CLOSE) {
+        return None;
+    }
+    let close = CLOSE * f64::from(least) + f64::from(study.results.workload.evaluate_every);
+    let found = match FewerTrials::new(cell).quantile(trials / 2, 0.75) {
+        Some(steps) if f64::from(steps) <= close => return None,
+        Some(steps) => format!("{} steps or more", count(steps)),
+        None => match race.factor() {
+            Some(factor) => format!("none within {factor} K*"),
+            None => "none".to_owned(),
+        },
+    };
+    Some(format!(
+        "of random halves of the {trials} trials, one in four finds {found}, where all of them find {}; more trials may find fewer.",
+        count(least)
+    ))
 }

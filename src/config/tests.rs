@@ -98,7 +98,10 @@ fn the_workloads_of_the_paper_are_all_there() {
         let expected =
             Pruning { criterion: CriterionName::Snip, biases: BiasPruning::Prunable, shuffle: false, examples: 0, temperature: None };
         assert_eq!(pruning, expected, "{name}");
-        assert_eq!((data, execution), (DataSplit::default(), Execution::default()), "{name}");
+        // The paper shows the trials of these (figures 3, 5 and 13 to 18).
+        let shows_trials = name.starts_with("mnist") || name.ends_with("constant") || name.contains("nesterov-linear-decay");
+        let race = Race::Until(if shows_trials && !name.starts_with("fashion") { 3.0 } else { 1.0 });
+        assert_eq!((data, execution), (DataSplit::default(), Execution { race, ..Execution::default() }), "{name}");
         assert_eq!(smoothness, None, "{name}");
 
         let range = |min, max, scale| Setting::Range(Range { min, max, scale });
@@ -285,8 +288,10 @@ fn the_digest_follows_what_decides_a_record() {
     assert_eq!(digest(&[]), digest(&["execution.device=auto", "execution.threads=9", "execution.data_parallel=0"]));
     // A study may get more cells and trials.
     assert_eq!(digest(&[]), digest(&["grid.trials=6", "grid.batch_sizes=[2, 16, 32]", "grid.sparsities=[0.5]"]));
+    assert_eq!(digest(&[]), digest(&["execution.race=1"]));
     for setting in [
         "execution.race=false",
+        "execution.race=3",
         "execution.products=cublas",
         "execution.tf32=true",
         "data.split_seed=8",
@@ -421,7 +426,7 @@ fn every_range_is_held() {
         ("execution.checkpoint_seconds", &["0", "600"], &["-1", "0.5"]),
         ("execution.lanes", &["0", "5"], &["-1"]),
         ("execution.deadline_seconds", &["0", "5"], &["-1"]),
-        ("execution.race", &["false"], &["0", "\"no\""]),
+        ("execution.race", &["false", "1", "3", "1.5"], &["0", "0.99", "-3", "nan", "1e7", "\"no\""]),
         ("execution.full_evaluation", &["true"], &["1"]),
     ] {
         for value in allowed {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::memory::Memory;
-use crate::config::{Study, first_of};
+use crate::config::{Race, Study, first_of};
 use crate::network::{Network, initial_weights};
 use crate::pruning::{Nothing, Once, Scoring, Start};
 use crate::readable::{aligned, count, duration, si, some};
@@ -218,10 +218,12 @@ impl fmt::Display for CostBound {
         for (sparsity, dead) in &self.dead {
             write!(f, "\nSparsity {sparsity}: trials with a dead layer (pruning leaves it no weight): {dead} of the first {examined}.")?;
         }
-        if study.execution.race {
-            writeln!(f, "\nA cell ends as soon as a trial of it reaches the goal, so most cells take less.")
-        } else {
-            writeln!(f, "\nEvery trial runs to its own goal or end (race = false).")
+        match study.execution.race {
+            Race::Until(1.0) => writeln!(f, "\nA cell ends as soon as a trial of it reaches the goal, so most cells take less."),
+            Race::Until(factor) => {
+                writeln!(f, "\nA cell ends at {factor} times the steps of its first trial that reaches the goal, so most cells take less.")
+            }
+            Race::Off => writeln!(f, "\nEvery trial runs to its own goal or end (race = false)."),
         }
     }
 }

@@ -14,9 +14,9 @@ use crate::records::{Cell, Status};
 /// where it was left, and has the trials that had ended. None where the conductor stopped it.
 ///
 /// Evaluations come every `evaluate_every` steps; steps after the last of them could not be evaluated and are not taken. When one lane reaches
-/// the goal in a race, all lanes have been evaluated at that step: nothing later can lower the cell's steps-to-result, so the others end
-/// there as censored. Where the lanes are too many for one wave, later waves race against the best of the earlier ones, and all records end up
-/// as if there had been one wave.
+/// the goal, all lanes have been evaluated at that step: nothing later can lower the cell's steps-to-result. In a race the others end there, or
+/// at a multiple of it, as censored. Where the lanes are too many for one wave, later waves race against the best of the earlier ones, and all
+/// records end up as if there had been one wave.
 pub fn measure<B: Backend>(
     work: &CellWork,
     backend: &mut B,
@@ -50,21 +50,22 @@ fn next_wave(work: &CellWork, state: &CellState) -> Vec<usize> {
     (0..work.trials.len()).filter(|&trial| !ended(trial)).take(work.lanes.max(1)).collect()
 }
 
-/// The cell, once all trials have ended. In a race, what a trial did after the cell's steps-to-result is no part of it: an earlier wave did
-/// not know of it yet.
+/// The cell, once all trials have ended. What a trial did after the end of the race is no part of it: an earlier wave did
+/// not know of that end yet.
 fn finish(work: &CellWork, state: CellState) -> Cell {
     let CellState { ended: mut trials, test_errors, seconds, .. } = state;
     trials.sort_by_key(|trial| trial.index);
-    if let Some(best) = trials.iter().filter_map(|trial| trial.steps).min().filter(|_| work.race) {
+    let end = work.last_step(trials.iter().filter_map(|trial| trial.steps).min());
+    if end < work.budget() {
         for trial in &mut trials {
-            // A trial that broke in the step after steps-to-result had not broken by then.
-            let broke_later = trial.status == Status::Infeasible && trial.steps_run >= best;
-            if trial.steps_run > best || broke_later {
-                trial.steps_run = best;
+            // A trial that broke in the step after the end had not broken by then.
+            let broke_later = trial.status == Status::Infeasible && trial.steps_run >= end;
+            if trial.steps_run > end || broke_later {
+                trial.steps_run = end;
                 trial.steps = None;
                 trial.status = Status::Censored;
-                trial.curve.retain(|point| point.step <= best);
-                trial.measurements.retain(|measurement| measurement.step < best);
+                trial.curve.retain(|point| point.step <= end);
+                trial.measurements.retain(|measurement| measurement.step < end);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A wave: trials of a cell that train at the same time, a lane each, until each has ended or one of them decides the cell.
+//! A wave: trials of a cell that train at the same time, a lane each, until each has ended or the race between them has.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -90,12 +90,11 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         Ok(wave)
     }
 
-    /// Trains until each trial has ended or the wave is decided; the state afterwards has no lanes. None where the conductor stopped it: it has the
+    /// Trains until each trial has ended or the race has; the state afterwards has no lanes. None where the conductor stopped it: it has the
     /// state to go on from.
     pub fn run(mut self) -> Result<Option<CellState>> {
-        let last = self.last_step();
         let mut longest = 1;
-        while self.moment.step < last && !self.trials.training.is_empty() {
+        while self.moment.step < self.last_step() && !self.trials.training.is_empty() {
             let stretch = self.stretch(longest);
             // What takes long may be stopped in the middle: the study then goes on from before the stretch.
             let before = if self.interruptible || stretch.is_measured { Some(self.state()?) } else { None };
@@ -104,11 +103,11 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
                 self.conductor.checkpoint(before)?;
                 return Ok(None);
             }
-            let is_decided = advanced?;
+            advanced?;
             self.share_out_seconds();
             self.moment.alive = self.trials.training.len();
             let decision = self.conductor.moment(&self.moment)?;
-            if is_decided {
+            if self.moment.step >= self.last_step() {
                 break;
             }
             if decision.checkpoint || decision.stop {
@@ -123,10 +122,9 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         self.end()
     }
 
-    /// The step at which the wave ends at the latest. In a race, a trial of an earlier wave that reached the goal sets it too.
+    /// The step at which the wave ends at the latest. A trial of an earlier wave that reached the goal sets it too.
     fn last_step(&self) -> u32 {
-        let budget = self.work.budget();
-        self.trials.steps_to_result().filter(|_| self.work.race).map_or(budget, |steps| steps.min(budget))
+        self.work.last_step(self.trials.steps_to_result())
     }
 
     /// The next steps, `longest` at most: up to the next evaluation, or to a step that is measured, which is taken alone.
@@ -140,19 +138,18 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         Stretch { steps: start..end, is_evaluated, is_measured }
     }
 
-    /// Takes a stretch of steps and makes the evaluation that follows, if one does. Whether the cell is decided.
-    fn advance(&mut self, stretch: &Stretch) -> Result<bool> {
+    /// Takes a stretch of steps and makes the evaluation that follows, if one does.
+    fn advance(&mut self, stretch: &Stretch) -> Result<()> {
         let began = Instant::now();
         let progress = self.train(stretch.steps.clone())?;
         self.moment.step_seconds = began.elapsed().as_secs_f64() / stretch.steps.len() as f64;
         self.moment.evaluated = stretch.is_evaluated;
-        if !stretch.is_evaluated {
-            return Ok(false);
+        if stretch.is_evaluated {
+            let began = Instant::now();
+            self.evaluate(&progress)?;
+            self.moment.evaluation_seconds = began.elapsed().as_secs_f64();
         }
-        let began = Instant::now();
-        let is_decided = self.evaluate(&progress)?;
-        self.moment.evaluation_seconds = began.elapsed().as_secs_f64();
-        Ok(is_decided)
+        Ok(())
     }
 
     /// Takes steps, and measures the trials at the first one, if that is due.
@@ -170,10 +167,9 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         Ok(progress)
     }
 
-    /// Evaluates all lanes, whose last steps went as `progress` says, and ends the trials that have reached the goal or broken. Whether the cell is
-    /// decided.
-    fn evaluate(&mut self, progress: &[Progress]) -> Result<bool> {
-        let CellWork { threshold, race, full_evaluation, .. } = *self.work;
+    /// Evaluates all lanes, whose last steps went as `progress` says, and ends the trials that have reached the goal or broken.
+    fn evaluate(&mut self, progress: &[Progress]) -> Result<()> {
+        let CellWork { threshold, full_evaluation, .. } = *self.work;
         let evaluated = self.lanes.evaluate(self.work, progress);
         let mine = self.unless_stopped(evaluated)?;
         let outcomes = self.groups.share(&self.trials.numbers(), &mine)?;
@@ -198,11 +194,10 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
             ended.values().try_for_each(|record| self.conductor.ended(record))?;
         }
         self.trials.ended.extend(ended);
-        let is_decided = race && !complete.is_empty();
-        if !is_decided {
+        if self.moment.step < self.last_step() {
             self.lanes.retain(&self.trials.training)?;
         }
-        Ok(is_decided)
+        Ok(())
     }
 
     /// Ends the trials that still train. Those that have spent their steps are incomplete, also where another trial reached the goal at that very

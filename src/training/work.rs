@@ -2,7 +2,7 @@
 
 use super::probe::Probe;
 use crate::backend::Interrupt;
-use crate::config::Workload;
+use crate::config::{Race, Workload};
 use crate::records::CellKey;
 use crate::search::Metaparameters;
 
@@ -17,8 +17,8 @@ pub struct CellWork<'a> {
     pub trials: &'a [Metaparameters],
     /// Most validation errors with which a trial reaches the goal: it is complete at the first evaluation that finds no more.
     pub threshold: u32,
-    /// End all trials once one is complete.
-    pub race: bool,
+    /// When trials end because another has reached the goal.
+    pub race: Race,
     /// Count every evaluation to its end, though it is decided.
     pub full_evaluation: bool,
     /// Whether all trials see the training set in the order of trial 0; else each in the order of its number.
@@ -41,9 +41,15 @@ impl CellWork<'_> {
         max_steps / evaluate_every * evaluate_every
     }
 
+    /// The last step of a trial that reaches no goal, where the fewest steps to the goal are `best`, if any trial has reached it.
+    pub(super) fn last_step(&self, best: Option<u32>) -> u32 {
+        let end = best.and_then(|best| self.race.last_step(best, self.workload.evaluate_every));
+        end.map_or(self.budget(), |end| end.min(self.budget()))
+    }
+
     /// Whether a trial's record stays what it is once the trial has ended. In a race of several waves a later one may yet cut it short.
     pub(super) fn ends_are_final(&self) -> bool {
-        !self.extended && (!self.race || self.trials.len() <= self.lanes)
+        !self.extended && (self.race == Race::Off || self.trials.len() <= self.lanes)
     }
 
     /// Those of the trials numbered `trials` whose smoothness is measured.

@@ -1,6 +1,6 @@
 //! Synthetic studies for the tests of reports: every number follows from a known law.
 
-use dps::config::Metaparameter;
+use dps::config::{Metaparameter, Race};
 use dps::records::{Cell, CellKey, CurvePoint, Status, Trial};
 use dps::results::{Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
@@ -15,7 +15,7 @@ pub struct Synthetic {
     pub batch_sizes: Vec<u32>,
     pub sparsities: Vec<f64>,
     pub trials: u32,
-    pub race: bool,
+    pub race: Race,
     /// Relative scatter of K*.
     pub noise: f64,
 }
@@ -24,7 +24,7 @@ impl Synthetic {
     /// Batch sizes 2 to 2,048, three sparsities and 40 trials by momentum, raced.
     pub fn large() -> Synthetic {
         let batch_sizes = (1..12).map(|power| 1 << power).collect();
-        Synthetic { optimizer: "momentum", batch_sizes, sparsities: vec![0.0, 0.5, 0.9], trials: 40, race: true, noise: 0.1 }
+        Synthetic { optimizer: "momentum", batch_sizes, sparsities: vec![0.0, 0.5, 0.9], trials: 40, race: Race::Until(1.0), noise: 0.1 }
     }
 
     /// Four batch sizes, two sparsities and 8 trials by momentum, each run to its end.
@@ -34,7 +34,7 @@ impl Synthetic {
             batch_sizes: vec![2, 8, 32, 128],
             sparsities: vec![0.0, 0.9],
             trials: 8,
-            race: false,
+            race: Race::Off,
             noise: 0.0,
         }
     }
@@ -46,7 +46,11 @@ impl Synthetic {
             "[workload]\ndataset = \"fashion-mnist\"\nnetwork = \"simple-cnn\"\noptimizer = \"{}\"\ngoal_error = 0.14\nmax_steps = 40000\n\
              evaluate_every = {EVERY}\n\n[grid]\nbatch_sizes = {:?}\nsparsities = {:?}\ntrials = {}\n\n[search]\n\
              learning_rate = {{ min = 1e-4, max = 1.0, scale = \"log\" }}\n{momentum}\n[execution]\nrace = {}\n",
-            self.optimizer, self.batch_sizes, self.sparsities, self.trials, self.race
+            self.optimizer,
+            self.batch_sizes,
+            self.sparsities,
+            self.trials,
+            self.race.factor().map_or("false".to_owned(), |factor| factor.to_string())
         )
     }
 
@@ -104,11 +108,11 @@ impl Synthetic {
             let learning_rate = 10f64.powf(-4.0 + 4.0 * u(0));
             let momentum = (self.optimizer != "sgd").then(|| 1.0 - 10f64.powf(-4.0 + 3.0 * u(1)));
             let off = (learning_rate / (1.0 - momentum.unwrap_or(0.0)) / best_rate).log10();
-            // The first trial is at the best place, so that K* follows the law, and two more are near it.
+            // The first trial is at the best place, so that K* follows the law, and two more are near it, one on each side.
             let (learning_rate, momentum, off) = match index {
                 0..3 => {
-                    let off = 0.2 * f64::from(index);
-                    (best_rate * 0.05 * 10f64.powf(off), momentum.map(|_| 0.95), off)
+                    let (off, near) = [(0.0, 0.95), (0.2, 0.93), (-0.2, 0.97)][index as usize];
+                    (best_rate * 0.05 * 10f64.powf(off), momentum.map(|_| near), off)
                 }
                 _ => (learning_rate, momentum, off),
             };
@@ -139,16 +143,14 @@ impl Synthetic {
             }
         };
         let mut trials: Vec<Trial> = (0..self.trials).map(trial).collect();
-        if self.race {
-            let decided = trials.iter().filter_map(|trial| trial.steps.map(|steps| (steps, trial.index))).min();
-            for trial in trials.iter_mut().filter(|trial| trial.status != Status::Infeasible) {
-                if let Some((steps, _)) = decided.filter(|decided| decided.1 != trial.index) {
-                    (trial.status, trial.steps, trial.steps_run) = (Status::Censored, None, steps);
-                }
+        let best = trials.iter().filter_map(|trial| trial.steps).min();
+        if let Some(end) = best.and_then(|best| self.race.last_step(best, EVERY)) {
+            for trial in trials.iter_mut().filter(|trial| trial.status != Status::Infeasible && trial.steps_run > end) {
+                (trial.status, trial.steps, trial.steps_run) = (Status::Censored, None, end);
             }
         }
         for trial in &mut trials {
-            let full = !self.race;
+            let full = self.race == Race::Off;
             trial.curve = (1..=trial.steps_run / EVERY).map(|evaluation| point(evaluation * EVERY, trial, full)).collect();
         }
         let reached = trials.iter().any(|trial| trial.steps.is_some());

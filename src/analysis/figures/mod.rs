@@ -1,6 +1,7 @@
 //! The figures, a file for each kind: what they show, as data. How it is drawn is said in `chart`.
 
 mod curves;
+mod fewer;
 mod optimizers;
 mod panels;
 mod parameters;
@@ -47,6 +48,7 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
         figures.extend(ratio::ratio(study));
         figures.extend(parameters::parameters(study, fits));
         figures.extend(scatter::scatter(study));
+        figures.extend(fewer::fewer(study));
     }
     figures.extend(if alone { smoothness::loss(study) } else { curves::loss(study) });
     figures.extend(curves::error(study));
@@ -70,6 +72,12 @@ fn steps_axis(study: &StudyResults, curves: &[Curve]) -> Axis {
 /// A curve as a line and a marker at each point, in the colour and shape of its number.
 fn curve(number: usize, points: Curve) -> [Layer; 2] {
     [Layer::Line(Stroke::Solid, colour(number), points.clone()), Layer::Points(marker(number), colour(number), points)]
+}
+
+/// What is known of K* at each point of a curve: it was found at an evaluation, and lies between that and the one before.
+fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f64)]) -> Layer {
+    let every = f64::from(study.results.workload.evaluate_every);
+    Layer::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(|&(size, steps)| (size, steps - every, steps)).collect())
 }
 
 /// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.

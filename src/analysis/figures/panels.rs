@@ -2,10 +2,11 @@
 
 use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::fits::Fitted;
-use super::super::grid::batch;
-use super::super::marker::{colour, marker};
+use super::super::grid::{Curve, batch};
+use super::super::marker::{Marker, colour, marker};
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, curves, linear_scaling, note, steps_axis};
+use super::{Figure, batch_axis, between_evaluations, curves, linear_scaling, note, steps_axis};
+use crate::readable::count;
 
 /// K* against batch size, a panel a sparsity, with the fit and its interval; none before the first cell.
 pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
@@ -14,25 +15,31 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     }
     let curves = curves(study);
     let grid = study.grid();
-    let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(study, &curves));
+    let budget = f64::from(study.results.workload.max_steps);
+    let unreached = |fitted: &Fitted| fitted.left_out.iter().map(|&size| (batch(size), budget)).collect::<Curve>();
+    let shown: Vec<Curve> = curves.iter().cloned().chain(fits.iter().map(unreached)).collect();
+    let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(study, &shown));
+    let (bottom, top) = y.limits();
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
     let panel = |(number, fitted): (usize, &Fitted)| {
         let points = curves.get(number).cloned().unwrap_or_default();
         let mut layers = Vec::new();
         if let Ok(fit) = &fitted.fit {
             let smallest = grid.batch_sizes.first().copied().map_or(1.0, batch);
-            let sizes = || (0..=80).map(|i| smallest * (largest / smallest).powf(f64::from(i) / 80.0));
-            layers.push(Layer::Band(
-                colour(number),
-                sizes()
-                    .map(|size| {
-                        let k = fit.steps(size);
-                        (size, k.low, k.high)
-                    })
-                    .collect(),
-            ));
-            layers.push(Layer::Line(Stroke::Solid, colour(number), sizes().map(|size| (size, fit.steps(size).value)).collect()));
-            let (bottom, top) = y.limits();
+            let between = |from: f64, to: f64| (0..=80).map(move |i| from * (to / from).powf(f64::from(i) / 80.0));
+            let interval = |size: f64| (size, fit.steps(size).low, fit.steps(size).high);
+            layers.push(Layer::Band(colour(number), between(smallest, largest).map(interval).collect()));
+            // Beyond the batch sizes that were fitted the curve is an extrapolation.
+            let measured = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
+            let (first, last) = (measured().next().unwrap_or(smallest), measured().next_back().unwrap_or(largest));
+            let curve = |stroke, from: f64, to: f64| {
+                Layer::Line(stroke, colour(number), between(from, to).map(|size| (size, fit.steps(size).value)).collect())
+            };
+            layers.push(curve(Stroke::Solid, first, last));
+            layers.extend([(smallest, first), (last, largest)].map(|(from, to)| curve(Stroke::Dashed, from, to)));
+            let (left, right) = x.limits();
+            let ends = [fit.critical.low, fit.critical.high].map(|size| (size.clamp(left, right), bottom, top));
+            layers.push(Layer::Band(colour(number), ends.to_vec()));
             let rule = |stroke, colour, size| Layer::Line(stroke, colour, vec![(size, bottom), (size, top)]);
             let (linear, maximal) = fit.borders();
             layers.extend([
@@ -42,7 +49,9 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             ]);
         }
         layers.extend(linear_scaling(GREY, &points, &x, &y, largest));
+        layers.push(between_evaluations(study, colour(number), &points));
         layers.push(Layer::Points(marker(number), colour(number), points.clone()));
+        layers.push(Layer::Hollow(Marker::Triangle, colour(number), unreached(fitted)));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
@@ -51,6 +60,10 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let mut legend = vec![Entry { name: "measured K*".to_owned(), colour: colour(0), stroke: None, marker: Some(marker(0)) }];
     if fits.iter().any(|fitted| fitted.fit.is_ok()) {
         legend.extend([line("fit c1/B + c2", colour(0), Stroke::Solid), line("critical batch size", colour(0), Stroke::Dashed)]);
+    }
+    if fits.iter().any(|fitted| !fitted.left_out.is_empty()) {
+        let name = format!("not in {} steps", count(study.results.workload.max_steps));
+        legend.push(Entry { name, colour: colour(0), stroke: None, marker: Some(Marker::Triangle) });
     }
     let bordered =
         |fitted: &Fitted| fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|size| x.contains(size)));
@@ -61,8 +74,10 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     Some(Figure {
         name: "panels".into(),
         heading: "Each sparsity with its fit".into(),
-        caption: "Measured K*, the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect linear scaling from the first point. \
-                  The dashed rule in its colour is the critical batch size c1/c2; left of the first thin rule scaling is linear (local slope below \
+        caption: "Measured K* (a bar below a point reaches to the evaluation before), the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect \
+                  linear scaling from the first point. The fit is dashed where it was not measured; a hollow triangle stands at the step budget, which \
+                  no trial needed less than. The dashed rule in its colour is the critical batch size c1/c2, with its 95 % interval (shaded from the \
+                  bottom to the top); left of the first thin rule scaling is linear (local slope below \
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
             .to_owned(),
         chart: Chart { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), crowded: false, panels, legend },

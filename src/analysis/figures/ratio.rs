@@ -3,12 +3,24 @@
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, GREY, Layer, Panel, Stroke};
 use super::super::grid::batch;
+use super::super::marker::colour;
 use super::super::studies::StudyResults;
 use super::{Figure, batch_axis, curve, series_entry};
+use crate::records::Cell;
 
 /// K* of each sparsity over the dense network's; none where there is nothing to compare.
 pub fn ratio(study: &StudyResults) -> Option<Figure> {
     let grid = study.grid();
+    let every = f64::from(study.results.workload.evaluate_every);
+    // The least and the largest ratio of steps that lie between the evaluations.
+    let bars = |sparsity: f64| {
+        let steps = |size: u32, sparsity: f64| grid.cell(size, sparsity).and_then(Cell::steps_to_result).map(f64::from);
+        let bar = |&size: &u32| {
+            let (sparse, dense) = (steps(size, sparsity)?, steps(size, 0.0)?);
+            Some((batch(size), (sparse - every) / dense, sparse / (dense - every).max(1.0)))
+        };
+        grid.batch_sizes.iter().filter_map(bar).collect::<Vec<_>>()
+    };
     let curve_of = |sparsity: f64| {
         let ratios = grid.ratios(sparsity, 0.0);
         let at = |&size: &u32| (batch(size), ratios.iter().find(|point| point.0 == size).map_or(f64::NAN, |point| point.1));
@@ -21,17 +33,20 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
         return None;
     }
     let x = batch_axis(&grid.batch_sizes);
-    let values = curves.iter().flat_map(|(.., points)| points).map(|point| point.1).chain([0.0, 1.0]);
+    let ends = curves.iter().flat_map(|(_, sparsity, _)| bars(*sparsity)).flat_map(|(_, low, high)| [low, high]);
+    let values = curves.iter().flat_map(|(.., points)| points).map(|point| point.1).chain([0.0, 1.0]).chain(ends);
     let y = Axis::around(Scale::Linear, "K* sparse / K* dense", values, (0.0, 2.0));
     let (left, right) = x.limits();
     let mut layers = vec![Layer::Line(Stroke::Dashed, GREY, vec![(left, 1.0), (right, 1.0)])];
+    layers.extend(curves.iter().map(|(number, sparsity, _)| Layer::Bars(colour(*number), bars(*sparsity))));
     layers.extend(curves.iter().flat_map(|(number, _, points)| curve(*number, points.clone())));
     let legend = curves.iter().map(|(number, sparsity, _)| series_entry(*number, format!("sparsity {sparsity}"))).collect();
     Some(Figure {
         name: "ratio".into(),
         heading: "What sparsity costs in steps".into(),
         caption: "K* of each sparsity over the dense network's at the same batch size; 1 (dashed) is no difference. A level curve is a \
-                  vertical shift of the whole scaling curve, which the paper explains by the Lipschitz constant."
+                  vertical shift of the whole scaling curve, which the paper explains by the Lipschitz constant. A bar holds the ratios of all steps \
+                  between the evaluations that found the goal reached and those before."
             .to_owned(),
         chart: Chart {
             title: format!("{}: sparse over dense", study.name()),

@@ -71,12 +71,13 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
         Axis::around(scale(name), &title(name), values.chain(ends), (usual.min, usual.max))
     };
     let grid = study.grid();
+    let ends = ends(study);
     let figure = |(name, heading): (String, String), caption: &str, columns, panels, further: Option<Entry>| {
         let mut legend: Vec<Entry> = Status::ALL.into_iter().map(status_entry).collect();
         legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
         legend.extend(further);
         let chart = Chart { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend };
-        Figure { name: name.into(), heading: heading.into(), caption: caption.to_owned(), chart }
+        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{ends}"), chart }
     };
     let pair = |(across, up): (Metaparameter, Metaparameter)| {
         let effective = is_papers(across, up);
@@ -101,6 +102,19 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, only, &x)).collect();
     let papers = names(Metaparameter::LearningRate, Metaparameter::Momentum);
     vec![figure(papers, caption, panels.len().clamp(1, 2), panels, None)]
+}
+
+/// What it means that a trial was censored.
+fn ends(study: &StudyResults) -> String {
+    let mut factors: Vec<f64> = study.results.cells.iter().filter_map(|cell| study.race_of(cell).factor()).collect();
+    factors.sort_by(f64::total_cmp);
+    factors.dedup();
+    match factors[..] {
+        [] => String::new(),
+        [1.0] => " A cell ends with its first complete trial: what the censored ones would have done later is not known.".to_owned(),
+        [factor] => format!(" A cell ends at {factor} K*: complete trials reached the goal by then, censored ones did not."),
+        _ => " Cells end at different multiples of K*: complete trials reached the goal by then, censored ones did not.".to_owned(),
+    }
 }
 
 fn status_entry(status: Status) -> Entry {

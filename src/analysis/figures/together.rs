@@ -7,7 +7,7 @@ use super::super::chart::{Chart, Panel};
 use super::super::grid::{Curve, batch};
 use super::super::marker::colour;
 use super::super::studies::{StudyResults, gather};
-use super::{Figure, batch_axis, curve, curves, entry, linear_entry, linear_scaling, note, smoothness, steps_axis};
+use super::{Figure, batch_axis, between_evaluations, curve, curves, entry, linear_entry, linear_scaling, note, smoothness, steps_axis};
 use crate::readable::count;
 use crate::results::{self, Results};
 use crate::{Error, Result};
@@ -33,20 +33,19 @@ pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
 pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
     let y = steps_axis(study, &curves);
+    let title = format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error);
+    let mut chart = chart(study, &curves, y, 0.0, title);
+    let bars = curves.iter().enumerate().map(|(number, points)| between_evaluations(study, colour(number), points));
+    chart.panels.iter_mut().for_each(|panel| panel.layers.extend(bars.clone()));
     Figure {
         name: "steps-to-result".into(),
         heading: "Steps-to-result against batch size".into(),
         caption: "K*, the fewest steps any trial of a cell took to the goal. Along the dashes twice the batch halves the steps; where a \
                   curve leaves them, returns diminish, and where it is flat a larger batch saves no step. A sparser network's curve lies \
-                  higher; the question is whether its shape differs. A line is broken where a cell is unmeasured or reached no goal."
+                  higher; the question is whether its shape differs. A line is broken where a cell is unmeasured or reached no goal. A bar \
+                  below a point reaches to the evaluation before, which had not found the goal reached."
             .to_owned(),
-        chart: chart(
-            study,
-            &curves,
-            y,
-            0.0,
-            format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error),
-        ),
+        chart,
     }
 }
 

@@ -4,6 +4,7 @@ mod fits;
 mod run;
 mod table;
 mod theory;
+mod trials;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
@@ -101,6 +102,8 @@ fn section(section: &Section) -> Markup {
         }
         @for (figure, svg) in figures { (drawn(figure, svg)) }
         @if !alone {
+            h3 { "Trials" }
+            (trials::trials(study))
             h3 { "Fits" }
             (fits::fits(study, fits))
         }
@@ -118,7 +121,7 @@ fn section(section: &Section) -> Markup {
         } @else {
             p {
                 "None: every configured cell has a result, no best point lies within 5 % of its search range's ends, and no cell was decided by "
-                "fewer than three trials."
+                "few trials."
             }
         }
     }

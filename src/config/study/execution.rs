@@ -1,5 +1,6 @@
 //! The section `[execution]`.
 
+use super::race::{Race, RaceLength};
 use crate::config::key::{flag, key, name};
 use crate::config::kind::Whole;
 use crate::config::names::names;
@@ -39,8 +40,9 @@ section! {
         /// Seconds that a rank waits for the others before it ends them all; 0: for ever. A wait is at most as long as the slowest rank's step, score or
         /// write.
         deadline_seconds: u32 = 1800 => key(Whole::or_zero_for("no limit").of("seconds"), "1800"),
-        /// Whether a cell ends once its steps-to-result is decided. It is decided at the first evaluation at which a trial reaches the goal.
-        race: bool = true => flag().see("how-it-works.md#the-race"),
+        /// Whether a cell ends once its steps-to-result is decided, which is at the first evaluation at which a trial reaches the goal. A number goes on
+        /// to that many times the steps-to-result, so that it is known which of the other trials reach the goal by then; `true` is 1.
+        race: Race = Race::Until(1.0) => key(RaceLength, "3").see("how-it-works.md#the-race"),
         /// Whether every evaluation counts the errors on the whole validation set. Otherwise one stops where it is decided that the goal is missed, and its
         /// number of errors is a lower bound.
         full_evaluation: bool = false => flag().see("how-it-works.md#decided-evaluations"),
