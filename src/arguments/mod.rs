@@ -7,4 +7,4 @@ mod report;
 mod train;
 
 pub use report::ReportArguments;
-pub use train::{StatusForm, StudyArguments, Train};
+pub use train::{ReplayArguments, StatusForm, StudyArguments, Train};

@@ -40,6 +40,8 @@ pub enum Train {
         /// In which form.
         form: StatusForm,
     },
+    /// Train one recorded trial again.
+    Replay(ReplayArguments),
     /// Say what this machine has for a study.
     Doctor {
         /// The folder of all data sets.
@@ -115,6 +117,25 @@ pub struct StudyArguments {
     pub verbose: bool,
     /// How progress is shown; [`ProgressForm::None`] where quiet.
     pub progress: ProgressForm,
+}
+
+/// A recorded trial to train again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayArguments {
+    /// The result file.
+    pub results: PathBuf,
+    /// The cell's batch size.
+    pub batch_size: u32,
+    /// The cell's sparsity.
+    pub sparsity: f64,
+    /// The trial's number; none: the cell's best.
+    pub trial: Option<u32>,
+    /// What the command line changes in the configuration: where to train.
+    pub overrides: Vec<Override>,
+    /// The folder of all data sets.
+    pub data: PathBuf,
+    /// Where the curve goes as comma-separated values.
+    pub csv: Option<PathBuf>,
 }
 
 /// How [`Train::Status`] is printed.
@@ -236,6 +257,33 @@ enum RawCommand {
         #[arg(long, conflicts_with = "json")]
         progress: bool,
     },
+    /// Train one recorded trial again, from its result file alone, count every evaluation to its end, and compare it with the record.
+    #[command(after_help = "For example: dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9")]
+    Replay {
+        /// The result file.
+        #[arg(value_name = "RESULT.h5")]
+        results: PathBuf,
+        /// The cell's batch size.
+        #[arg(long, value_name = "B")]
+        batch_size: u32,
+        /// The cell's sparsity.
+        #[arg(long, value_name = "S")]
+        sparsity: f64,
+        /// The trial's number [default: the cell's best trial]
+        #[arg(long, value_name = "N")]
+        trial: Option<u32>,
+        /// Where to train: auto, cpu or cuda [default: as the study]
+        #[arg(long, value_name = "DEVICE")]
+        device: Option<String>,
+        /// Threads; 0 takes all processors [default: as the study]
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
+        threads: Option<String>,
+        #[command(flatten)]
+        data: RawData,
+        /// Write its evaluations there too, as comma-separated values.
+        #[arg(long, value_name = "FILE")]
+        csv: Option<PathBuf>,
+    },
     /// Write a new configuration with comments, which asks for what is not given.
     Init {
         /// The file to write, which must not be there yet.
@@ -352,6 +400,11 @@ impl Train {
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
             (Some(RawCommand::Doctor { data, gpu }), _) => Ok(Train::Doctor { data: data.folder(), gpu }),
             (Some(RawCommand::Merge { parts, output, force }), _) => Ok(Train::Merge { parts, output, force }),
+            (Some(RawCommand::Replay { results, batch_size, sparsity, trial, device, threads, data, csv }), _) => {
+                let device = device.map(|value| set("--device", "execution.device", value));
+                let overrides = device.into_iter().chain(threads.map(|value| set("--threads", "execution.threads", value))).collect();
+                Ok(Train::Replay(ReplayArguments { results, batch_size, sparsity, trial, overrides, data: data.folder(), csv }))
+            }
             (Some(RawCommand::Status { results, json, progress }), _) => {
                 let form = match (json, progress) {
                     (true, _) => StatusForm::Json,
@@ -376,11 +429,6 @@ impl Train {
 impl RawStudy {
     fn validate(self, config: PathBuf) -> Result<StudyArguments, clap::Error> {
         let mut overrides = self.set;
-        let one = |option: &str, key: &str, value: String| Override {
-            option: format!("{option} {value}"),
-            key: key.to_owned(),
-            value: literal(&value).to_string(),
-        };
         let list = |option: &str, key: &str, values: Vec<String>| Override {
             option: format!("{option} {}", values.join(",")),
             key: key.to_owned(),
@@ -388,9 +436,9 @@ impl RawStudy {
         };
         overrides.extend((!self.batch_size.is_empty()).then(|| list("--batch-size", "grid.batch_sizes", self.batch_size)));
         overrides.extend((!self.sparsity.is_empty()).then(|| list("--sparsity", "grid.sparsities", self.sparsity)));
-        overrides.extend(self.trials.map(|value| one("--trials", "grid.trials", value)));
-        overrides.extend(self.device.map(|value| one("--device", "execution.device", value)));
-        overrides.extend(self.threads.map(|value| one("--threads", "execution.threads", value)));
+        overrides.extend(self.trials.map(|value| set("--trials", "grid.trials", value)));
+        overrides.extend(self.device.map(|value| set("--device", "execution.device", value)));
+        overrides.extend(self.threads.map(|value| set("--threads", "execution.threads", value)));
 
         let stem = config.file_stem().unwrap_or(config.as_os_str());
         // Not with_extension: the names of configurations may have dots, as in goal-0.12.
@@ -410,6 +458,11 @@ impl RawStudy {
             progress,
         })
     }
+}
+
+/// The change of a key that an option names.
+fn set(option: &str, key: &str, value: String) -> Override {
+    Override { option: format!("{option} {value}"), key: key.to_owned(), value: literal(&value).to_string() }
 }
 
 /// Reads one of some names.
@@ -447,6 +500,7 @@ fn after_help() -> String {
   dps-train keys pruning                                     what the keys of a configuration mean
   dps-train status results/quickstart.h5                     how far it is
   dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
+  dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9   the best trial of a cell again
   dps-train data fetch fashion-mnist
   dps-train doctor                                           what this machine has for a study
 

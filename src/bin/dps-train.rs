@@ -6,9 +6,10 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use dps::allocator::Allocator;
-use dps::arguments::{StatusForm, StudyArguments, Train};
+use dps::arguments::{ReplayArguments, StatusForm, StudyArguments, Train};
 use dps::backend::cpu::{self, Cpu, Physical, peak_flop};
 use dps::backend::{Chosen, choose};
 use dps::comm::{Communicator, Single, launcher, resident_memory, together};
@@ -16,11 +17,15 @@ use dps::config::DatasetName;
 use dps::data::{self, Dataset, Facts};
 use dps::init::{self, Given};
 use dps::progress::{Event, ProgressForm};
-use dps::readable::some;
+use dps::readable::{count, first_line, some};
 use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
 use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site};
+use dps::version::VERSION_AND_COMMIT;
 use dps::{Error, Result, analysis, config, doctor, exit, journal, progress, records, results, signals, streams, study};
+
+/// How often a replay says where it is.
+const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// Bytes of an answer that are read.
 const LONGEST_ANSWER: u64 = 1_000;
@@ -63,6 +68,7 @@ fn run() -> u8 {
         Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
         Ok(Train::Merge { parts, output, force }) => finish(&merge(parts, &output, force)),
         Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
+        Ok(Train::Replay(arguments)) => finish(&replay(&arguments)),
         Ok(Train::Doctor { data, gpu }) => {
             let examination = doctor::examine(&data);
             out(&examination.text(gpu));
@@ -162,6 +168,75 @@ fn status(path: &Path, form: StatusForm) -> Result<()> {
         StatusForm::Progress => format!("{}\n", report.progress()),
     });
     Ok(())
+}
+
+/// Trains a recorded trial again, prints its curve, and compares it with the record.
+fn replay(arguments: &ReplayArguments) -> Result<()> {
+    let path = &arguments.results;
+    let refuse = |problem: String| Error::Results { path: path.clone(), problem };
+    let results = results::read(path)?;
+    let key = records::CellKey { batch_size: arguments.batch_size, sparsity: arguments.sparsity };
+    let (cell, recorded) = study::find(&results.cells, key, arguments.trial).map_err(refuse)?;
+    let parse = |overrides| config::parse(&path.display().to_string(), &results.configuration, overrides);
+    let trials = match parse(&[]) {
+        Ok(loaded) => loaded.study.grid.trials,
+        Err(error) => {
+            return Err(refuse(format!("its configuration is none that this program reads ({})", first_line(&error.to_string()))));
+        }
+    };
+    if recorded.index >= trials {
+        return Err(refuse(format!(
+            "expected trials below {trials}, as its configuration says, found trial {}; copy it again",
+            recorded.index
+        )));
+    }
+    let loaded = parse(&arguments.overrides)?;
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data, &loaded.study.data)?;
+    let digest = &results.environment.data_digest;
+    if dataset.digest != *digest {
+        return Err(refuse(format!(
+            "expected the data that the study was measured on, SHA-256 {digest}, found {}; name the folder that has them with --data",
+            dataset.digest
+        )));
+    }
+    let (chosen, _) = choose(&loaded.study, &Single)?;
+    let threads = match loaded.study.execution.threads as usize {
+        0 => dps::comm::threads(&Single),
+        threads => threads,
+    };
+    let (end, mut told) = (recorded.steps_run, Instant::now());
+    let mut tell = |step: u32| {
+        if told.elapsed() > TELL_EVERY {
+            told = Instant::now();
+            err(&format!("step {} of {}", count(step), count(end)));
+        }
+    };
+    let replayed = match &chosen {
+        Chosen::Cpu(unit) => study::replay(&loaded, &dataset, threads, &Cpu { unit: *unit, threads }, cell, recorded, &mut tell),
+        #[cfg(feature = "cuda")]
+        Chosen::Cuda(cuda) => study::replay(&loaded, &dataset, threads, &**cuda, cell, recorded, &mut tell),
+    }?;
+    if let Some(csv) = &arguments.csv {
+        results::publish(csv, replayed.csv().as_bytes())?;
+    }
+    out(&replayed.table(recorded));
+    let (name, found) =
+        (format!("trial {} of batch size {}, sparsity {}", recorded.index, cell.key.batch_size, cell.key.sparsity), &chosen);
+    if replayed.differences.is_empty() {
+        out(&format!("\n{name}: as recorded, {}\n", recorded.status.name()));
+        return Ok(());
+    }
+    let environment = &results.environment;
+    Err(refuse(format!(
+        "{name} does not come out as recorded: {}; it was measured by dps {} {} on {}, and trained again by dps {} on {}: records are \
+         the same on the same kind of device by versions with the same first two numbers",
+        replayed.differences.join("; "),
+        environment.program_version,
+        environment.commit,
+        environment.device,
+        VERSION_AND_COMMIT,
+        found.name(),
+    )))
 }
 
 #[cfg(feature = "mpi")]

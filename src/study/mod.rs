@@ -4,11 +4,13 @@ mod cost;
 mod files;
 mod layers;
 mod memory;
+mod replay;
 mod run;
 mod status;
 
 pub use cost::{CellBound, CostBound, NetworkCost, Site};
 pub use layers::layer_table;
 pub use memory::{Memory, Processors};
+pub use replay::{Replay, find, replay};
 pub use run::{Outcome, Place, check, run};
 pub use status::{FinishedCell, State, StudyStatus, UnderWay, status};

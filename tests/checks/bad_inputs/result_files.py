@@ -1,4 +1,4 @@
-"""Result files, given to what reads them: the report, the merge, the status."""
+"""Result files, given to what reads them: the report, the merge, the status, the replay."""
 
 import math
 import struct
@@ -8,10 +8,12 @@ from .command_lines import LONG
 from .damage import ESCAPES, ODD_FILES, damaged, put
 from .kinds import kind
 from .rules import Case, file_bytes
+from .study import DATA
 
 SUCCEEDS = frozenset({0})
 REFUSED = frozenset({2, 4})
-EITHER = frozenset({0, 4})
+# 3: a damaged configuration may name data that are not there.
+EITHER = frozenset({0, 3, 4})
 
 # Attributes that a reader acts on or prints.
 NUMBERS = [
@@ -33,6 +35,7 @@ def readers(studies):
         [studies.train, "status", "x.h5"],
         [studies.train, "merge", "x.h5", "-o", "y.h5"],
         [studies.report, "x.h5", "--shallue", "export"],
+        [studies.train, "replay", "x.h5", "--batch-size", "17", "--sparsity", "0.9", "--trial", "0", "--data", DATA],
     ]
 
 
@@ -86,7 +89,7 @@ CONTENTS = {
 }
 
 
-@kind(alone, [(what, reader) for what in [*CONTENTS, *ODD_FILES, "", LONG, "nothing", "\udcff", "x\x1b[31m"] for reader in range(3)])
+@kind(alone, [(what, reader) for what in [*CONTENTS, *ODD_FILES, "", LONG, "nothing", "\udcff", "x\x1b[31m"] for reader in range(4)])
 def result_places(place, studies, source, item):
     """Something that is no result file where one is read."""
     what, reader = item

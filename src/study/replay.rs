@@ -1,0 +1,184 @@
+//! Training one trial again, from what its result file says alone, with every evaluation counted to its end.
+
+use std::sync::Arc;
+
+use super::run::check;
+use crate::Result;
+use crate::backend::Device;
+use crate::comm::Single;
+use crate::config::{Configuration, DataOrder, Race, Workload};
+use crate::data::Dataset;
+use crate::readable::{aligned, count};
+use crate::records::{Cell, CellKey, CurvePoint, Status, Trial};
+use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Workers, measure};
+
+/// A trial that was trained again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replay {
+    /// Its record, with the errors of whole evaluations. Nothing of the loss surface is measured.
+    pub trial: Trial,
+    /// A clause for each thing that differs from the record in the file.
+    pub differences: Vec<String>,
+}
+
+impl Replay {
+    /// Its evaluations beside those of the record, a line each.
+    pub fn table(&self, recorded: &Trial) -> String {
+        let heading = ["step", "training loss", "validation error", "errors", "in the file"].map(str::to_owned).to_vec();
+        let row = |(number, point): (usize, &CurvePoint)| {
+            let CurvePoint { step, loss, errors, examples } = *point;
+            let in_file = match recorded.curve.get(number) {
+                Some(point) if point.examples < examples => format!("at least {}", count(point.errors)),
+                Some(point) => count(point.errors),
+                None => "·".to_owned(),
+            };
+            let error = f64::from(errors) / f64::from(examples.max(1));
+            vec![count(step), format!("{loss:.6}"), format!("{error:.4}"), count(errors), in_file]
+        };
+        aligned(&[heading].into_iter().chain(self.trial.curve.iter().enumerate().map(row)).collect::<Vec<_>>(), "")
+    }
+
+    /// Its evaluations as comma-separated values.
+    pub fn csv(&self) -> String {
+        let row = |point: &CurvePoint| {
+            let error = f64::from(point.errors) / f64::from(point.examples.max(1));
+            format!("{},{},{},{},{error}\n", point.step, point.loss, point.errors, point.examples)
+        };
+        let rows: String = self.trial.curve.iter().map(row).collect();
+        format!("step,training_loss,validation_errors,validation_examples,validation_error\n{rows}")
+    }
+}
+
+/// Trains a recorded trial of a cell again, as far as its record goes, on one rank. Its number must be below the study's number of trials. `tell` hears of
+/// each stretch of steps.
+///
+/// # Errors
+/// The configuration's, where its network does not fit the data; the device's.
+pub fn replay(
+    loaded: &Configuration,
+    dataset: &Dataset,
+    threads: usize,
+    device: &impl Device,
+    cell: &Cell,
+    recorded: &Trial,
+    tell: &mut dyn FnMut(u32),
+) -> Result<Replay> {
+    let study = &loaded.study;
+    let network = Arc::new(check(loaded, &dataset.facts())?);
+    let (key, number) = (cell.key, recorded.index);
+    let mut backend = device.backend(&network, dataset, &Single)?;
+    let workers = Workers { world: &Single, threads, interrupt: || false };
+    let mut masks = Masks::new(&network, &study.pruning, workers, Default::default(), Vec::new());
+    if key.sparsity > 0.0 {
+        masks.score(&mut backend, &[number.into()], key.sparsity, dataset.training.len())?;
+    }
+    let workload = Workload { max_steps: last_step(&study.workload, recorded), ..study.workload.clone() };
+    let trials = study.search.draw(number + 1);
+    let work = CellWork {
+        workload: &workload,
+        key,
+        trials: &trials,
+        threshold: study.workload.goal_threshold(dataset.validation.len() as u64) as u32,
+        race: Race::Off,
+        full_evaluation: true,
+        shared_order: study.data.order == DataOrder::Shared,
+        lanes: 1,
+        extended: false,
+        interrupt: || false,
+        probe: None,
+    };
+    // The trials before it have ended, and the test set is not looked at.
+    let other = Trial { curve: Vec::new(), measurements: Vec::new(), ..recorded.clone() };
+    let ended = (0..number).map(|index| Trial { index, ..other.clone() }).collect();
+    let state = CellState { ended, test_errors: Some(0), ..CellState::default() };
+    let groups = Groups::new(&Single, 1);
+    let measured = measure(&work, &mut backend, &groups, &masks, state, &mut Alone { tell })?;
+    let trial = measured.into_iter().flat_map(|cell| cell.trials).find(|trial| trial.index == number).unwrap_or_else(|| recorded.clone());
+    let differences = differences(recorded, &trial);
+    Ok(Replay { trial, differences })
+}
+
+/// The step at which a trial's record ends; of a trial that broke, that of the evaluation that found it.
+fn last_step(workload: &Workload, recorded: &Trial) -> u32 {
+    let every = workload.evaluate_every;
+    let last = match recorded.status {
+        Status::Infeasible => (recorded.steps_run / every).saturating_add(1).saturating_mul(every),
+        _ => recorded.steps_run,
+    };
+    last.min(workload.max_steps)
+}
+
+/// What differs, but for what a replay does not repeat: a race's end, bounds of errors, measurements and times.
+fn differences(recorded: &Trial, found: &Trial) -> Vec<String> {
+    let mut differences = Vec::new();
+    let mut expect = |what: &str, recorded: &dyn std::fmt::Debug, found: &dyn std::fmt::Debug| {
+        let (recorded, found) = (format!("{recorded:?}"), format!("{found:?}"));
+        if recorded != found {
+            differences.push(format!("{what}: the file has {recorded}, now {found}"));
+        }
+    };
+    let broke = |trial: &Trial| trial.status == Status::Infeasible;
+    expect("metaparameters", &recorded.metaparameters, &found.metaparameters);
+    expect("parameters kept", &recorded.parameters_kept, &found.parameters_kept);
+    expect("hash of the mask", &recorded.mask_hash, &found.mask_hash);
+    expect("evaluations", &recorded.curve.len(), &found.curve.len());
+    expect("broke", &broke(recorded), &broke(found));
+    expect("steps to the goal", &recorded.steps, &found.steps);
+    expect("steps", &recorded.steps_run, &found.steps_run);
+    // One point shows that a curve differs; the rest follows from it.
+    let differs = |(recorded, found): &(&CurvePoint, &CurvePoint)| {
+        let errors_agree =
+            if recorded.examples == found.examples { recorded.errors == found.errors } else { recorded.errors <= found.errors };
+        recorded.step != found.step || recorded.loss.to_bits() != found.loss.to_bits() || !errors_agree
+    };
+    if let Some((recorded, found)) = recorded.curve.iter().zip(&found.curve).find(differs) {
+        expect("the first evaluation that differs", recorded, found);
+    }
+    differences
+}
+
+/// Nobody else hears of the trial.
+struct Alone<'a> {
+    tell: &'a mut dyn FnMut(u32),
+}
+
+impl Conductor for Alone<'_> {
+    fn ended(&mut self, _: &Trial) -> Result<()> {
+        Ok(())
+    }
+
+    fn moment(&mut self, moment: &Moment) -> Result<Decision> {
+        (self.tell)(moment.step);
+        Ok(Decision { checkpoint: false, stop: false, steps: u32::MAX, interruptible: false })
+    }
+
+    fn stop(&mut self) -> bool {
+        false
+    }
+
+    fn checkpoint(&mut self, _: CellState) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The cell of a batch size and a sparsity, and its trial of that number, or its best one.
+///
+/// # Errors
+/// A sentence that names what the file has.
+pub fn find<'a>(cells: &'a [Cell], key: CellKey, number: Option<u32>) -> std::result::Result<(&'a Cell, &'a Trial), String> {
+    let name = format!("batch size {}, sparsity {}", key.batch_size, key.sparsity);
+    let Some(cell) = cells.iter().find(|cell| cell.key == key) else {
+        let keys: Vec<String> = cells.iter().map(|cell| format!("{} at {}", cell.key.batch_size, cell.key.sparsity)).collect();
+        let there = if keys.is_empty() { "no cell".to_owned() } else { format!("batch size {}", keys.join(", ")) };
+        return Err(format!("expected a cell of {name}, found {there}; choose --batch-size and --sparsity among those"));
+    };
+    let trial = match number {
+        Some(number) => cell.trials.iter().find(|trial| trial.index == number),
+        None => cell.best(),
+    };
+    let problem = || match number {
+        Some(number) => format!("expected trial {number} of {name}, found {} trials, from 0; choose --trial among them", cell.trials.len()),
+        None => format!("expected a trial of {name} that reached the goal, found none; choose one with --trial"),
+    };
+    trial.map(|trial| (cell, trial)).ok_or_else(problem)
+}

@@ -1,0 +1,95 @@
+//! `dps-train replay`: a recorded trial trains again from its file alone, and comes out as recorded.
+
+mod support;
+
+use std::path::Path;
+
+use dps::records::{Cell, Status};
+use dps::results;
+use support::study::{succeed, train, write_config, write_data};
+
+/// What `dps-train replay` says of a trial: its exit code, standard output and standard error.
+fn replay(folder: &Path, results: &Path, cell: &Cell, more: &[&str]) -> (i32, String, String) {
+    let mut command = train();
+    command.arg("replay").arg(results).arg("--data").arg(folder);
+    command.args(["--batch-size", &cell.key.batch_size.to_string(), "--sparsity", &cell.key.sparsity.to_string()]).args(more);
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let config = write_config(folder.path(), &[]);
+    let path = folder.path().join("study.h5");
+    let mut command = train();
+    // Trials in waves, raced beyond K*; the loss surface is measured on the way and not by a replay.
+    let settings = ["execution.race=2", "execution.lanes=3", "smoothness={ every = 6, points = 1, examples = 30, trials = 2 }"];
+    command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&path).args(["--quiet", "--threads", "2"]);
+    succeed(command.args(settings.iter().flat_map(|setting| ["--set", setting])));
+    let found = results::read(&path).unwrap();
+
+    let mut kinds = Vec::new();
+    for cell in &found.cells {
+        for trial in &cell.trials {
+            let (code, told, said) = replay(folder.path(), &path, cell, &["--trial", &trial.index.to_string(), "--threads", "1"]);
+            assert_eq!(code, 0, "{told}{said}");
+            let end = format!(
+                "trial {} of batch size {}, sparsity {}: as recorded, {}\n",
+                trial.index,
+                cell.key.batch_size,
+                cell.key.sparsity,
+                trial.status.name()
+            );
+            assert!(told.ends_with(&end), "{told}");
+            // A heading, a line an evaluation, an empty line, the end.
+            assert_eq!(told.lines().count(), trial.curve.len() + 3, "{told}");
+            kinds.push(trial.status);
+        }
+    }
+    for kind in [Status::Complete, Status::Infeasible, Status::Censored] {
+        assert!(kinds.contains(&kind), "the small study must have a trial that is {}", kind.name());
+    }
+
+    // Without a number it is the best trial; its curve, as a table for other programs, has whole evaluations alone.
+    let cell = found.cells.iter().find(|cell| cell.best().is_some_and(|best| best.curve.len() > 1)).unwrap();
+    let (best, csv) = (cell.best().unwrap(), folder.path().join("curve.csv"));
+    let (code, told, _) = replay(folder.path(), &path, cell, &["--csv", csv.to_str().unwrap()]);
+    assert!(code == 0 && told.contains(&format!("trial {} of", best.index)) && told.contains("at least"), "{told}");
+    let mut reader = csv::Reader::from_path(&csv).unwrap();
+    let rows: Vec<Vec<f64>> = reader.records().map(|row| row.unwrap().iter().map(|field| field.parse().unwrap()).collect()).collect();
+    assert_eq!(rows.len(), best.curve.len());
+    assert!(rows.iter().all(|row| row[3] == f64::from(found.workload.validation_examples)));
+    let last = rows.last().unwrap();
+    assert!(last[0] == f64::from(best.steps.unwrap()) && last[2] <= f64::from(found.workload.goal_threshold), "{last:?}");
+
+    // A record that was changed.
+    let changed = folder.path().join("changed.h5");
+    let mut other = found.clone();
+    let place = other.cells.iter().position(|other| other.key == cell.key).unwrap();
+    other.cells[place].trials[best.index as usize].curve[0].loss += 1e-6;
+    results::write(&changed, &other).unwrap();
+    let (code, _, said) = replay(folder.path(), &changed, cell, &[]);
+    assert!(code == 4 && said.contains("does not come out as recorded: the first evaluation that differs: the file has"), "{said}");
+
+    // What is not there.
+    for (more, words) in [
+        (&["--trial", "5"][..], "expected trial 5 of batch size 2, sparsity 0, found 5 trials, from 0"),
+        (&["--batch-size", "3"], "expected a cell of batch size 3, sparsity 0, found batch size 2 at 0"),
+    ] {
+        let mut command = train();
+        command.arg("replay").arg(&path).arg("--data").arg(folder.path()).args(["--sparsity", "0"]);
+        if more[0] == "--trial" {
+            command.args(["--batch-size", "2"]);
+        }
+        let output = command.args(more).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(4) && said.contains(words), "{said}");
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    write_data(elsewhere.path(), 601, 90);
+    let (code, _, said) = replay(elsewhere.path(), &path, cell, &[]);
+    assert!(code == 4 && said.contains("expected the data that the study was measured on, SHA-256"), "{said}");
+}
