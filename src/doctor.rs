@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::backend::cpu::VectorUnit;
-use crate::comm::{Single, threads};
+use crate::comm::{Single, launcher, threads};
 use crate::config::DatasetName;
 use crate::data::locate;
 use crate::exit;
@@ -24,8 +24,13 @@ pub struct Examination {
 
 /// Looks at this machine, and at the data sets in the folder `data`.
 pub fn examine(data: &Path) -> Examination {
-    let mut lines =
-        vec![("dps".into(), VERSION_AND_COMMIT.into()), ("CPU".into(), processor()), ("MPI".into(), mpi()), ("HDF5".into(), hdf5())];
+    let mut lines = vec![
+        ("dps".into(), VERSION_AND_COMMIT.into()),
+        ("CPU".into(), processor()),
+        ("MPI".into(), mpi()),
+        ("mpirun".into(), mpirun()),
+        ("HDF5".into(), hdf5()),
+    ];
     let gpus = gpus(&mut lines);
     let mut datasets = Vec::new();
     for &name in DatasetName::ALL {
@@ -90,6 +95,19 @@ fn processor() -> String {
 #[cfg(feature = "mpi")]
 fn mpi() -> String {
     crate::comm::mpi_library()
+}
+
+/// The launcher in the PATH.
+fn mpirun() -> String {
+    let library = mpi();
+    match launcher::mpirun(&library) {
+        None => "not in the PATH: one process runs without it; for several, install the mpirun of that MPI".into(),
+        Some((version, true)) => version,
+        Some((version, false)) if cfg!(feature = "mpi") => {
+            format!("{version}: does not fit {library}; put that MPI's own mpirun first in the PATH")
+        }
+        Some((version, _)) => version,
+    }
 }
 
 #[cfg(not(feature = "mpi"))]
@@ -170,7 +188,7 @@ mod tests {
         assert_eq!(with(&[], 1).exit_code(false), 3);
         assert!(with(&[], 0).text(false).contains("data fetch"));
         let text = examine(folder.path()).text(false);
-        for name in ["dps", "CPU", "MPI", "HDF5", "cifar-10"] {
+        for name in ["dps", "CPU", "MPI", "mpirun", "HDF5", "cifar-10"] {
             assert!(text.lines().any(|line| line.starts_with(name)), "{name}: {text}");
         }
     }

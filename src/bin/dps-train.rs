@@ -12,7 +12,8 @@ use dps::allocator::Allocator;
 use dps::arguments::{ReplayArguments, StatusForm, StudyArguments, Train};
 use dps::backend::cpu::{self, Cpu, Physical, peak_flop};
 use dps::backend::{Chosen, choose};
-use dps::comm::{Communicator, Single, launcher, resident_memory, together};
+use dps::comm::launcher::{self, Launched};
+use dps::comm::{Communicator, Single, resident_memory, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset, Facts};
 use dps::init::{self, Given};
@@ -244,8 +245,12 @@ fn start(arguments: &StudyArguments) -> u8 {
     if !launcher::is_possible() {
         return train(arguments, &Single, "none".into());
     }
+    let launched = Launched::now();
     match dps::comm::MpiWorld::start() {
         Ok(world) => {
+            if let Err(error) = launched.check(world.ranks().size(), Some(&dps::comm::mpi_library())) {
+                return lonely(&launched, error);
+            }
             let code = train(arguments, world.ranks(), dps::comm::mpi_library());
             if signals::orphaned() {
                 // MPI's end would wait for the launcher.
@@ -259,7 +264,16 @@ fn start(arguments: &StudyArguments) -> u8 {
 
 #[cfg(not(feature = "mpi"))]
 fn start(arguments: &StudyArguments) -> u8 {
+    let launched = Launched::now();
+    if let Err(error) = launched.check(1, None) {
+        return lonely(&launched, error);
+    }
     train(arguments, &Single, "none".into())
+}
+
+/// The exit code of processes that a launcher started and that have not found each other; the first one speaks.
+fn lonely(launched: &Launched, error: Error) -> u8 {
+    if launched.rank == 0 { finish(&Err(error)) } else { error.exit_code() }
 }
 
 /// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends

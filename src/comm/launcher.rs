@@ -1,12 +1,93 @@
 //! The MPI launcher that started this process, recognised by the environment variables that launchers set.
 
 use std::env;
+use std::process::{Command, Stdio};
+
+use crate::{Error, Result};
 
 /// Variables with a process's number among those that its launcher started: Open MPI's, MPICH's and Intel's, and PMIx's (srun, prterun).
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"];
 
 /// How launchers' variables begin: those of mpirun, srun and sbatch, PALS, ALPS, Flux and MVAPICH. Some of these launchers give no number.
 const PREFIXES: [&str; 9] = ["OMPI_", "PMI_", "PMIX_", "PRTE_", "SLURM_PROCID", "PALS_", "ALPS_", "FLUX_", "MV2_"];
+
+/// Variables with the number of processes that a launcher started, and the launcher. Where mpirun starts its own daemons through srun, ranks have
+/// both: mpirun's come first.
+const SIZES: [(&str, &str); 4] = [
+    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
+    ("MV2_COMM_WORLD_SIZE", "MVAPICH's mpirun"),
+    ("PMI_SIZE", "MPICH's mpirun or srun --mpi=pmi2"),
+    (SRUN_SIZE, "srun"),
+];
+
+/// Srun's variable with the number of processes.
+const SRUN_SIZE: &str = "SLURM_STEP_NUM_TASKS";
+
+/// What a launcher said to the process that it started. MPI changes these variables when it starts, so they are read before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Launched {
+    /// This process's number.
+    pub rank: usize,
+    /// How many processes were started, by which launcher, and the variable that says so.
+    started: Option<(usize, &'static str, &'static str)>,
+}
+
+impl Launched {
+    /// As the environment says now.
+    pub fn now() -> Launched {
+        let started =
+            |&(variable, launcher): &(&'static str, &'static str)| Some((env::var(variable).ok()?.parse().ok()?, launcher, variable));
+        Launched { rank: rank(), started: SIZES.iter().find_map(started) }
+    }
+
+    /// Checks that the processes have found each other: a launcher of another MPI starts each as a world of its own, and all but one would find the study's
+    /// files locked. `ranks` is the number of ranks of this process's world, and `library` the name of its MPI, if it has one.
+    ///
+    /// # Errors
+    /// [`Error::Communication`], with the command that works.
+    pub fn check(&self, ranks: usize, library: Option<&str>) -> Result<()> {
+        let Some((started, launcher, variable)) = self.started.filter(|(started, ..)| ranks == 1 && *started > 1) else { return Ok(()) };
+        let why = match (library, variable) {
+            (None, _) => "this program is built without MPI; build it with its default features".to_owned(),
+            (Some(library), SRUN_SIZE) => {
+                format!(
+                    "srun and {library} have no common protocol; use srun --mpi=pmix (srun --mpi=list shows what there is) or mpirun -n {started}"
+                )
+            }
+            (Some(library), _) => {
+                format!("this program is built with {library}; use the mpirun of that MPI (dps-train doctor names both)")
+            }
+        };
+        Err(Error::Communication {
+            rank: self.rank,
+            problem: format!(
+                "expected {started} ranks of one study, as {launcher} started {started} processes ({variable}), found that each is alone: {why}; or unset \
+                 {variable} where each is meant to be alone"
+            ),
+        })
+    }
+}
+
+/// What `mpirun` in the PATH says of itself, and whether it is of the same MPI as `library`; none where there is no mpirun.
+pub fn mpirun(library: &str) -> Option<(String, bool)> {
+    let said = Command::new("mpirun").arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let first =
+        text.lines().map(str::trim).find(|line| !line.is_empty())?.chars().filter(|letter| !letter.is_control()).take(100).collect();
+    Some((first, family(&text).is_some_and(|launcher| family(library) == Some(launcher))))
+}
+
+/// Which MPI a text is of: those whose launchers start each other's programs count as one.
+fn family(text: &str) -> Option<&'static str> {
+    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    if has(&["Open MPI", "OpenRTE", "PRRTE"]) {
+        Some("Open MPI")
+    } else if has(&["MPICH", "HYDRA", "Hydra", "Intel(R) MPI", "MVAPICH"]) {
+        Some("MPICH")
+    } else {
+        None
+    }
+}
 
 /// This process's number as its launcher says, before MPI is started; 0 where none does.
 pub fn rank() -> usize {
