@@ -60,7 +60,7 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
     let pictures = |kind: &str| {
         fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
     };
-    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (9, 9, 4, 4));
+    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (9, 9, 6, 6));
     // The same results are the same page.
     let (again, _folder) = self::report(vec![Synthetic::small().results()]);
     assert!(fs::read_to_string(again.page).unwrap() == page);
@@ -164,6 +164,29 @@ fn tables_parse_back_to_the_results() {
         assert!((value / law - 1.0).abs() < 0.1, "{column}: {value}");
     }
     assert_eq!((fits(0, "c1_over_dense"), fits(1, "shift_points"), fits(1, "left_out")), (String::new(), "4".to_owned(), String::new()));
+    let studies = read("studies.csv");
+    for (column, value) in [("files", "0.h5"), ("optimizer", "momentum"), ("goal_error", "0.14"), ("criterion", "snip"), ("race", "false")]
+    {
+        assert_eq!(studies(0, column), value, "{column}");
+    }
+    // The best trials' evaluations, and for each number of trials of each cell what so many find: of all of them K*.
+    let curves = read("curves.csv");
+    let best = results.cells[0].best().unwrap();
+    for (number, point) in best.curve.iter().enumerate() {
+        assert_eq!((curves(number, "trial"), curves(number, "step")), (best.index.to_string(), point.step.to_string()));
+        assert_eq!(curves(number, "training_loss").parse::<f32>().unwrap().to_bits(), point.loss.to_bits());
+    }
+    let fewer = read("fewer-trials.csv");
+    for (number, cell) in results.cells.iter().enumerate() {
+        let all = (number + 1) * cell.trials.len() - 1;
+        assert_eq!(fewer(all, "trials"), cell.trials.len().to_string());
+        let found = ["steps_to_result", "steps_to_result_low", "steps_to_result_high"].map(|column| fewer(all, column));
+        assert_eq!(found, [0; 3].map(|_| cell.steps_to_result().unwrap().to_string()));
+    }
+    assert_eq!(
+        (trials(0, "mask_hash"), trials(0, "dead_layers"), trials(0, "best_errors")),
+        (format!("{:016x}", 1), "0".into(), "840".into())
+    );
     let markdown = fs::read_to_string(folder.path().join("cells.md")).unwrap();
     assert_eq!(markdown.lines().count(), 2 + 8);
     assert!(markdown.lines().all(|line| line.matches(" | ").count() == 14), "{markdown}");

@@ -6,8 +6,9 @@ use super::fits::{Fitted, Shift, decays};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::StudyResults;
-use crate::config::Metaparameter;
-use crate::records::{Cell, CellKey, Measurement, Status, Trial};
+use crate::config::{Metaparameter, Race};
+use crate::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
+use crate::results::Environment;
 
 /// Rows of text under a heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,10 +49,31 @@ const THEORY: [&str; 24] = [
     "critical_batch_size",
 ];
 
-/// The tables of cells, fits, trials and what fewer trials would have found, of all studies; and, where there are any, of their measurements along training and of what the theory makes of them.
+/// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, and what fewer trials would have found; and, where there are any, of their measurements along training and of what the theory makes of them.
 pub fn tables(sections: &[Section]) -> Vec<Table> {
     let shown = metaparameters(sections);
     let names = || shown.iter().map(|name| name.name());
+    let studies = [
+        "study",
+        "files",
+        "dataset",
+        "network",
+        "optimizer",
+        "schedule",
+        "goal_error",
+        "goal_threshold",
+        "validation_examples",
+        "test_examples",
+        "max_steps",
+        "evaluate_every",
+        "parameters",
+        "criterion",
+        "shuffle",
+        "race",
+        "data_sha256",
+        "program_version",
+        "device",
+    ];
     let cells = ["study", "batch_size", "sparsity", "steps_to_result", "regime", "trials"];
     let cells =
         cells.into_iter().chain(Status::ALL.map(Status::name)).chain(["best_trial"]).chain(names()).chain(["test_error", "seconds"]);
@@ -82,8 +104,9 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         "shift_points",
         "no_fit_because",
     ];
-    let trials = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run"];
-    let trials = trials.into_iter().chain(names()).chain(["parameters_kept", "seconds"]);
+    let trials = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run", "best_errors"];
+    let trials = trials.into_iter().chain(names()).chain(["parameters_kept", "mask_hash", "dead_layers", "seconds"]);
+    let curves = ["study", "batch_size", "sparsity", "trial", "step", "training_loss", "errors", "examples"];
     type Rows<'a> = &'a dyn Fn(&StudyResults, &[Fitted]) -> Vec<Vec<String>>;
     let rows = |of: Rows| sections.iter().flat_map(|section| of(section.study, section.fits)).collect();
     let fewer = ["study", "batch_size", "sparsity", "trials", "steps_to_result", "steps_to_result_low", "steps_to_result_high"];
@@ -104,9 +127,11 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
     let theory = ["study", "batch_size", "sparsity", "along_training", "trials", "measurements"].map(str::to_owned).into_iter();
     let theory = theory.chain(THEORY.iter().flat_map(|name| estimates(name)));
     let tables = vec![
+        Table { name: "studies", heading: words(&studies), rows: rows(&|study, _| vec![self::study(study)]) },
         Table { name: "cells", heading: cells.map(str::to_owned).collect(), rows: rows(&|study, fits| self::cells(study, fits, &shown)) },
         Table { name: "fits", heading: words(&fits), rows: rows(&self::fits) },
         Table { name: "trials", heading: trials.map(str::to_owned).collect(), rows: rows(&|study, _| self::trials(study, &shown)) },
+        Table { name: "curves", heading: words(&curves), rows: rows(&|study, _| self::curves(study)) },
         Table { name: "fewer-trials", heading: words(&fewer), rows: rows(&|study, _| self::fewer_trials(study)) },
         Table { name: "smoothness", heading: words(&smoothness), rows: rows(&|study, _| self::measurements(study)) },
         Table { name: "theory", heading: theory.collect(), rows: sections.iter().flat_map(self::theory).collect() },
@@ -118,6 +143,42 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
 fn metaparameters(sections: &[Section]) -> Vec<Metaparameter> {
     let trials = || sections.iter().flat_map(|section| &section.study.results.cells).flat_map(|cell| &cell.trials);
     Metaparameter::ALL.iter().copied().filter(|&name| trials().any(|trial| trial.metaparameters.get(name).is_some())).collect()
+}
+
+/// What a study is of, and where it was run; several places are joined by semicolons.
+fn study(study: &StudyResults) -> Vec<String> {
+    let workload = &study.results.workload;
+    let configured = study.configuration.as_ref().ok();
+    let of_all = |of: fn(&Environment) -> &String| {
+        let mut texts: Vec<&str> = study.environments.iter().map(|environment| of(environment).as_str()).collect();
+        texts.dedup();
+        texts.join("; ")
+    };
+    let race = configured.map(|study| match study.execution.race {
+        Race::Off => "false".to_owned(),
+        Race::Until(factor) => factor.to_string(),
+    });
+    vec![
+        study.slug.clone(),
+        study.sources.join("; "),
+        workload.dataset.clone(),
+        workload.network.clone(),
+        workload.optimizer.clone(),
+        workload.schedule.clone(),
+        workload.goal_error.to_string(),
+        workload.goal_threshold.to_string(),
+        workload.validation_examples.to_string(),
+        workload.test_examples.to_string(),
+        workload.max_steps.to_string(),
+        workload.evaluate_every.to_string(),
+        workload.parameters.to_string(),
+        optional(configured.map(|study| study.pruning.criterion)),
+        optional(configured.map(|study| study.pruning.shuffle)),
+        optional(race),
+        of_all(|environment| &environment.data_digest),
+        of_all(|environment| &environment.program_version),
+        of_all(|environment| &environment.device),
+    ]
 }
 
 fn cells(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> Vec<Vec<String>> {
@@ -158,12 +219,31 @@ fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
 fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
     let row = |(key, trial): (CellKey, &Trial)| {
         let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.index.to_string()];
-        row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string()]);
+        // The fewest errors of a whole evaluation: others have bounds.
+        let all = study.results.workload.validation_examples;
+        let best_errors = trial.curve.iter().filter(|point| point.examples == all).map(|point| point.errors).min();
+        row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string(), optional(best_errors)]);
         row.extend(shown.iter().map(|&name| optional(trial.metaparameters.get(name))));
-        row.extend([trial.parameters_kept.to_string(), trial.seconds.to_string()]);
+        row.extend([trial.parameters_kept.to_string(), format!("{:016x}", trial.mask_hash), trial.dead_layers.to_string()]);
+        row.push(trial.seconds.to_string());
         row
     };
     study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
+}
+
+/// The evaluations of each cell's best trial, those that the figures of curves show. Where examples are fewer than the validation set's, errors are a lower
+/// bound.
+fn curves(study: &StudyResults) -> Vec<Vec<String>> {
+    let of_cell = |cell: &Cell| {
+        let start = [study.slug.clone(), cell.key.batch_size.to_string(), cell.key.sparsity.to_string()];
+        let row = |trial: &Trial, point: &CurvePoint| {
+            let numbers = [trial.index.to_string(), point.step.to_string(), point.loss.to_string()];
+            let errors = [point.errors.to_string(), point.examples.to_string()];
+            start.iter().cloned().chain(numbers).chain(errors).collect()
+        };
+        cell.best().map_or(Vec::new(), |best| best.curve.iter().map(|point| row(best, point)).collect())
+    };
+    study.results.cells.iter().flat_map(of_cell).collect()
 }
 
 /// A row for each number of trials: the median of what so many find, and the limits between which 95 % of choices lie; empty beyond what is known.

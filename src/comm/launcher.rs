@@ -72,9 +72,15 @@ impl Launched {
 pub fn mpirun(library: &str) -> Option<(String, bool)> {
     let said = Command::new("mpirun").arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
-    let first =
-        text.lines().map(str::trim).find(|line| !line.is_empty())?.chars().filter(|letter| !letter.is_control()).take(100).collect();
-    Some((first, family(&text).is_some_and(|launcher| family(library) == Some(launcher))))
+    // MPICH's first line is a heading, and its second one the version.
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next()?;
+    let version = if first.ends_with(':') { format!("{first} {}", lines.next().unwrap_or_default()) } else { first.to_owned() };
+    let words = version.split_whitespace().collect::<Vec<_>>().join(" ");
+    Some((
+        words.chars().filter(|letter| !letter.is_control()).take(100).collect(),
+        family(&text).is_some_and(|launcher| family(library) == Some(launcher)),
+    ))
 }
 
 /// Which MPI a text is of: those whose launchers start each other's programs count as one.
