@@ -77,6 +77,8 @@ fn figures_that_would_say_nothing_are_left_out() {
         figures(&study, &fits(&study)).into_iter().map(|figure| figure.name).collect::<Vec<_>>()
     };
     let one = names(Synthetic { batch_sizes: vec![8], sparsities: vec![0.5], ..Synthetic::small() });
+    let raced = names(Synthetic { race: Race::Until(1.0), ..Synthetic::small() });
+    assert!(!raced.iter().any(|name| name == "fewer-trials") && raced.len() > 5, "{raced:?}");
     assert_eq!(one, ["steps-to-result", "panels", "metaparameters", "fewer-trials", "loss", "error"]);
     assert_eq!(names(Synthetic { batch_sizes: vec![], ..Synthetic::small() }), ["steps-to-result"]);
 }

@@ -254,12 +254,18 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     let (compared, folder) = report(vec![whole, sgd, other_search]);
     assert_eq!(
         compared.studies.iter().map(|study| study.slug.as_str()).collect::<Vec<_>>(),
-        ["fashion-mnist-simple-cnn-momentum", "fashion-mnist-simple-cnn-sgd", "fashion-mnist-simple-cnn-momentum-2"]
+        [
+            "fashion-mnist-simple-cnn-momentum-learning-rate-min-0-0001",
+            "fashion-mnist-simple-cnn-sgd",
+            "fashion-mnist-simple-cnn-momentum-learning-rate-min-0-00001"
+        ]
     );
     assert!(page(&compared).contains("3 studies compared") && page(&compared).contains("Optimizers compared"));
-    assert!(page(&compared).contains("simple-cnn, momentum, constant learning rate (2.h5)</h2>"));
+    assert!(page(&compared).contains("simple-cnn, momentum, constant learning rate (learning rate min 0.00001)</h2>"));
     let figure = fs::read_to_string(folder.path().join("optimizers.svg")).unwrap();
-    for words in ["sparsity 0\n", "sparsity 0.9\n", "\nsgd\n", "momentum (0.h5)", "momentum (2.h5)"] {
+    for words in
+        ["sparsity 0\n", "sparsity 0.9\n", "\nsgd\n", "momentum (learning rate min 0.0001)", "momentum (learning rate min 0.00001)"]
+    {
         assert!(figure.contains(words), "{words}");
     }
     // Discs, squares and triangles at the batch sizes of each, twice, and in the legend.

@@ -1,6 +1,6 @@
 //! Result files put together: those of one study become one, as the parts of a job array are.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use super::Grid;
 use crate::config::{self, Race};
@@ -8,13 +8,19 @@ use crate::readable::first_line;
 use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
 
+/// Keys in which files of one study may differ: its grid, and how the work was run.
+const BESIDE_THE_STUDY: [&str; 3] = [config::CELL_KEYS[0], config::CELL_KEYS[1], "execution"];
+
+/// Keys at most by which studies of one name are told apart.
+const MOST_KEYS: usize = 2;
+
 /// The results of one study, put together from its files.
 #[derive(Debug, Clone)]
 pub struct StudyResults {
     /// Its short name, unique in the report, fit for a file's name.
     pub slug: String,
-    /// End of its name where another study has the same name: its files.
-    suffix: String,
+    /// What tells it from the other studies of its name, where there are any: the keys in which they differ, or its files.
+    apart: Option<String>,
     /// Its results, cells of all its files together, by sparsity, then batch size.
     pub results: Results,
     /// Names of its files.
@@ -37,7 +43,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
         let environments = vec![results.environment.clone()];
         let found = StudyResults {
             slug: String::new(),
-            suffix: String::new(),
+            apart: None,
             results,
             sources: vec![source],
             environments,
@@ -49,14 +55,12 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             None => studies.push(found),
         }
     }
-    let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
-    for (study, name) in studies.iter_mut().zip(&names) {
-        if names.iter().filter(|other| *other == name).count() > 1 {
-            study.suffix = format!(" ({})", study.sources.join(", "));
-        }
+    let apart = told_apart(&studies);
+    for (study, apart) in studies.iter_mut().zip(&apart) {
+        study.apart = apart.clone().map(|words| words.unwrap_or_else(|| study.sources.join(", ")));
     }
     let mut taken = HashSet::new();
-    for study in &mut studies {
+    for (study, apart) in studies.iter_mut().zip(apart) {
         study.results.cells.sort_by(|a, b| {
             let (a, b) = (a.key, b.key);
             a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size))
@@ -66,14 +70,46 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             study.results.complete = study.missing().is_empty();
         }
         let workload = &study.results.workload;
-        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer]);
+        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer, &apart.flatten().unwrap_or_default()]);
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         study.slug = std::iter::once(name.clone()).chain(numbered).find(|name| taken.insert(name.clone())).unwrap_or(name);
     }
     studies
 }
 
+/// For each study of which others have the name: the keys in which they differ with its values, or none where those are many or do not tell them apart.
+fn told_apart(studies: &[StudyResults]) -> Vec<Option<Option<String>>> {
+    let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
+    let of_name =
+        |name: &String| studies.iter().zip(&names).filter(|(_, other)| *other == name).map(|(study, _)| study).collect::<Vec<_>>();
+    let words = |study: &StudyResults, name: &String| {
+        let configured = study.configuration.as_ref().ok()?;
+        let mut keys = BTreeMap::new();
+        for other in of_name(name) {
+            for difference in config::differences(configured, other.configuration.as_ref().ok()?, &BESIDE_THE_STUDY) {
+                keys.insert(difference.key, difference.left);
+            }
+        }
+        let word = |(key, value): (&String, &String)| {
+            let key = key.split_once('.').map_or(key.as_str(), |(_, key)| key);
+            format!("{} {}", key.replace(['_', '.'], " "), value.trim_matches('"'))
+        };
+        (1..=MOST_KEYS).contains(&keys.len()).then(|| keys.iter().map(word).collect::<Vec<_>>().join(", "))
+    };
+    let all: Vec<Option<String>> = studies.iter().zip(&names).map(|(study, name)| words(study, name)).collect();
+    let is_alone =
+        |name: &String, words: &Option<String>| all.iter().zip(&names).filter(|(other, its)| *its == name && *other == words).count() == 1;
+    let apart =
+        |(words, name): (&Option<String>, &String)| (of_name(name).len() > 1).then(|| words.clone().filter(|_| is_alone(name, words)));
+    all.iter().zip(&names).map(apart).collect()
+}
+
 impl StudyResults {
+    /// What tells it from the other studies of its name, where there are any.
+    pub fn apart(&self) -> Option<&str> {
+        self.apart.as_deref()
+    }
+
     /// Whether it was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
     pub fn measures_alone(&self) -> bool {
         let measured = self.results.cells.iter().flat_map(|cell| &cell.trials).any(|trial| !trial.measurements.is_empty());
@@ -103,7 +139,7 @@ impl StudyResults {
             (criterion, false) => format!(", {criterion} pruning"),
             (criterion, true) => format!(", {criterion} pruning, shuffled"),
         });
-        workload_name(&self.results.workload) + &pruning + &self.suffix
+        workload_name(&self.results.workload) + &pruning + &self.apart.as_ref().map_or(String::new(), |words| format!(" ({words})"))
     }
 
     /// The goal in words.
@@ -139,7 +175,7 @@ impl StudyResults {
     fn is_of(&self, other: &StudyResults) -> bool {
         let same = match (&self.configuration, &other.configuration) {
             // A report may set a race beside full runs: their steps-to-result are the same.
-            (Ok(this), Ok(that)) => config::differences(this, that, &[&config::CELL_KEYS[..], &["execution"]].concat()).is_empty(),
+            (Ok(this), Ok(that)) => config::differences(this, that, &BESIDE_THE_STUDY).is_empty(),
             _ => self.results.configuration == other.results.configuration,
         };
         let releases = self.results.environment.releases() == other.results.environment.releases();

@@ -165,7 +165,7 @@ impl Conductor for Alone<'_> {
 ///
 /// # Errors
 /// A sentence that names what the file has.
-pub fn find<'a>(cells: &'a [Cell], key: CellKey, number: Option<u32>) -> std::result::Result<(&'a Cell, &'a Trial), String> {
+pub fn find(cells: &[Cell], key: CellKey, number: Option<u32>) -> std::result::Result<(&Cell, &Trial), String> {
     let name = format!("batch size {}, sparsity {}", key.batch_size, key.sparsity);
     let Some(cell) = cells.iter().find(|cell| cell.key == key) else {
         let keys: Vec<String> = cells.iter().map(|cell| format!("{} at {}", cell.key.batch_size, cell.key.sparsity)).collect();

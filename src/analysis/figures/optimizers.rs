@@ -58,13 +58,13 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     })
 }
 
-/// The optimizer, with the schedule or the file's name where the optimizer alone does not tell the studies apart.
+/// The optimizer, with the schedule, or what else differs, where the optimizer alone does not tell the studies apart.
 fn label(study: &StudyResults, studies: &[&StudyResults]) -> String {
     let names = |study: &StudyResults| (study.results.workload.optimizer.clone(), study.results.workload.schedule.clone());
     let (optimizer, schedule) = names(study);
     let same = |test: &dyn Fn(&(String, String)) -> bool| studies.iter().filter(|other| test(&names(other))).count() > 1;
     if same(&|other| *other == (optimizer.clone(), schedule.clone())) {
-        format!("{optimizer} ({})", study.sources.join(", "))
+        format!("{optimizer} ({})", study.apart().map_or_else(|| study.sources.join(", "), str::to_owned))
     } else if same(&|other| other.0 == optimizer) {
         format!("{optimizer}, {schedule}")
     } else {

@@ -51,7 +51,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         layers.extend(linear_scaling(GREY, &points, &x, &y, largest));
         layers.push(between_evaluations(study, colour(number), &points));
         layers.push(Layer::Points(marker(number), colour(number), points.clone()));
-        layers.push(Layer::Hollow(Marker::Triangle, colour(number), unreached(fitted)));
+        layers.push(Layer::Points(Marker::Cross, colour(number), unreached(fitted)));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
@@ -63,7 +63,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     }
     if fits.iter().any(|fitted| !fitted.left_out.is_empty()) {
         let name = format!("not in {} steps", count(study.results.workload.max_steps));
-        legend.push(Entry { name, colour: colour(0), stroke: None, marker: Some(Marker::Triangle) });
+        legend.push(Entry { name, colour: colour(0), stroke: None, marker: Some(Marker::Cross) });
     }
     let bordered =
         |fitted: &Fitted| fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|size| x.contains(size)));
@@ -75,8 +75,8 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         name: "panels".into(),
         heading: "Each sparsity with its fit".into(),
         caption: "Measured K* (a bar below a point reaches to the evaluation before), the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect \
-                  linear scaling from the first point. The fit is dashed where it was not measured; a hollow triangle stands at the step budget, which \
-                  no trial needed less than. The dashed rule in its colour is the critical batch size c1/c2, with its 95 % interval (shaded from the \
+                  linear scaling from the first point. The fit is dashed where nothing was measured; a cross at the step budget marks a cell none of \
+                  whose trials reached the goal. The dashed rule in its colour is the critical batch size c1/c2, with its 95 % interval (shaded from the \
                   bottom to the top); left of the first thin rule scaling is linear (local slope below \
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
             .to_owned(),
