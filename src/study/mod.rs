@@ -1,4 +1,4 @@
-//! The study as a whole: its cost, its files, its status and the run over all of its cells.
+//! The study as a whole: its cost, its files, its status, the run over all of its cells, and a trial of it again.
 
 mod cost;
 mod files;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::run::check;
-use crate::Result;
 use crate::backend::Device;
 use crate::comm::Single;
 use crate::config::{Configuration, DataOrder, Race, Workload};
@@ -11,6 +10,7 @@ use crate::data::Dataset;
 use crate::readable::{aligned, count};
 use crate::records::{Cell, CellKey, CurvePoint, Status, Trial};
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Workers, measure};
+use crate::{Error, Result};
 
 /// A trial that was trained again.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,7 +93,7 @@ pub fn replay(
     let state = CellState { ended, test_errors: Some(0), ..CellState::default() };
     let groups = Groups::new(&Single, 1);
     let measured = measure(&work, &mut backend, &groups, &masks, state, &mut Alone { tell })?;
-    let trial = measured.into_iter().flat_map(|cell| cell.trials).find(|trial| trial.index == number).unwrap_or_else(|| recorded.clone());
+    let trial = measured.into_iter().flat_map(|cell| cell.trials).find(|trial| trial.index == number).ok_or(Error::Interrupted)?;
     let differences = differences(recorded, &trial);
     Ok(Replay { trial, differences })
 }
