@@ -3,7 +3,10 @@
 mod support;
 
 use dps::analysis::fit::{Estimate, Fit, Regime};
-use support::synthetic::{EVERY, normal};
+use dps::analysis::{EnoughTrials, fits, gather};
+use dps::config::Race;
+use dps::records::Status;
+use support::synthetic::{EVERY, Synthetic, normal};
 
 const C1: f64 = 20_000.0;
 const C2: f64 = 150.0;
@@ -50,6 +53,28 @@ fn intervals_hold_the_known_parameters() {
         println!("{count} points: {shares:?}");
         assert!(shares.iter().all(|share| (0.89..=0.99).contains(share)), "{count} points: c1, c2, critical, ratio held in {shares:?}");
     }
+}
+
+/// Of 16 trials a cell: all equal, one far better than the others, or every second as good as the best.
+#[test]
+fn enough_trials_for_the_critical_batch_size_follow_from_how_many_are_good() {
+    let found = |race: Race, is_good: &dyn Fn(usize) -> bool| {
+        let mut results = Synthetic { race, batch_sizes: vec![2, 8, 32, 128, 512], trials: 16, ..Synthetic::small() }.results();
+        for cell in &mut results.cells {
+            let (least, size) = (cell.steps_to_result().unwrap(), cell.key.batch_size);
+            for (number, trial) in cell.trials.iter_mut().enumerate() {
+                // Bad trials make a curve of another shape.
+                let steps = if is_good(number) { least } else { least + 64 * size };
+                (trial.status, trial.steps) = (Status::Complete, Some(steps));
+            }
+        }
+        fits(&gather(vec![("x.h5".to_owned(), results)])[0]).into_iter().map(|fitted| fitted.enough_trials).collect::<Vec<_>>()
+    };
+    assert_eq!(found(Race::Off, &|_| true), [Some(EnoughTrials::These(1)); 2]);
+    assert_eq!(found(Race::Off, &|number| number == 0), [Some(EnoughTrials::NotHalf); 2]);
+    // All five cells find a good one: with n of 16 by 1 - C(8, n)/C(16, n) each, and 95 of 100 need n = 8.
+    assert_eq!(found(Race::Off, &|number| number % 2 == 0), [Some(EnoughTrials::These(8)); 2]);
+    assert_eq!(found(Race::Until(1.0), &|_| true), [None; 2], "a race hides what the others would have found");
 }
 
 #[test]

@@ -122,8 +122,7 @@ impl Fit {
         if sizes.len() < FEWEST_POINTS {
             return Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and there are {}", sizes.len()));
         }
-        let inverse: Vec<f64> = measured.iter().map(|point| 1.0 / f64::from(point.0.max(1))).collect();
-        let logs: Vec<f64> = measured.iter().map(|point| f64::from(point.1.max(1)).ln()).collect();
+        let (inverse, logs) = coordinates(measured);
         let law = least_squares(&inverse, &logs);
         let fitted: Vec<f64> = inverse.iter().map(|inverse| (law.c1 * inverse + law.c2).ln()).collect();
         let residuals: Vec<f64> = logs.iter().zip(&fitted).map(|(log, fitted)| log - fitted).collect();
@@ -145,6 +144,13 @@ impl Fit {
         let estimate = |of: fn(Law) -> f64| Estimate::new(of(law), resamples.iter().copied().map(of).collect());
         let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
         Ok(Fit { c1, c2, critical, points: measured.len(), deviation, resamples })
+    }
+
+    /// The critical batch size of (batch size, K*) points, without an interval. NaN or infinite where they have none.
+    pub fn critical_of(measured: &[(u32, u32)]) -> f64 {
+        let (inverse, logs) = coordinates(measured);
+        let law = least_squares(&inverse, &logs);
+        law.c1 / law.c2
     }
 
     /// K at a batch size, by the fit.
@@ -187,6 +193,11 @@ impl Fit {
         let resampled = self.resamples.iter().zip(dense.resamples.iter().rev()).map(|(sparse, dense)| sparse.c2 / dense.c2);
         Estimate::new(self.c2.value / dense.c2.value, resampled.collect())
     }
+}
+
+/// 1/B and log K of each point.
+fn coordinates(measured: &[(u32, u32)]) -> (Vec<f64>, Vec<f64>) {
+    measured.iter().map(|&(size, steps)| (1.0 / f64::from(size.max(1)), f64::from(steps.max(1)).ln())).unzip()
 }
 
 /// K = s·(b/B + 1) with b = c1/c2: for a given b the best log s is a mean, so the search has one dimension. log b is scanned, then
@@ -241,6 +252,11 @@ fn least_squares(inverse: &[f64], logs: &[f64]) -> Law {
 fn student(freedom: usize) -> f64 {
     const FEW: [f64; 12] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
     FEW.get(freedom.max(1) - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
+}
+
+/// A uniform number below 1 that is a function of a counter.
+pub(super) fn uniform(counter: u64) -> f64 {
+    (scramble(counter) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// A counter's hash (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). No recorded result depends on it.

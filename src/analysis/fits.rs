@@ -1,9 +1,11 @@
 //! The fits of a study, one a sparsity, and what they say of sparse against dense.
 
-use super::fit::{Estimate, Fit};
+use super::fewer::FewerTrials;
+use super::fit::{Estimate, Fit, uniform};
 use super::studies::StudyResults;
-use crate::config::ScheduleName;
+use crate::config::{Race, ScheduleName};
 use crate::optimizer::Schedule;
+use crate::readable::count;
 use crate::records::{Cell, Trial};
 
 /// What was fitted to one sparsity.
@@ -22,9 +24,29 @@ pub struct Fitted {
     /// H* = Σ η_k² over the best trial's steps to the goal, over the dense network's: geometric mean over the batch sizes where both have one. None where the
     /// learning rate does not decay.
     pub squared_rates_ratio: Option<Estimate>,
+    /// How many trials a cell would have been enough for the critical batch size; none where that is not known.
+    pub enough_trials: Option<EnoughTrials>,
     /// The shift as measured, where the dense network shares a batch size.
     pub shift: Option<Shift>,
 }
+
+/// How many trials a cell are enough for the critical batch size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EnoughTrials {
+    /// So many: the fewest, of powers of two, of which 95 of 100 random choices come [`NEAR`] that of all trials.
+    These(u32),
+    /// Not even half of those that were run: with more of them it may still change.
+    NotHalf,
+}
+
+/// A critical batch size that differs by this part at most is called near.
+pub const NEAR: f64 = 0.2;
+
+/// Random choices of trials of which a fit is made for each number of trials.
+const CHOICES: u64 = 200;
+
+/// Choices that must come near.
+const NEAR_CHOICES: u64 = CHOICES * 95 / 100;
 
 /// K* of a sparse network over the dense one's, over the batch sizes where both have one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,11 +83,48 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
             c1_ratio: over_dense(Fit::c1_over),
             c2_ratio: over_dense(Fit::c2_over),
             squared_rates_ratio: (!rates.is_empty()).then(|| Estimate::geometric(rates.into_iter())),
+            enough_trials: fit.as_ref().ok().and_then(|fit| enough_trials(study, sparsity, fit.critical.value)),
             shift: Shift::of(&ratios),
             fit,
         }
     };
     grid.sparsities.iter().map(fitted).collect()
+}
+
+/// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends at K* hides what other trials would
+/// have found.
+fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<EnoughTrials> {
+    let is_of = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_some();
+    let cells: Vec<&Cell> = study.results.cells.iter().filter(is_of).collect();
+    let is_hidden = |cell: &&Cell| study.race_of(cell) == Race::Until(1.0);
+    if !critical.is_normal() || cells.iter().any(is_hidden) {
+        return None;
+    }
+    let trials: Vec<(u32, FewerTrials)> = cells.iter().map(|cell| (cell.key.batch_size, FewerTrials::new(cell))).collect();
+    let most = cells.iter().map(|cell| cell.trials.len()).min()?;
+    let mut counter = 0;
+    // K* of a random choice: the inverse of its distribution at a uniform number. None where a choice of a cell reaches no goal.
+    let mut is_near = |number: usize| {
+        let points = trials.iter().map(|(size, trials)| {
+            counter += 1;
+            Some((*size, trials.quantile(number, uniform(counter))?))
+        });
+        let points: Option<Vec<(u32, u32)>> = points.collect();
+        points.is_some_and(|points| (1.0 - NEAR..=1.0 + NEAR).contains(&(Fit::critical_of(&points) / critical)))
+    };
+    let mut is_enough = |number: usize| (0..CHOICES).filter(|_| is_near(number)).count() as u64 >= NEAR_CHOICES;
+    let mut numbers = (0..u32::BITS).map(|power| 1 << power).take_while(|number| 2 * number <= most);
+    Some(numbers.find(|&number| is_enough(number)).map_or(EnoughTrials::NotHalf, |number| EnoughTrials::These(number as u32)))
+}
+
+impl EnoughTrials {
+    /// In a table's field.
+    pub fn name(self) -> String {
+        match self {
+            EnoughTrials::These(trials) => count(trials),
+            EnoughTrials::NotHalf => "not half".to_owned(),
+        }
+    }
 }
 
 /// Whether the study's learning rates decay.

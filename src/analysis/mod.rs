@@ -23,7 +23,7 @@ mod warnings;
 
 pub use chart::Chart;
 pub use figures::{Figure, figures, steps_to_result_plot};
-pub use fits::{Fitted, Shift, fits};
+pub use fits::{EnoughTrials, Fitted, NEAR, Shift, fits};
 pub use grid::Grid;
 pub use png::png;
 pub use report::{LIST, Report, report};

@@ -2,7 +2,7 @@
 
 use super::fewer::FewerTrials;
 use super::fit::{Estimate, Regime};
-use super::fits::{Fitted, Shift, decays};
+use super::fits::{EnoughTrials, Fitted, Shift, decays};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::StudyResults;
@@ -92,6 +92,7 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         "critical_batch_size_low",
         "critical_batch_size_high",
         "deviation",
+        "enough_trials",
         "c1_over_dense",
         "c1_over_dense_low",
         "c1_over_dense_high",
@@ -206,6 +207,7 @@ fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
         let mut row = vec![study.slug.clone(), fitted.sparsity.to_string(), optional(fit.map(|fit| fit.points)), left_out.join(" ")];
         row.extend([fit.map(|fit| fit.c1), fit.map(|fit| fit.c2), fit.map(|fit| fit.critical)].into_iter().flat_map(limits));
         row.push(optional(fit.map(|fit| fit.deviation)));
+        row.push(fitted.enough_trials.map_or(String::new(), EnoughTrials::name));
         row.extend(limits(fitted.c1_ratio));
         row.extend(limits(fitted.c2_ratio));
         row.extend(limits(fitted.shift.map(Shift::estimate)));

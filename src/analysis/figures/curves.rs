@@ -87,7 +87,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
         format!(
             " Hollow markers are lower bounds: {bounds} evaluations stopped as soon as they could no longer reach the goal, and the error was at least \
              the errors they had seen; of more than {MOST_POINTS} a curve, some are left out (full_evaluation = true under [execution] runs them all to \
-             their end)."
+             their end, and dps-train replay those of one trial)."
         )
     };
     let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };

@@ -3,12 +3,13 @@
 use maud::{Markup, html};
 
 use super::super::fit::{Fit, Regime};
-use super::super::fits::{Fitted, Shift};
+use super::super::fits::{EnoughTrials, Fitted, NEAR, Shift};
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, interval, table};
 use crate::readable::{count, significant};
 
-const HEADING: [&str; 8] = ["sparsity", "points", "c1", "c2", "critical batch size", "deviation", "c1 / dense c1", "measured shift"];
+const HEADING: [&str; 9] =
+    ["sparsity", "points", "c1", "c2", "critical batch size", "enough trials", "deviation", "c1 / dense c1", "measured shift"];
 
 /// The fits of a study's sparsities, and what scaling they say.
 pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
@@ -28,7 +29,9 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
             (table(&HEADING, &rows))
             p.faint {
                 "Measured shift: geometric mean of K* sparse / K* dense over the batch sizes where both have one, with the smallest and the "
-                "largest ratio. The theory predicts c1 / dense c1 for it where scaling is linear."
+                "largest ratio. The theory predicts c1 / dense c1 for it where scaling is linear. Enough trials: with so many trials a cell, drawn at "
+                "random, 95 of 100 fits give a critical batch size at most " (100.0 * NEAR) " % above or below that of all trials; not half: half of them "
+                "were not enough, so more trials may change it; " (ABSENT) ": a race that ended at K* hides it, or there is none."
             }
         }
         ul {
@@ -69,6 +72,7 @@ fn row(fitted: &Fitted) -> Option<Vec<String>> {
         interval(fit.c1),
         interval(fit.c2),
         interval(fit.critical),
+        fitted.enough_trials.map_or(ABSENT.to_owned(), EnoughTrials::name),
         format!("{:.1} %", 100.0 * fit.deviation),
         fitted.c1_ratio.map_or(ABSENT.to_owned(), interval),
         fitted.shift.map_or(ABSENT.to_owned(), shift),
