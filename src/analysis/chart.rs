@@ -237,7 +237,7 @@ impl Panel {
                 }
                 Layer::Bars(colour, bars) => {
                     for &(x, low, high) in bars.iter().filter(|(x, low, high)| inside(&(*x, *high)) && low < high) {
-                        plot.draw_series(LineSeries::new([(x, low), (x, high)], colour.stroke_width(2)))?;
+                        plot.draw_series(LineSeries::new([(x, low), (x, high)], colour.stroke_width(3)))?;
                     }
                 }
                 Layer::Words(words, at) => {
