@@ -126,6 +126,14 @@ fn sentences(problem: &str) -> String {
     problem.lines().map(|line| short(line, SENTENCE)).collect::<Vec<_>>().join("\n")
 }
 
+/// What to say of an HDF5 file that could not be locked, where HDF5's words for the error say that.
+pub(crate) fn locked(words: &str) -> Option<&'static str> {
+    words.contains("unable to lock file").then_some(
+        "another program has the file open for writing, or its file system has no locks; close that program, or set the environment variable \
+         HDF5_USE_FILE_LOCKING=FALSE",
+    )
+}
+
 /// A text, or its beginning and its end where it has more than `most` letters: a sentence says at its end what to do.
 pub(crate) fn short(text: &str, most: usize) -> String {
     let count = text.chars().count();

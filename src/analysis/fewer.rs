@@ -28,20 +28,27 @@ impl FewerTrials {
     /// The K* that a share `share` of all choices of `count` trials finds or undercuts. None where so many choices hold no trial that is known to reach
     /// the goal.
     pub fn quantile(&self, count: usize, share: f64) -> Option<u32> {
-        (1..=self.steps.len()).find(|&fast| self.chance(count, fast) >= share - ROUNDING).map(|fast| self.steps[fast - 1])
+        let mut missed = 1.0;
+        let is_reached = |&(fast, _): &(usize, &u32)| {
+            missed *= self.left_out(count, fast);
+            1.0 - missed >= share - ROUNDING
+        };
+        self.steps.iter().enumerate().find(is_reached).map(|(_, &steps)| steps)
     }
 
     /// The fewest trials of which a share `share` of all choices finds at most `most` steps. None where no trial does.
     pub fn needed(&self, most: f64, share: f64) -> Option<usize> {
         let fast = self.steps.iter().filter(|steps| f64::from(**steps) <= most).count();
-        (1..=self.trials).find(|&count| fast > 0 && self.chance(count, fast) >= share - ROUNDING)
+        let found = |count: usize| 1.0 - (0..fast).map(|fast| self.left_out(count, fast)).product::<f64>();
+        let counts: Vec<usize> = (1..=self.trials).collect();
+        // Of more trials no fewer choices find it.
+        counts.get(counts.partition_point(|&count| found(count) < share - ROUNDING)).copied()
     }
 
-    /// The chance that one of the `fast` fastest trials is among `count`: one less that of choosing all from the rest,
-    /// Π (N − count − j) / (N − j) over j below `fast`.
-    fn chance(&self, count: usize, fast: usize) -> f64 {
-        let rest = self.trials.saturating_sub(count);
-        1.0 - (0..fast).map(|j| rest.saturating_sub(j) as f64 / (self.trials - j) as f64).product::<f64>()
+    /// The chance that a choice of `count` trials leaves out the one that `fast` others are faster than, where it leaves out those:
+    /// (N − count − fast) / (N − fast).
+    fn left_out(&self, count: usize, fast: usize) -> f64 {
+        self.trials.saturating_sub(count).saturating_sub(fast) as f64 / (self.trials - fast) as f64
     }
 }
 

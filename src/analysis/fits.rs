@@ -3,7 +3,7 @@
 use super::fewer::FewerTrials;
 use super::fit::{Estimate, Fit, uniform};
 use super::studies::StudyResults;
-use crate::config::{Race, ScheduleName};
+use crate::config::ScheduleName;
 use crate::optimizer::Schedule;
 use crate::readable::count;
 use crate::records::{Cell, Trial};
@@ -96,8 +96,7 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
 fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<EnoughTrials> {
     let is_of = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_some();
     let cells: Vec<&Cell> = study.results.cells.iter().filter(is_of).collect();
-    let is_hidden = |cell: &&Cell| study.race_of(cell) == Race::Until(1.0);
-    if !critical.is_normal() || cells.iter().any(is_hidden) {
+    if !critical.is_normal() || cells.iter().any(|cell| study.hides_others(cell)) {
         return None;
     }
     let trials: Vec<(u32, FewerTrials)> = cells.iter().map(|cell| (cell.key.batch_size, FewerTrials::new(cell))).collect();

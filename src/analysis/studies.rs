@@ -55,12 +55,15 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             None => studies.push(found),
         }
     }
-    let apart = told_apart(&studies);
-    for (study, apart) in studies.iter_mut().zip(&apart) {
-        study.apart = apart.clone().map(|words| words.unwrap_or_else(|| study.sources.join(", ")));
+    let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
+    let keys = told_apart(&studies, &names);
+    for ((study, name), keys) in studies.iter_mut().zip(&names).zip(&keys) {
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            study.apart = Some(keys.clone().unwrap_or_else(|| study.sources.join(", ")));
+        }
     }
     let mut taken = HashSet::new();
-    for (study, apart) in studies.iter_mut().zip(apart) {
+    for (study, keys) in studies.iter_mut().zip(keys) {
         study.results.cells.sort_by(|a, b| {
             let (a, b) = (a.key, b.key);
             a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size))
@@ -70,22 +73,20 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             study.results.complete = study.missing().is_empty();
         }
         let workload = &study.results.workload;
-        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer, &apart.flatten().unwrap_or_default()]);
+        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer, &keys.unwrap_or_default()]);
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         study.slug = std::iter::once(name.clone()).chain(numbered).find(|name| taken.insert(name.clone())).unwrap_or(name);
     }
     studies
 }
 
-/// For each study of which others have the name: the keys in which they differ with its values, or none where those are many or do not tell them apart.
-fn told_apart(studies: &[StudyResults]) -> Vec<Option<Option<String>>> {
-    let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
-    let of_name =
-        |name: &String| studies.iter().zip(&names).filter(|(_, other)| *other == name).map(|(study, _)| study).collect::<Vec<_>>();
-    let words = |study: &StudyResults, name: &String| {
+/// For each study the keys in which it differs from others of its name, with its values. None where those are none or many, or do not tell it from all of
+/// them.
+fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>> {
+    let words = |(study, name): (&StudyResults, &String)| {
         let configured = study.configuration.as_ref().ok()?;
         let mut keys = BTreeMap::new();
-        for other in of_name(name) {
+        for (other, _) in studies.iter().zip(names).filter(|(_, other)| *other == name) {
             for difference in config::differences(configured, other.configuration.as_ref().ok()?, &BESIDE_THE_STUDY) {
                 keys.insert(difference.key, difference.left);
             }
@@ -96,12 +97,8 @@ fn told_apart(studies: &[StudyResults]) -> Vec<Option<Option<String>>> {
         };
         (1..=MOST_KEYS).contains(&keys.len()).then(|| keys.iter().map(word).collect::<Vec<_>>().join(", "))
     };
-    let all: Vec<Option<String>> = studies.iter().zip(&names).map(|(study, name)| words(study, name)).collect();
-    let is_alone =
-        |name: &String, words: &Option<String>| all.iter().zip(&names).filter(|(other, its)| *its == name && *other == words).count() == 1;
-    let apart =
-        |(words, name): (&Option<String>, &String)| (of_name(name).len() > 1).then(|| words.clone().filter(|_| is_alone(name, words)));
-    all.iter().zip(&names).map(apart).collect()
+    let all: Vec<(&String, Option<String>)> = studies.iter().zip(names).map(|study| (study.1, words(study))).collect();
+    all.iter().map(|one| one.1.clone().filter(|_| all.iter().filter(|other| *other == one).count() == 1)).collect()
 }
 
 impl StudyResults {
@@ -162,6 +159,11 @@ impl StudyResults {
         if said == Race::Off && cell.count(Status::Censored) > 0 { Race::Until(1.0) } else { said }
     }
 
+    /// Whether a cell's race ended at its steps-to-result, which hides what the other trials would have found.
+    pub fn hides_others(&self, cell: &Cell) -> bool {
+        self.race_of(cell) == Race::Until(1.0)
+    }
+
     /// Cells of the configured grid that have not been measured.
     pub fn missing(&self) -> Vec<CellKey> {
         let Ok(configuration) = &self.configuration else { return Vec::new() };
@@ -190,9 +192,8 @@ impl StudyResults {
                 continue;
             };
             if here.steps_to_result() != cell.steps_to_result() || here.trials.len() != cell.trials.len() {
-                let name = format!("batch size {}, sparsity {}", key.batch_size, key.sparsity);
                 self.notes.push(format!(
-                    "{name} is in several files with different results: the one with the most trials is shown, of equals the first."
+                    "{key} is in several files with different results: the one with the most trials is shown, of equals the first."
                 ));
             }
             if cell.trials.len() > here.trials.len() {

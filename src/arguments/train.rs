@@ -187,12 +187,8 @@ struct RawStudy {
     /// Trials a cell, in place of grid.trials.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     trials: Option<String>,
-    /// Where to train, in place of execution.device: auto, cpu or cuda.
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<String>,
-    /// Threads a rank, in place of execution.threads; 0 shares the host's processors among its ranks.
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    threads: Option<String>,
+    #[command(flatten)]
+    execution: RawExecution,
     #[command(flatten)]
     data: RawData,
     /// The result file [default: results/NAME.h5 for NAME.toml]
@@ -216,6 +212,23 @@ struct RawStudy {
     /// How to show progress: auto (a bar on a terminal, plain lines elsewhere), bar, json (an object a line) or none.
     #[arg(long, value_enum, default_value = "auto", hide_possible_values = true)]
     progress: ProgressForm,
+}
+
+#[derive(Debug, Args)]
+struct RawExecution {
+    /// Where to train, in place of execution.device: auto, cpu or cuda.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Threads a rank, in place of execution.threads; 0 shares the host's processors among its ranks.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<String>,
+}
+
+impl RawExecution {
+    fn overrides(self) -> impl Iterator<Item = Override> {
+        let device = self.device.map(|value| set("--device", "execution.device", value));
+        device.into_iter().chain(self.threads.map(|value| set("--threads", "execution.threads", value)))
+    }
 }
 
 #[derive(Debug, Args)]
@@ -272,12 +285,8 @@ enum RawCommand {
         /// The trial's number [default: the cell's best trial]
         #[arg(long, value_name = "N")]
         trial: Option<u32>,
-        /// Where to train: auto, cpu or cuda [default: as the study]
-        #[arg(long, value_name = "DEVICE")]
-        device: Option<String>,
-        /// Threads; 0 takes all processors [default: as the study]
-        #[arg(long, value_name = "N", allow_negative_numbers = true)]
-        threads: Option<String>,
+        #[command(flatten)]
+        execution: RawExecution,
         #[command(flatten)]
         data: RawData,
         /// Write its evaluations there too, as comma-separated values.
@@ -400,9 +409,8 @@ impl Train {
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
             (Some(RawCommand::Doctor { data, gpu }), _) => Ok(Train::Doctor { data: data.folder(), gpu }),
             (Some(RawCommand::Merge { parts, output, force }), _) => Ok(Train::Merge { parts, output, force }),
-            (Some(RawCommand::Replay { results, batch_size, sparsity, trial, device, threads, data, csv }), _) => {
-                let device = device.map(|value| set("--device", "execution.device", value));
-                let overrides = device.into_iter().chain(threads.map(|value| set("--threads", "execution.threads", value))).collect();
+            (Some(RawCommand::Replay { results, batch_size, sparsity, trial, execution, data, csv }), _) => {
+                let overrides = execution.overrides().collect();
                 Ok(Train::Replay(ReplayArguments { results, batch_size, sparsity, trial, overrides, data: data.folder(), csv }))
             }
             (Some(RawCommand::Status { results, json, progress }), _) => {
@@ -437,8 +445,7 @@ impl RawStudy {
         overrides.extend((!self.batch_size.is_empty()).then(|| list("--batch-size", "grid.batch_sizes", self.batch_size)));
         overrides.extend((!self.sparsity.is_empty()).then(|| list("--sparsity", "grid.sparsities", self.sparsity)));
         overrides.extend(self.trials.map(|value| set("--trials", "grid.trials", value)));
-        overrides.extend(self.device.map(|value| set("--device", "execution.device", value)));
-        overrides.extend(self.threads.map(|value| set("--threads", "execution.threads", value)));
+        overrides.extend(self.execution.overrides());
 
         let stem = config.file_stem().unwrap_or(config.as_os_str());
         // Not with_extension: the names of configurations may have dots, as in goal-0.12.

@@ -201,10 +201,7 @@ fn replay(arguments: &ReplayArguments) -> Result<()> {
         )));
     }
     let (chosen, _) = choose(&loaded.study, &Single)?;
-    let threads = match loaded.study.execution.threads as usize {
-        0 => dps::comm::threads(&Single),
-        threads => threads,
-    };
+    let threads = threads(&loaded.study, &Single);
     let (end, mut told) = (recorded.steps_run, Instant::now());
     let mut tell = |step: u32| {
         if told.elapsed() > TELL_EVERY {
@@ -221,8 +218,7 @@ fn replay(arguments: &ReplayArguments) -> Result<()> {
         results::publish(csv, replayed.csv().as_bytes())?;
     }
     out(&replayed.table(recorded));
-    let (name, found) =
-        (format!("trial {} of batch size {}, sparsity {}", recorded.index, cell.key.batch_size, cell.key.sparsity), &chosen);
+    let name = format!("trial {} of {}", recorded.index, cell.key);
     if replayed.differences.is_empty() {
         out(&format!("\n{name}: as recorded, {}\n", recorded.status.name()));
         return Ok(());
@@ -236,7 +232,7 @@ fn replay(arguments: &ReplayArguments) -> Result<()> {
         environment.commit,
         environment.device,
         VERSION_AND_COMMIT,
-        found.name(),
+        chosen.name(),
     )))
 }
 
@@ -295,10 +291,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Err(error) => return refuse(error),
     };
     world.limit_waits(loaded.study.execution.deadline_seconds);
-    let threads = match loaded.study.execution.threads as usize {
-        0 => dps::comm::threads(world),
-        threads => threads,
-    };
+    let threads = threads(&loaded.study, world);
     if arguments.plan {
         return match plan(&loaded, &facts, &chosen, world, threads) {
             Ok(plan) => {
@@ -353,6 +346,14 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             }
             error.exit_code()
         }
+    }
+}
+
+/// Threads of this rank: what the configuration says, or its share of the host's processors.
+fn threads(study: &config::Study, world: &dyn Communicator) -> usize {
+    match study.execution.threads as usize {
+        0 => dps::comm::threads(world),
+        threads => threads,
     }
 }
 

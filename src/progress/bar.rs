@@ -3,7 +3,7 @@
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Event, Observer, finished, name, resumed, standing};
+use super::{Event, Observer, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams::plain;
 
@@ -42,7 +42,7 @@ impl Observer for Bar {
             Event::CellStarted { key, index, max_steps, .. } => {
                 self.bar.reset();
                 self.bar.set_length(u64::from(*max_steps));
-                self.bar.set_prefix(format!("[{}/{}] {}", index + 1, self.cells, name(key)));
+                self.bar.set_prefix(format!("[{}/{}] {}", index + 1, self.cells, key));
                 self.bar.set_message("steps");
             }
             Event::Resumed { key, step, ended, trials } => self.bar.println(resumed(key, *step, *ended, *trials)),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Event, Observer, finished, name, resumed, standing};
+use super::{Event, Observer, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams;
 
@@ -49,11 +49,11 @@ impl Observer for Lines {
                 streams::err(&format!("connections of {} of {trials} networks are scored", seed + 1));
             }
             Event::Moment { key, moment } if self.verbose && moment.evaluated => {
-                streams::err(&format!("{}: step {}, {}", name(key), moment.step, standing(moment)));
+                streams::err(&format!("{}: step {}, {}", key, moment.step, standing(moment)));
             }
             Event::Moment { key, moment } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
-                streams::err(&format!("{}: step {}, {} left", name(key), moment.step, some(moment.alive, "trial")));
+                streams::err(&format!("{}: step {}, {} left", key, moment.step, some(moment.alive, "trial")));
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
             Event::Detail { line } | Event::Note { line } => streams::err(line),

@@ -168,16 +168,11 @@ fn standing(moment: &Moment) -> String {
 
 /// The line for a finished cell, the `number`-th of so many.
 fn finished(number: usize, cells: usize, cell: &Cell) -> String {
-    format!("[{number}/{cells}] {}: {} in {:.1} s", name(&cell.key), outcome(cell), cell.seconds)
+    format!("[{number}/{cells}] {}: {} in {:.1} s", cell.key, outcome(cell), cell.seconds)
 }
 
 /// Where a cell goes on, in words.
 fn resumed(key: &CellKey, step: u32, ended: usize, trials: u32) -> String {
     let from = if step > 0 { format!("goes on from step {step}") } else { "goes on".into() };
-    format!("{} {from}, {ended} of {trials} trials ended", name(key))
-}
-
-/// A cell's name in messages.
-fn name(key: &CellKey) -> String {
-    format!("batch size {}, sparsity {}", key.batch_size, key.sparsity)
+    format!("{} {from}, {ended} of {trials} trials ended", key)
 }

@@ -1,5 +1,7 @@
 //! What is recorded of a cell: its trials.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Status, Trial};
@@ -12,6 +14,13 @@ pub struct CellKey {
     pub batch_size: u32,
     /// Fraction of parameters removed.
     pub sparsity: f64,
+}
+
+/// Its name in messages.
+impl fmt::Display for CellKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "batch size {}, sparsity {}", self.batch_size, self.sparsity)
+    }
 }
 
 /// The cells of a grid, in the order in which they are measured.

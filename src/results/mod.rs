@@ -20,9 +20,6 @@ pub use write::{write, write_through};
 
 use crate::records::Cell;
 
-/// What to do about a file system that cannot lock files, which HDF5 asks of it.
-const WITHOUT_LOCKS: &str = "close that program, or set the environment variable HDF5_USE_FILE_LOCKING=FALSE";
-
 /// HDF5's words for an error, which may have line breaks, in one line.
 fn one_line(error: &hdf5::Error) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")

@@ -9,7 +9,8 @@ use hdf5::{File, H5Type, LinkType, Location};
 
 use super::rows::{Found, Rows, measurements, table};
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
-use super::{Environment, Results, WITHOUT_LOCKS, WorkloadSummary, metaparameters, one_line, second};
+use super::{Environment, Results, WorkloadSummary, metaparameters, one_line, second};
+use crate::error::locked;
 use crate::records::{Cell, CellKey, Trial};
 use crate::search::Metaparameters;
 use crate::{Error, Result};
@@ -39,8 +40,8 @@ fn open(path: &Path) -> Found<(File, u64)> {
     fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(unreadable)?;
     let file = File::open(path).map_err(|error| {
         let error = one_line(&error);
-        if error.contains("unable to lock file") {
-            format!("another program has the file open for writing, or its file system has no locks; {WITHOUT_LOCKS} ({error})")
+        if let Some(locked) = locked(&error) {
+            format!("{locked} ({error})")
         } else if start == b"\x89HDF\r\n\x1a\n" {
             format!("the HDF5 file is damaged or cut short; copy it again, or run dps-train again to write it anew ({error})")
         } else {

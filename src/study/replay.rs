@@ -166,19 +166,18 @@ impl Conductor for Alone<'_> {
 /// # Errors
 /// A sentence that names what the file has.
 pub fn find(cells: &[Cell], key: CellKey, number: Option<u32>) -> std::result::Result<(&Cell, &Trial), String> {
-    let name = format!("batch size {}, sparsity {}", key.batch_size, key.sparsity);
     let Some(cell) = cells.iter().find(|cell| cell.key == key) else {
         let keys: Vec<String> = cells.iter().map(|cell| format!("{} at {}", cell.key.batch_size, cell.key.sparsity)).collect();
         let there = if keys.is_empty() { "no cell".to_owned() } else { format!("batch size {}", keys.join(", ")) };
-        return Err(format!("expected a cell of {name}, found {there}; choose --batch-size and --sparsity among those"));
+        return Err(format!("expected a cell of {key}, found {there}; choose --batch-size and --sparsity among those"));
     };
     let trial = match number {
         Some(number) => cell.trials.iter().find(|trial| trial.index == number),
         None => cell.best(),
     };
     let problem = || match number {
-        Some(number) => format!("expected trial {number} of {name}, found {} trials, from 0; choose --trial among them", cell.trials.len()),
-        None => format!("expected a trial of {name} that reached the goal, found none; choose one with --trial"),
+        Some(number) => format!("expected trial {number} of {key}, found {} trials, from 0; choose --trial among them", cell.trials.len()),
+        None => format!("expected a trial of {key} that reached the goal, found none; choose one with --trial"),
     };
     trial.map(|trial| (cell, trial)).ok_or_else(problem)
 }

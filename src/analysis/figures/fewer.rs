@@ -6,14 +6,13 @@ use super::super::fewer::FewerTrials;
 use super::super::marker::colour;
 use super::super::studies::StudyResults;
 use super::Figure;
-use crate::config::Race;
 use crate::readable::count;
 use crate::records::Cell;
 
 /// K* of n of a cell's trials over that of all, against n, a panel a cell. A race that ended at K* hides what the
 /// other trials would have found. None where that holds of all cells that reached the goal, or none has two trials.
 pub fn fewer(study: &StudyResults) -> Option<Figure> {
-    let is_shown = |cell: &&Cell| cell.steps_to_result().is_some() && cell.trials.len() > 1 && study.race_of(cell) != Race::Until(1.0);
+    let is_shown = |cell: &&Cell| cell.steps_to_result().is_some() && cell.trials.len() > 1 && !study.hides_others(cell);
     let cells: Vec<&Cell> = study.results.cells.iter().filter(is_shown).collect();
     let most = cells.iter().map(|cell| cell.trials.len()).max()?;
     let x = Axis::around(Scale::Log2, "Trials", [1.0, most as f64], (1.0, 2.0));

@@ -8,6 +8,7 @@ use hdf5::{Dataset, File, Group, LinkType};
 use super::Found;
 use super::array::{Element, Header};
 use crate::data::Pixels;
+use crate::error::locked;
 
 /// Groups in groups that are looked into.
 const DEEPEST: usize = 2;
@@ -53,12 +54,8 @@ fn list(group: &Group, prefix: &str, depth: usize, names: &mut Vec<String>) -> F
 
 fn open(path: &Path) -> Found<File> {
     File::open(path).map_err(|error| {
-        if error.to_string().contains("unable to lock file") {
-            return "another program has the file open for writing, or its file system has no locks; close that program, or set the environment variable \
-                    HDF5_USE_FILE_LOCKING=FALSE"
-                .to_owned();
-        }
-        words("expected an HDF5 file, found one that is damaged", &error)
+        let locked = locked(&error.to_string()).map(str::to_owned);
+        locked.unwrap_or_else(|| words("expected an HDF5 file, found one that is damaged", &error))
     })
 }
 
