@@ -2,7 +2,7 @@
 
 mod support;
 
-use dps::analysis::fit::{Estimate, Fit, Regime};
+use dps::analysis::fit::{Estimate, Fit, Regime, slope};
 use dps::analysis::{EnoughTrials, fits, gather};
 use dps::config::Race;
 use dps::records::Status;
@@ -32,18 +32,21 @@ fn a_curve_without_noise_is_met_exactly_and_its_regimes_follow() {
     let regimes = [215.0, 217.0, 4096.0, 77_000.0, 78_000.0].map(|size| fit.regime(size));
     assert_eq!(regimes, [Regime::Linear, Regime::Diminishing, Regime::Diminishing, Regime::Diminishing, Regime::Maximal].map(Some));
     let (linear, maximal) = fit.borders();
-    assert!((linear - 4096.0 / 19.0).abs() < 0.1 && (maximal - 4096.0 * 19.0).abs() < 40.0);
+    assert!((linear.value - 4096.0 / 19.0).abs() < 0.1 && (maximal.value - 4096.0 * 19.0).abs() < 40.0);
 }
 
 /// About 95 of 100 intervals hold the truth, for long and for short curves.
 #[test]
 fn intervals_hold_the_known_parameters() {
     for count in [13, 6] {
-        let mut held = [0; 4];
+        let mut held = [0; 6];
         let seeds = 100;
         for seed in 0..seeds {
             let (fit, sparse) = (noisy(seed, count, C1, C2), noisy(seed + 5000, count, 1.7 * C1, 2.0 * C2));
-            let known = [(fit.c1, C1), (fit.c2, C2), (fit.critical, C1 / C2), (sparse.c1_over(&fit), 1.7)];
+            let shift = (1.7 * C1 / 64.0 + 2.0 * C2) / (C1 / 64.0 + C2);
+            let ratios = [(sparse.c1_over(&fit), 1.7), (sparse.critical_over(&fit), 1.7 / 2.0), (sparse.steps_over(&fit, 64.0), shift)];
+            let [c1, critical, steps] = ratios;
+            let known = [(fit.c1, C1), (fit.c2, C2), (fit.critical, C1 / C2), c1, critical, steps];
             for (held, (estimate, known)) in held.iter_mut().zip(known) {
                 *held += u32::from(estimate.holds(known));
                 assert!(estimate.low <= estimate.value && estimate.value <= estimate.high);
@@ -51,8 +54,34 @@ fn intervals_hold_the_known_parameters() {
         }
         let shares = held.map(|held| f64::from(held) / seeds as f64);
         println!("{count} points: {shares:?}");
-        assert!(shares.iter().all(|share| (0.89..=0.99).contains(share)), "{count} points: c1, c2, critical, ratio held in {shares:?}");
+        assert!(
+            shares.iter().all(|share| (0.89..=0.99).contains(share)),
+            "{count} points: c1, c2, critical batch size and the ratios of c1, critical batch sizes and steps held in {shares:?}"
+        );
     }
+}
+
+/// So do those of a power law's exponent.
+#[test]
+fn intervals_hold_a_known_exponent() {
+    for count in [3, 5, 12] {
+        let seeds = 1_000;
+        let holds = |seed: u64| {
+            let point = |power: u64| {
+                let x = 2.0 * 2f64.powi(power as i32);
+                (x, 3.0 * x.powf(0.7) * (0.2 * normal(seed * 100 + power)).exp())
+            };
+            slope(&(0..count).map(point).collect::<Vec<_>>()).unwrap().holds(0.7)
+        };
+        let share = (0..seeds).filter(|&seed| holds(seed)).count() as f64 / seeds as f64;
+        assert!((0.93..=0.97).contains(&share), "{count} points: held in {share}");
+    }
+    let exact = slope(&[(1.0, 8.0), (2.0, 4.0), (8.0, 1.0)]).unwrap();
+    assert!([exact.value, exact.low, exact.high].iter().all(|value| (value + 1.0).abs() < 1e-12), "{exact:?}");
+    assert_eq!(
+        [slope(&[(1.0, 2.0), (2.0, 1.0)]), slope(&[(2.0, 2.0), (2.0, 1.0), (2.0, 3.0)]), slope(&[(1.0, 1.0), (2.0, 2.0), (3.0, 0.0)])],
+        [None; 3]
+    );
 }
 
 /// Of 16 trials a cell: all equal, one far better than the others, or every second as good as the best.

@@ -47,6 +47,11 @@ impl Estimate {
         Estimate { value, low: value * (-margin(|estimate| estimate.low)).exp(), high: value * margin(|estimate| estimate.high).exp() }
     }
 
+    /// The product with a number above 0 that is known.
+    pub fn scaled(self, by: f64) -> Self {
+        Estimate { value: self.value * by, low: self.low * by, high: self.high * by }
+    }
+
     /// Whether the interval holds a number.
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
@@ -176,23 +181,52 @@ impl Fit {
     }
 
     /// The largest batch size with linear scaling and the smallest with maximal data parallelism: B_crit/19 and 19·B_crit.
-    pub fn borders(&self) -> (f64, f64) {
-        let at = |slope: f64| self.critical.value * (-1.0 / slope - 1.0);
+    pub fn borders(&self) -> (Estimate, Estimate) {
+        let at = |slope: f64| self.critical.scaled(-1.0 / slope - 1.0);
         (at(LINEAR_SLOPE), at(MAXIMAL_SLOPE))
     }
 
     /// c1 of this fit over c1 of another of independent measurements (sparse over dense: the shift the paper's theory predicts where
     /// scaling is linear).
-    pub fn c1_over(&self, dense: &Fit) -> Estimate {
-        let resampled = self.resamples.iter().zip(dense.resamples.iter().rev()).map(|(sparse, dense)| sparse.c1 / dense.c1);
-        Estimate::new(self.c1.value / dense.c1.value, resampled.collect())
+    pub fn c1_over(&self, other: &Fit) -> Estimate {
+        self.over(other, |law| law.c1)
     }
 
     /// c2 of this fit over c2 of another of independent measurements.
-    pub fn c2_over(&self, dense: &Fit) -> Estimate {
-        let resampled = self.resamples.iter().zip(dense.resamples.iter().rev()).map(|(sparse, dense)| sparse.c2 / dense.c2);
-        Estimate::new(self.c2.value / dense.c2.value, resampled.collect())
+    pub fn c2_over(&self, other: &Fit) -> Estimate {
+        self.over(other, |law| law.c2)
     }
+
+    /// The critical batch size of this fit over that of another of independent measurements.
+    pub fn critical_over(&self, other: &Fit) -> Estimate {
+        self.over(other, |law| law.c1 / law.c2)
+    }
+
+    /// K at a batch size by this fit over that by another of independent measurements.
+    pub fn steps_over(&self, other: &Fit, batch_size: f64) -> Estimate {
+        self.over(other, |law| law.steps(batch_size))
+    }
+
+    /// Every number of resamples is taken twice, so the other's are taken in reverse: the resamples of two fits are independent.
+    fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
+        let law = |fit: &Fit| Law { c1: fit.c1.value, c2: fit.c2.value };
+        let resampled = self.resamples.iter().zip(other.resamples.iter().rev()).map(|(this, other)| of(*this) / of(*other));
+        Estimate::new(of(law(self)) / of(law(other)), resampled.collect())
+    }
+}
+
+/// The exponent of a power law y ∝ x^e, by least squares of log y against log x, with the limits of Student's t. None for fewer than three points, and where
+/// all x are equal or a number is not above 0.
+pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
+    let logs: Vec<(f64, f64)> = points.iter().map(|point| (point.0.ln(), point.1.ln())).collect();
+    let freedom = logs.len().checked_sub(2).filter(|&freedom| freedom > 0)?;
+    let count = logs.len() as f64;
+    let (mean_x, mean_y) = (logs.iter().map(|point| point.0).sum::<f64>() / count, logs.iter().map(|point| point.1).sum::<f64>() / count);
+    let squares: f64 = logs.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
+    let value = logs.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / squares;
+    let left: f64 = logs.iter().map(|(x, y)| (y - mean_y - value * (x - mean_x)).powi(2)).sum();
+    let margin = student(freedom) * (left / freedom as f64 / squares).sqrt();
+    value.is_finite().then_some(Estimate { value, low: value - margin, high: value + margin })
 }
 
 /// 1/B and log K of each point.

@@ -5,6 +5,7 @@
 
 mod axes;
 mod chart;
+mod claims;
 mod fewer;
 mod figures;
 pub mod fit;
@@ -20,8 +21,10 @@ mod studies;
 mod tables;
 mod terminal;
 mod warnings;
+mod work;
 
 pub use chart::Chart;
+pub use claims::{Claim, Finding, Verdict, claims};
 pub use figures::{Figure, figures, steps_to_result_plot};
 pub use fits::{EnoughTrials, Fitted, NEAR, Shift, fits};
 pub use grid::Grid;

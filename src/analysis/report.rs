@@ -4,6 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::claims::claims;
 use super::figures::{self, Figure};
 use super::fits::{Fitted, fits};
 use super::page::{Section, page};
@@ -12,7 +13,8 @@ use super::smoothness::{comparable, smoothness};
 use super::studies::{StudyResults, gather};
 use super::tables::tables;
 use super::warnings::warnings;
-use crate::results::{self, Results};
+use crate::config::OptimizerName;
+use crate::results::{self, Results, WorkloadSummary};
 use crate::storage::read_regular;
 use crate::{Error, Result};
 
@@ -59,7 +61,9 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
         let others = studies.iter().filter(|(other, _)| !std::ptr::eq(other, study) && comparable(study, other));
         let fits_beside: Vec<&Fitted> = fits.iter().chain(others.flat_map(|(_, fits)| fits)).collect();
         let smoothness = smoothness(study, &fits_beside);
-        sections.push(Section { study, fits, smoothness, figures, warnings: warnings(study) });
+        let sgd = studies.iter().find(|(other, _)| is_sgd_beside(other, study)).map(|(other, fits)| (other, fits.as_slice()));
+        let claims = claims(study, fits, sgd);
+        sections.push(Section { study, fits, claims, smoothness, figures, warnings: warnings(study) });
     }
     for table in tables(&sections) {
         let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
@@ -76,6 +80,17 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
     };
     let warnings = sections.iter().flat_map(named).collect();
     Ok(Report { page: folder.join("index.html"), warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
+}
+
+/// Whether a study is of SGD and differs from another by that alone.
+fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
+    let of = |study: &StudyResults| WorkloadSummary { optimizer: String::new(), ..study.results.workload.clone() };
+    let criterion = |study: &StudyResults| study.configuration.as_ref().ok().map(|study| study.pruning.clone());
+    let sgd = OptimizerName::Sgd.name();
+    study.results.workload.optimizer == sgd
+        && other.results.workload.optimizer != sgd
+        && of(study) == of(other)
+        && criterion(study) == criterion(other)
 }
 
 /// Figures of studies of one data set, network and goal.

@@ -1,12 +1,14 @@
 //! Tables for other programs, with numbers in full precision.
 
+use super::claims::Finding;
 use super::fewer::FewerTrials;
 use super::fit::{Estimate, Regime};
 use super::fits::{EnoughTrials, Fitted, Shift, decays};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::StudyResults;
-use crate::config::{Metaparameter, Race};
+use super::work::{computed, to_end, to_goal};
+use crate::config::Metaparameter;
 use crate::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
 use crate::results::Environment;
 
@@ -49,7 +51,27 @@ const THEORY: [&str; 24] = [
     "critical_batch_size",
 ];
 
-/// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, and what fewer trials would have found; and, where there are any, of their measurements along training and of what the theory makes of them.
+/// Columns of the table of work: computed, and by two rules.
+const WORK: [&str; 12] = [
+    "study",
+    "batch_size",
+    "sparsity",
+    "example_gradients",
+    "validation_examples",
+    "to_goal_example_gradients_low",
+    "to_goal_validation_examples_low",
+    "to_goal_example_gradients_high",
+    "to_goal_validation_examples_high",
+    "to_end_example_gradients",
+    "to_end_validation_examples",
+    "seconds",
+];
+
+/// Columns of the table of claims.
+const CLAIMS: [&str; 6] = ["study", "claim", "place", "sparsity", "measured", "verdict"];
+
+/// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what cells took;
+/// and, where there are any, of what they say of the paper's claims, of their measurements along training and of what the theory makes of them.
 pub fn tables(sections: &[Section]) -> Vec<Table> {
     let shown = metaparameters(sections);
     let names = || shown.iter().map(|name| name.name());
@@ -134,16 +156,23 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         Table { name: "trials", heading: trials.map(str::to_owned).collect(), rows: rows(&|study, _| self::trials(study, &shown)) },
         Table { name: "curves", heading: words(&curves), rows: rows(&|study, _| self::curves(study)) },
         Table { name: "fewer-trials", heading: words(&fewer), rows: rows(&|study, _| self::fewer_trials(study)) },
+        Table { name: "work", heading: words(&WORK), rows: rows(&|study, _| self::work(study)) },
+        Table { name: "claims", heading: words(&CLAIMS), rows: sections.iter().flat_map(self::claims).collect() },
         Table { name: "smoothness", heading: words(&smoothness), rows: rows(&|study, _| self::measurements(study)) },
         Table { name: "theory", heading: theory.collect(), rows: sections.iter().flat_map(self::theory).collect() },
     ];
-    tables.into_iter().filter(|table| !["smoothness", "theory"].contains(&table.name) || !table.rows.is_empty()).collect()
+    tables.into_iter().filter(|table| !["claims", "smoothness", "theory"].contains(&table.name) || !table.rows.is_empty()).collect()
 }
 
 /// The metaparameters that any trial has.
 fn metaparameters(sections: &[Section]) -> Vec<Metaparameter> {
     let trials = || sections.iter().flat_map(|section| &section.study.results.cells).flat_map(|cell| &cell.trials);
     Metaparameter::ALL.iter().copied().filter(|&name| trials().any(|trial| trial.metaparameters.get(name).is_some())).collect()
+}
+
+/// The beginning of a row that belongs to a cell.
+fn of_cell(study: &StudyResults, key: CellKey) -> Vec<String> {
+    vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string()]
 }
 
 /// What a study is of, and where it was run; several places are joined by semicolons.
@@ -155,10 +184,7 @@ fn study(study: &StudyResults) -> Vec<String> {
         texts.dedup();
         texts.join("; ")
     };
-    let race = configured.map(|study| match study.execution.race {
-        Race::Off => "false".to_owned(),
-        Race::Until(factor) => factor.to_string(),
-    });
+    let race = configured.map(|study| study.execution.race.factor().map_or("false".to_owned(), |factor| factor.to_string()));
     vec![
         study.slug.clone(),
         study.sources.join("; "),
@@ -186,8 +212,8 @@ fn cells(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> Vec<
     let row = |cell: &Cell| {
         let best = cell.best();
         let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
-        let mut row =
-            vec![study.slug.clone(), cell.key.batch_size.to_string(), cell.key.sparsity.to_string(), optional(cell.steps_to_result())];
+        let mut row = of_cell(study, cell.key);
+        row.push(optional(cell.steps_to_result()));
         row.push(fit.map_or(String::new(), |fit| fit.regime(f64::from(cell.key.batch_size)).map_or("undecided", Regime::name).to_owned()));
         row.push(cell.trials.len().to_string());
         row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
@@ -220,7 +246,8 @@ fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
 
 fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
     let row = |(key, trial): (CellKey, &Trial)| {
-        let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.index.to_string()];
+        let mut row = of_cell(study, key);
+        row.push(trial.index.to_string());
         // The fewest errors of a whole evaluation: others have bounds.
         let all = study.results.workload.validation_examples;
         let best_errors = trial.curve.iter().filter(|point| point.examples == all).map(|point| point.errors).min();
@@ -236,36 +263,62 @@ fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
 /// The evaluations of each cell's best trial, those that the figures of curves show. Where examples are fewer than the validation set's, errors are a lower
 /// bound.
 fn curves(study: &StudyResults) -> Vec<Vec<String>> {
-    let of_cell = |cell: &Cell| {
-        let start = [study.slug.clone(), cell.key.batch_size.to_string(), cell.key.sparsity.to_string()];
-        let row = |trial: &Trial, point: &CurvePoint| {
-            let numbers = [trial.index.to_string(), point.step.to_string(), point.loss.to_string()];
-            let errors = [point.errors.to_string(), point.examples.to_string()];
-            start.iter().cloned().chain(numbers).chain(errors).collect()
-        };
-        cell.best().map_or(Vec::new(), |best| best.curve.iter().map(|point| row(best, point)).collect())
+    let row = |(key, trial, point): (CellKey, &Trial, &CurvePoint)| {
+        let mut row = of_cell(study, key);
+        row.extend([trial.index.to_string(), point.step.to_string(), point.loss.to_string()]);
+        row.extend([point.errors.to_string(), point.examples.to_string()]);
+        row
     };
-    study.results.cells.iter().flat_map(of_cell).collect()
+    let best = study.results.cells.iter().filter_map(|cell| Some((cell.key, cell.best()?)));
+    best.flat_map(|(key, best)| best.curve.iter().map(move |point| (key, best, point))).map(row).collect()
 }
 
 /// A row for each number of trials: the median of what so many find, and the limits between which 95 % of choices lie; empty beyond what is known.
 fn fewer_trials(study: &StudyResults) -> Vec<Vec<String>> {
-    let of_cell = |cell: &Cell| {
-        let (key, trials) = (cell.key, FewerTrials::new(cell));
+    let rows = |cell: &Cell| {
+        let trials = FewerTrials::new(cell);
         let row = |count: usize| {
-            let mut row = vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), count.to_string()];
+            let mut row = of_cell(study, cell.key);
+            row.push(count.to_string());
             row.extend([0.5, 0.025, 0.975].map(|share| optional(trials.quantile(count, share))));
             row
         };
         (1..=cell.trials.len()).map(row).collect::<Vec<_>>()
     };
-    study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some()).flat_map(of_cell).collect()
+    study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some()).flat_map(rows).collect()
+}
+
+/// What each cell took, and what two rules would have taken with the configured step budget.
+fn work(study: &StudyResults) -> Vec<Vec<String>> {
+    let workload = &study.results.workload;
+    let row = |cell: &Cell| {
+        let (cells, budget) = (std::slice::from_ref(cell), workload.max_steps);
+        let (done, goal, end) = (computed(cells), to_goal(workload, cells, budget), to_end(workload, cells, budget));
+        let mut row = of_cell(study, cell.key);
+        row.extend(
+            [done, goal.low, goal.high, end.high].into_iter().flat_map(|work| [work.gradients.to_string(), work.validation.to_string()]),
+        );
+        row.push(cell.seconds.to_string());
+        row
+    };
+    study.results.cells.iter().map(row).collect()
+}
+
+/// A row a claim and sparsity.
+fn claims(section: &Section) -> Vec<Vec<String>> {
+    let row = |finding: &Finding| {
+        let Finding { claim, sparsity, measured, verdict } = finding;
+        let words = [claim.words(), claim.place(), measured, verdict.name()].map(str::to_owned);
+        let [claim, place, measured, verdict] = words;
+        vec![section.study.slug.clone(), claim, place, sparsity.to_string(), measured, verdict]
+    };
+    section.claims.iter().map(row).collect()
 }
 
 fn measurements(study: &StudyResults) -> Vec<Vec<String>> {
     let row = |(key, trial, found): (CellKey, u32, &Measurement)| {
-        let mut row =
-            vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string(), trial.to_string(), found.step.to_string()];
+        let mut row = of_cell(study, key);
+        row.extend([trial.to_string(), found.step.to_string()]);
         row.push(optional(found.lipschitz));
         let values = [found.loss, found.gradient_norm, found.squared_norms, found.variance(), found.noise_scale()];
         row.extend(values.map(|value| optional(Some(value).filter(|value| value.is_finite()))));
@@ -311,7 +364,7 @@ fn theory(section: &Section) -> Vec<Vec<String>> {
             last_noise,
             fitted(|measured| measured.critical),
         ];
-        let mut row = vec![section.study.slug.clone(), smooth.key.batch_size.to_string(), smooth.key.sparsity.to_string()];
+        let mut row = of_cell(section.study, smooth.key);
         row.extend([along.name().to_owned(), smooth.trials.to_string(), smooth.measurements.to_string()]);
         row.extend(estimates.into_iter().flat_map(limits));
         row

@@ -3,9 +3,10 @@
 use super::Grid;
 use super::studies::workload_name;
 use super::warnings::dead_layers;
-use crate::config::{DatasetName, Metaparameter};
+use super::work::{Range, Work, computed, papers_steps, to_end, to_goal};
+use crate::config::Metaparameter;
 use crate::readable::{aligned, count};
-use crate::records::{Cell, Status, Trial};
+use crate::records::{Cell, Status};
 use crate::results::Results;
 
 /// In place of a number: no trial of the cell reached the goal.
@@ -54,64 +55,32 @@ pub fn table(results: &Results) -> String {
     text
 }
 
-/// The paper's step budget for its workloads (appendix B); none for others.
-fn papers_steps(dataset: &str, network: &str) -> Option<u32> {
-    let spec = dataset.parse::<DatasetName>().ok()?.spec();
-    (spec.is_papers && network == spec.usual.network.name()).then_some(spec.usual.max_steps)
-}
-
-/// Example-gradients and evaluated validation examples: those of the records, and what two rules would have taken with the configured step budget and with the
-/// paper's: each trial until it reaches the goal, as the authors' public code trains, or every trial all steps, as the authors
-/// count their cost. Under both an infeasible trial ends where it did, and every evaluation is of the whole validation set.
+/// The work of all cells, and what the rules would have taken with the configured step budget and with the paper's.
 fn work(results: &Results) -> Vec<Vec<String>> {
     let workload = &results.workload;
-    let seen = |trial: &Trial| trial.curve.iter().map(|point| u64::from(point.examples)).sum::<u64>();
-    let done: Work = [
-        trials(results).map(|(cell, trial)| u64::from(trial.steps_run) * u64::from(cell.key.batch_size)).sum(),
-        trials(results).map(|(_, trial)| seen(trial)).sum(),
-    ];
-    let rule = |steps: &dyn Fn(&Trial) -> u32| {
-        let mut work: Work = [0, 0];
-        for (cell, trial) in trials(results) {
-            let steps = if trial.status == Status::Infeasible { trial.steps_run } else { steps(trial) };
-            work[0] += u64::from(steps) * u64::from(cell.key.batch_size);
-            work[1] += u64::from(steps / workload.evaluate_every) * u64::from(workload.validation_examples);
-        }
-        work
-    };
-    let row = |name: String, low: Work, high: Work| {
-        let column = |index: usize| {
-            let times = |work: Work| work[index] as f64 / done[index].max(1) as f64;
-            match low[index] == high[index] {
-                true => format!("{} ({:.1}×)", count(low[index]), times(low)),
-                false => format!("{} to {} ({:.1} to {:.1}×)", count(low[index]), count(high[index]), times(low), times(high)),
+    let done = computed(&results.cells);
+    let row = |(name, work): (String, Range)| {
+        let column = |of: fn(&Work) -> u64| {
+            let (low, high, done) = (of(&work.low), of(&work.high), of(&done).max(1) as f64);
+            let times = |work: u64| work as f64 / done;
+            match low == high {
+                true => format!("{} ({:.1}×)", count(low), times(low)),
+                false => format!("{} to {} ({:.1} to {:.1}×)", count(low), count(high), times(low), times(high)),
             }
         };
-        vec![name, column(0), column(1)]
+        vec![name, column(|work| work.gradients), column(|work| work.validation)]
     };
     let mut rows = vec![
         ["", "example-gradients", "validation examples"].map(str::to_owned).to_vec(),
-        vec!["computed".to_owned(), count(done[0]), count(done[1])],
+        vec!["computed".to_owned(), count(done.gradients), count(done.validation)],
     ];
-    let papers = papers_steps(&workload.dataset, &workload.network).filter(|&steps| workload.max_steps < steps);
-    let budgets = std::iter::once(workload.max_steps).chain(papers);
-    for budget in budgets {
+    let papers = papers_steps(workload).filter(|&steps| workload.max_steps < steps);
+    for budget in std::iter::once(workload.max_steps).chain(papers) {
         let steps = count(budget);
-        let to_goal = |end: &dyn Fn(&Trial) -> u32| rule(&|trial| trial.steps.unwrap_or_else(|| end(trial)).min(budget));
-        // A trial that was cut off, or spent a smaller budget, might have reached the goal at its next evaluation, or never.
-        let next = |trial: &Trial| trial.steps_run.saturating_add(workload.evaluate_every);
-        rows.push(row(format!("each trial to the goal, else to step {steps}"), to_goal(&next), to_goal(&|_| budget)));
-        let all = rule(&|_| budget);
-        rows.push(row(format!("every trial to step {steps}"), all, all));
+        rows.push(row((format!("each trial to the goal, else to step {steps}"), to_goal(workload, &results.cells, budget))));
+        rows.push(row((format!("every trial to step {steps}"), to_end(workload, &results.cells, budget))));
     }
     rows
-}
-
-/// Example-gradients and evaluated validation examples.
-type Work = [u64; 2];
-
-fn trials(results: &Results) -> impl Iterator<Item = (&Cell, &Trial)> {
-    results.cells.iter().flat_map(|cell| cell.trials.iter().map(move |trial| (cell, trial)))
 }
 
 fn steps_to_result(grid: &Grid) -> Vec<Vec<String>> {

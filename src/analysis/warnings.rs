@@ -89,6 +89,15 @@ fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<String> {
     search.settings.iter().filter_map(edge).collect()
 }
 
+/// Whether a searched metaparameter of a trial lies within [`EDGE`] of a limit of its range.
+pub(super) fn at_edge(search: &Search, trial: &Trial) -> bool {
+    let is_at_edge = |(name, setting): &(Metaparameter, Setting)| {
+        let (Setting::Range(range), Some(value)) = (setting, trial.metaparameters.get(*name)) else { return false };
+        share(range, value).is_some_and(|share| !(EDGE..=1.0 - EDGE).contains(&share))
+    };
+    search.settings.iter().any(|one| is_at_edge(&one))
+}
+
 /// Where in its range a value lies, 0 at the lower limit: the inverse of the search's maps, but for the direction of
 /// reverse-log. None where the range has no width or the scale no such value.
 fn share(range: &Range, value: f64) -> Option<f64> {

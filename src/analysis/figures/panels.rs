@@ -27,7 +27,10 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         if let Ok(fit) = &fitted.fit {
             let smallest = grid.batch_sizes.first().copied().map_or(1.0, batch);
             let between = |from: f64, to: f64| (0..=80).map(move |i| from * (to / from).powf(f64::from(i) / 80.0));
-            let interval = |size: f64| (size, fit.steps(size).low, fit.steps(size).high);
+            let interval = |size: f64| {
+                let steps = fit.steps(size);
+                (size, steps.low, steps.high)
+            };
             layers.push(Layer::Band(colour(number), between(smallest, largest).map(interval).collect()));
             // Beyond the batch sizes that were fitted the curve is an extrapolation.
             let measured = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
@@ -43,8 +46,8 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let rule = |stroke, colour, size| Layer::Line(stroke, colour, vec![(size, bottom), (size, top)]);
             let (linear, maximal) = fit.borders();
             layers.extend([
-                rule(Stroke::Thin, GREY, linear),
-                rule(Stroke::Thin, GREY, maximal),
+                rule(Stroke::Thin, GREY, linear.value),
+                rule(Stroke::Thin, GREY, maximal.value),
                 rule(Stroke::Dashed, colour(number), fit.critical.value),
             ]);
         }
@@ -65,8 +68,9 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         let name = format!("not in {} steps", count(study.results.workload.max_steps));
         legend.push(Entry { name, colour: colour(0), stroke: None, marker: Some(Marker::Cross) });
     }
-    let bordered =
-        |fitted: &Fitted| fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|size| x.contains(size)));
+    let bordered = |fitted: &Fitted| {
+        fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|border| x.contains(border.value)))
+    };
     if fits.iter().any(bordered) {
         legend.push(line("ends of the regimes", GREY, Stroke::Thin));
     }

@@ -1,5 +1,6 @@
 //! The report as one HTML page: no script, nothing to load, readable on a screen, light or dark, and on paper.
 
+mod claims;
 mod fits;
 mod run;
 mod table;
@@ -8,6 +9,7 @@ mod trials;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::claims::Finding;
 use super::figures::Figure;
 use super::fits::Fitted;
 use super::smoothness::Smooth;
@@ -22,6 +24,8 @@ pub struct Section<'a> {
     pub study: &'a StudyResults,
     /// Its fits.
     pub fits: &'a [Fitted],
+    /// What it says of the paper's claims.
+    pub claims: Vec<Finding>,
     /// What was measured along its training.
     pub smoothness: Vec<Smooth>,
     /// Its figures, with their SVG documents.
@@ -85,7 +89,7 @@ pub fn page(sections: &[Section], compared: &[(Figure, String)], files: &[String
 }
 
 fn section(section: &Section) -> Markup {
-    let Section { study, fits, smoothness, figures, warnings } = section;
+    let Section { study, fits, claims, smoothness, figures, warnings } = section;
     let alone = study.measures_alone();
     html! {
         h2 id=(study.slug) { (study.name()) }
@@ -106,6 +110,10 @@ fn section(section: &Section) -> Markup {
             (trials::trials(study))
             h3 { "Fits" }
             (fits::fits(study, fits))
+        }
+        @if !claims.is_empty() {
+            h3 { "What it says of the paper's claims" }
+            (claims::claims(claims))
         }
         @if !smoothness.is_empty() {
             h3 { "What the theory predicts" }

@@ -1,0 +1,45 @@
+//! How steps-to-result scale with the batch size.
+
+use super::super::fit::{Fit, Regime};
+use super::super::fits::Fitted;
+use super::super::studies::StudyResults;
+use super::claim::PAPERS_BATCH_SIZES;
+use super::{Claim, Finding, Verdict, fitted, words};
+use crate::readable::count;
+
+/// The three regimes at each sparsity.
+pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
+    let claims = [Claim::Linear, Claim::Diminishing, Claim::Maximal];
+    let each =
+        |of| claims.into_iter().map(move |claim| fitted(claim, of).map_or_else(|none| none, |fit| finding(study, claim, of.sparsity, fit)));
+    fits.iter().flat_map(each).collect()
+}
+
+fn finding(study: &StudyResults, claim: Claim, sparsity: f64, fit: &Fit) -> Finding {
+    let sizes: Vec<u32> = study.grid().measured(sparsity).into_iter().map(|point| point.0).collect();
+    let (smallest, largest) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
+    let regimes: Vec<Option<Regime>> = sizes.iter().map(|&size| fit.regime(f64::from(size))).collect();
+    let is_decided_otherwise = |regime: &Option<Regime>, own: Regime| regime.is_some_and(|regime| regime != own);
+    let otherwise_at =
+        |end: u32, own: Regime| sizes.iter().zip(&regimes).any(|(size, regime)| *size == end && is_decided_otherwise(regime, own));
+    let (last_linear, first_maximal) = fit.borders();
+    let (low, high) = PAPERS_BATCH_SIZES;
+    let (own, fails, measured) = match claim {
+        Claim::Linear => {
+            let measured = format!("linear below {}; smallest batch size measured: {}", words(last_linear), count(smallest));
+            (Regime::Linear, otherwise_at(low, Regime::Linear), measured)
+        }
+        Claim::Maximal => {
+            let measured = format!("maximal above {}; largest batch size measured: {}", words(first_maximal), count(largest));
+            (Regime::Maximal, otherwise_at(high, Regime::Maximal), measured)
+        }
+        _ => {
+            let is_whole = sizes.contains(&low) && sizes.contains(&high);
+            let fails = is_whole && regimes.iter().all(|regime| is_decided_otherwise(regime, Regime::Diminishing));
+            let measured =
+                format!("critical batch size {}; K* scatters by {:.1} % about the fit", words(fit.critical), 100.0 * fit.deviation);
+            (Regime::Diminishing, fails, measured)
+        }
+    };
+    Finding { claim, sparsity, measured, verdict: Verdict::of(regimes.contains(&Some(own)), fails) }
+}

@@ -1,0 +1,69 @@
+//! What cells took to measure, and what other rules would have taken.
+
+use crate::config::DatasetName;
+use crate::records::{Cell, Status, Trial};
+use crate::results::WorkloadSummary;
+
+/// An amount of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Work {
+    /// Example-gradients: gradients of one training example.
+    pub gradients: u64,
+    /// Validation examples evaluated.
+    pub validation: u64,
+}
+
+/// Work that is known within limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// At least.
+    pub low: Work,
+    /// At most.
+    pub high: Work,
+}
+
+/// The paper's step budget for its workloads (appendix B); none for others.
+pub fn papers_steps(workload: &WorkloadSummary) -> Option<u32> {
+    let spec = workload.dataset.parse::<DatasetName>().ok()?.spec();
+    (spec.is_papers && workload.network == spec.usual.network.name()).then_some(spec.usual.max_steps)
+}
+
+/// What the records of some cells say that they took.
+pub fn computed(cells: &[Cell]) -> Work {
+    sum(cells, |trial| (trial.steps_run, trial.curve.iter().map(|point| u64::from(point.examples)).sum()))
+}
+
+/// What they would have taken if each trial went on until it reached the goal, else to step `budget`, as the authors' public code trains. An infeasible
+/// trial ends where it did, and each evaluation is of the whole validation set. A trial that was cut off, or spent a smaller budget, might have reached the
+/// goal at its next evaluation, or never.
+pub fn to_goal(workload: &WorkloadSummary, cells: &[Cell], budget: u32) -> Range {
+    let next = |trial: &Trial| trial.steps_run.saturating_add(workload.evaluate_every);
+    let limit = |end: &dyn Fn(&Trial) -> u32| rule(workload, cells, &|trial| trial.steps.unwrap_or_else(|| end(trial)).min(budget));
+    Range { low: limit(&next), high: limit(&|_| budget) }
+}
+
+/// What they would have taken if every trial went on to step `budget`, as the authors count their cost.
+pub fn to_end(workload: &WorkloadSummary, cells: &[Cell], budget: u32) -> Range {
+    let work = rule(workload, cells, &|_| budget);
+    Range { low: work, high: work }
+}
+
+fn rule(workload: &WorkloadSummary, cells: &[Cell], steps: &dyn Fn(&Trial) -> u32) -> Work {
+    sum(cells, |trial| {
+        let steps = if trial.status == Status::Infeasible { trial.steps_run } else { steps(trial) };
+        (steps, u64::from(steps / workload.evaluate_every) * u64::from(workload.validation_examples))
+    })
+}
+
+/// Over all trials, each of so many steps and validation examples.
+fn sum(cells: &[Cell], of: impl Fn(&Trial) -> (u32, u64)) -> Work {
+    let mut work = Work::default();
+    for cell in cells {
+        for trial in &cell.trials {
+            let (steps, validation) = of(trial);
+            work.gradients += u64::from(steps) * u64::from(cell.key.batch_size);
+            work.validation += validation;
+        }
+    }
+    work
+}

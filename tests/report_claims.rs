@@ -1,0 +1,151 @@
+//! What a report says of the paper's claims: each rule on studies whose steps-to-result are known.
+
+mod support;
+
+use dps::analysis::{Claim, Finding, StudyResults, Verdict, claims, fits, gather};
+use dps::config::{Metaparameter, Race};
+use dps::records::{CellKey, Status};
+use support::synthetic::{Synthetic, normal};
+
+use Verdict::{DoesNotHold, Holds, Undecided};
+
+/// Batch sizes 2 to 16,384, as in the paper.
+fn papers() -> Vec<u32> {
+    (1..15).map(|power| 1 << power).collect()
+}
+
+/// A study whose cells have these steps-to-result, by their first trials, of which one learning rate follows from the batch size.
+fn study(optimizer: &'static str, batch_sizes: Vec<u32>, steps: &dyn Fn(CellKey) -> f64) -> StudyResults {
+    let synthetic = Synthetic { optimizer, batch_sizes, trials: 4, race: Race::Until(3.0), ..Synthetic::small() };
+    let mut results = synthetic.results();
+    for cell in &mut results.cells {
+        for trial in &mut cell.trials {
+            (trial.status, trial.steps) = (Status::Censored, None);
+        }
+        (cell.trials[0].status, cell.trials[0].steps) = (Status::Complete, Some(steps(cell.key).round() as u32));
+    }
+    gather(vec![("x.h5".to_owned(), results)]).remove(0)
+}
+
+/// The findings of a study beside SGD's.
+fn findings(study: &StudyResults, sgd: Option<&StudyResults>) -> Vec<Finding> {
+    let of_sgd = sgd.map(|sgd| (sgd, fits(sgd)));
+    claims(study, &fits(study), of_sgd.as_ref().map(|(sgd, fits)| (*sgd, fits.as_slice())))
+}
+
+/// What is said of a claim at a sparsity.
+fn verdict(findings: &[Finding], claim: Claim, sparsity: f64) -> Verdict {
+    let found: Vec<&Finding> = findings.iter().filter(|finding| finding.claim == claim && finding.sparsity == sparsity).collect();
+    assert_eq!(found.len(), 1, "{claim:?} at {sparsity}");
+    found[0].verdict
+}
+
+/// c1/B + c2 with a scatter of so much, the sparse network's c1 and c2 so many times the dense one's.
+fn law(c1: f64, c2: f64, sparse: (f64, f64), scatter: f64) -> impl Fn(CellKey) -> f64 {
+    move |key| {
+        let (c1, c2) = if key.sparsity > 0.0 { (c1 * sparse.0, c2 * sparse.1) } else { (c1, c2) };
+        let noise = normal(u64::from(key.batch_size) * 2 + u64::from(key.sparsity > 0.0));
+        (c1 / f64::from(key.batch_size) + c2) * (scatter * noise).exp()
+    }
+}
+
+#[test]
+fn regimes_are_found_where_they_were_measured() {
+    let claims = [Claim::Linear, Claim::Diminishing, Claim::Maximal];
+    let of = |sizes: Vec<u32>, c2: f64, scatter: f64| {
+        let found = findings(&study("momentum", sizes, &law(4e6, c2, (2.0, 2.0), scatter)), None);
+        claims.map(|claim| verdict(&found, claim, 0.0))
+    };
+    // The critical batch size is 400: linear below 21, maximal above 7,600.
+    assert_eq!(of(papers(), 1e4, 0.01), [Holds, Holds, Holds]);
+    assert_eq!(of(vec![64, 256, 1024, 4096], 1e4, 0.01), [Undecided, Holds, Undecided]);
+    assert_eq!(of(vec![2, 4, 8], 1e4, 0.0), [Holds, Undecided, Undecided]);
+    // It is 4: nothing measured is linear. It is a million: nothing is maximal.
+    assert_eq!(of(papers(), 1e6, 0.01), [DoesNotHold, Holds, Holds]);
+    assert_eq!(of(papers(), 4.0, 0.01), [Holds, DoesNotHold, DoesNotHold]);
+    // Four scattered points decide nothing.
+    assert_eq!(of(vec![128, 256, 512, 1024], 1e4, 0.8), [Undecided; 3]);
+}
+
+#[test]
+fn sparse_networks_are_compared_by_intervals() {
+    let of = |sparse: (f64, f64), scatter: f64| findings(&study("momentum", papers(), &law(4e6, 1e4, sparse, scatter)), None);
+    let claims = [Claim::MoreSteps, Claim::Times, Claim::RatioFalls, Claim::CriticalBatchSize];
+    let of = |sparse: (f64, f64), scatter: f64| {
+        let found = of(sparse, scatter);
+        claims.map(|claim| verdict(&found, claim, 0.9))
+    };
+    // The ratio of the critical batch sizes is that of c1 over that of c2.
+    assert_eq!(of((4.0, 2.0), 0.01), [Holds, Holds, Holds, Holds]);
+    assert_eq!(of((2.0, 4.0), 0.01), [Holds, Holds, DoesNotHold, DoesNotHold]);
+    assert_eq!(of((1.2, 1.2), 0.001), [Holds, DoesNotHold, Undecided, Undecided]);
+    assert_eq!(of((0.5, 0.5), 0.01)[..2], [DoesNotHold, DoesNotHold]);
+    assert_eq!(of((6.0, 2.0), 0.01)[1], DoesNotHold);
+    assert_eq!(of((1.5, 1.5), 0.8), [Undecided; 4]);
+}
+
+#[test]
+fn the_best_trials_are_looked_at() {
+    let mut study = study("momentum", vec![2, 8, 32, 128], &law(4e4, 100.0, (2.0, 2.0), 0.0));
+    let mut of = |exponent: f64, scatter: f64, momentum: f64| {
+        for cell in &mut study.results.cells {
+            let noise = (scatter * normal(cell.key.batch_size.into())).exp();
+            let best = &mut cell.trials[0].metaparameters;
+            best.set(Metaparameter::LearningRate, Some(1e-2 * (f64::from(cell.key.batch_size) / 16.0).powf(exponent) * noise));
+            best.set(Metaparameter::Momentum, Some(momentum));
+        }
+        let found = findings(&study, None);
+        [Claim::LearningRate, Claim::Inside].map(|claim| verdict(&found, claim, 0.0))
+    };
+    assert_eq!(of(0.5, 0.01, 0.99), [Holds, Holds]);
+    assert_eq!(of(-0.5, 0.01, 0.99), [DoesNotHold, Holds]);
+    assert_eq!(of(0.5, 3.0, 0.99)[0], Undecided);
+    assert_eq!(of(0.5, 0.01, 0.9001)[1], DoesNotHold);
+}
+
+/// So many of 4 trials of the dense network reach the goal within the race, and of the sparse one at every other batch size.
+#[test]
+fn good_regions_are_compared_where_the_race_shows_them() {
+    let mut study = study("momentum", vec![2, 8, 32, 128], &law(4e4, 100.0, (2.0, 2.0), 0.0));
+    let mut of = |dense: usize, sparse: [usize; 2]| {
+        for (number, cell) in study.results.cells.iter_mut().enumerate() {
+            let steps = cell.steps_to_result();
+            let good = if cell.key.sparsity > 0.0 { sparse[number % 2] } else { dense };
+            for (number, trial) in cell.trials.iter_mut().enumerate() {
+                (trial.status, trial.steps) = if number < good { (Status::Complete, steps) } else { (Status::Censored, None) };
+            }
+        }
+        verdict(&findings(&study, None), Claim::GoodRegion, 0.9)
+    };
+    assert_eq!([of(4, [2, 2]), of(2, [4, 4]), of(3, [3, 3]), of(3, [2, 4])], [Holds, DoesNotHold, Undecided, Undecided]);
+    let raced = Synthetic { race: Race::Until(1.0), ..Synthetic::small() }.results();
+    let raced = gather(vec![("x.h5".to_owned(), raced)]).remove(0);
+    let found = findings(&raced, None);
+    let hidden = found.iter().find(|finding| finding.claim == Claim::GoodRegion).unwrap();
+    assert_eq!((hidden.verdict, hidden.measured.as_str()), (Undecided, "the race ended at K*"));
+}
+
+#[test]
+fn momentum_is_compared_with_sgd() {
+    let of = |c2: f64, scatter: f64| {
+        let sgd = study("sgd", papers(), &law(4e6, 1e4, (2.0, 2.0), scatter));
+        let found = findings(&study("momentum", papers(), &law(4.2e6, c2, (2.0, 2.0), scatter)), Some(&sgd));
+        [Claim::FewerThanSgd, Claim::BeyondSgd].map(|claim| verdict(&found, claim, 0.9))
+    };
+    assert_eq!(of(2e3, 0.01), [Holds, Holds]);
+    assert_eq!(of(5e4, 0.01), [DoesNotHold, DoesNotHold]);
+    assert_eq!(of(1.05e4, 0.8), [Undecided, Undecided]);
+}
+
+/// A study of two batch sizes has no fit, so nothing is said; one sparsity of two has none, and that is said.
+#[test]
+fn what_was_not_measured_is_not_decided() {
+    assert_eq!(findings(&study("momentum", vec![2, 8], &law(4e4, 100.0, (2.0, 2.0), 0.0)), None), []);
+    let mut study = study("momentum", vec![2, 8, 32, 128], &law(4e4, 100.0, (2.0, 2.0), 0.0));
+    study.results.cells.retain(|cell| cell.key.sparsity == 0.0 || cell.key.batch_size < 32);
+    let found = findings(&study, None);
+    let sparse: Vec<&Finding> = found.iter().filter(|finding| finding.sparsity > 0.0 && finding.claim != Claim::Inside).collect();
+    assert!(sparse.len() > 6 && sparse.iter().all(|finding| finding.verdict == Undecided), "{sparse:?}");
+    let more = sparse.iter().find(|finding| finding.claim == Claim::MoreSteps).unwrap();
+    assert_eq!(more.measured, "no fit: a fit needs 3 batch sizes with a result, and there are 2");
+}
