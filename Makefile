@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu test-inputs test-slurm soak build bench check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu test-inputs test-slurm soak build bench paper check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -117,6 +117,9 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 		"$$folder/bin/python" tests/bench/costs.py "$$programs" "$${options[@]}" --figure $(TARGET)/costs.svg || code=$$?
 	fi
 	exit $$code
+
+paper: setup ## write docs/experiments/paper.md and its figures anew, from docs/experiments/data
+	@DPS_WRITE_PAGES=1 cargo test --test pages the_page_of_the_paper
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check

@@ -18,6 +18,7 @@ pub mod data;
 pub mod doctor;
 pub mod error;
 pub mod exit;
+pub mod forecast;
 pub mod init;
 pub mod journal;
 pub mod network;
@@ -33,6 +34,7 @@ pub mod signals;
 pub mod storage;
 pub mod streams;
 pub mod study;
+pub mod supervise;
 pub mod training;
 pub mod version;
 

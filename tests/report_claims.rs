@@ -19,10 +19,11 @@ fn study(optimizer: &'static str, batch_sizes: Vec<u32>, steps: &dyn Fn(CellKey)
     let synthetic = Synthetic { optimizer, batch_sizes, trials: 4, race: Race::Until(3.0), ..Synthetic::small() };
     let mut results = synthetic.results();
     for cell in &mut results.cells {
+        let best = steps(cell.key).round() as u32;
         for trial in &mut cell.trials {
-            (trial.status, trial.steps) = (Status::Censored, None);
+            (trial.status, trial.steps, trial.steps_run) = (Status::Censored, None, 4 * best + 16);
         }
-        (cell.trials[0].status, cell.trials[0].steps) = (Status::Complete, Some(steps(cell.key).round() as u32));
+        (cell.trials[0].status, cell.trials[0].steps) = (Status::Complete, Some(best));
     }
     gather(vec![("x.h5".to_owned(), results)]).remove(0)
 }

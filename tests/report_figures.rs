@@ -43,6 +43,9 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
     assert_eq!(marks(&svg("panels"), &words), (4 + 1, 4 + 4));
     let ratio = svg("ratio");
     assert_eq!(marks(&ratio, &["K* sparse / K* dense", "sparsity 0.9", "1", "2"]), (0, 4 + 1));
+    // Two panels; the rates rise as the square root of the batch size.
+    let words = ["learning rate η", "effective rate η/(1 − m)", "Rate of the best trial", "∝ B", "∝ √B"];
+    assert_eq!(marks(&svg("rates"), &words), (2 * 4 + 1, 2 * 4 + 1));
     // Three panels.
     let words = ["c1 (steps × examples)", "c2 (steps)", "critical batch size (examples)", "Sparsity", "Fitted value"];
     assert_eq!(marks(&svg("fits"), &words), (3 + 1, 3 + 1));

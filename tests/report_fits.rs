@@ -106,6 +106,18 @@ fn enough_trials_for_the_critical_batch_size_follow_from_how_many_are_good() {
     assert_eq!(found(Race::Until(1.0), &|_| true), [None; 2], "a race hides what the others would have found");
 }
 
+/// A part that was raced to K* alone, beside others whose trials went on to three times that.
+#[test]
+fn a_part_of_a_shorter_race_is_known_by_its_trials() {
+    let raced = |race: Race, batch_sizes: Vec<u32>| Synthetic { race, batch_sizes, trials: 16, ..Synthetic::small() }.results();
+    let files =
+        vec![("long.h5".to_owned(), raced(Race::Until(3.0), vec![2, 8])), ("short.h5".to_owned(), raced(Race::Until(1.0), vec![32, 128]))];
+    let study = gather(files).remove(0);
+    let hidden: Vec<u32> = study.results.cells.iter().filter(|cell| study.hides_others(cell)).map(|cell| cell.key.batch_size).collect();
+    assert_eq!(hidden, [32, 128, 32, 128]);
+    assert!(study.results.cells.iter().filter(|cell| cell.key.batch_size < 32).all(|cell| study.race_of(cell) == Race::Until(3.0)));
+}
+
 #[test]
 fn one_regime_alone_has_no_other_parameter_and_says_so_by_infinity() {
     let linear = Fit::new(&[(1, 65_536), (16, 4096), (256, 256)]).unwrap();

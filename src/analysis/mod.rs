@@ -18,6 +18,7 @@ mod report;
 mod shallue;
 mod smoothness;
 mod studies;
+mod summary;
 mod tables;
 mod terminal;
 mod warnings;

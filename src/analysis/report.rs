@@ -11,6 +11,7 @@ use super::page::{Section, page};
 use super::png::png;
 use super::smoothness::{comparable, smoothness};
 use super::studies::{StudyResults, gather};
+use super::summary::summary;
 use super::tables::tables;
 use super::warnings::warnings;
 use crate::config::OptimizerName;
@@ -34,6 +35,8 @@ pub struct Report {
     pub page: PathBuf,
     /// The studies the files were put together to.
     pub studies: Vec<StudyResults>,
+    /// What the studies say of the paper's claims, as a page in Markdown.
+    pub summary: String,
     /// One sentence a problem, with the study's name where there are several.
     pub warnings: Vec<String>,
 }
@@ -73,13 +76,13 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
     let page = page(&sections, &compared, &written.names);
     written.file("index.html".to_owned(), page.as_bytes())?;
     written.replace_list()?;
-    let several = sections.len() > 1;
+    let (several, summary) = (sections.len() > 1, summary(&sections));
     let named = |section: &Section| {
         let name = if several { format!("{}: ", section.study.name()) } else { String::new() };
         section.warnings.iter().map(|warning| format!("{name}{warning}")).collect::<Vec<_>>()
     };
     let warnings = sections.iter().flat_map(named).collect();
-    Ok(Report { page: folder.join("index.html"), warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
+    Ok(Report { page: folder.join("index.html"), summary, warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
 }
 
 /// Whether a study is of SGD and differs from another by that alone.

@@ -153,10 +153,16 @@ impl StudyResults {
         Grid::new(&self.results)
     }
 
-    /// The race in which a cell's trials ran. Where the file does not say, or the cell is from a file of another race, it is known from the trials alone.
+    /// The race in which a cell's trials ran. Where its trials were cut off before the end that the configuration says, as in a part of another race, it is
+    /// known from them.
     pub fn race_of(&self, cell: &Cell) -> Race {
         let said = self.configuration.as_ref().map_or(Race::Off, |study| study.execution.race);
-        if said == Race::Off && cell.count(Status::Censored) > 0 { Race::Until(1.0) } else { said }
+        let cut = cell.trials.iter().filter(|trial| trial.status == Status::Censored).map(|trial| trial.steps_run).min();
+        let (Some(best), Some(cut)) = (cell.steps_to_result(), cut) else { return said };
+        match said.last_step(best, self.results.workload.evaluate_every) {
+            Some(last) if last <= cut => said,
+            _ => Race::Until((f64::from(cut) / f64::from(best)).max(1.0)),
+        }
     }
 
     /// Whether a cell's race ended at its steps-to-result, which hides what the other trials would have found.

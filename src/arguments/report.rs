@@ -21,6 +21,9 @@ pub struct ReportArguments {
     /// Also write the results into FOLDER in the layout of Shallue et al.'s public data: study.json, metadata.json, measurements.csv.
     #[arg(long, value_name = "FOLDER")]
     pub shallue: Option<PathBuf>,
+    /// Also write what the results say of the paper's claims, as a page in Markdown.
+    #[arg(long, value_name = "FILE.md")]
+    pub claims: Option<PathBuf>,
     /// Exit with code 8 where any cell has a warning: no result, a best point at the edge of the search space, too few trials.
     #[arg(long)]
     pub strict: bool,
@@ -60,7 +63,13 @@ mod tests {
         let report = read("a.h5 b.h5 -o figures").unwrap();
         assert_eq!(
             report,
-            ReportArguments { results: vec!["a.h5".into(), "b.h5".into()], output: "figures".into(), shallue: None, strict: false }
+            ReportArguments {
+                results: vec!["a.h5".into(), "b.h5".into()],
+                output: "figures".into(),
+                shallue: None,
+                claims: None,
+                strict: false
+            }
         );
         assert_eq!(read("a.h5 --shallue data").unwrap().shallue, Some("data".into()));
         assert_eq!(read("a.h5").unwrap().output, PathBuf::from("report"));

@@ -63,6 +63,15 @@ pub enum Train {
         /// What it is of; the rest is asked.
         given: Given,
     },
+    /// Run a command that measures a study until it is done.
+    Supervise {
+        /// The command.
+        command: Vec<OsString>,
+        /// The study's result file.
+        output: PathBuf,
+        /// Starts in a row without progress after which it gives up.
+        tries: u32,
+    },
     /// List the configurations that come with the program, or print one.
     Configs {
         /// Which one to print.
@@ -293,6 +302,21 @@ enum RawCommand {
         #[arg(long, value_name = "FILE")]
         csv: Option<PathBuf>,
     },
+    /// Run a command that measures a study, and start it again after ends that a new start can mend: a lost rank, a signal's death, a stopped job.
+    ///
+    /// It gives up where starts bring no progress. A signal to supervise stops the study, with everything saved.
+    #[command(after_help = "For example: dps-train supervise -- mpirun -n 8 dps-train configs/mnist-simple-cnn-momentum.toml")]
+    Supervise {
+        /// The study's result file [default: that of the command's dps-train]
+        #[arg(long, value_name = "RESULT.h5")]
+        results: Option<PathBuf>,
+        /// Starts in a row without progress after which it gives up.
+        #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+        tries: u32,
+        /// The command, as it would be run without supervise.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
     /// Write a new configuration with comments, which asks for what is not given.
     Init {
         /// The file to write, which must not be there yet.
@@ -413,6 +437,10 @@ impl Train {
                 let overrides = execution.overrides().collect();
                 Ok(Train::Replay(ReplayArguments { results, batch_size, sparsity, trial, overrides, data: data.folder(), csv }))
             }
+            (Some(RawCommand::Supervise { results, tries, command }), _) => {
+                let output = results.map_or_else(|| output_of(&command), Ok)?;
+                Ok(Train::Supervise { command, output, tries })
+            }
             (Some(RawCommand::Status { results, json, progress }), _) => {
                 let form = match (json, progress) {
                     (true, _) => StatusForm::Json,
@@ -431,6 +459,24 @@ impl Train {
             }
             (None, None) => Err(usage(ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one")),
         }
+    }
+}
+
+/// The result file of the study that a command measures: what follows `dps-train` among its words is read as a command line.
+fn output_of(command: &[OsString]) -> Result<PathBuf, clap::Error> {
+    let is_program = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "dps-train");
+    let found = command.iter().position(is_program).map(|at| Train::read(command[at..].iter().cloned()));
+    match found {
+        Some(Ok(Train::Study(study))) if !study.plan && !study.fresh => Ok(study.output),
+        Some(Err(error)) => Err(error),
+        Some(Ok(_)) => Err(usage(
+            ErrorKind::ValueValidation,
+            "expected a command that measures a study, found another, or one with --fresh, which each start would begin anew",
+        )),
+        None => Err(usage(
+            ErrorKind::MissingRequiredArgument,
+            "expected a command in which dps-train CONFIG stands, found none; name the study's result file with --results",
+        )),
     }
 }
 

@@ -48,6 +48,10 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     for warning in &report.warnings {
         streams::err(&format!("Warning: {warning}"));
     }
+    if let Some(page) = &arguments.claims {
+        results::publish(page, report.summary.as_bytes())?;
+        streams::out(&format!("Claims: {}\n", page.display()));
+    }
     if let Some(folder) = &arguments.shallue {
         let cells = analysis::shallue(&report.studies, folder)?;
         streams::out(&format!("Export: {} ({})\n", folder.display(), some(cells, "cell")));

@@ -2,6 +2,7 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +24,7 @@ use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
 use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site};
 use dps::version::VERSION_AND_COMMIT;
-use dps::{Error, Result, analysis, config, doctor, exit, journal, progress, records, results, signals, streams, study};
+use dps::{Error, Result, analysis, config, doctor, exit, journal, progress, records, results, signals, streams, study, supervise};
 
 /// How often a replay says where it is.
 const TELL_EVERY: Duration = Duration::from_secs(5);
@@ -70,6 +71,7 @@ fn run() -> u8 {
         Ok(Train::Merge { parts, output, force }) => finish(&merge(parts, &output, force)),
         Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
         Ok(Train::Replay(arguments)) => finish(&replay(&arguments)),
+        Ok(Train::Supervise { command, output, tries }) => supervised(&command, &output, tries),
         Ok(Train::Doctor { data, gpu }) => {
             let examination = doctor::examine(&data);
             out(&examination.text(gpu));
@@ -90,6 +92,14 @@ fn run() -> u8 {
         Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
         Err(answer) => streams::usage(&answer),
     }
+}
+
+/// The exit code of a command that is started again until it is done.
+fn supervised(command: &[OsString], output: &Path, tries: u32) -> u8 {
+    if let Err(cause) = signals::listen(false) {
+        err(&format!("dps-train: signals cannot be caught ({cause}): they end this process, and the command goes on"));
+    }
+    supervise::supervise(command, output, tries).unwrap_or_else(|error| finish(&Err(error)))
 }
 
 /// The exit code of a result; an error is said.
@@ -293,7 +303,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     world.limit_waits(loaded.study.execution.deadline_seconds);
     let threads = threads(&loaded.study, world);
     if arguments.plan {
-        return match plan(&loaded, &facts, &chosen, world, threads) {
+        return match plan(arguments, &loaded, &facts, &chosen, world, threads) {
             Ok(plan) => {
                 if speaks {
                     out(&plan);
@@ -411,8 +421,15 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
     Ok(())
 }
 
-/// The network's layers, and what the study would cost at most. Every rank must ask.
-fn plan(loaded: &config::Configuration, facts: &Facts, chosen: &Chosen, world: &dyn Communicator, threads: usize) -> Result<String> {
+/// The network's layers, what the study would cost at most, and what it probably takes. Every rank must ask.
+fn plan(
+    arguments: &StudyArguments,
+    loaded: &config::Configuration,
+    facts: &Facts,
+    chosen: &Chosen,
+    world: &dyn Communicator,
+    threads: usize,
+) -> Result<String> {
     let (study, network) = (&loaded.study, Arc::new(study::check(loaded, facts)?));
     let validation = facts.validation(study.data.validation_fraction);
     let (ranks, trials) = (world.size(), study.grid.trials as usize);
@@ -445,5 +462,7 @@ fn plan(loaded: &config::Configuration, facts: &Facts, chosen: &Chosen, world: &
         lanes: lanes as u32,
         flop_per_second: rate * units as f64,
     };
-    Ok(format!("{}\n{}", study::layer_table(&network), CostBound::new(study, &network, &cost, &site)))
+    let bound = CostBound::new(study, &network, &cost, &site);
+    let expected = study::expected(&bound, loaded, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
+    Ok(format!("{}\n{bound}{expected}", study::layer_table(&network)))
 }

@@ -57,9 +57,9 @@ impl Observer for Bar {
                 self.bar.set_message(format!("steps, {}", standing(moment)));
                 self.bar.set_position(u64::from(moment.step));
             }
-            Event::CellFinished { cell } => {
+            Event::CellFinished { cell, left } => {
                 self.finished += 1;
-                self.bar.println(finished(self.finished, self.cells, cell));
+                self.bar.println(finished(self.finished, self.cells, cell, *left));
                 if self.finished == self.cells {
                     self.bar.finish_and_clear();
                 }

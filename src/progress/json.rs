@@ -30,11 +30,11 @@ impl Observer for Json {
             }),
             Event::Detail { line } => json!({ "event": "detail", "line": line }),
             Event::Note { line } => json!({ "event": "note", "line": line }),
-            Event::CellFinished { cell } => json!({
+            Event::CellFinished { cell, left } => json!({
                 "event": "cell_finished", "batch_size": cell.key.batch_size, "sparsity": cell.key.sparsity,
                 "steps_to_result": cell.steps_to_result(), "best_trial": cell.best().map(|trial| trial.index),
                 "complete": cell.count(Status::Complete), "incomplete": cell.count(Status::Incomplete),
-                "infeasible": cell.count(Status::Infeasible), "censored": cell.count(Status::Censored), "seconds": cell.seconds,
+                "infeasible": cell.count(Status::Infeasible), "censored": cell.count(Status::Censored), "seconds": cell.seconds, "left": left,
             }),
         };
         streams::err(&line.to_string());

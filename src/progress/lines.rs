@@ -57,9 +57,9 @@ impl Observer for Lines {
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
             Event::Detail { line } | Event::Note { line } => streams::err(line),
-            Event::CellFinished { cell } => {
+            Event::CellFinished { cell, left } => {
                 self.finished += 1;
-                streams::err(&finished(self.finished, self.cells, cell));
+                streams::err(&finished(self.finished, self.cells, cell, *left));
             }
         }
     }

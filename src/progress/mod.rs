@@ -9,6 +9,7 @@ mod terminal;
 
 use clap::ValueEnum;
 
+use crate::forecast::Forecast;
 use crate::readable::some;
 use crate::records::{Cell, CellKey};
 use crate::training::Moment;
@@ -88,6 +89,8 @@ pub enum Event<'a> {
     CellFinished {
         /// Its trials.
         cell: &'a Cell,
+        /// When the rest is probably done; none where nothing is left.
+        left: Option<Forecast>,
     },
     /// Something that is shown with `--verbose` alone.
     Detail {
@@ -167,8 +170,9 @@ fn standing(moment: &Moment) -> String {
 }
 
 /// The line for a finished cell, the `number`-th of so many.
-fn finished(number: usize, cells: usize, cell: &Cell) -> String {
-    format!("[{number}/{cells}] {}: {} in {:.1} s", cell.key, outcome(cell), cell.seconds)
+fn finished(number: usize, cells: usize, cell: &Cell, left: Option<Forecast>) -> String {
+    let left = left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left));
+    format!("[{number}/{cells}] {}: {} in {:.1} s{left}", cell.key, outcome(cell), cell.seconds)
 }
 
 /// Where a cell goes on, in words.

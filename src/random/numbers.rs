@@ -24,6 +24,8 @@ pub enum Purpose {
     ErkMask = 5,
     /// Where a mask's positions go within their layer.
     ShuffledMask = 6,
+    /// How far the cells of a forecast may be from it. No recorded result depends on it.
+    Forecast = 7,
 }
 
 /// The random numbers of one (seed, purpose): index i owns ChaCha8 block i, 16 words of 32 bits.

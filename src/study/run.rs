@@ -9,6 +9,7 @@ use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
 use crate::config::{self, Configuration, DataOrder, Study};
 use crate::data::{Dataset, Facts};
+use crate::forecast::{Forecast, Measured};
 use crate::journal::Partial;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
@@ -149,9 +150,9 @@ pub fn run(
             driver.keep(Files::wait)?;
             return Ok(Outcome::Stopped);
         };
-        driver.finished(&cell)?;
         results.cells.retain(|known| known.key != key);
         results.cells.push(cell);
+        driver.finished(&results.cells, &keys)?;
         results.complete = all_finished(&results.cells, &whole);
         results.environment.finished = now();
         driver.publish(&results)?;
@@ -284,9 +285,14 @@ impl Driver<'_> {
         self.observer.event(&Event::Detail { line: &line() });
     }
 
-    fn finished(&mut self, cell: &Cell) -> Result<()> {
+    /// Journals the last of the measured cells, and tells when the rest of the study's is probably done.
+    fn finished(&mut self, measured: &[Cell], keys: &[CellKey]) -> Result<()> {
+        let Some(cell) = measured.last() else { return Ok(()) };
         self.keep(|files| files.finished(cell))?;
-        self.observer.event(&Event::CellFinished { cell });
+        let left: Vec<CellKey> = keys.iter().copied().filter(|key| !is_finished(measured, *key, self.trials)).collect();
+        let measured: Vec<Measured> = measured.iter().map(Measured::of).collect();
+        let left = Forecast::new(&measured, &left, self.trials as usize, 0.0, None);
+        self.observer.event(&Event::CellFinished { cell, left });
         Ok(())
     }
 

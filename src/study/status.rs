@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::config::{self, Study};
+use crate::forecast::{Forecast, Measured};
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::readable::{first_line, some};
 use crate::records::{Cell, CellKey, Status, cells, is_finished};
@@ -29,6 +30,10 @@ pub struct StudyStatus {
     pub under_way: Option<UnderWay>,
     /// The job that works on the study.
     pub job: Option<Holder>,
+    /// The time that is left, in seconds, from the cells that are measured; none where none is, or all are.
+    pub left: Option<Forecast>,
+    /// The digest of what decides its results.
+    pub digest: String,
     /// How many later runs continued the study; unknown of a result file without a journal.
     pub restarts: Option<u32>,
     /// Start of the study, ISO 8601 in UTC.
@@ -77,6 +82,8 @@ pub struct UnderWay {
     pub sparsity: f64,
     /// Steps at the last checkpoint, where there is one.
     pub step: Option<u32>,
+    /// Seconds that it had taken then.
+    pub seconds: Option<f64>,
     /// Step budget.
     pub max_steps: u32,
     /// Trials that have ended.
@@ -123,13 +130,16 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
             first_line(&error.to_string())
         ),
     })?;
-    let study = study.study;
+    let (study, digest) = (study.study, study.digest);
     let keys = cells(&study.grid);
-    let next = keys.iter().find(|key| !is_finished(&finished, **key, study.grid.trials));
+    let left: Vec<CellKey> = keys.iter().copied().filter(|key| !is_finished(&finished, *key, study.grid.trials)).collect();
+    let next = left.first();
     let under_way = next.and_then(|&key| {
         let known = under_way(&study, key, &partial, checkpoint.as_ref());
         (job.is_some() || known.step.is_some() || known.ended > 0).then_some(known)
     });
+    let elapsed = under_way.as_ref().and_then(|cell| cell.seconds).unwrap_or(0.0);
+    let measured: Vec<Measured> = finished.iter().map(Measured::of).collect();
     let state = match (&job, next) {
         (Some(_), _) => State::Running,
         (None, Some(_)) => State::Stopped,
@@ -140,6 +150,8 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         study: output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         state,
         cells: keys.len(),
+        left: Forecast::new(&measured, &left, study.grid.trials as usize, elapsed, None),
+        digest,
         finished: finished.iter().map(FinishedCell::new).collect(),
         under_way,
         job,
@@ -157,6 +169,7 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
         batch_size: key.batch_size,
         sparsity: key.sparsity,
         step: checkpoint.map(|found| found.state.step),
+        seconds: checkpoint.map(|found| found.state.seconds),
         max_steps: study.workload.max_steps,
         ended: checkpoint.map_or(0, |found| found.state.ended.len()).max(journaled),
         trials: study.grid.trials,
@@ -164,6 +177,12 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
 }
 
 impl FinishedCell {
+    /// What a forecast takes of it.
+    pub(super) fn measured(&self) -> Measured {
+        let key = CellKey { batch_size: self.batch_size, sparsity: self.sparsity };
+        Measured { key, trials: self.trials, seconds: self.seconds }
+    }
+
     fn new(cell: &Cell) -> FinishedCell {
         FinishedCell {
             batch_size: cell.key.batch_size,
@@ -226,6 +245,6 @@ impl fmt::Display for StudyStatus {
             }
             writeln!(f, ", {} of {} trials ended", cell.ended, cell.trials)?;
         }
-        Ok(())
+        self.left.map_or(Ok(()), |left| writeln!(f, "  left        {left}"))
     }
 }

@@ -32,6 +32,14 @@ pub enum Claim {
 /// The smallest and the largest batch size of the paper.
 pub const PAPERS_BATCH_SIZES: (u32, u32) = (2, 16_384);
 
+/// The sparsities of the paper.
+pub const PAPERS_SPARSITIES: [f64; 4] = [0.0, 0.5, 0.7, 0.9];
+
+/// The batch sizes of the paper: the powers of two from the smallest to the largest.
+pub fn papers_batch_sizes() -> impl Iterator<Item = u32> {
+    std::iter::successors(Some(PAPERS_BATCH_SIZES.0), |size| Some(2 * size)).take_while(|size| *size <= PAPERS_BATCH_SIZES.1)
+}
+
 /// The sparsity and the ratios of the paper's figure 12.
 pub const PAPERS_RATIOS: (f64, f64, f64) = (0.9, 1.5, 4.5);
 

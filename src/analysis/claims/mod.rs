@@ -9,7 +9,7 @@ mod scaling;
 mod search;
 mod sparsity;
 
-pub use claim::Claim;
+pub use claim::{Claim, PAPERS_SPARSITIES, papers_batch_sizes};
 
 use super::fit::{Estimate, Fit};
 use super::fits::Fitted;

@@ -1,11 +1,11 @@
 //! Where in the search space the best trials lie.
 
+use super::super::figures;
 use super::super::fit::slope;
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
 use super::super::warnings::at_edge;
 use super::{Claim, Finding, Verdict, words};
-use crate::config::Metaparameter;
 use crate::readable::{count, some};
 use crate::records::Cell;
 
@@ -22,11 +22,8 @@ fn cells(study: &StudyResults, sparsity: f64) -> impl Iterator<Item = &Cell> {
 fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::LearningRate;
     let best = |cell: &Cell| {
-        let values = cell.best()?.metaparameters;
-        let rate = values.get(Metaparameter::LearningRate)?;
-        // Momentum multiplies the rate by 1/(1 − m) in the long run (Shallue et al., 2019).
-        let effective = values.get(Metaparameter::Momentum).map(|momentum| rate / (1.0 - momentum));
-        Some((f64::from(cell.key.batch_size), rate, effective))
+        let best = cell.best()?;
+        Some((f64::from(cell.key.batch_size), figures::learning_rate(best)?, figures::effective_rate(best)))
     };
     let points: Vec<(f64, f64, Option<f64>)> = cells(study, sparsity).filter_map(best).collect();
     let Some(of_rate) = slope(&points.iter().map(|point| (point.0, point.1)).collect::<Vec<_>>()) else {

@@ -5,12 +5,14 @@ mod fewer;
 mod optimizers;
 mod panels;
 mod parameters;
+mod rates;
 mod ratio;
 mod scatter;
 mod smoothness;
 mod together;
 
 pub use optimizers::optimizers;
+pub use rates::{effective_rate, learning_rate};
 pub use together::steps_to_result_plot;
 
 use std::borrow::Cow;
@@ -46,6 +48,7 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
         figures.extend(together::normalised(study));
         figures.extend(panels::panels(study, fits));
         figures.extend(ratio::ratio(study));
+        figures.extend(rates::rates(study));
         figures.extend(parameters::parameters(study, fits));
         figures.extend(scatter::scatter(study));
         figures.extend(fewer::fewer(study));

@@ -1,0 +1,69 @@
+//! The best trials' learning rates against batch size (figure 8 of Shallue et al., JMLR 2019).
+
+use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
+use super::super::grid::{Curve, batch};
+use super::super::studies::StudyResults;
+use super::{Figure, batch_axis, curve, entry};
+use crate::config::Metaparameter;
+use crate::records::{Cell, Trial};
+
+/// The exponents of the guides: rates that rise as the batch size, and as its square root.
+const GUIDES: [(f64, Stroke, &str); 2] = [(1.0, Stroke::Dashed, "∝ B"), (0.5, Stroke::Thin, "∝ √B")];
+
+/// The learning rate of each cell's best trial, and the effective one where the optimizer has a momentum; none where cells of fewer than two batch
+/// sizes reached the goal.
+pub fn rates(study: &StudyResults) -> Option<Figure> {
+    let grid = study.grid();
+    let curve_of = |sparsity: f64, rate: fn(&Trial) -> Option<f64>| -> Curve {
+        let of = |size: u32| grid.cell(size, sparsity).and_then(Cell::best).and_then(rate).unwrap_or(f64::NAN);
+        grid.batch_sizes.iter().map(|&size| (batch(size), of(size))).collect()
+    };
+    let x = batch_axis(&grid.batch_sizes);
+    let panel = |(name, rate): (&str, fn(&Trial) -> Option<f64>)| {
+        let curves: Vec<Curve> = grid.sparsities.iter().map(|&sparsity| curve_of(sparsity, rate)).collect();
+        let points = || curves.iter().flatten().filter(|point| point.1.is_finite());
+        let y = Axis::around(Scale::Log10, "Rate of the best trial", points().map(|point| point.1), (1e-3, 1.0));
+        let first = points().next()?;
+        points().find(|point| point.0 != first.0)?;
+        let guide = |&(exponent, stroke, _): &(f64, Stroke, &str)| {
+            let line = x.samples(200).map(|size| (size, first.1 * (size / first.0).powf(exponent)));
+            Layer::Line(stroke, GREY, line.filter(|point| point.0 >= first.0 && y.contains(point.1)).collect())
+        };
+        let mut layers: Vec<Layer> = GUIDES.iter().map(guide).collect();
+        layers.extend(curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone())));
+        Some(Panel { title: name.to_owned(), x: x.clone(), y, layers, note: None })
+    };
+    let shown: [(&str, fn(&Trial) -> Option<f64>); 2] = [("learning rate η", learning_rate), ("effective rate η/(1 − m)", effective_rate)];
+    let panels: Vec<Panel> = shown.into_iter().filter_map(panel).collect();
+    if panels.is_empty() {
+        return None;
+    }
+    let series = grid.sparsities.iter().enumerate().map(|(number, &sparsity)| entry(number, sparsity, &curve_of(sparsity, learning_rate)));
+    let guides = GUIDES.map(|(_, stroke, name)| Entry { name: name.to_owned(), colour: GREY, stroke: Some(stroke), marker: None });
+    Some(Figure {
+        name: "rates".into(),
+        heading: "The best learning rates".into(),
+        caption: "The learning rate η of each cell's best trial; beside it, where there is a momentum m, the effective rate η/(1 − m). From the first \
+                  point two guides: rates that rise as the batch size and as its square root. One trial decides each point, so neighbours scatter: \
+                  the metaparameter figures show how wide the good region is."
+            .to_owned(),
+        chart: Chart {
+            title: format!("{}: rates of the best trials", study.name()),
+            columns: panels.len(),
+            crowded: false,
+            panels,
+            legend: series.chain(guides).collect(),
+        },
+    })
+}
+
+/// η.
+pub fn learning_rate(trial: &Trial) -> Option<f64> {
+    trial.metaparameters.get(Metaparameter::LearningRate)
+}
+
+/// η/(1 − m): in the long run momentum multiplies the rate by 1/(1 − m) (Shallue et al., 2019).
+pub fn effective_rate(trial: &Trial) -> Option<f64> {
+    Some(learning_rate(trial)? / (1.0 - trial.metaparameters.get(Metaparameter::Momentum)?))
+}

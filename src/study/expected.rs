@@ -1,0 +1,31 @@
+//! What a study probably takes, before it starts or goes on.
+
+use std::path::Path;
+
+use super::cost::CostBound;
+use super::status::status;
+use crate::config::Configuration;
+use crate::forecast::{Forecast, Measured};
+use crate::records::{CellKey, cells};
+
+/// A sentence on the time that the study probably takes, or what is left of it where some of its cells are in the files at `output`. None where no cell is measured
+/// and nothing is known to assume, and where all are.
+pub fn expected(bound: &CostBound, loaded: &Configuration, output: &Path) -> Option<String> {
+    let grid = &loaded.study.grid;
+    // Files of another study, or none, are no source.
+    let found = status(output).ok().filter(|found| found.digest == loaded.digest);
+    let measured: Vec<Measured> = found.iter().flat_map(|found| &found.finished).map(|cell| cell.measured()).collect();
+    let is_measured = |key: &CellKey| measured.iter().any(|cell| cell.key == *key && cell.trials >= grid.trials as usize);
+    let left: Vec<CellKey> = cells(grid).into_iter().filter(|key| !is_measured(key)).collect();
+    let elapsed = found.and_then(|found| found.under_way?.seconds).unwrap_or(0.0);
+    let mut forecast = Forecast::new(&measured, &left, grid.trials as usize, elapsed, bound.assumed())?;
+    let most = bound.seconds() - bound.score_seconds();
+    forecast.left = forecast.left.at_most(if most.is_nan() { f64::INFINITY } else { most });
+    Some(match forecast.cells {
+        0 => format!(
+            "Probably {forecast}, beside the scores. No cell is measured yet: this guesses that the best trials of small batches reach the goal after half a pass \
+             over the training set, at half of the speed above."
+        ),
+        _ => format!("Left: {forecast}."),
+    })
+}

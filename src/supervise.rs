@@ -1,0 +1,177 @@
+//! A study that goes on by itself: a command that measures one, started again after ends that a new start can mend.
+//!
+//! What lives here starts a process, waits for it and looks at the study's files; it knows nothing of MPI and trains nothing.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use crate::exit::{self, CODES};
+use crate::journal::{Lock, lock_path};
+use crate::study::status;
+use crate::{Error, Result, signals, streams};
+
+/// How often the command is looked at, and how often the study's lock.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOK_AT_LOCK: Duration = Duration::from_secs(1);
+
+/// The pause before the first new start; it doubles with each start that brings no progress.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long the command may go on once nobody works on the study any more: Open MPI's mpirun may hang when it has lost a rank.
+const HANGING: Duration = Duration::from_secs(30);
+
+/// How long ranks that a lost launcher left may take to end before the next start.
+const LEFT_BEHIND: Duration = Duration::from_secs(90);
+
+/// How often a command that is to stop is told so, and how long it may take to begin with the study before it is killed instead: Open MPI's mpirun hangs
+/// on a signal that comes while its ranks are being started.
+const TELL_EVERY: Duration = Duration::from_secs(10);
+const BEGINNING: Duration = Duration::from_secs(45);
+
+/// Runs `command`, which measures the study of the result file at `output`, until it is done, until it ends in a way that a new start does not mend, until a signal
+/// stops it, or until `tries` starts in a row have brought no progress. The exit code is the command's last one.
+///
+/// # Errors
+/// [`Error::Configuration`]: the command cannot be started.
+pub fn supervise(command: &[OsString], output: &Path, tries: u32) -> Result<u8> {
+    let mut stalls = 0;
+    for start in 1_u64.. {
+        let before = progress(output);
+        let status = run(command, output)?;
+        let code = code(status);
+        let after = progress(output);
+        let words =
+            format!("start {start} ended {}{}", words(status), after.as_ref().map_or(String::new(), |after| format!(", at {after}")));
+        if signals::stop() {
+            say(&format!("{words}; not started again, as a signal stopped it"));
+            return Ok(code);
+        }
+        if !is_mended_by_a_start(code, start) {
+            return Ok(code);
+        }
+        stalls = if before == after { stalls + 1 } else { 0 };
+        if stalls >= tries {
+            say(&format!(
+                "{words}; given up: {tries} starts in a row brought no progress. Mend what the command says, then run this again"
+            ));
+            return Ok(code);
+        }
+        let pause = PAUSE.saturating_mul(1 << stalls.min(6)).min(LONGEST_PAUSE);
+        say(&format!("{words}; started again in {} s", pause.as_secs()));
+        wait(pause, || signals::stop());
+        // The ranks of a launcher that was killed notice it, save and end.
+        wait(LEFT_BEHIND, || signals::stop() || holder(output).is_none());
+        if signals::stop() {
+            return Ok(exit::STOPPED);
+        }
+    }
+    Ok(exit::DONE)
+}
+
+/// Runs the command once.
+fn run(command: &[OsString], output: &Path) -> Result<ExitStatus> {
+    let refuse = |cause: std::io::Error| Error::Configuration {
+        path: "supervise".to_owned(),
+        problems: vec![format!(
+            "expected a command that can be run, found {} ({cause}); write it as you would without supervise",
+            command.first().map_or("none".into(), |word| word.to_string_lossy())
+        )],
+    };
+    let Some((program, words)) = command.split_first() else { return Err(refuse(std::io::ErrorKind::NotFound.into())) };
+    let mut child = Command::new(program).args(words).spawn().map_err(refuse)?;
+    let mut watch = Watch { looked: Instant::now(), held: None, told: None, stopping: None };
+    loop {
+        if let Some(status) = child.try_wait().map_err(refuse)? {
+            return Ok(status);
+        }
+        watch.look(&mut child, output);
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// What was seen of a running command.
+struct Watch {
+    /// When the lock was last looked at.
+    looked: Instant,
+    /// When the study was last seen being worked on.
+    held: Option<Instant>,
+    /// When the command was last told to stop.
+    told: Option<Instant>,
+    /// Since when it is to stop.
+    stopping: Option<Instant>,
+}
+
+impl Watch {
+    /// Tells the command to stop where a signal wants that, and kills it where it hangs.
+    fn look(&mut self, child: &mut Child, output: &Path) {
+        let is_stopping = signals::stop();
+        if self.looked.elapsed() < LOOK_AT_LOCK && is_stopping == self.stopping.is_some() {
+            return;
+        }
+        self.looked = Instant::now();
+        if holder(output).is_some() {
+            self.held = Some(self.looked);
+        }
+        if is_stopping {
+            let since = *self.stopping.get_or_insert(self.looked);
+            if self.held.is_some() && self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
+                self.told = Some(self.looked);
+                // SAFETY: the child has not been waited for, so its number is its own.
+                unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGUSR1) };
+            } else if self.held.is_none() && since.elapsed() >= BEGINNING {
+                let _ = child.kill();
+            }
+        }
+        if self.held.is_some_and(|held| held.elapsed() >= HANGING) {
+            say("nobody works on the study any more, but the command goes on: it is killed");
+            let _ = child.kill();
+        }
+    }
+}
+
+/// Who works on the study.
+fn holder(output: &Path) -> Option<impl Sized + use<>> {
+    Lock::holder(&lock_path(output))
+}
+
+/// How far the study is; none before it begins, and where its files cannot be read.
+fn progress(output: &Path) -> Option<String> {
+    status(output).ok().map(|found| found.progress())
+}
+
+/// Waits until something holds, so long at most.
+fn wait(most: Duration, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while begun.elapsed() < most && !holds() {
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether a new start may mend such an end. A wrong configuration, missing data, a device that cannot be used or a disk that refuses stay what they are. Another
+/// job's lock may be one that ranks of an earlier start still hold.
+fn is_mended_by_a_start(code: u8, start: u64) -> bool {
+    const LASTING: [u8; 8] =
+        [exit::DONE, exit::CONFIGURATION, exit::DATA, exit::RESULTS, exit::DEVICE, exit::WARNINGS, exit::UNPRINTED, exit::KILLED];
+    !LASTING.contains(&code) && (code != exit::JOURNAL || start > 1)
+}
+
+/// As a shell has it: 128 and the number of the signal that ended it.
+fn code(status: ExitStatus) -> u8 {
+    status.code().or(status.signal().map(|signal| 128 + signal)).and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::UNEXPECTED)
+}
+
+fn words(status: ExitStatus) -> String {
+    match (status.signal(), CODES.iter().find(|(code, _)| status.code() == Some((*code).into()))) {
+        (Some(signal), _) => format!("by {}", signal_hook::low_level::signal_name(signal).unwrap_or("a signal")),
+        (None, Some((code, meaning))) => format!("with exit code {code} ({})", meaning.trim()),
+        (None, None) => format!("with exit code {}", code(status)),
+    }
+}
+
+fn say(words: &str) {
+    streams::err(&format!("dps-train supervise: {words}"));
+}

@@ -1,0 +1,139 @@
+//! `dps-train supervise`: a study that loses a rank goes on by itself; what a new start does not mend ends at once.
+#![cfg(all(unix, feature = "mpi"))]
+
+mod support;
+
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use support::records::complete;
+use support::study::{Study, mpirun, signal, succeed, train};
+
+/// Longest time that anything here may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A study of some seconds.
+fn study() -> Study {
+    Study::new(&[("goal_error = 0.3", "goal_error = 0.001"), ("max_steps = 40", "max_steps = 400")])
+}
+
+/// A command that measures it on so many ranks.
+fn measure(study: &Study, ranks: usize) -> Command {
+    // Without the time limit of other tests, which would not pass signals on.
+    let limited = mpirun(ranks);
+    let mut words = limited.get_args().skip_while(|word| *word != "mpirun");
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).envs(limited.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.arg(&study.config).arg("--data").arg(study.folder.path()).arg("--output").arg(&study.output);
+    command.args(["--quiet", "--threads", "1", "--set", "execution.checkpoint_seconds=1"]);
+    command
+}
+
+/// The same command under supervision.
+fn supervised(command: &Command, options: &[&str]) -> Command {
+    let mut supervised = train();
+    supervised.arg("supervise").args(options).arg("--").arg(command.get_program()).args(command.get_args());
+    supervised.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    supervised.stderr(Stdio::piped());
+    supervised
+}
+
+/// Its ranks: processes that were given its output, but for the one that supervises and what launches them.
+fn ranks(study: &Study) -> Vec<u32> {
+    let is_rank = |process: &u32| {
+        let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).nth(1).is_some_and(|word| word != b"supervise")
+    };
+    study.ranks().into_iter().filter(is_rank).collect()
+}
+
+fn wait_for(what: &str, child: &mut Child, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert_eq!(child.try_wait().unwrap(), None, "it ended before {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// How far the study is.
+fn progress(study: &Study) -> String {
+    String::from_utf8(train().arg("status").arg(&study.output).arg("--progress").output().unwrap().stdout).unwrap()
+}
+
+fn ended(child: Child) -> (Option<i32>, String) {
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    (status.code(), String::from_utf8_lossy(&stderr).into_owned())
+}
+
+#[test]
+fn a_study_that_loses_ranks_is_finished_with_the_same_records() {
+    let expected = {
+        let study = study();
+        succeed(&mut measure(&study, 1));
+        complete(&study.output)
+    };
+    let study = study();
+    let mut child = supervised(&measure(&study, 2), &[]).spawn().unwrap();
+    for victim in [1, 0] {
+        wait_for("two ranks have a checkpoint", &mut child, || ranks(&study).len() == 2 && progress(&study).contains("step "));
+        let (known, lost) = (progress(&study), Instant::now());
+        signal(ranks(&study)[victim], "KILL");
+        wait_for("the study has gone on", &mut child, || progress(&study) != known && ranks(&study).len() == 2);
+        println!("from the loss of a rank to the next progress: {:.1} s", lost.elapsed().as_secs_f64());
+    }
+    let (code, stderr) = ended(child);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("dps-train supervise: start 1 ended ") && stderr.contains("; started again in "), "{stderr}");
+    assert_eq!(complete(&study.output), expected);
+}
+
+#[test]
+fn a_signal_stops_the_study_for_good() {
+    for name in ["TERM", "USR1"] {
+        let study = study();
+        let mut child = supervised(&measure(&study, 2), &[]).spawn().unwrap();
+        wait_for("it has begun", &mut child, || progress(&study).contains("cells 0"));
+        signal(child.id(), name);
+        let (code, stderr) = ended(child);
+        assert_eq!(code, Some(75), "{stderr}");
+        assert!(stderr.contains("; not started again, as a signal stopped it"), "{stderr}");
+        assert_eq!(ranks(&study), [0_u32; 0]);
+    }
+}
+
+#[test]
+fn what_a_start_does_not_mend_ends_at_once() {
+    let study = study();
+    let mut wrong = measure(&study, 1);
+    wrong.args(["--set", "grid.trials=none"]);
+    let (code, stderr) = ended(supervised(&wrong, &[]).spawn().unwrap());
+    assert_eq!(code, Some(2), "{stderr}");
+    assert!(!stderr.contains("supervise"), "{stderr}");
+    // Without progress it gives up.
+    let results = study.output.to_str().unwrap();
+    let mut dying = Command::new("sh");
+    dying.args(["-c", "kill -9 $$"]);
+    let (code, stderr) = ended(supervised(&dying, &["--results", results, "--tries", "2"]).spawn().unwrap());
+    assert_eq!(code, Some(137), "{stderr}");
+    let lines: Vec<&str> = stderr.lines().collect();
+    assert_eq!(lines[0], "dps-train supervise: start 1 ended by SIGKILL; started again in 2 s");
+    assert!(
+        lines[1].starts_with("dps-train supervise: start 2 ended by SIGKILL; given up: 2 starts in a row brought no progress."),
+        "{stderr}"
+    );
+    assert_eq!(lines.len(), 2);
+}
+
+#[test]
+fn commands_that_measure_nothing_are_refused() {
+    let refused = |words: &[&str]| {
+        let output = train().arg("supervise").args(words).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(refused(&["--", "true"]).contains("name the study's result file with --results"));
+    assert!(refused(&["--", "dps-train", "x.toml", "--fresh"]).contains("--fresh"));
+    assert!(refused(&["--", "dps-train", "status", "x.h5"]).contains("expected a command that measures a study"));
+    assert!(refused(&["--results", "x.h5", "--", "/nowhere/mpirun"]).contains("expected a command that can be run, found /nowhere/mpirun"));
+}
