@@ -45,9 +45,13 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
         "2 ranks of 1 thread",
         "<td>2</td><td>4,592</td><td>8,736</td>",
         "fewest steps any trial",
+        "The best learning rates",
         "critical batch size",
         "next multiple of 16 steps",
         "linear scaling at 2, diminishing returns from 8 to 128",
+        "What it says of the paper's claims",
+        "<td>holds</td>",
+        "The rules",
         "momentum = { min = 0.9",
         "trials.csv",
     ];
@@ -56,11 +60,11 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
         let at = page[from..].find(words).unwrap_or_else(|| panic!("no \"{words}\" after {from} in the page"));
         from += at;
     }
-    assert_eq!(page.matches("<svg").count(), 9);
+    assert_eq!(page.matches("<svg").count(), 10);
     let pictures = |kind: &str| {
         fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
     };
-    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (9, 9, 6, 6));
+    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (10, 10, 8, 8));
     // The same results are the same page.
     let (again, _folder) = self::report(vec![Synthetic::small().results()]);
     assert!(fs::read_to_string(again.page).unwrap() == page);

@@ -6,7 +6,7 @@ use super::page::Section;
 use super::studies::StudyResults;
 use super::tables::Table;
 use super::work::{computed, papers_steps, to_end};
-use crate::config::Metaparameter;
+use crate::config::{Metaparameter, OptimizerName};
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey};
@@ -16,6 +16,9 @@ const FEWER: usize = 30;
 
 /// Share of the choices of fewer trials that find the larger number or fewer steps.
 const MOST_CHOICES: f64 = 0.95;
+
+/// The optimizers of the paper.
+const PAPERS_OPTIMIZERS: [OptimizerName; 3] = [OptimizerName::Sgd, OptimizerName::Momentum, OptimizerName::Nesterov];
 
 /// Stands for a number that does not exist.
 const ABSENT: &str = "–";
@@ -84,8 +87,13 @@ fn claims(findings: &[Finding]) -> String {
 fn cells(study: &StudyResults) -> Table {
     let workload = &study.results.workload;
     let trials = || study.results.cells.iter().flat_map(|cell| &cell.trials);
-    let shown: Vec<Metaparameter> =
-        Metaparameter::ALL.iter().copied().filter(|&name| trials().any(|trial| trial.metaparameters.get(name).is_some())).collect();
+    // Those that were searched: all others are the same everywhere.
+    let differs = |name: Metaparameter| {
+        let mut values = trials().filter_map(|trial| trial.metaparameters.get(name));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    let shown: Vec<Metaparameter> = Metaparameter::ALL.iter().copied().filter(|&name| differs(name)).collect();
     let budget = papers_steps(workload).unwrap_or(workload.max_steps);
     let mut heading: Vec<String> = ["batch size", "sparsity", "K*", "best trial"].map(str::to_owned).to_vec();
     heading.extend(shown.iter().map(|name| name.title().to_owned()));
@@ -138,13 +146,17 @@ fn words_on_cells(study: &StudyResults) -> String {
          rule.\n",
         count(end),
         seconds / 3600.0,
-        if done < work { format!("one {:.0}th", work / done) } else { "all".to_owned() },
+        if done < work { format!("1/{:.0}", work / done) } else { "all".to_owned() },
     )
 }
 
-/// The cells that are not measured: of the paper's grid where the study is of a workload of the paper, else of the configured grid.
+/// The cells that are not measured: of the paper's grid where the study has a data set, network, optimizer and step budget of the paper, else of the configured
+/// grid.
 fn missing_cells(study: &StudyResults) -> Vec<CellKey> {
-    if papers_steps(&study.results.workload).is_none() {
+    let workload = &study.results.workload;
+    if papers_steps(workload) != Some(workload.max_steps)
+        || !PAPERS_OPTIMIZERS.map(OptimizerName::name).contains(&workload.optimizer.as_str())
+    {
         return study.missing();
     }
     let grid = study.grid();

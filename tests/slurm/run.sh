@@ -105,12 +105,21 @@ check "the results are the same" same whole.h5 b/small.h5 4
 # One cell under srun, whose ranks get the signal from Slurm itself.
 job=$(DPS_LAUNCH="srun --mpi=pmix" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=3 --time=5 --output=c.log "$slurm/cell.sbatch" \
   c.h5 "${study[@]}" --batch-size 16 --sparsity 0.9)
+# And one that loses a rank, under supervise.
+supervised=$(DPS_LAUNCH="$DPS_TRAIN supervise -- mpirun --bind-to none" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=2 --time=5 --output=g.log \
+  "$slurm/cell.sbatch" g.h5 "${study[@]}" --batch-size 16 --sparsity 0.9)
 check "srun's ranks take steps" within 60 under_way c.h5
+check "two ranks under supervise take steps" within 60 under_way g.h5
+check "one of them is killed" pkill -KILL -n -f '^[^ ]*dps-train small[.]toml .*g[.]h5'
 scancel --signal=USR1 "$job"
 check "USR1 to the ranks requeues the job" within 60 at_least "$job" Restarts 1
 check "they take steps again" within 180 said c.log "run 2, on"
 check "to the end" within 240 is "$job" JobState COMPLETED
 check "the cell is the same" same whole.h5 c.h5 4
+check "the job that lost a rank has completed" within 240 is "$supervised" JobState COMPLETED
+check "it was not requeued" is "$supervised" Restarts 0
+check "but started again by supervise" said g.log "supervise: start 1 ended .*; started again in"
+check "its cell is the same" same whole.h5 g.h5 4
 
 # A warning that comes before the ranks have started, and a job requeued by hand.
 job=$(DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=2 --time=5 --output=f.log "$slurm/cell.sbatch" f.h5 "${study[@]}")

@@ -84,7 +84,7 @@ fn words(estimate: Estimate) -> String {
     let number = |value: f64| match value {
         infinite if infinite.is_infinite() => "∞".to_owned(),
         whole if (1e3..1e9).contains(&whole) => count(whole.round() as u32),
-        value => digits(value, 3),
+        value => digits(value, 3).replace('-', "−"),
     };
     format!("{} ({} to {})", number(estimate.value), number(estimate.low), number(estimate.high))
 }

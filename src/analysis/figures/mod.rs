@@ -83,15 +83,15 @@ fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f
     Layer::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(|&(size, steps)| (size, steps - every, steps)).collect())
 }
 
+/// Keeps the end of a line that leaves a panel inside of it.
+const INSIDE: f64 = 1.0 - 1e-9;
+
 /// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.
-fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], x: &Axis, y: &Axis, largest: f64) -> Option<Layer> {
+fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], y: &Axis, largest: f64) -> Option<Layer> {
     let &(size, steps) = points.iter().find(|point| point.1.is_finite())?;
-    let inside = |&(at, steps): &(f64, f64)| at >= size && at <= largest && y.contains(steps);
-    let mut line: Curve = vec![(size, steps)];
-    line.extend(x.samples(400).map(|at| (at, steps * size / at)).filter(inside));
-    // Its last sample is less than a pixel or two short of the largest batch size.
-    line.extend([(largest, steps * size / largest)].into_iter().filter(inside));
-    Some(Layer::Line(Stroke::Dashed, colour, line))
+    // Straight on these axes: two points, the second where it leaves the panel.
+    let end = largest.min(size * steps / y.limits().0 * INSIDE);
+    (end > size).then(|| Layer::Line(Stroke::Dashed, colour, vec![(size, steps), (end, steps * size / end)]))
 }
 
 /// A legend entry for a sparsity.

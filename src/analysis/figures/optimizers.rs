@@ -24,7 +24,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let (x, y) = (batch_axis(&sizes), steps_axis(first, &flat));
     let largest = sizes.last().copied().map_or(1.0, batch);
     let panel = |(&sparsity, curves): (&f64, &Vec<Curve>)| {
-        let dashes = curves.iter().enumerate().filter_map(|(number, points)| linear_scaling(colour(number), points, &x, &y, largest));
+        let dashes = curves.iter().enumerate().filter_map(|(number, points)| linear_scaling(colour(number), points, &y, largest));
         let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {

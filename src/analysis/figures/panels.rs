@@ -51,7 +51,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                 rule(Stroke::Dashed, colour(number), fit.critical.value),
             ]);
         }
-        layers.extend(linear_scaling(GREY, &points, &x, &y, largest));
+        layers.extend(linear_scaling(GREY, &points, &y, largest));
         layers.push(between_evaluations(study, colour(number), &points));
         layers.push(Layer::Points(marker(number), colour(number), points.clone()));
         layers.push(Layer::Points(Marker::Cross, colour(number), unreached(fitted)));

@@ -4,7 +4,7 @@ use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::grid::{Curve, batch};
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, curve, entry};
+use super::{Figure, INSIDE, batch_axis, curve, entry};
 use crate::config::Metaparameter;
 use crate::records::{Cell, Trial};
 
@@ -27,8 +27,9 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
         let first = points().next()?;
         points().find(|point| point.0 != first.0)?;
         let guide = |&(exponent, stroke, _): &(f64, Stroke, &str)| {
-            let line = x.samples(200).map(|size| (size, first.1 * (size / first.0).powf(exponent)));
-            Layer::Line(stroke, GREY, line.filter(|point| point.0 >= first.0 && y.contains(point.1)).collect())
+            // Straight on these axes: two points, the second where it leaves the panel.
+            let size = INSIDE * x.limits().1.min(first.0 * (y.limits().1 / first.1).powf(1.0 / exponent));
+            Layer::Line(stroke, GREY, vec![*first, (size, first.1 * (size / first.0).powf(exponent))])
         };
         let mut layers: Vec<Layer> = GUIDES.iter().map(guide).collect();
         layers.extend(curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone())));

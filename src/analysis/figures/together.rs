@@ -83,7 +83,7 @@ fn chart(study: &StudyResults, curves: &[Curve], y: Axis, from: f64, title: Stri
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
     let dashes = curves.iter().enumerate().filter_map(|(number, points)| {
         let points: Curve = points.iter().copied().filter(|point| point.0 >= from).collect();
-        linear_scaling(colour(number), &points, &x, &y, largest)
+        linear_scaling(colour(number), &points, &y, largest)
     });
     let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
     let layers = dashes.chain(lines).collect();

@@ -1,0 +1,121 @@
+"""Results of dps-train as pandas and xarray objects.
+
+    import dps_results
+
+    study = dps_results.open("results/quickstart.h5")
+    study.steps_to_result()          # K* as a table: a row a batch size, a column a sparsity
+    study.trials                     # a row a trial, with its metaparameters
+    study.to_xarray()                # the same, by batch size, sparsity and trial
+
+A number that does not exist is missing (NaN or <NA>), where the file has -1. docs/results.md describes the file, and each table's
+`attrs["columns"]` what its columns mean.
+"""
+
+import tomllib
+from dataclasses import dataclass
+
+import h5py
+import pandas as pd
+
+__all__ = ["Study", "open"]
+
+# Columns in which -1 says that there is no number.
+_OPTIONAL = {"steps_to_result", "best_trial", "best_row", "test_errors", "steps"}
+
+
+@dataclass(frozen=True)
+class Study:
+    """A result file.
+
+    `configuration`, `workload` and `environment` are dictionaries. `cells`, `trials`, `curves` and `smoothness` are tables with the columns of the
+    file; `trials` also has a column for each metaparameter, `curves` the batch size, sparsity and trial that an evaluation belongs to, and
+    `smoothness` has no rows where nothing was measured. `complete` says whether every cell of the grid is there.
+    """
+
+    configuration: dict
+    workload: dict
+    environment: dict
+    complete: bool
+    cells: pd.DataFrame
+    trials: pd.DataFrame
+    curves: pd.DataFrame
+    smoothness: pd.DataFrame
+
+    def steps_to_result(self):
+        """K*, the fewest steps over a cell's trials, by batch size and sparsity; missing where no trial reached the goal."""
+        return self.cells.pivot(index="batch_size", columns="sparsity", values="steps_to_result")
+
+    def to_xarray(self):
+        """The columns of `cells` by batch size and sparsity, and those of `trials`, called `trial_…`, also by trial, as an xarray Dataset."""
+        import xarray as xr
+
+        def by(table, keys, prefix):
+            table = table.set_index(keys)
+            # xarray has no integers that may be missing.
+            floats = {name: "float64" for name in table if isinstance(table[name].dtype, pd.Int64Dtype)}
+            labels = {name: str for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)}
+            found = table.astype(floats | labels).to_xarray()
+            for name in found.data_vars:
+                found[name].attrs["long_name"] = self._meaning(name)
+            return found.rename({name: prefix + name for name in found.data_vars})
+
+        cells = by(self.cells, ["batch_size", "sparsity"], "")
+        trials = by(self.trials.drop(columns="cell"), ["batch_size", "sparsity", "trial"], "trial_")
+        return xr.merge([cells.rename({"trials": "trial_count"}), trials], join="outer").assign_attrs(self.workload)
+
+    def _meaning(self, name):
+        return self.cells.attrs["columns"].get(name) or self.trials.attrs["columns"].get(name, "")
+
+
+def open(path):
+    """Reads a result file of schema version 3."""
+    with h5py.File(path) as file:
+        if _value(file.attrs.get("schema")) != "dps-results":
+            raise ValueError(f"{path}: expected a result file of dps-train, found another HDF5 file")
+        version = int(file.attrs["schema_version"])
+        if version != 3:
+            raise ValueError(f"{path}: schema version {version}, where this package reads 3; read it with the program that wrote it")
+        cells, trials, curves = (_table(file[name]) for name in ("cells", "trials", "curves"))
+        for name, column in file["metaparameters"].items():
+            trials[name] = column[:]
+            trials.attrs["columns"][name] = _value(column.attrs["description"])
+        owner = trials.index.repeat(trials["curve_length"])
+        for place, name in enumerate(("batch_size", "sparsity", "trial")):
+            curves.insert(place, name, trials[name].to_numpy()[owner])
+        smoothness = _table(file["smoothness"]) if "smoothness" in file else pd.DataFrame()
+        return Study(
+            configuration=tomllib.loads(_value(file["configuration"].attrs["toml"])),
+            workload=_attributes(file["workload"]),
+            environment=_attributes(file["environment"]),
+            complete=bool(file.attrs["complete"]),
+            cells=cells,
+            trials=trials,
+            curves=curves,
+            smoothness=smoothness,
+        )
+
+
+def _table(dataset):
+    rows = dataset[:]
+    table = pd.DataFrame({name: rows[name] for name in rows.dtype.names})
+    for name in rows.dtype.names:
+        codes = h5py.check_enum_dtype(rows.dtype[name])
+        if codes is not None:
+            names = {code: word for word, code in codes.items()}
+            table[name] = pd.Categorical(table[name].map(names), categories=sorted(codes, key=codes.get))
+        elif name in _OPTIONAL:
+            table[name] = table[name].astype("Int64").mask(table[name] < 0)
+    lines = _value(dataset.attrs["columns"]).splitlines()
+    table.attrs["columns"] = dict(line.split(": ", 1) for line in lines)
+    return table
+
+
+def _attributes(group):
+    return {name: _value(value) for name, value in group.attrs.items()}
+
+
+def _value(value):
+    """Text as str, and a number as Python's."""
+    if isinstance(value, bytes):
+        return value.decode()
+    return value.item() if hasattr(value, "item") and not isinstance(value, str) else value

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+"""Checks the Python package of examples/ on a result file and a report of it: check_package.py FILE REPORT.
+
+What the package reads must be what h5py reads, and what dps-report wrote into cells.csv, trials.csv and curves.csv."""
+
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "dps-results"))
+import dps_results  # noqa: E402
+
+
+def same(name, found, expected):
+    found, expected = (pd.to_numeric(pd.Series(list(values)), errors="coerce").to_numpy(float) for values in (found, expected))
+    if found.shape != expected.shape or not np.array_equal(found, expected, equal_nan=True):
+        sys.exit(f"{name}: the package reads {found[:5]}…, expected {expected[:5]}…")
+
+
+def main():
+    path, report = sys.argv[1], Path(sys.argv[2])
+    study = dps_results.open(path)
+    with h5py.File(path) as file:
+        for name in ("cells", "trials", "curves"):
+            raw, table = file[name][:], getattr(study, name)
+            for column in raw.dtype.names:
+                if column == "status":
+                    codes = h5py.check_enum_dtype(raw.dtype[column])
+                    same(column, table[column].map(codes), raw[column])
+                else:
+                    values = raw[column].astype(float)
+                    same(f"{name}.{column}", table[column].fillna(-1) if values.min(initial=0) < 0 else table[column], raw[column])
+        same("metaparameters", study.trials["learning_rate"], file["metaparameters/learning_rate"][:])
+        assert study.workload["dataset"] == study.configuration["workload"]["dataset"]
+        assert isinstance(study.environment["host"], str) and isinstance(study.environment["ranks"], int)
+
+    cells, trials, curves = (pd.read_csv(report / f"{name}.csv") for name in ("cells", "trials", "curves"))
+    steps = study.steps_to_result()
+    # The report has cells by sparsity.
+    same("K*", (steps.loc[row.batch_size, row.sparsity] for row in cells.itertuples()), cells["steps_to_result"])
+    keys = ["batch_size", "sparsity", "trial"]
+    mine, theirs = (table.sort_values(keys).reset_index(drop=True) for table in (study.trials, trials))
+    for column in ("steps", "steps_run", "learning_rate", "parameters_kept", "seconds"):
+        same(column, mine[column], theirs[column])
+    assert list(mine["status"]) == list(theirs["status"])
+    best = study.curves.merge(curves[keys].drop_duplicates(), on=keys).sort_values([*keys, "step"])
+    for column in ("step", "errors", "examples"):
+        same(f"best {column}", best[column], curves.sort_values([*keys, "step"])[column])
+
+    grid = study.to_xarray()
+    for row in study.cells.itertuples():
+        cell = grid.sel(batch_size=row.batch_size, sparsity=row.sparsity)
+        same("xarray K*", [float(cell["steps_to_result"])], [row.steps_to_result])
+        own = study.trials[(study.trials["batch_size"] == row.batch_size) & (study.trials["sparsity"] == row.sparsity)]
+        same("xarray rates", cell["trial_learning_rate"].sel(trial=own["trial"].to_numpy()).to_numpy(), own["learning_rate"])
+    assert grid["steps_to_result"].attrs["long_name"].startswith("K*")
+    print(f"{path}: {len(study.cells)} cells, {len(study.trials)} trials, {len(study.curves)} evaluations read by dps_results")
+
+
+if __name__ == "__main__":
+    main()
