@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use dps::allocator::Allocator;
 use dps::arguments::ReportArguments;
 use dps::readable::some;
-use dps::{analysis, exit, results, streams};
+use dps::{Error, analysis, exit, journal, results, streams};
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -35,6 +35,13 @@ fn run() -> u8 {
 
 /// The number of warnings.
 fn report(arguments: &ReportArguments) -> dps::Result<usize> {
+    if let Some(page) = &arguments.claims {
+        if arguments.results.iter().any(|result| journal::overwrites(result, page)) {
+            let problem =
+                "expected --claims to be another file than the results, found one that is written over them; name a .md file".to_owned();
+            return Err(Error::Results { path: page.clone(), problem });
+        }
+    }
     let mut files = Vec::new();
     for path in &arguments.results {
         // The page may be given away: it names files, not folders.

@@ -34,7 +34,7 @@ def readers(studies):
     return [
         [studies.train, "status", "x.h5"],
         [studies.train, "merge", "x.h5", "-o", "y.h5"],
-        [studies.report, "x.h5", "--shallue", "export"],
+        [studies.report, "x.h5", "--shallue", "export", "--claims", "claims.md"],
         [studies.train, "replay", "x.h5", "--batch-size", "17", "--sparsity", "0.9", "--trial", "0", "--data", DATA],
     ]
 
@@ -153,7 +153,8 @@ def kept(place, studies):
 NO_FOLDERS = [*ODD_FILES, "", LONG, "file", "file/x", "x.h5", "/proc/x", "used"]
 
 
-@kind(alone, [("-o", what) for what in NO_FOLDERS] + [("--shallue", what) for what in NO_FOLDERS if what not in ODD_FILES or "link" in what])
+@kind(alone, [("-o", what) for what in NO_FOLDERS] + [("--shallue", what) for what in NO_FOLDERS if what not in ODD_FILES or "link" in what]
+    + [("--claims", what) for what in ("", LONG, "file/x", "/proc/x", "used", "x.h5", "./x.h5")])
 def result_reports(place, studies, source, item):
     """Folders for the report or the export that are none, or are used."""
     option, what = item
