@@ -35,12 +35,12 @@ fn run() -> u8 {
 
 /// The number of warnings.
 fn report(arguments: &ReportArguments) -> dps::Result<usize> {
-    if let Some(page) = &arguments.claims {
-        if arguments.results.iter().any(|result| journal::overwrites(result, page)) {
-            let problem =
-                "expected --claims to be another file than the results, found one that is written over them; name a .md file".to_owned();
-            return Err(Error::Results { path: page.clone(), problem });
-        }
+    if let Some(page) = &arguments.claims
+        && arguments.results.iter().any(|result| journal::overwrites(result, page))
+    {
+        let problem =
+            "expected --claims to be another file than the results, found one that is written over them; name a .md file".to_owned();
+        return Err(Error::Results { path: page.clone(), problem });
     }
     let mut files = Vec::new();
     for path in &arguments.results {
