@@ -83,6 +83,10 @@ fn sparse_networks_are_compared_by_intervals() {
     assert_eq!(of((0.5, 0.5), 0.01)[..2], [DoesNotHold, DoesNotHold]);
     assert_eq!(of((6.0, 2.0), 0.01)[1], DoesNotHold);
     assert_eq!(of((1.5, 1.5), 0.8), [Undecided; 4]);
+    // Where no floor shows, both critical batch sizes are infinite.
+    let found = findings(&study("momentum", papers(), &law(4e6, 0.0, (2.0, 1.0), 0.0)), None);
+    let critical = found.iter().find(|finding| finding.claim == Claim::CriticalBatchSize).unwrap();
+    assert_eq!((critical.verdict, critical.measured.as_str()), (Undecided, "its ratio to the dense one's is not determined"));
 }
 
 #[test]

@@ -24,10 +24,18 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// From the resamples of a number. Without an interval where the number, or more of the resamples than lie outside of it, are not numbers: a ratio of
+    /// two infinite ones.
     fn new(value: f64, mut resampled: Vec<f64>) -> Self {
+        let undefined = resampled.iter().filter(|resampled| resampled.is_nan()).count();
+        if value.is_nan() || undefined as f64 > 0.025 * resampled.len() as f64 {
+            return Estimate { value, low: f64::NAN, high: f64::NAN };
+        }
         resampled.sort_unstable_by(f64::total_cmp);
         let percentile = |share: f64| resampled.get((share * (resampled.len() - 1) as f64).round() as usize).copied().unwrap_or(value);
-        Estimate { value, low: percentile(0.025), high: percentile(0.975) }
+        // Of few points the percentiles may leave out the number itself.
+        let (low, high) = (percentile(0.025), percentile(0.975));
+        Estimate { value, low: if low > value { value } else { low }, high: if high < value { value } else { high } }
     }
 
     /// Geometric mean, with the limits of Student's t over logarithms. One value has no interval, and values that are not above 0 have no mean: then NaN.

@@ -88,3 +88,9 @@ fn words(estimate: Estimate) -> String {
     };
     format!("{} ({} to {})", number(estimate.value), number(estimate.low), number(estimate.high))
 }
+
+/// A ratio to `other` in words.
+fn times(ratio: Estimate, other: &str) -> String {
+    // Both may be infinite where no floor shows.
+    if ratio.low.is_nan() { format!("its ratio to {other} is not determined") } else { format!("{} times {other}", words(ratio)) }
+}

@@ -2,7 +2,7 @@
 
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
-use super::{Claim, Finding, Verdict, fitted, words};
+use super::{Claim, Finding, Verdict, fitted, times, words};
 use crate::readable::count;
 
 /// What each sparsity that was measured with both optimizers says.
@@ -34,5 +34,5 @@ fn larger_critical(here: &Fitted, sgd: &Fitted) -> Finding {
         (Err(none), _) | (_, Err(none)) => return none,
     };
     let ratio = own.critical_over(others);
-    Finding { claim, sparsity, measured: format!("{} times SGD's", words(ratio)), verdict: Verdict::of(ratio.low > 1.0, ratio.high < 1.0) }
+    Finding { claim, sparsity, measured: times(ratio, "SGD's"), verdict: Verdict::of(ratio.low > 1.0, ratio.high < 1.0) }
 }

@@ -91,7 +91,7 @@ fn critical(sparse: &Fitted, dense: &Fitted) -> Finding {
         Err(none) => none,
         Ok((of_sparse, of_dense)) => {
             let ratio = of_sparse.critical_over(of_dense);
-            let measured = format!("{} times the dense one's", words(ratio));
+            let measured = super::times(ratio, "the dense one's");
             Finding { claim, sparsity, measured, verdict: Verdict::of(ratio.low >= 1.0, ratio.high < 1.0) }
         }
     }
