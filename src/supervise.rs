@@ -62,7 +62,7 @@ pub fn supervise(command: &[OsString], output: &Path, tries: u32) -> Result<u8> 
         }
         let pause = PAUSE.saturating_mul(1 << stalls.min(6)).min(LONGEST_PAUSE);
         say(&format!("{words}; started again in {} s", pause.as_secs()));
-        wait(pause, || signals::stop());
+        wait(pause, signals::stop);
         // The ranks of a launcher that was killed notice it, save and end.
         wait(LEFT_BEHIND, || signals::stop() || holder(output).is_none());
         if signals::stop() {

@@ -25,9 +25,13 @@ const SCATTER: (f64, f64) = (0.2, 4.0);
 /// Most sparsities that have a factor of their own.
 const MOST_FACTORS: usize = 12;
 
-/// Gauss-Newton steps, and studies drawn for the limits.
+/// Gauss-Newton steps.
 const ITERATIONS: usize = 30;
+
+/// Studies drawn for the limits; fewer where they have so many cells that drawing takes long.
 const DRAWS: usize = 400;
+const FEWEST_DRAWS: usize = 40;
+const MOST_DRAWN: usize = 10_000_000;
 
 /// Longest time that is told apart from longer ones, in seconds: 3,000 years.
 const LONGEST: f64 = 1e11;
@@ -44,6 +48,16 @@ pub(super) struct Model {
     precision: Vec<Vec<f64>>,
     /// Standard deviation of a cell about the law.
     scatter: f64,
+}
+
+/// What the most likely parameters say of a cell.
+struct Law {
+    /// The logarithm of its seconds.
+    log: f64,
+    /// The gradient of that with respect to the parameters.
+    gradient: Vec<f64>,
+    /// The place of its sparsity among those that no measured cell has.
+    unknown: Option<usize>,
 }
 
 impl Model {
@@ -83,35 +97,38 @@ impl Model {
 
     /// What the cells will take, the first of them less the seconds that it has taken.
     pub(super) fn left(&self, cells: &[CellKey], elapsed: f64) -> Left {
-        let laws: Vec<(f64, Vec<f64>)> = cells.iter().map(|&key| self.log_seconds(key)).collect();
         // Sparsities that no measured cell has.
-        let mut unknown: Vec<f64> =
-            cells.iter().map(|key| key.sparsity).filter(|sparsity| *sparsity > 0.0 && !self.factors.contains(sparsity)).collect();
+        let is_unknown = |sparsity: &f64| *sparsity > 0.0 && !self.factors.contains(sparsity);
+        let mut unknown: Vec<f64> = cells.iter().map(|key| key.sparsity).filter(is_unknown).collect();
         unknown.sort_by(f64::total_cmp);
         unknown.dedup();
+        let law = |&key: &CellKey| {
+            let (log, gradient) = self.log_seconds(key);
+            Law { log, gradient, unknown: unknown.binary_search_by(|sparsity| sparsity.total_cmp(&key.sparsity)).ok() }
+        };
+        let laws: Vec<Law> = cells.iter().map(law).collect();
         let parameters = self.best.len();
         let numbers = Numbers::new(0, Purpose::Forecast);
         let mut normals = vec![0.0; parameters + unknown.len() + cells.len()];
-        let mut totals: Vec<f64> = (0..DRAWS)
+        let draws = (MOST_DRAWN / cells.len().max(1)).clamp(FEWEST_DRAWS, DRAWS);
+        let mut totals: Vec<f64> = (0..draws)
             .map(|draw| {
                 numbers.normals((draw * normals.len()) as u64, &mut normals);
                 let (own, rest) = normals.split_at(parameters);
                 let (factors, scatters) = rest.split_at(unknown.len());
                 let off = backward(&self.precision, own);
-                let seconds = |number: usize| {
-                    let (log, gradient) = &laws[number];
-                    let factor =
-                        unknown.iter().position(|sparsity| *sparsity == cells[number].sparsity).map_or(0.0, |at| OWN * factors[at]);
-                    let moved: f64 = gradient.iter().zip(&off).map(|(gradient, off)| gradient * off).sum();
-                    bounded((log + moved + factor + self.scatter * scatters[number]).exp())
+                let seconds = |(law, scatter): (&Law, &f64)| {
+                    let moved: f64 = law.gradient.iter().zip(&off).map(|(gradient, off)| gradient * off).sum();
+                    let factor = law.unknown.map_or(0.0, |place| OWN * factors[place]);
+                    bounded((law.log + moved + factor + self.scatter * scatter).exp())
                 };
-                let all = (0..cells.len()).map(seconds);
+                let all = laws.iter().zip(scatters).map(seconds).enumerate();
                 // A cell that takes longer than was thought goes on for a while.
-                all.enumerate().map(|(number, whole)| if number == 0 { (whole - elapsed).max(0.1 * whole) } else { whole }).sum()
+                all.map(|(number, whole)| if number == 0 { (whole - elapsed).max(0.1 * whole) } else { whole }).sum()
             })
             .collect();
         totals.sort_by(f64::total_cmp);
-        let quantile = |share: f64| totals[(share * (DRAWS - 1) as f64).round() as usize];
+        let quantile = |share: f64| totals[(share * (draws - 1) as f64).round() as usize];
         Left { seconds: quantile(0.5), low: quantile(0.1), high: quantile(0.9) }
     }
 

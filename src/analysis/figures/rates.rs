@@ -8,6 +8,9 @@ use super::{Figure, INSIDE, batch_axis, curve, entry};
 use crate::config::Metaparameter;
 use crate::records::{Cell, Trial};
 
+/// A rate of a trial; none where it has none.
+type RateOf = fn(&Trial) -> Option<f64>;
+
 /// The exponents of the guides: rates that rise as the batch size, and as its square root.
 const GUIDES: [(f64, Stroke, &str); 2] = [(1.0, Stroke::Dashed, "∝ B"), (0.5, Stroke::Thin, "∝ √B")];
 
@@ -15,12 +18,12 @@ const GUIDES: [(f64, Stroke, &str); 2] = [(1.0, Stroke::Dashed, "∝ B"), (0.5, 
 /// sizes reached the goal.
 pub fn rates(study: &StudyResults) -> Option<Figure> {
     let grid = study.grid();
-    let curve_of = |sparsity: f64, rate: fn(&Trial) -> Option<f64>| -> Curve {
+    let curve_of = |sparsity: f64, rate: RateOf| -> Curve {
         let of = |size: u32| grid.cell(size, sparsity).and_then(Cell::best).and_then(rate).unwrap_or(f64::NAN);
         grid.batch_sizes.iter().map(|&size| (batch(size), of(size))).collect()
     };
     let x = batch_axis(&grid.batch_sizes);
-    let panel = |(name, rate): (&str, fn(&Trial) -> Option<f64>)| {
+    let panel = |(name, rate): (&str, RateOf)| {
         let curves: Vec<Curve> = grid.sparsities.iter().map(|&sparsity| curve_of(sparsity, rate)).collect();
         let points = || curves.iter().flatten().filter(|point| point.1.is_finite());
         let y = Axis::around(Scale::Log10, "Rate of the best trial", points().map(|point| point.1), (1e-3, 1.0));
@@ -35,7 +38,7 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
         layers.extend(curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone())));
         Some(Panel { title: name.to_owned(), x: x.clone(), y, layers, note: None })
     };
-    let shown: [(&str, fn(&Trial) -> Option<f64>); 2] = [("learning rate η", learning_rate), ("effective rate η/(1 − m)", effective_rate)];
+    let shown: [(&str, RateOf); 2] = [("learning rate η", learning_rate), ("effective rate η/(1 − m)", effective_rate)];
     let panels: Vec<Panel> = shown.into_iter().filter_map(panel).collect();
     if panels.is_empty() {
         return None;
