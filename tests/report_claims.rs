@@ -2,7 +2,7 @@
 
 mod support;
 
-use dps::analysis::{Claim, Finding, StudyResults, Verdict, claims, fits, gather};
+use dps::analysis::{Claim, Finding, StudyResults, Verdict, claims, fits, gather, report};
 use dps::config::{Metaparameter, Race};
 use dps::records::{CellKey, Status};
 use support::synthetic::{Synthetic, normal};
@@ -153,4 +153,39 @@ fn what_was_not_measured_is_not_decided() {
     assert!(sparse.len() > 6 && sparse.iter().all(|finding| finding.verdict == Undecided), "{sparse:?}");
     let more = sparse.iter().find(|finding| finding.claim == Claim::MoreSteps).unwrap();
     assert_eq!(more.measured, "no fit: a fit needs 3 batch sizes with a result, and there are 2");
+}
+
+/// The page in Markdown: K*, each claim once, work beside the rule of the paper, and what of the paper's grid is missing.
+#[test]
+fn the_summary_has_what_was_measured_and_what_was_not() {
+    let summary = |synthetic: &Synthetic| {
+        let folder = tempfile::tempdir().unwrap();
+        report(vec![("x.h5".to_owned(), synthetic.results())], folder.path()).unwrap().summary
+    };
+    let of_paper = summary(&Synthetic { race: Race::Until(1.25), trials: 40, ..Synthetic::small() });
+    for words in [
+        " 8 of 56 cells measured, with 40 trials or more each; 1 file.\n",
+        "\n| 2 | 4,592 | 8,736 |\n",
+        "| 0 | linear below ",
+        "\n| batch size | sparsity | K* | best trial | learning rate | momentum | 30 trials find | example-gradients | all trials to step 40,000 | seconds |\n",
+        "\n- Sparsity 0: batch size 4, 16, 64, 256, 512, 1,024, 2,048, 4,096, 8,192, 16,384.\n",
+        "\n- Sparsity 0.7: batch size 2, 4, 8, 16, 32, 64, 128, 256, 512, 1,024, 2,048, 4,096, 8,192, 16,384.\n",
+        ", they take about ",
+        "## The rules\n",
+    ] {
+        assert!(of_paper.contains(words), "no {words:?} in {of_paper}");
+    }
+    // A race that ends at K* hides what fewer trials would have found; a study of another budget is no study of the paper.
+    let mut raced = Synthetic { race: Race::Until(1.0), trials: 40, ..Synthetic::small() }.results();
+    raced.workload.max_steps = 50_000;
+    let folder = tempfile::tempdir().unwrap();
+    let raced = report(vec![("x.h5".to_owned(), raced)], folder.path()).unwrap().summary;
+    assert!(
+        raced.contains(" 8 of 8 cells measured") && !raced.contains("### Not measured") && raced.contains("the race ended at K*"),
+        "{raced}"
+    );
+    let rows = raced.lines().filter(|line| line.starts_with("| 2 | 0") && line.matches(" – |").count() == 1).count();
+    assert_eq!(rows, 2, "{raced}");
+    let small = summary(&Synthetic { batch_sizes: vec![2, 8], ..Synthetic::small() });
+    assert!(small.contains("None can be decided: no sparsity is measured at three batch sizes."), "{small}");
 }

@@ -142,3 +142,40 @@ fn a_finished_study_tells_its_steps_to_result_with_and_without_a_journal() {
     let (alone, _) = status(&output);
     assert_eq!((&alone["finished"], &alone["state"], &alone["restarts"]), (&report["finished"], &report["state"], &Value::Null));
 }
+
+/// Of four cells one is measured, then two: the plan, the status and the line of each finished cell say when the rest is probably done.
+#[test]
+fn the_time_that_is_left_is_forecast_from_the_measured_cells() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_data(folder, 600, 90);
+    let config = write_config(folder, &[("trials = 5", "trials = 3")]);
+    let output = folder.join("x.h5");
+    let measure = |cells: &[&str]| {
+        let mut command = train();
+        command.arg(&config).arg("--data").arg(folder).arg("--output").arg(&output).args(cells);
+        command
+    };
+    let plan = || String::from_utf8(measure(&["--plan"]).output().unwrap().stdout).unwrap();
+    let guess = plan();
+    assert!(guess.contains("\nProbably about ") && guess.contains("No cell is measured yet"), "{guess}");
+
+    succeed(measure(&["--batch-size", "2", "--sparsity", "0"]).arg("--quiet"));
+    assert_eq!(status(&output).0["left"], Value::Null, "nothing is left of a grid of one cell");
+    let learnt = plan();
+    assert!(learnt.contains("\nLeft: about ") && learnt.contains(", from 1 measured cell.\n"), "{learnt}");
+    let other = measure(&["--plan", "--set", "workload.goal_error=0.2"]).output().unwrap().stdout;
+    assert!(String::from_utf8(other).unwrap().contains("No cell is measured yet"), "a study of another goal says nothing of this one");
+
+    let told = succeed(&mut measure(&["--progress", "json"]));
+    let events = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let left: Vec<Value> = events.filter(|event| event["event"] == "cell_finished").map(|event| event["left"].clone()).collect();
+    assert_eq!(left.len(), 3);
+    for (number, left) in left[..2].iter().enumerate() {
+        assert_eq!(left["cells"], number + 2, "{left}");
+        let [low, seconds, high] = ["low", "seconds", "high"].map(|name| left[name].as_f64().unwrap());
+        assert!(0.0 < low && low < seconds && seconds < high, "{left}");
+    }
+    assert!(left[1]["last_over_forecast"].as_f64().unwrap() > 0.0);
+    assert_eq!(left[2], Value::Null);
+}

@@ -65,16 +65,26 @@ pub fn steps_to_result(study: &StudyResults) -> Markup {
     if study.results.cells.is_empty() {
         return html! { p { "No cell is finished yet." } };
     }
-    let heading = ["batch size".to_owned()].into_iter().chain(grid.sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
+    // Cells that are still to come have rows too.
+    let (mut sizes, mut sparsities) = (grid.batch_sizes.clone(), grid.sparsities.clone());
+    for key in study.missing() {
+        sizes.push(key.batch_size);
+        sparsities.push(key.sparsity);
+    }
+    sizes.sort_unstable();
+    sizes.dedup();
+    sparsities.sort_unstable_by(f64::total_cmp);
+    sparsities.dedup();
+    let heading = ["batch size".to_owned()].into_iter().chain(sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
     let row = |&size: &u32| {
         let steps = |&sparsity: &f64| match grid.cell(size, sparsity) {
             Some(cell) => cell.steps_to_result().map_or(ABSENT.to_owned(), count),
             None => "·".to_owned(),
         };
-        [count(size)].into_iter().chain(grid.sparsities.iter().map(steps)).collect()
+        [count(size)].into_iter().chain(sparsities.iter().map(steps)).collect()
     };
     html! {
-        (table(&heading.collect::<Vec<_>>(), &grid.batch_sizes.iter().map(row).collect::<Vec<_>>()))
+        (table(&heading.collect::<Vec<_>>(), &sizes.iter().map(row).collect::<Vec<_>>()))
         p.faint { "Fewest steps over a cell's trials. – no trial reached the goal; · not measured yet." }
     }
 }
