@@ -116,6 +116,7 @@ fn a_part_of_a_shorter_race_is_known_by_its_trials() {
     let study = gather(files).remove(0);
     let hidden: Vec<u32> = study.results.cells.iter().filter(|cell| study.hides_others(cell)).map(|cell| cell.key.batch_size).collect();
     assert_eq!(hidden, [32, 128, 32, 128]);
+    assert!(study.results.configuration.contains("batch_sizes = [2, 8, 32, 128]\n"), "{}", study.results.configuration);
     assert!(study.results.cells.iter().filter(|cell| cell.key.batch_size < 32).all(|cell| study.race_of(cell) == Race::Until(3.0)));
 }
 

@@ -208,6 +208,9 @@ impl StudyResults {
         }
         if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
             this.grid.join(&that.grid);
+            if let Ok(text) = config::canonical(this) {
+                self.results.configuration = text;
+            }
         }
         self.results.complete &= other.results.complete;
         self.sources.extend(other.sources);

@@ -3,27 +3,34 @@
 use maud::{Markup, html};
 
 use super::super::claims::{Claim, Finding, Verdict};
-use super::table::table;
-
-const HEADING: [&str; 5] = ["claim", "where", "sparsity", "measured", "verdict"];
 
 /// A row for each claim and sparsity, and the rules.
 pub fn claims(findings: &[Finding]) -> Markup {
-    let row = |finding: &Finding| {
-        vec![
-            finding.claim.words().to_owned(),
-            finding.claim.place().to_owned(),
-            finding.sparsity.to_string(),
-            finding.measured.clone(),
-            finding.verdict.name().to_owned(),
-        ]
-    };
     html! {
         p {
             "Each claim is decided by a rule from 95 % intervals, in brackets. " b { (Verdict::Undecided.name()) }
             ": the intervals allow both, or what the rule needs was not measured."
         }
-        (table(&HEADING, &findings.iter().map(row).collect::<Vec<_>>()))
+        div.wide {
+            table.words {
+                thead { tr { th { "claim" } th { "sparsity" } th { "measured" } th { "verdict" } } }
+                tbody {
+                    @for (number, finding) in findings.iter().enumerate() {
+                        tr {
+                            td {
+                                // Once for all sparsities.
+                                @if number == 0 || findings[number - 1].claim != finding.claim {
+                                    (finding.claim.words()) " (" (finding.claim.place()) ")"
+                                }
+                            }
+                            td { (finding.sparsity) }
+                            td { (finding.measured) }
+                            td { (finding.verdict.name()) }
+                        }
+                    }
+                }
+            }
+        }
         details {
             summary { "The rules" }
             ul {
