@@ -70,7 +70,7 @@ fn the_page_of_the_paper_says_what_the_data_say() {
     let report = analysis::report(files, made.path()).unwrap();
     let [study] = &report.studies[..] else { panic!("{} studies", report.studies.len()) };
     compare("docs/experiments/paper.md", "claims", &format!("\n{}\n", report.summary));
-    for figure in ["panels", "rates"] {
+    for figure in ["panels", "ratio", "rates"] {
         let expected = fs::read(made.path().join(format!("{}-{figure}.svg", study.slug))).unwrap();
         let path = folder.join(format!("paper-{figure}.svg"));
         if fs::read(&path).ok().as_ref() != Some(&expected) {
