@@ -87,16 +87,19 @@ extern "C" __global__ void __launch_bounds__(256) convolution_tail(
     }
 }
 
-// unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out]. Bound by bytes: 4 P out written an image.
+// unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out], positions in windows. A thread takes the four
+// of a window. Bound by bytes: 4 P out written an image.
 extern "C" __global__ void __launch_bounds__(256) unpool(
     ConvolutionShape c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
-    const int size = c.height * c.width * c.out, elements = count * size;
-    const i64 from = (slot + (i64)blockIdx.z * images) * (size / 4);
-    to += (i64)blockIdx.z * elements;
+    const int size = c.height * c.width / 4 * c.out, elements = count * size;
+    const i64 from = (slot + (i64)blockIdx.z * images) * size;
+    to += (i64)blockIdx.z * elements * 4;
     for (int at = blockIdx.x * blockDim.x + threadIdx.x; at < elements; at += gridDim.x * blockDim.x) {
-        const int row = at / c.out;
-        const i64 where = from + (row >> 2) * c.out + at % c.out;
-        to[at] = choice[where] == (row & 3) ? gradient[where] : 0.0f;
+        const float value = gradient[from + at];
+        const int chosen = choice[from + at], window = at / c.out;
+        float* into = to + (i64)window * 4 * c.out + at % c.out;
+#pragma unroll
+        for (int place = 0; place < 4; place++) into[place * c.out] = chosen == place ? value : 0.0f;
     }
 }
 

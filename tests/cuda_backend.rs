@@ -109,14 +109,21 @@ fn faults_planted_in_the_kernels_are_noticed() {
         let (found, _) = planted(name, fault).unwrap();
         assert!(difference(&found, &cpu).is_some(), "nobody noticed {fault}");
     }
-    // A thread that reads another's part before it is written, and one that reads behind the data set.
-    for (name, fault) in [("barrier", "__syncthreads();=>"), ("bounds", "labels[index]=>labels[index + n]")] {
+    // A thread that reads another's part before it is written, one that does not wait for its copies, and one that reads behind the data set.
+    for (name, fault) in
+        [("barrier", "__syncthreads();=>"), ("copies", "COPIES_WAIT(STAGES - 2);=>"), ("bounds", "labels[index]=>labels[index + n]")]
+    {
         let words = planted(name, fault).map(|(found, _)| difference(&found, &cpu)).unwrap_or_else(Some);
         assert!(words.is_some(), "nobody noticed {fault}");
         if name == "bounds" {
             assert!(words.is_some_and(|words| words.contains("kernel gather: access")), "the message names the kernel");
         }
     }
+    // Products of tensor cores that a thread takes for another's.
+    let mut command = train();
+    under(&mut command, ("fwd", "eager")).env("CUDA_EMU_PLANT", "sums[2] += lower * left;=>sums[2] += upper * left;");
+    let found = study.run(command, "fragment", &["--device", "cuda", "--set", "execution.products=split"]);
+    assert!(found.map(|(found, _)| difference(&found, &cpu)).unwrap_or_else(Some).is_some(), "nobody noticed the fragment");
     // A struct that is longer than Rust's.
     let words = planted("layout", "struct OutputMap {=>struct OutputMap { int more;").unwrap_err();
     assert!(words.contains("the size of OutputMap"), "{words}");

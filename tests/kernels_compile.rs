@@ -8,12 +8,20 @@ use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-use cudarc::nvrtc::result;
+use cudarc::nvrtc::{result, sys};
 use dps::backend::cuda::libraries::{Library, take};
-use dps::backend::cuda::{architectures, source};
+use dps::backend::cuda::{Arithmetic, architectures};
+use dps::config::NetworkName;
+use dps::network::Network;
 
-/// Architectures, and whether products are TF32, which the first cannot.
-const VARIANTS: [(&str, bool); 5] = [("sm_70", false), ("sm_80", false), ("sm_90", false), ("sm_80", true), ("sm_90", true)];
+/// Architectures, and how the fused kernels multiply: the first has no TF32.
+const VARIANTS: [(&str, Arithmetic); 5] = [
+    ("sm_70", Arithmetic::Single),
+    ("sm_80", Arithmetic::Single),
+    ("sm_90", Arithmetic::Single),
+    ("sm_80", Arithmetic::Tf32),
+    ("sm_90", Arithmetic::Split),
+];
 
 /// What the compiler says of a kernel for an architecture.
 #[derive(Debug, Clone, Copy, Default)]
@@ -32,23 +40,36 @@ fn nvrtc() -> Option<PathBuf> {
     files.into_iter().find(|file| file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libnvrtc.so")))
 }
 
-/// The compiler's messages about `source` for `architecture`, machine code included; an error where it does not compile.
-fn compile(source: &str, (architecture, tf32): (&str, bool)) -> Result<String, String> {
+/// The compiler's messages about `source` for `architecture`, and the machine code; an error where it does not compile.
+fn compile(source: &str, (architecture, arithmetic): (&str, Arithmetic)) -> Result<(String, Vec<u8>), String> {
     let program = result::create_program(&CString::new(source).unwrap(), Some(&CString::new("kernels").unwrap())).unwrap();
     let mut options = vec![format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--ptxas-options=-v".into()];
-    options.extend(tf32.then(|| "-DUSE_TF32=1".to_owned()));
+    options.extend(arithmetic.definition().map(str::to_owned));
     // A program that was just made and is not used afterwards.
     unsafe {
         let outcome = result::compile_program(program, &options);
         let log = result::get_program_log(program).unwrap();
+        let mut bytes = 0;
+        if outcome.is_ok() {
+            sys::nvrtcGetCUBINSize(program, &mut bytes).result().unwrap();
+        }
+        let mut code = vec![0_u8; bytes];
+        if outcome.is_ok() {
+            sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()).result().unwrap();
+        }
         result::destroy_program(program).unwrap();
         let log = std::ffi::CStr::from_ptr(log.as_ptr()).to_string_lossy().into_owned();
-        outcome.map(|()| log.clone()).map_err(|cause| format!("{cause:?}\n{log}"))
+        outcome.map(|()| (log.clone(), code)).map_err(|cause| format!("{cause:?}\n{log}"))
     }
 }
 
-fn name((architecture, tf32): (&str, bool)) -> String {
-    format!("{architecture}{}", if tf32 { " TF32" } else { "" })
+fn name((architecture, arithmetic): (&str, Arithmetic)) -> String {
+    let products = match arithmetic {
+        Arithmetic::Single => "",
+        Arithmetic::Tf32 => " TF32",
+        Arithmetic::Split => " split",
+    };
+    format!("{architecture}{products}")
 }
 
 /// The number before `unit` in a message such as "ptxas info    : Used 40 registers, 8192 bytes smem".
@@ -89,43 +110,66 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
         VARIANTS.into_iter().partition(|(architecture, _)| known.contains(&architecture.trim_start_matches("sm_").parse().unwrap()));
     unknown.iter().for_each(|&variant| eprintln!("\nNOT COMPILED for {}: this NVRTC does not know it\n", name(variant)));
     assert!(variants.len() >= 4, "NVRTC knows {known:?}");
-    let source = source();
+    let programs = [NetworkName::SimpleCnn, NetworkName::Resnet8].map(|name| (name, Network::new(name)));
+    let source = |network, (_, arithmetic): (&str, Arithmetic)| dps::backend::cuda::source(network, arithmetic);
+    let simple = source(&programs[0].1, VARIANTS[1]);
     for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        assert!(source.contains(&text), "a file of kernels/ is not part of the program");
+        assert!(simple.contains(&text), "a file of kernels/ is not part of the program");
     }
     // The compiler is one: it refuses what is wrong, down to the instructions.
-    assert!(compile(&source.replace("threadIdx.x", "threadIdx.u"), ("sm_80", false)).is_err());
-    assert!(compile("extern \"C\" __global__ void f() { asm(\"this is no instruction;\"); }", ("sm_80", false)).is_err());
+    assert!(compile(&simple.replace("threadIdx.x", "threadIdx.u"), VARIANTS[1]).is_err());
+    assert!(compile("extern \"C\" __global__ void f() { asm(\"this is no instruction;\"); }", VARIANTS[1]).is_err());
     // A struct that is not laid out as Rust's does not compile.
     for (field, other, words) in [
         ("int row, len, before;\n};\n\nextern", "int row, len, before, more;\n};\n\nextern", "the size of ImageShape"),
         ("int row, len, before;\n};\n\nextern", "int row, before, len;\n};\n\nextern", "the order of fields in ImageShape"),
         ("float momentum;\n    int optimizer;", "int momentum;\n    int optimizer;", "the type of UpdateRule::momentum"),
     ] {
-        assert!(source.contains(field), "{field}");
-        let problem = compile(&source.replace(field, other), ("sm_80", false)).expect_err(words);
+        assert!(simple.contains(field), "{field}");
+        let problem = compile(&simple.replace(field, other), VARIANTS[1]).expect_err(words);
         assert!(problem.contains(words), "{problem}");
     }
 
     let mut lines =
-        vec![format!("{:28}{}", "kernel", variants.iter().map(|&variant| format!("  {:>14}", name(variant))).collect::<String>())];
-    let mut table = BTreeMap::<String, String>::new();
+        vec![format!("{:32}{}", "kernel", VARIANTS.iter().map(|&variant| format!("  {:>14}", name(variant))).collect::<String>())];
+    let mut table = BTreeMap::<String, [String; VARIANTS.len()]>::new();
     let mut spilling = Vec::new();
+    // What `make gpu-cost` counts instructions in.
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
+    std::fs::create_dir_all(&kept).unwrap();
     for variant in variants {
         let architecture = name(variant);
-        let log = compile(&source, variant).unwrap_or_else(|problem| panic!("{architecture}: {problem}"));
-        let uses = uses(&log);
-        let kernels = source.matches("extern \"C\" __global__").count();
-        assert!(uses.len() >= kernels, "{architecture}: {} of {kernels} kernels in the compiler's messages:\n{log}", uses.len());
-        for (name, kernel) in uses {
-            *table.entry(name.clone()).or_default() += &format!("  {:>4} {:>6} B", kernel.registers, kernel.shared);
-            if kernel.spilled > 0 {
-                spilling.push(format!("{name} for {architecture}: {} bytes", kernel.spilled));
+        for (network, layers) in &programs {
+            // The newest architecture stands for all where a network has many layers.
+            if *network == NetworkName::Resnet8 && !architecture.starts_with("sm_90") {
+                continue;
+            }
+            let source = source(layers, variant);
+            let (log, code) = compile(&source, variant).unwrap_or_else(|problem| panic!("{architecture}, {network}: {problem}"));
+            if architecture.starts_with("sm_90") {
+                let file = kept.join(format!("{network}-{}", if variant.1 == Arithmetic::Split { "split" } else { "fused" }));
+                std::fs::write(file.with_extension("cu"), &source).unwrap();
+                std::fs::write(file.with_extension("cubin"), code).unwrap();
+            }
+            let uses = uses(&log);
+            let kernels = source.matches("extern \"C\" __global__").count();
+            assert!(uses.len() >= kernels, "{architecture}: {} of {kernels} kernels in the compiler's messages:\n{log}", uses.len());
+            for (name, kernel) in uses {
+                if kernel.spilled > 0 {
+                    spilling.push(format!("{name} of {network} for {architecture}: {} bytes", kernel.spilled));
+                }
+                // Kernels of no layer are the same in all networks.
+                let is_layers = name.ends_with(|end: char| end.is_ascii_digit());
+                let row = if is_layers { format!("{network} {name}") } else { name };
+                let row = table.entry(row).or_insert_with(|| [const { String::new() }; VARIANTS.len()]);
+                row[VARIANTS.iter().position(|&of| of == variant).unwrap()] = format!("{:>4} {:>6} B", kernel.registers, kernel.shared);
             }
         }
     }
-    lines.extend(table.iter().map(|(name, text)| format!("{name:28}{text}")));
+    lines.extend(
+        table.iter().map(|(name, columns)| format!("{name:32}{}", columns.iter().map(|text| format!("  {text:>14}")).collect::<String>())),
+    );
     println!("registers a thread and shared memory a block, by {}\n{}", library.display(), lines.join("\n"));
     assert!(spilling.is_empty(), "kernels that spill registers: {}", spilling.join(", "));
 }

@@ -19,12 +19,13 @@ pub enum Chosen {
 /// The same kind of device for a study on every rank, and one line about the choice where it was left to us. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where its kernels do not know the study's optimizer or a rank has no usable GPU of its own, and for cuBLAS or TF32 without one: never a silent fallback.
+/// [`Error::Device`] for `cuda` where its kernels do not know the study's optimizer or a rank has no usable GPU of its own, and for cuBLAS, split products or TF32 without one: never a silent fallback.
 pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
     let execution = &study.execution;
     let unit = VectorUnit::best();
     let wanted = match execution {
         Execution { products: Products::Cublas, .. } => Some("execution.products = \"cublas\""),
+        Execution { products: Products::Split, .. } => Some("execution.products = \"split\""),
         Execution { tf32: true, .. } => Some("execution.tf32 = true"),
         _ => None,
     };

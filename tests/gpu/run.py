@@ -38,9 +38,13 @@ SPEEDS = [
     ("mnist-simple-cnn-momentum", 16384, 100, 2, 0, "fused"),
     ("mnist-simple-cnn-momentum", 2, 100, 2000, 0.9, "fused"),
     ("mnist-simple-cnn-momentum", 64, 100, 300, 0.9, "fused"),
+    ("mnist-simple-cnn-momentum", 64, 100, 300, 0, "split"),
+    ("mnist-simple-cnn-momentum", 1024, 100, 20, 0, "split"),
+    ("mnist-simple-cnn-momentum", 16384, 100, 2, 0, "split"),
     ("mnist-simple-cnn-momentum", 1024, 100, 20, 0, "tf32"),
     ("mnist-simple-cnn-momentum", 1024, 100, 20, 0, "cublas"),
     ("cifar-10-resnet-8-momentum-constant", 128, 100, 20, 0, "fused"),
+    ("cifar-10-resnet-8-momentum-constant", 128, 100, 20, 0, "split"),
 ]
 
 # Figures of one step's kernels that Nsight Compute reads: time, share of issue slots used, wavefronts of the load-store unit, hits in the first-level cache.
@@ -169,7 +173,7 @@ def fixed(batch, trials, steps, sparsity, products):
     settings = {
         "workload.max_steps": steps, "workload.evaluate_every": steps, "workload.goal_error": 0.0002, "search.learning_rate": 0.001,
         "search.momentum": 0.9, "execution.race": "false", "execution.checkpoint_seconds": 0, "pruning.examples": 1000,
-        "execution.products": "cublas" if products == "cublas" else "fused", "execution.tf32": "true" if products == "tf32" else "false",
+        "execution.products": "fused" if products == "tf32" else products, "execution.tf32": "true" if products == "tf32" else "false",
     }
     options = ["--quiet", "--batch-size", str(batch), "--sparsity", str(sparsity), "--trials", str(trials)]
     return options + [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]

@@ -35,7 +35,12 @@ pub fn open(execution: &Execution) -> Option<Cuda> {
 
 /// A network, and 90 % of `examples` random images to train it on; the rest is for validation, and 620 for testing.
 pub fn problem(name: NetworkName, examples: usize) -> (Arc<Network>, Dataset) {
-    let network = Arc::new(Network::new(name));
+    problem_of(Network::new(name), examples)
+}
+
+/// The same for any network of ten classes.
+pub fn problem_of(network: Network, examples: usize) -> (Arc<Network>, Dataset) {
+    let network = Arc::new(network);
     let map = network.maps[0];
     let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
     let numbers = Numbers::new(11, Purpose::RandomMask);

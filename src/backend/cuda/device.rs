@@ -2,6 +2,7 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 
@@ -18,6 +19,7 @@ use crate::Result;
 use crate::comm::{self, Communicator, host_hash, together};
 use crate::config::{Execution, Products, Reduction};
 use crate::data::Dataset;
+use crate::network::Network;
 
 /// A rank's GPU, and what all its back ends share.
 pub struct Cuda {
@@ -27,8 +29,8 @@ pub struct Cuda {
     pub(super) shared: bool,
     pub(super) workspace: RefCell<Workspace>,
     products: Products,
-    /// Compiled when a back end is made: a plan needs none.
-    kernels: OnceCell<Kernels>,
+    /// Those of each network, compiled when a back end is made: a plan needs none.
+    kernels: RefCell<Vec<(Arc<Network>, Rc<Kernels>)>>,
     /// Threads of the host for what a GPU does not compute.
     pub(super) threads: usize,
     /// Bytes that patches and sums may take.
@@ -69,7 +71,7 @@ impl Cuda {
             scratch: usize::MAX,
             blas: OnceCell::new(),
             dataset: RefCell::new(None),
-            kernels: OnceCell::new(),
+            kernels: RefCell::default(),
         })
     }
 
@@ -107,15 +109,22 @@ impl Cuda {
         of(clock) * 1000.0 * of(processors) * 128.0 * 2.0
     }
 
-    /// Compiles the kernels and starts cuBLAS, where that has not been done.
-    pub(super) fn load(&self) -> Result<&Kernels> {
-        if self.kernels.get().is_none() {
-            let _ = self.kernels.set(program::load(&self.gpu)?);
-        }
+    /// A network's kernels, compiled where that has not been done; cuBLAS is started, where it multiplies.
+    pub(super) fn load(&self, network: &Arc<Network>) -> Result<Rc<Kernels>> {
+        let mut all = self.kernels.borrow_mut();
+        let known = all.iter().find(|(of, _)| of == network).map(|(_, kernels)| kernels.clone());
+        let kernels = match known {
+            Some(kernels) => kernels,
+            None => {
+                let kernels = Rc::new(program::load(&self.gpu, network)?);
+                all.push((network.clone(), kernels.clone()));
+                kernels
+            }
+        };
         if self.products == Products::Cublas && self.blas.get().is_none() {
             let _ = self.blas.set(Blas::new(&self.gpu, self.scratch)?);
         }
-        self.kernels.get().ok_or_else(|| refuse("expected compiled kernels, found none; report this as a bug"))
+        Ok(kernels)
     }
 
     /// The data set on the device, uploaded once.

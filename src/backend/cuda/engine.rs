@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::arithmetic::Arithmetic;
 use super::check::Doing;
 use super::dataset::Selection;
 use super::device::Cuda;
@@ -57,7 +58,7 @@ impl CudaBackend<'_> {
         let space = workspace.buffers()?;
         let selection = Selection::Shuffled { first: 0, batch, clock: at(&self.stepper.clock, 0), seeds: at(&seeds, 0) };
         // There is room for the batch; a shuffled example is one of the set.
-        unsafe { model.dataset.gather(model.kernels, &model.dataset.training, selection, map, space, [1, batch]) }?;
+        unsafe { model.dataset.gather(&model.kernels, &model.dataset.training, selection, map, space, [1, batch]) }?;
         Ok((gpu.download(&space.maps[0], 0, batch * map.len())?, gpu.download(&space.labels, 0, batch)?))
     }
 }
@@ -75,8 +76,11 @@ impl Backend for CudaBackend<'_> {
         };
         let products = match cuda.blas() {
             Some(blas) => format!(", {}", blas.description),
-            None if cuda.gpu.tf32 => ", products in TF32".into(),
-            None => String::new(),
+            None => match cuda.gpu.arithmetic {
+                Arithmetic::Single => String::new(),
+                Arithmetic::Tf32 => ", products in TF32".into(),
+                Arithmetic::Split => ", products in split TF32".into(),
+            },
         };
         format!("{}{products}{sums}", cuda.name())
     }
@@ -121,7 +125,7 @@ impl Backend for CudaBackend<'_> {
     }
 
     fn retain(&mut self, lanes: &mut CudaLanes, keep: &[bool]) -> Result<()> {
-        lanes.retain(self.model.gpu(), self.model.kernels, keep)
+        lanes.retain(self.model.gpu(), &self.model.kernels, keep)
     }
 
     fn train(&mut self, lanes: &mut CudaLanes, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>> {

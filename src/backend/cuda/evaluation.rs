@@ -68,7 +68,7 @@ fn margins_of_blocks(
     let places: Vec<i32> = which.iter().map(|&lane| lane as i32).collect();
     let (lists, places) = (gpu.upload(&lists)?, gpu.upload(&places)?);
     let margins = gpu.room::<f32>(which.len() * count * EVALUATION_BLOCK)?;
-    let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, model.kernels, &lanes.weights, &places, which.len())).transpose()?;
+    let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, &lanes.weights, &places, which.len())).transpose()?;
     let mut workspace = model.cuda.workspace.borrow_mut();
     let images = (which.len() * range.len()).min(2 * BUSY_IMAGES);
     workspace.ensure(gpu, &model.network, images, EVALUATION_BLOCK, false)?;
@@ -76,7 +76,7 @@ fn margins_of_blocks(
     for (lanes_here, groups) in micro_batches(which.len(), count, EVALUATION_BLOCK, space.slots) {
         let first = groups.start * EVALUATION_BLOCK;
         let batch = MicroBatch {
-            kernels: model.kernels,
+            kernels: &model.kernels,
             space,
             network: &model.network,
             lanes: lanes_here.len(),

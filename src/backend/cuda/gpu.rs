@@ -9,10 +9,11 @@ use cudarc::driver::sys::{
 };
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice};
 
+use super::arithmetic::Arithmetic;
 use super::check::{Doing, refuse};
 use crate::Result;
 use crate::comm;
-use crate::config::Execution;
+use crate::config::{Execution, Products};
 
 /// A GPU and the one stream that everything runs in, in order.
 pub(super) struct Gpu {
@@ -23,6 +24,8 @@ pub(super) struct Gpu {
     pub capability: (i32, i32),
     /// Whether products are TF32's.
     pub tf32: bool,
+    /// How the fused kernels multiply.
+    pub arithmetic: Arithmetic,
     /// How long a wait for the GPU may last; 0: for ever.
     pub deadline: Duration,
     /// What memory comes from, where the driver has pools.
@@ -38,11 +41,27 @@ impl Gpu {
         let name = context.name().doing("say its name")?;
         let capability = context.compute_capability().doing("say what it can")?;
         let tf32 = execution.tf32;
-        let oldest = if tf32 { 8 } else { 7 };
+        let arithmetic = match (execution.products, tf32) {
+            (Products::Split, true) => {
+                return Err(refuse(
+                    "expected execution.tf32 = false beside execution.products = \"split\", whose products are as exact as in 32 bits, found \
+                     both; leave one out",
+                ));
+            }
+            (Products::Split, false) => Arithmetic::Split,
+            (Products::Fused, true) => Arithmetic::Tf32,
+            (Products::Fused, false) | (Products::Cublas, _) => Arithmetic::Single,
+        };
+        let on_tensor_cores = tf32 || arithmetic == Arithmetic::Split;
+        let oldest = if on_tensor_cores { 8 } else { 7 };
         if capability.0 < oldest {
             return Err(refuse(format!(
                 "expected compute capability {oldest}.0 or newer{}, found {}.{} ({name}); use another GPU, or --device cpu",
-                if tf32 { " for execution.tf32 = true" } else { "" },
+                match (tf32, on_tensor_cores) {
+                    (true, _) => " for execution.tf32 = true",
+                    (false, true) => " for execution.products = \"split\"",
+                    (false, false) => "",
+                },
                 capability.0,
                 capability.1
             )));
@@ -52,7 +71,7 @@ impl Gpu {
         let stream = context.new_stream().doing("make a stream")?;
         let deadline = Duration::from_secs(execution.deadline_seconds.into());
         let pool = if context.has_async_alloc() { Some(keeping_pool(&context)?) } else { None };
-        Ok((Gpu { context, stream, name, capability, tf32, deadline, pool }, [half(0), half(8)]))
+        Ok((Gpu { context, stream, name, capability, tf32, arithmetic, deadline, pool }, [half(0), half(8)]))
     }
 
     /// Memory without a value, at least one element.

@@ -60,7 +60,7 @@ impl LeafGradients {
         for (lanes, leaves) in micro_batches(weights.lanes, own.len(), partition.length, space.slots) {
             let examples = partition.examples(&(own.start + leaves.start..own.start + leaves.end));
             let batch = MicroBatch {
-                kernels: model.kernels,
+                kernels: &model.kernels,
                 space,
                 network: &model.network,
                 lanes: lanes.len(),

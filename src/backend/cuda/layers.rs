@@ -1,7 +1,7 @@
 //! The network's operations on a micro-batch: launches of the fused kernels, or cuBLAS's products.
 
 use super::check::refuse;
-use super::launch::{ConvolutionShape, FilterTiles, OutputMap, TileColumns};
+use super::launch::{ConvolutionShape, OutputMap, is_unpooled};
 use super::micro_batch::{MicroBatch, Output};
 use super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use super::products::{Blas, ForwardOutputs, InputGradient};
@@ -56,9 +56,8 @@ impl Layers<'_> {
         unsafe {
             kernels.convolution_forward(
                 lanes,
-                TileColumns::of(layer.output.channels)?,
-                ConvolutionShape::new(layer),
-                to,
+                index,
+                &ConvolutionShape::new(layer),
                 images as i32,
                 which,
                 weights,
@@ -74,7 +73,8 @@ impl Layers<'_> {
 
     fn filter_gradient(
         &self,
-        shape: ConvolutionShape,
+        index: usize,
+        shape: &ConvolutionShape,
         input: ConstPointer<f32>,
         gradient: ConstPointer<f32>,
         choice: Option<ConstPointer<u8>>,
@@ -84,7 +84,7 @@ impl Layers<'_> {
         unsafe {
             kernels.filter_gradient(
                 lanes,
-                FilterTiles::of(&shape)?,
+                index,
                 shape,
                 images as i32,
                 length as i32,
@@ -107,7 +107,7 @@ impl Layers<'_> {
         let Some(producer) = layer.producer else {
             return match self.blas {
                 Some(blas) => unsafe { blas.backward(self.batch, index, layer, None) },
-                None => self.filter_gradient(shape, input, gradient, Some(choice)),
+                None => self.filter_gradient(index, &shape, input, gradient, Some(choice)),
             };
         };
         let rectified = match network.convolution(producer).epilogue {
@@ -121,23 +121,16 @@ impl Layers<'_> {
         if let Some(blas) = self.blas {
             return unsafe { blas.backward(self.batch, index, layer, Some(&InputGradient { rectified, bypass, bypass_channels, output })) };
         }
-        self.filter_gradient(shape, input, gradient, Some(choice))?;
+        let gradient = if is_unpooled(layer) {
+            let (to, count) = (&space.unpooled[index], images as i32);
+            unsafe { kernels.unpool(lanes, shape, count, 0, count, gradient, choice, at_mut(to, 0)) }?;
+            at(to, 0)
+        } else {
+            gradient
+        };
+        self.filter_gradient(index, &shape, input, gradient, None)?;
         unsafe {
-            kernels.data_gradient(
-                lanes,
-                TileColumns::of(layer.input_map.channels)?,
-                shape,
-                images as i32,
-                which,
-                weights,
-                pitch as i32,
-                gradient,
-                choice,
-                rectified,
-                bypass,
-                bypass_channels,
-                output,
-            )
+            kernels.data_gradient(lanes, index, &shape, images as i32, which, weights, pitch as i32, gradient, rectified, bypass, output)
         }
     }
 
@@ -198,7 +191,7 @@ impl Layers<'_> {
         }
     }
 
-    fn head_backward(&self, layer: &Dense) -> Result<()> {
+    fn head_backward(&self, index: usize, layer: &Dense) -> Result<()> {
         let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, .. } = *self.batch;
         let convolution = |&producer: &usize| matches!(network.layers[producer], Layer::Convolution(_));
         let to = match layer.producer.filter(convolution) {
@@ -209,7 +202,7 @@ impl Layers<'_> {
             return unsafe { blas.head_backward(self.batch, layer, to) };
         }
         let gradient = at(&space.logits, 0);
-        self.filter_gradient(ConvolutionShape::dense(layer), at(&space.maps[layer.input], 0), gradient, None)?;
+        self.filter_gradient(index, &ConvolutionShape::dense(layer), at(&space.maps[layer.input], 0), gradient, None)?;
         unsafe {
             kernels.dense_backward(
                 lanes,
@@ -256,8 +249,8 @@ impl Operations for Layers<'_> {
         self.attempt(|layers| layers.head(layer));
     }
 
-    fn dense_backward(&mut self, _index: usize, layer: &Dense) {
-        self.attempt(|layers| layers.head_backward(layer));
+    fn dense_backward(&mut self, index: usize, layer: &Dense) {
+        self.attempt(|layers| layers.head_backward(index, layer));
     }
 
     fn softmax_cross_entropy(&mut self) {}

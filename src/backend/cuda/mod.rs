@@ -6,6 +6,7 @@
 //! the question whether it is there.
 
 mod alias;
+mod arithmetic;
 mod check;
 mod dataset;
 mod device;
@@ -31,6 +32,7 @@ mod step;
 mod support;
 mod workspace;
 
+pub use arithmetic::Arithmetic;
 pub use device::Cuda;
 pub use engine::CudaBackend;
 pub use program::{architectures, source};

@@ -20,7 +20,7 @@ use crate::network::Network;
 /// What sends lanes' images through a network.
 pub(super) struct Model<'a> {
     pub cuda: &'a Cuda,
-    pub kernels: &'a Kernels,
+    pub kernels: Rc<Kernels>,
     pub network: Arc<Network>,
     pub dataset: Rc<DeviceDataset>,
     /// The ranks that share every batch.
@@ -29,11 +29,11 @@ pub(super) struct Model<'a> {
 
 impl<'a> Model<'a> {
     pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
-        let kernels = cuda.load()?;
         if network.classes != CLASSES {
             return Err(refuse(format!("expected a network of {CLASSES} classes, found {}; use --device cpu", network.classes)));
         }
         support::check(&network)?;
+        let kernels = cuda.load(&network)?;
         let dataset = cuda.dataset(dataset)?;
         Ok(Model { cuda, kernels, network, dataset, group })
     }
@@ -54,7 +54,7 @@ impl<'a> Model<'a> {
     /// weights, and its output's memory, are there for all of its lanes and groups.
     pub unsafe fn run(&self, batch: &MicroBatch, set: &DeviceExamples, selection: Selection) -> Result<()> {
         unsafe {
-            self.dataset.gather(self.kernels, set, selection, self.network.maps[0], batch.space, [batch.lanes, batch.images])?;
+            self.dataset.gather(&self.kernels, set, selection, self.network.maps[0], batch.space, [batch.lanes, batch.images])?;
             propagate(batch, self.cuda.blas())
         }
     }

@@ -8,29 +8,36 @@ use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::{Ptx, sys};
 use sha2::{Digest, Sha256};
 
+use super::arithmetic::Arithmetic;
 use super::check::{Doing, refuse};
 use super::gpu::Gpu;
-use super::launch::{Kernels, layout_assertions};
+use super::launch::{Kernels, layer_source, layout_assertions};
 use crate::Result;
+use crate::network::Network;
 
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 10] = [
     ("common.cuh", include_str!("../../../kernels/common.cuh")),
     ("gather.cu", include_str!("../../../kernels/gather.cu")),
     ("convolution.cu", include_str!("../../../kernels/convolution.cu")),
+    ("product.cuh", include_str!("../../../kernels/product.cuh")),
+    ("forward.cu", include_str!("../../../kernels/forward.cu")),
+    ("data_gradient.cu", include_str!("../../../kernels/data_gradient.cu")),
+    ("filter_gradient.cu", include_str!("../../../kernels/filter_gradient.cu")),
     ("im2col.cu", include_str!("../../../kernels/im2col.cu")),
     ("head.cu", include_str!("../../../kernels/head.cu")),
     ("update.cu", include_str!("../../../kernels/update.cu")),
 ];
 
-/// All of `kernels/` as one program: what NVRTC is given.
-pub fn source() -> String {
+/// All of `kernels/`, with those of a network's layers, as one program: what NVRTC is given.
+pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
     let files: String = FILES.iter().map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n")).collect();
-    format!("{files}#line 1 \"layouts\"\n{}", layout_assertions())
+    let layers = layer_source(network, arithmetic != Arithmetic::Single);
+    format!("{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", layout_assertions())
 }
 
-/// The kernels for a GPU, with products in TF32 where it has them: from the cache, or compiled.
-pub(super) fn load(gpu: &Gpu) -> Result<Kernels> {
-    let (name, source) = (&gpu.name, source());
+/// The kernels for a GPU and a network: from the cache, or compiled.
+pub(super) fn load(gpu: &Gpu, network: &Network) -> Result<Kernels> {
+    let (name, source) = (&gpu.name, source(network, gpu.arithmetic));
     let (mut major, mut minor) = (0, 0);
     // The caller has asked whether NVRTC is there.
     let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
@@ -44,16 +51,16 @@ pub(super) fn load(gpu: &Gpu) -> Result<Kernels> {
     let known = architectures().map_err(|error| refused(&format!("{error:?}")))?;
     let target = Target::of(gpu.capability, &known).ok_or_else(|| refused("it knows no architecture as old as this one"))?;
     let mut options = vec![target.option(), "--std=c++17".to_owned()];
-    options.extend(gpu.tf32.then(|| "-DUSE_TF32=1".to_owned()));
+    options.extend(gpu.arithmetic.definition().map(str::to_owned));
     // The GPU's name takes part, because a stand-in for a GPU has an NVRTC of its own.
     let key = hexadecimal(format!("{major}.{minor}\n{name}\n{}\n{source}", options.join(" ")).as_bytes());
     let file = cache_folder().map(|folder| folder.join(format!("{key}.{}", target.extension())));
     let cached = file.as_ref().and_then(|file| whole(std::fs::read(file).ok()?));
-    if let Some(kernels) = cached.and_then(|code| find(gpu, target.image(code)).ok()) {
+    if let Some(kernels) = cached.and_then(|code| find(gpu, target.image(code), &source).ok()) {
         return Ok(kernels);
     }
     let code = compile(&source, &options, target).map_err(|why| refused(&why))?;
-    let kernels = find(gpu, target.image(code.clone()))?;
+    let kernels = find(gpu, target.image(code.clone()), &source)?;
     if let Some(file) = file {
         // A cache that cannot be written costs the next start some seconds, and is no reason to stop this one.
         let _ = keep(&file, &code);
@@ -148,12 +155,12 @@ unsafe fn machine_code(program: sys::nvrtcProgram) -> std::result::Result<Vec<u8
     Ok(code)
 }
 
-fn find(gpu: &Gpu, image: Ptx) -> Result<Kernels> {
+fn find(gpu: &Gpu, image: Ptx, source: &str) -> Result<Kernels> {
     let module = gpu
         .context
         .load_module(image)
         .doing("load the kernels (a driver older than the CUDA release of NVRTC cannot: update the driver, or install an older NVRTC)")?;
-    Kernels::new(&module, gpu.stream.clone())
+    Kernels::new(&module, gpu.stream.clone(), source)
 }
 
 /// SHA-256.

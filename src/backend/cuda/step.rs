@@ -112,7 +112,7 @@ impl Stepper {
         self.gradients(batch, lanes)?;
         let (places, parameters, sums) = (partition.own_leaves().len(), model.network.parameters(), leaf_gradients.buffer()?);
         let (packed, loss_at, sum) = match &mut self.exchange {
-            Some(exchange) => (1, lanes.most_kept, exchange.sum(model.gpu(), model.kernels, model.group, lanes, partition, sums)?),
+            Some(exchange) => (1, lanes.most_kept, exchange.sum(model.gpu(), &model.kernels, model.group, lanes, partition, sums)?),
             None => {
                 let (from, parts) = (at(sums, 0), Parts::leaves(places));
                 (0, parameters, PartialSums { from, parts, lane_stride: places * lanes.pitch, part_stride: lanes.pitch })

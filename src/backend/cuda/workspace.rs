@@ -4,8 +4,9 @@ use cudarc::driver::CudaSlice;
 
 use super::check::refuse;
 use super::gpu::Gpu;
+use super::launch::is_unpooled;
 use crate::Result;
-use crate::network::{Epilogue, Layer, Network};
+use crate::network::{Epilogue, Layer, Map, Network};
 
 /// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
 const MOST_BYTES: u64 = 8 << 30;
@@ -25,6 +26,8 @@ pub(super) struct Buffers {
     pub maps: Vec<CudaSlice<f32>>,
     /// `[slot][gradient of the convolution's sum, or of its pooled map]`, one a layer.
     pub gradients: Vec<CudaSlice<f32>>,
+    /// `[slot][gradient of the convolution's sum]` where a pool follows it and two kernels read it, one a layer.
+    pub unpooled: Vec<CudaSlice<f32>>,
     /// `[slot][what the pool chose]`, one a layer.
     pub choices: Vec<CudaSlice<u8>>,
     /// `[slot][channels]`: the gradient of the global mean.
@@ -46,32 +49,39 @@ impl Default for Workspace {
     }
 }
 
-/// Floats of a layer's gradient, bytes of its pool's choice, floats of the mean's gradient, an image.
-fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
+/// Floats of a layer's gradient, bytes of its pool's choice, floats of the mean's gradient and of the gradient before the pool, an image.
+fn sizes(network: &Network, layer: &Layer) -> [usize; 4] {
     match layer {
         Layer::Convolution(convolution) => match convolution.epilogue {
-            Epilogue::ReluMaxPool { pooled } => [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), 0],
-            _ => [convolution.output.inner_len(), 0, 0],
+            Epilogue::ReluMaxPool { pooled } => {
+                let unpooled = if is_unpooled(convolution) { convolution.output.inner_len() } else { 0 };
+                [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), 0, unpooled]
+            }
+            _ => [convolution.output.inner_len(), 0, 0, 0],
         },
-        Layer::Pool(_) => [0, 0, 0],
-        Layer::GlobalMean(mean) => [0, 0, network.maps[mean.output].len()],
-        Layer::Dense(_) => [0, 0, 0],
+        Layer::Pool(_) => [0; 4],
+        Layer::GlobalMean(mean) => [0, 0, network.maps[mean.output].len(), 0],
+        Layer::Dense(_) => [0; 4],
     }
 }
 
-/// Most images of which the kernels can index all gradients: they count an image's floats in 31 bits, of which two are the place in a pool's window
-/// (`gradients_at` in `kernels/convolution.cu`).
-fn most_slots(network: &Network) -> usize {
-    let largest = network.layers.iter().map(|layer| sizes(network, layer)[0]).max().unwrap_or(0);
-    (1 << 29) / largest.max(1)
+/// Most images of a lane of which the kernels can index everything: they count its floats in 31 bits, and images beside their positions in 17
+/// (`kernels/data_gradient.cu`).
+fn most_images(network: &Network) -> usize {
+    let maps = network.maps.iter().map(Map::len);
+    let sums = network.layers.iter().flat_map(|layer| match layer {
+        Layer::Convolution(convolution) => [convolution.output.inner_len(), convolution.input_map.inner_len()],
+        _ => [0, 0],
+    });
+    (i32::MAX as usize / maps.chain(sums).max().unwrap_or(1).max(1)).min((1 << 17) - 1)
 }
 
 /// Bytes of one slot.
 pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
     let maps: usize = network.maps.iter().map(|map| 4 * map.len()).sum();
     let of = |layer: &Layer| {
-        let [gradient, choice, mean] = sizes(network, layer);
-        4 * gradient + choice + 4 * mean
+        let [gradient, choice, mean, unpooled] = sizes(network, layer);
+        4 * (gradient + mean + unpooled) + choice
     };
     let rest: usize = if training { network.layers.iter().map(of).sum::<usize>() } else { 0 };
     (maps + rest + 4 * network.classes + 1) as u64
@@ -80,11 +90,11 @@ pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
 impl Workspace {
     /// Makes room for `wanted` images at once, or as many as memory allows, but for `least` at the least.
     pub fn ensure(&mut self, gpu: &Gpu, network: &Network, wanted: usize, least: usize, training: bool) -> Result<()> {
-        if least > most_slots(network) {
+        if least > most_images(network) {
             return Err(refuse(format!(
                 "expected at most {} images that are summed together, for which the kernels' indices suffice, found {least}; use a smaller batch, or \
                  more ranks a batch",
-                most_slots(network)
+                most_images(network)
             )));
         }
         let wanted = wanted.max(least);
@@ -102,7 +112,7 @@ impl Workspace {
         let bytes = slot_bytes(network, training);
         let most = (gpu.free()? / 2).min(MOST_BYTES) / bytes;
         let wanted = wanted.max(had);
-        let most = (most as usize).min(most_slots(network)).min(self.limit);
+        let most = (most as usize).min(most_images(network)).min(self.limit);
         let mut slots = wanted.min(most).max(least);
         loop {
             match Buffers::new(gpu, network, slots, training) {
@@ -132,9 +142,10 @@ impl Workspace {
 impl Buffers {
     fn new(gpu: &Gpu, network: &Network, slots: usize, training: bool) -> Result<Buffers> {
         let maps = network.maps.iter().map(|map| gpu.zeros(map.len() * slots)).collect::<Result<_>>()?;
-        let (mut gradients, mut choices, mut mean_gradient) = (Vec::new(), Vec::new(), None);
+        let (mut gradients, mut choices, mut unpooled, mut mean_gradient) = (Vec::new(), Vec::new(), Vec::new(), None);
         for layer in &network.layers {
-            let [gradient, choice, mean] = if training { sizes(network, layer) } else { [0; 3] };
+            let [gradient, choice, mean, before_pool] = if training { sizes(network, layer) } else { [0; 4] };
+            unpooled.push(gpu.room(before_pool * slots)?);
             gradients.push(gpu.room(gradient * slots)?);
             choices.push(gpu.room(choice * slots)?);
             if mean > 0 {
@@ -142,7 +153,19 @@ impl Buffers {
             }
         }
         let (logits, labels) = (gpu.room(network.classes * slots)?, gpu.room(slots)?);
-        Ok(Buffers { maps, gradients, choices, mean_gradient, logits, labels, slots, training, capped: false, network: network.clone() })
+        Ok(Buffers {
+            maps,
+            gradients,
+            unpooled,
+            choices,
+            mean_gradient,
+            logits,
+            labels,
+            slots,
+            training,
+            capped: false,
+            network: network.clone(),
+        })
     }
 }
 
@@ -152,14 +175,14 @@ mod tests {
     use crate::config::NetworkName;
 
     #[test]
-    fn no_image_has_gradients_beyond_what_kernels_can_index() {
-        for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+    fn no_lane_has_numbers_beyond_what_kernels_can_index() {
+        for (name, expected) in [(NetworkName::SimpleCnn, 116_508), (NetworkName::Resnet8, 116_105)] {
             let network = Network::new(name);
-            let floats = network.layers.iter().map(|layer| sizes(&network, layer)[0]).max().unwrap();
-            let most = most_slots(&network);
-            // As `gradients_at` computes it, of the last float of the last image.
-            let last = |images: usize| ((images * floats - 1) << 2) | 3;
-            assert!(i32::try_from(last(most)).is_ok() && i32::try_from(last(most + 1)).is_err(), "{name}: {most}");
+            let most = most_images(&network);
+            assert_eq!(most, expected, "{name}");
+            for map in &network.maps {
+                assert!(i32::try_from(most * map.len()).is_ok(), "{name}");
+            }
         }
     }
 }

@@ -77,6 +77,9 @@ names! {
         /// NVIDIA's cuBLAS, which chooses its kernels by the matrices' sizes: a trial's bits depend on how many trials are trained beside it, and so on
         /// ranks, on memory and on where a study was interrupted.
         Cublas = "cublas",
+        /// The program's own kernels on tensor cores, each factor split into two TF32 numbers: nearly as exact as in 32 bits. Needs compute capability
+        /// 8.0.
+        Split = "split",
     }
 }
 

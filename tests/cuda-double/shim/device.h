@@ -12,6 +12,11 @@ static inline void __syncwarp(unsigned mask = ~0u, EMU_LINE) { emu::sync_warp(ma
 static inline void __threadfence() {}
 static inline void __threadfence_block() {}
 
+// cp.async, which is PTX: kernels call these in its place where CUDA_EMU is defined.
+static inline void emu_copy_async(void* to, const void* from, int bytes, bool there) { emu::copy_async(to, from, bytes, there); }
+static inline void emu_copies_close() { emu::copies[emu::block.current].group++; }
+static inline void emu_copies_wait(int left) { emu::wait_copies(left); }
+
 template <class T>
 static inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, EMU_LINE) {
     int lane = emu::block.current % 32;

@@ -48,6 +48,18 @@ static struct {
     int line;
 } warps[kMaxThreads / 32];
 
+// Asynchronous copies into shared memory: each thread's wait here until it waits for them, so that a missing wait shows.
+enum { kMostCopies = 256 };
+struct Copy {
+    void* to;
+    const void* from;  // null: zeros
+    int bytes, group;
+};
+static struct {
+    Copy copy[kMostCopies];
+    int count, group;  // how many wait, and the group that is open
+} copies[kMaxThreads];
+
 static struct {
     void* stack[kMaxThreads];  // saved stack pointer of each fiber
     int idle[kMaxThreads], idles, count, current;
@@ -202,7 +214,34 @@ static inline T shuffle(unsigned mask, T value, int source, int line) {
     return result;
 }
 
+static inline void copy_async(void* to, const void* from, int bytes, bool there) {
+    auto& own = copies[block.current];
+    if (((uintptr_t)to | (there ? (uintptr_t)from : 0)) % bytes) fail("an asynchronous copy of %d bytes is not aligned", bytes);
+    if (own.count == kMostCopies) return fail("more than %d asynchronous copies under way", kMostCopies);
+    // An address that cannot be read fails here, where the copy begins.
+    if (there) (void)*(const volatile char*)from;
+    own.copy[own.count++] = {to, there ? from : nullptr, bytes, own.group};
+}
+
+// Waits for all groups but the last `left` closed ones.
+static inline void wait_copies(int left) {
+    auto& own = copies[block.current];
+    int kept = 0;
+    for (int i = 0; i < own.count; i++) {
+        Copy& copy = own.copy[i];
+        if (copy.group >= own.group - left) {
+            own.copy[kept++] = copy;
+        } else if (copy.from) {
+            memcpy(copy.to, copy.from, copy.bytes);
+        } else {
+            memset(copy.to, 0, copy.bytes);
+        }
+    }
+    own.count = kept;
+}
+
 static void begin_block() {
+    for (int thread = 0; thread < block.threads; thread++) copies[thread].count = copies[thread].group = 0;
     block.live = block.threads;
     block.waiting = block.gone = block.next = 0;
     block.place = -1;

@@ -1,16 +1,7 @@
-//! The kernels of `kernels/convolution.cu`.
+//! What the kernels are told of a convolution: `kernels/convolution.cu`.
 
-use super::{kernels, shared_structs};
-use crate::Result;
-use crate::backend::cuda::check::refuse;
-use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
+use super::shared_structs;
 use crate::network::{Convolution, Dense, Epilogue, Map};
-
-/// Threads of a block.
-pub const THREADS: usize = 128;
-
-/// Rows of the filter gradient, the bias included, for which the small tiles serve.
-const SMALL_ROWS: usize = 32;
 
 shared_structs! {
     /// The shape of a convolution.
@@ -95,7 +86,7 @@ impl ConvolutionShape {
     }
 
     /// Rows of the filter gradient: the weights of an output, and its bias.
-    fn filter_rows(&self) -> usize {
+    pub fn filter_rows(&self) -> usize {
         (self.kernel * self.run) as usize + 1
     }
 }
@@ -105,122 +96,4 @@ impl OutputMap {
     pub fn new(map: Map, shortcut: usize) -> OutputMap {
         OutputMap { row: map.row() as i32, len: map.len() as i32, before: map.before as i32, shortcut: shortcut as i32 }
     }
-}
-
-/// Columns of a tile: there is a kernel for each number of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TileColumns {
-    Sixteen,
-    ThirtyTwo,
-    SixtyFour,
-}
-
-impl TileColumns {
-    /// Those for so many channels.
-    pub fn of(channels: usize) -> Result<TileColumns> {
-        match channels {
-            16 => Ok(TileColumns::Sixteen),
-            32 => Ok(TileColumns::ThirtyTwo),
-            64 => Ok(TileColumns::SixtyFour),
-            other => Err(refuse(format!("expected layers of 16, 32 or 64 channels, found {other}; use --device cpu"))),
-        }
-    }
-
-    /// Rows of a tile: each of [`THREADS`] threads has 8 × 4 sums.
-    fn rows(self) -> usize {
-        8 * 4 * THREADS / [16, 32, 64][self as usize]
-    }
-}
-
-/// The tiles of a filter gradient.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FilterTiles {
-    Small(TileColumns),
-    Large(TileColumns),
-}
-
-impl FilterTiles {
-    /// Those for a layer; the columns are the output channels, rounded up to 16.
-    pub fn of(shape: &ConvolutionShape) -> Result<FilterTiles> {
-        let columns = TileColumns::of((shape.out as usize).next_multiple_of(16))?;
-        let small = shape.filter_rows() <= SMALL_ROWS && columns != TileColumns::SixtyFour;
-        Ok(if small { FilterTiles::Small(columns) } else { FilterTiles::Large(columns) })
-    }
-
-    fn kernel(self) -> usize {
-        match self {
-            FilterTiles::Large(columns) => columns as usize,
-            FilterTiles::Small(columns) => 3 + columns as usize,
-        }
-    }
-
-    fn rows(self) -> usize {
-        match self {
-            FilterTiles::Large(columns) => columns.rows(),
-            FilterTiles::Small(_) => SMALL_ROWS,
-        }
-    }
-}
-
-kernels! {
-    /// Sums of a layer, with its epilogue; `columns` are its output channels.
-    fn convolution_forward(
-        c: ConvolutionShape,
-        to: OutputMap,
-        images: i32,
-        which: ConstPointer<'_, i32>,
-        weights: ConstPointer<'_, f32>,
-        pitch: i32,
-        input: ConstPointer<'_, f32>,
-        output: MutPointer<'_, f32>,
-        choice: Option<MutPointer<'_, u8>>,
-        stream: Option<MutPointer<'_, f32>>,
-        shortcut: Option<ConstPointer<'_, f32>>
-    )[lanes: usize, columns: TileColumns] =
-        ["convolution_forward_16", "convolution_forward_32", "convolution_forward_64"][columns as usize];
-    blocks: [(images as usize * c.positions()).div_ceil(columns.rows()), 1, lanes];
-    threads: THREADS;
-
-    /// The gradient of the sum that a layer's input comes from; `columns` are its input channels. Positions that differ modulo the stride
-    /// have tiles of their own.
-    fn data_gradient(
-        c: ConvolutionShape,
-        images: i32,
-        which: ConstPointer<'_, i32>,
-        weights: ConstPointer<'_, f32>,
-        pitch: i32,
-        gradient: ConstPointer<'_, f32>,
-        choice: ConstPointer<'_, u8>,
-        rectified: Option<ConstPointer<'_, f32>>,
-        bypass: Option<ConstPointer<'_, f32>>,
-        bypass_channels: i32,
-        output: MutPointer<'_, f32>
-    )[lanes: usize, columns: TileColumns] = ["data_gradient_16", "data_gradient_32", "data_gradient_64"][columns as usize];
-    blocks: {
-        let classes = (c.stride * c.stride) as usize;
-        let positions = (c.in_height * c.in_width) as usize / classes;
-        [(images as usize * positions).div_ceil(columns.rows()) * classes, 1, lanes]
-    };
-    threads: THREADS;
-
-    /// The gradients of a layer's weights and bias, summed over each leaf.
-    fn filter_gradient(
-        c: ConvolutionShape,
-        images: i32,
-        length: i32,
-        places: i32,
-        pitch: i32,
-        input: ConstPointer<'_, f32>,
-        gradient: ConstPointer<'_, f32>,
-        choice: Option<ConstPointer<'_, u8>>,
-        sums: MutPointer<'_, f32>
-    )[lanes: usize, tiles: FilterTiles] = [
-        "filter_gradient_16",
-        "filter_gradient_32",
-        "filter_gradient_64",
-        "filter_gradient_small_16",
-        "filter_gradient_small_32"
-    ][tiles.kernel()];
-    blocks: [c.filter_rows().div_ceil(tiles.rows()), (images as usize).div_ceil(length as usize), lanes];
-    threads: THREADS;
 }

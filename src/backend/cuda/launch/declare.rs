@@ -14,19 +14,38 @@ use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 pub struct Kernels {
     pub(super) stream: Arc<CudaStream>,
     /// By their names in `kernels/`.
-    pub(super) functions: HashMap<&'static str, CudaFunction>,
+    pub(super) functions: HashMap<String, CudaFunction>,
 }
 
 /// A kernel as Rust calls it.
 pub struct Declaration {
     /// The kernels that a method starts one of, by their names in `kernels/`; they take the same parameters.
     pub symbols: &'static [&'static str],
-    /// Threads of a block.
+    /// Whether there is one for each layer, its name followed by `_` and the layer's number.
+    pub per_layer: bool,
+    /// Threads of a block; none where they depend on the layer.
     #[cfg_attr(not(test), expect(dead_code, reason = "compared with kernels/ by a test"))]
-    pub threads: usize,
+    pub threads: Option<usize>,
     /// Names and types of the parameters, the types as C++ writes them.
     #[cfg_attr(not(test), expect(dead_code, reason = "compared with kernels/ by a test"))]
     pub parameters: fn() -> Vec<(&'static str, String)>,
+}
+
+impl Declaration {
+    /// The kernels' names in the source for a network.
+    pub fn symbols_in(&self, source: &str) -> Vec<String> {
+        if !self.per_layer {
+            return self.symbols.iter().map(|&symbol| symbol.to_owned()).collect();
+        }
+        let starts = self.symbols.iter().flat_map(|symbol| {
+            let start = format!(" {symbol}_");
+            source.lines().filter(|line| line.starts_with("extern \"C\" __global__")).filter_map(move |line| {
+                let number: String = line.split_once(&start)?.1.chars().take_while(char::is_ascii_digit).collect();
+                Some(format!("{symbol}_{number}"))
+            })
+        });
+        starts.collect()
+    }
 }
 
 /// Blocks of an elementwise kernel at most: each thread then takes more elements.
@@ -143,13 +162,63 @@ macro_rules! kernels {
         pub const KERNELS: &[$crate::backend::cuda::launch::Declaration] = &[
             $($crate::backend::cuda::launch::Declaration {
                 symbols: &[$($symbol),+],
-                threads: $threads,
+                per_layer: false,
+                threads: Some($threads),
                 parameters: || vec![$((stringify!($parameter), <$type as $crate::backend::cuda::launch::DeviceType>::name())),+],
             }),+
         ];
     };
 }
 pub(super) use kernels;
+
+/// Declares kernels of which there is one for each layer, as methods of [`Kernels`], and lists them as `KERNELS`:
+///
+/// ```text
+/// fn method(parameter of the kernel: its type, …) of shape: "name, before the layer's number", the tile that the layer's kernel has;
+/// blocks: |tile, lanes| of the grid's three dimensions;
+/// ```
+macro_rules! layer_kernels {
+    ($(
+        $(#[$documentation:meta])*
+        fn $method:ident($($parameter:ident: $type:ty),+) of $shape:ident: $symbol:literal, $tile:expr;
+        blocks: $blocks:expr;
+    )+) => {
+        impl $crate::backend::cuda::launch::Kernels {
+            $(
+                $(#[$documentation])*
+                ///
+                /// # Safety
+                /// `layer` is the number of a layer of this shape in the network that the kernels are made for. Pointers reach as many values as the
+                /// kernel's comment in `kernels/` says for these numbers; so do the indices that lie there.
+                #[allow(clippy::too_many_arguments)]
+                pub unsafe fn $method(
+                    &self,
+                    lanes: usize,
+                    layer: usize,
+                    $shape: &$crate::backend::cuda::launch::ConvolutionShape,
+                    $($parameter: $type),+
+                ) -> $crate::Result<()> {
+                    let tile = $tile($shape);
+                    let blocks = $blocks(tile, lanes);
+                    let arguments = &mut [$(std::ptr::from_ref(&$parameter).cast_mut().cast()),+];
+                    // The types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
+                    unsafe { self.launch(&format!(concat!($symbol, "_{}"), layer), blocks, tile.threads(), arguments) }
+                }
+            )+
+        }
+
+        /// The kernels of this file.
+        pub const KERNELS: &[$crate::backend::cuda::launch::Declaration] = &[
+            $($crate::backend::cuda::launch::Declaration {
+                symbols: &[$symbol],
+                per_layer: true,
+                threads: None,
+                parameters: || vec![$((stringify!($parameter), <$type as $crate::backend::cuda::launch::DeviceType>::name())),+],
+            }),+
+        ];
+    };
+}
+pub(super) use layer_kernels;
 
 /// A struct that Rust and CUDA C++ share, as Rust lays it out.
 pub struct Layout {
@@ -194,6 +263,14 @@ macro_rules! shared_structs {
             #[repr(C)]
             #[derive(Debug, Clone, Copy)]
             pub struct $name { $($(#[$field_documentation])* pub $field: $type),+ }
+
+            impl $name {
+                /// Names and values of the fields.
+                #[allow(dead_code)]
+                pub fn fields(&self) -> Vec<(&'static str, String)> {
+                    vec![$((stringify!($field), format!("{:?}", self.$field))),+]
+                }
+            }
 
             // `layouts` has the kernels' compiler check that the C++ struct is laid out the same.
             unsafe impl $crate::backend::cuda::launch::DeviceType for $name {

@@ -48,7 +48,7 @@ kernels! {
         choice: ConstPointer<'_, u8>,
         to: MutPointer<'_, f32>
     )[lanes: usize] = ["unpool"][0];
-    blocks: [blocks(count as usize * c.positions() * c.out as usize), 1, lanes];
+    blocks: [blocks(count as usize * c.positions() / 4 * c.out as usize), 1, lanes];
     threads: ELEMENTWISE;
 
     /// The gradient of the map from that of its patches.

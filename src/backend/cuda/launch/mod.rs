@@ -1,4 +1,5 @@
-//! The kernels as Rust calls them: for each file of `kernels/` one that declares its kernels with their parameters, and computes their grids.
+//! The kernels as Rust calls them: for each file of `kernels/` one that declares its kernels with their parameters, and computes their grids; those
+//! that are made for each layer of a network are in `layers`.
 //!
 //! A wrong number, order or type of arguments does not compile. A test below compares every declaration with the kernel's own in `kernels/`,
 //! and [`layout_assertions`] makes the kernels' compiler compare the structs that both sides share.
@@ -8,14 +9,16 @@ mod declare;
 mod gather;
 mod head;
 mod im2col;
+mod layers;
 #[cfg(test)]
 mod tests;
 mod update;
 
-pub(super) use convolution::{ConvolutionShape, FilterTiles, OutputMap, TileColumns};
+pub(super) use convolution::{ConvolutionShape, OutputMap};
 pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout};
 pub(super) use gather::ImageShape;
 pub(super) use head::CLASSES;
+pub(super) use layers::{is_unpooled, source as layer_source};
 pub(super) use update::{Parts, UpdateRule};
 
 use std::sync::Arc;
@@ -28,14 +31,17 @@ use declare::{blocks, kernels, shared_structs};
 
 /// All kernels.
 fn declarations() -> impl Iterator<Item = &'static Declaration> {
-    [convolution::KERNELS, gather::KERNELS, head::KERNELS, im2col::KERNELS, update::KERNELS].into_iter().flatten()
+    [layers::KERNELS, gather::KERNELS, head::KERNELS, im2col::KERNELS, update::KERNELS].into_iter().flatten()
 }
 
 impl Kernels {
-    /// Those of a compiled module, to run in that stream.
-    pub fn new(module: &Arc<CudaModule>, stream: Arc<CudaStream>) -> Result<Kernels> {
-        let of = |symbol| Ok((symbol, module.load_function(symbol).doing(&format!("have the kernel {symbol}"))?));
-        let symbols = declarations().flat_map(|declaration| declaration.symbols).copied();
+    /// Those of a module compiled for a network, to run in that stream.
+    pub fn new(module: &Arc<CudaModule>, stream: Arc<CudaStream>, source: &str) -> Result<Kernels> {
+        let of = |symbol: String| {
+            let function = module.load_function(&symbol).doing(&format!("have the kernel {symbol}"))?;
+            Ok((symbol, function))
+        };
+        let symbols = declarations().flat_map(|declaration| declaration.symbols_in(source));
         Ok(Kernels { stream, functions: symbols.map(of).collect::<Result<_>>()? })
     }
 }
@@ -46,7 +52,6 @@ pub(super) fn layout_assertions() -> String {
                 template <typename A> struct Same<A, A> { enum { value = 1 }; };\n";
     let layouts = [convolution::layouts(), gather::layouts(), update::layouts()];
     let constants = [
-        ("THREADS", convolution::THREADS),
         ("GATHERED", gather::GATHERED),
         ("CLASSES", head::CLASSES),
         ("BIAS_COLUMNS", im2col::BIAS_COLUMNS),

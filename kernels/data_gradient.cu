@@ -1,0 +1,152 @@
+// The gradient of a convolution's input, made for each layer that needs it: gradient of the layer's sum [slot][position][out], the positions of a
+// pooled layer in windows, x weights [k k out][in] -> gradient `output`
+// [slot][in_height][in_width][in] of the sum (or, where L::through_relu is 0, of the pooled map) that its input comes from: through that layer's
+// ReLU, by the rectified map this layer reads, and with what `bypass`, the gradient of the residual block's last sum, sends through the
+// shortcut: past the ReLU where L::bypass is `in` (an identity), through it where there are more channels (the 2 x 2 average of the rectified map).
+//
+// Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or nearly
+// (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied.
+#define DATA_GRADIENT \
+    int images, const int *which, const float *weights, int pitch, const float *gradient, const float *rectified, const float *bypass, float *output
+#define DATA_GRADIENT_ARGUMENTS images, which, weights, pitch, gradient, rectified, bypass, output
+
+template <class L, class T>
+struct DataGradient {
+    // Slabs of a tap: 16 output channels each.
+    static constexpr int SLAB = 16, SLABS = (L::out + SLAB - 1) / SLAB, TAPS = L::kernel * L::kernel;
+    typedef ByTerm<T::M, SLAB> A;
+    typedef ByTerm<T::N, SLAB> B;
+    static constexpr int STAGE = A::FLOATS + B::FLOATS, STAGES = 3, SPACE = STAGES * STAGE;
+    // Positions of a class.
+    static constexpr int WIDTH = L::in_width / L::stride, POSITIONS = L::in_height / L::stride * WIDTH;
+
+    // Positions of the bordered map that a tile covers, in steps of the stride.
+    struct Covered {
+        int top, bottom, left, right;
+    };
+
+    // Whether tap k of one direction reaches some of the positions low ... high from `size` sums.
+    static __device__ __forceinline__ bool reaches(int low, int high, int k, int size) {
+        return (low - k) % L::stride == 0 && high >= k && (low - k) / L::stride < size;
+    }
+
+    // The first tap from `tap` on, in rows, that reaches what the tile covers; TAPS if there is none.
+    static __device__ __forceinline__ int next_tap(int tap, const Covered& tile) {
+#pragma unroll 1
+        while (tap < TAPS &&
+               !(reaches(tile.top, tile.bottom, tap / L::kernel, L::height) && reaches(tile.left, tile.right, tap % L::kernel, L::width)))
+            tap++;
+        return tap;
+    }
+
+    static __device__ __forceinline__ void compute(DATA_GRADIENT, float* space) {
+        constexpr int QUARTERS = SLAB / 4, LOADS = T::M * QUARTERS / T::THREADS, STEP = T::THREADS / QUARTERS;
+        const int thread = threadIdx.x, lane = blockIdx.z, left_column = blockIdx.y * T::N;
+        const int slot = lane * images, rows = images * POSITIONS, tiles = (rows + T::M - 1) / T::M;
+        const int of_class = blockIdx.x / tiles, class_y = of_class / L::stride, class_x = of_class % L::stride;
+        const int start = (blockIdx.x - of_class * tiles) * T::M;
+        const float* w = weights + (i64)which[lane] * pitch + L::weights;
+        gradient += (i64)slot * (L::height * L::width * L::out);
+        const int quarter = thread % QUARTERS * 4, first_row = thread / QUARTERS;
+        // Of each row that this thread copies: image, row and column in the bordered map; -1 where there is no row.
+        int place[LOADS];
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const int p = start + row_in<T, A>(first_row + i * STEP), position = p / images;
+            const int y = position / WIDTH * L::stride + class_y + L::in_before, x = position % WIDTH * L::stride + class_x + L::in_before;
+            place[i] = p < rows ? (p - position * images) << 14 | y << 7 | x : -1;
+        }
+        Covered covered;
+        {
+            const int one = start / images, other = ((start + T::M < rows ? start + T::M : rows) - 1) / images;
+            const bool line = one / WIDTH == other / WIDTH;
+            covered.top = one / WIDTH * L::stride + class_y + L::in_before;
+            covered.bottom = other / WIDTH * L::stride + class_y + L::in_before;
+            covered.left = (line ? one % WIDTH : 0) * L::stride + class_x + L::in_before;
+            covered.right = (line ? other % WIDTH : WIDTH - 1) * L::stride + class_x + L::in_before;
+        }
+        // How many taps there are, and the next slab's tap and first output channel.
+        int taps = 0;
+        for (int tap = next_tap(0, covered); tap < TAPS; tap = next_tap(tap + 1, covered)) taps++;
+        int tap = next_tap(0, covered), from = 0;
+        // Where a row's gradients for the tap begin, from the lane's first; -1 where the tap meets none.
+        int source[LOADS];
+        float sums[T::OWN_ROWS][T::OWN_COLUMNS] = {};
+        pipeline<STAGES, STAGE>(
+            taps * SLABS, space,
+            [&](float* a) {
+                float* b = a + A::FLOATS;
+                // The rows' gradients for a tap lie side by side: where is found once a tap.
+                if (from == 0) {
+                    const int ky = tap / L::kernel, kx = tap % L::kernel;
+#pragma unroll
+                    for (int i = 0; i < LOADS; i++) {
+                        const int below = (place[i] >> 7 & 127) - ky, right = (place[i] & 127) - kx, y = below / L::stride, x = right / L::stride;
+                        const bool there = place[i] >= 0 && below >= 0 && right >= 0 && below % L::stride == 0 && right % L::stride == 0 &&
+                                           y < L::height && x < L::width;
+                        const int position = L::pooled ? (y / 2 * (L::width / 2) + x / 2) * 4 + y % 2 * 2 + x % 2 : y * L::width + x;
+                        source[i] = there ? ((place[i] >> 14) * (L::height * L::width) + position) * L::out + quarter : -1;
+                    }
+                }
+                const bool inside = L::out % SLAB == 0 || from + quarter < L::out;
+#pragma unroll
+                for (int i = 0; i < LOADS; i++) {
+                    const bool there = source[i] >= 0 && inside;
+                    COPY_ASYNC(a + first_row * A::PITCH + quarter + i * STEP * A::PITCH, gradient + (there ? source[i] + from : 0), 16, there);
+                }
+#pragma unroll
+                for (int i = 0; i < (T::N * QUARTERS + T::THREADS - 1) / T::THREADS; i++) {
+                    const int at = thread + i * T::THREADS;
+                    if (T::N * QUARTERS % T::THREADS != 0 && at >= T::N * QUARTERS) break;
+                    const int stored = at / QUARTERS, column = left_column + column_in<T>(stored), o = from + at % QUARTERS * 4;
+                    const bool has = (L::in_channels % T::N == 0 || column < L::in_channels) && (L::out % SLAB == 0 || o < L::out);
+                    COPY_ASYNC(b + stored * B::PITCH + at % QUARTERS * 4, w + (has ? (tap * L::in_channels + column) * L::out + o : 0), 16, has);
+                }
+                from += SLAB;
+                if (from >= L::out) {
+                    from = 0;
+                    tap = next_tap(tap + 1, covered);
+                }
+            },
+            [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, sums); });
+        typedef Together<T::TOGETHER, L::in_channels> V;
+        const int first = start + T::row();
+        int position = first / images, at_image = first - position * images;
+#pragma unroll
+        for (int row = 0; row < T::OWN_ROWS; row++) {
+            if (first + row >= rows) break;
+            const int y = position / WIDTH * L::stride + class_y, x = position % WIDTH * L::stride + class_x;
+            const i64 here = slot + at_image;
+#pragma unroll
+            for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
+                const int column = left_column + T::column(own);
+                if (L::in_channels % T::N != 0 && column >= L::in_channels) continue;
+                const i64 into = ((here * L::in_height + y) * L::in_width + x) * L::in_channels + column;
+                V value;
+#pragma unroll
+                for (int n = 0; n < T::TOGETHER; n++) value.value[n] = sums[row][own + n];
+                if (L::bypass > 0 && L::bypass != L::in_channels) {
+                    const V added(
+                        bypass + ((here * (L::in_height / 2) + y / 2) * (L::in_width / 2) + x / 2) * L::bypass + column, L::in_channels - column);
+#pragma unroll
+                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] += 0.25f * added.value[n];
+                }
+                if (L::through_relu) {
+                    const V seen(
+                        rectified + here * L::in_len + (L::in_before + y) * L::in_row + (L::in_before + x) * L::in_channels + column,
+                        L::in_channels - column);
+#pragma unroll
+                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] = seen.value[n] > 0.0f ? value.value[n] : 0.0f;
+                }
+                if (L::bypass == L::in_channels) {
+                    const V added(bypass + into, L::in_channels - column);
+#pragma unroll
+                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] += added.value[n];
+                }
+                value.store(output + into, L::in_channels - column);
+            }
+            at_image++;
+            if (at_image == images) at_image = 0, position++;
+        }
+    }
+};

@@ -1,0 +1,193 @@
+// The forward pass of a convolution, made for each layer: sums = map [I P][k k in] x weights [k k in][out], with bias, then the layer's epilogue.
+
+// What the kernels are given: `images` of every lane; which[lane]: the lane's place in `weights`, which are [place][pitch]. `output` is the map
+// written; `choice` [slot][pooled positions][out], null in evaluations; `stream` [slot][sums], null but in residual blocks, with `shortcut` the
+// stream at the block's input, [slot][2 height][2 width][fewer channels] or as the sum.
+#define FORWARD \
+    int images, const int *which, const float *weights, int pitch, const float *input, float *output, u8 *choice, float *stream, const float *shortcut
+#define FORWARD_ARGUMENTS images, which, weights, pitch, input, output, choice, stream, shortcut
+
+template <class L, class T>
+struct Forward {
+    static constexpr int TERMS = L::kernel * L::run;
+    // A map of 4, 8, 12, ... channels is copied 16 bytes at a time, another number by number.
+    static constexpr bool WIDE = L::in_channels % 4 == 0, WIDE_WEIGHTS = L::out % 4 == 0 && L::weights % 4 == 0;
+    // Terms of a slab: all of them where they are few, rounded up to what is multiplied at a time.
+    static constexpr int SLAB = TERMS <= 32 ? (TERMS + TERMS_AT_ONCE - 1) / TERMS_AT_ONCE * TERMS_AT_ONCE : 16;
+    static constexpr int SLABS = (TERMS + SLAB - 1) / SLAB;
+    typedef typename Either<WIDE, ByTerm<T::M, SLAB>, ByRow<T::M, SLAB>>::Type A;
+    typedef ByRow<T::N, SLAB> B;
+    static constexpr int STAGE = A::FLOATS + B::FLOATS, STAGES = 3, SPACE = (SLABS < STAGES ? SLABS : STAGES) * STAGE;
+
+    static __device__ __forceinline__ void compute(FORWARD, float* space) {
+        const L c;
+        const int thread = threadIdx.x, lane = blockIdx.z, left_column = blockIdx.y * T::N;
+        const int slot = lane * images, rows = images * L::height * L::width, top = blockIdx.x * T::M;
+        const float* w = weights + (i64)which[lane] * pitch;
+        const float* bias = w + L::bias;
+        w += L::weights;
+        input += (i64)slot * L::in_len;
+        // Rows behind the last are those of the first: what comes out is let go.
+        const auto base = [&](int stored) {
+            const int p = top + row_in<T, A>(stored);
+            return base_of(c, p < rows ? p : 0);
+        };
+        const auto stage_weights = [&](float* b, int first) {
+            constexpr int COPIES = SLAB * T::N / (WIDE_WEIGHTS ? 4 : 1);
+            if constexpr (WIDE_WEIGHTS) {
+#pragma unroll
+                for (int i = 0; i < (COPIES + T::THREADS - 1) / T::THREADS; i++) {
+                    const int at = thread + i * T::THREADS;
+                    if (COPIES % T::THREADS != 0 && at >= COPIES) break;
+                    const int term = first + at / (T::N / 4), column = at % (T::N / 4) * 4, from = left_column + column;
+                    const bool there = (TERMS % SLAB == 0 || term < TERMS) && (L::out % T::N == 0 || from < L::out);
+                    COPY_ASYNC(b + at / (T::N / 4) * B::PITCH + column, w + (there ? term * L::out + from : 0), 16, there);
+                }
+            } else {
+#pragma unroll
+                for (int i = 0; i < (COPIES + T::THREADS - 1) / T::THREADS; i++) {
+                    const int at = thread + i * T::THREADS;
+                    if (COPIES % T::THREADS != 0 && at >= COPIES) break;
+                    const int term = first + at / T::N, column = at % T::N, from = left_column + column;
+                    const bool there = term < TERMS && from < L::out;
+                    COPY_ASYNC(b + at / T::N * B::PITCH + column, w + (there ? term * L::out + from : 0), 4, there);
+                }
+            }
+        };
+        float sums[T::OWN_ROWS][T::OWN_COLUMNS] = {};
+        const auto multiply_stage = [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, sums); };
+        if constexpr (WIDE) {
+            // A thread copies four terms of some rows.
+            constexpr int QUARTERS = SLAB / 4, LOADS = T::M * QUARTERS / T::THREADS, STEP = T::THREADS / QUARTERS;
+            const float* from[LOADS];
+            const int quarter = thread % QUARTERS * 4, first_row = thread / QUARTERS;
+#pragma unroll
+            for (int i = 0; i < LOADS; i++) from[i] = input + base(first_row + i * STEP) + quarter;
+            int slab = 0, within = quarter, offset = 0;
+            pipeline<STAGES, STAGE>(
+                SLABS, space,
+                [&](float* a) {
+                    if (L::run % SLAB == 0) {
+                        if (within >= L::run) within -= L::run, offset += L::in_row - L::run;
+                    } else {
+                        while (within >= L::run) within -= L::run, offset += L::in_row - L::run;
+                    }
+                    const bool there = TERMS % SLAB == 0 || slab * SLAB + quarter < TERMS;
+#pragma unroll
+                    for (int i = 0; i < LOADS; i++) {
+                        COPY_ASYNC(a + first_row * A::PITCH + quarter + i * STEP * A::PITCH, from[i] + (there ? offset : 0), 16, there);
+                    }
+                    stage_weights(a + A::FLOATS, slab * SLAB);
+                    within += SLAB;
+                    offset += SLAB;
+                    slab++;
+                },
+                multiply_stage);
+        } else {
+            // A thread copies all terms of some rows: where they are from the row's first one is known when this is compiled.
+            constexpr int LOADS = (T::M + T::THREADS - 1) / T::THREADS;
+            int from[LOADS];
+#pragma unroll
+            for (int i = 0; i < LOADS; i++) from[i] = base(thread + i * T::THREADS);
+            int slab = 0;
+            const auto stage_slab = [&](float* a, int first) {
+#pragma unroll
+                for (int i = 0; i < LOADS; i++) {
+#pragma unroll
+                    for (int k = 0; k < SLAB; k++) {
+                        const bool there = TERMS % SLAB == 0 || first + k < TERMS;
+                        COPY_ASYNC(a + k * A::PITCH + thread + i * T::THREADS, input + from[i] + (there ? offset_of(c, first + k) : 0), 4, there);
+                    }
+                }
+                stage_weights(a + A::FLOATS, first);
+            };
+            if constexpr (SLABS == 1) {
+                stage_slab(space, 0);
+                COPIES_CLOSE();
+                COPIES_WAIT(0);
+                __syncthreads();
+                multiply_stage(space);
+            } else {
+                pipeline<STAGES, STAGE>(
+                    SLABS, space,
+                    [&](float* a) {
+                        stage_slab(a, slab * SLAB);
+                        slab++;
+                    },
+                    multiply_stage);
+            }
+        }
+        finish(images, slot, rows, top + T::row(), left_column, bias, sums, output, choice, stream, shortcut);
+    }
+
+    // Writes a thread's sums: OWN_ROWS consecutive rows from `first` on.
+    static __device__ __forceinline__ void finish(
+        int images, int slot, int rows, int first, int left_column, const float* bias, const float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS],
+        float* output, u8* choice, float* stream, const float* shortcut) {
+        const L c;
+        typedef Together<T::TOGETHER, L::out> V;
+        constexpr int STEP = L::pooled ? 4 : 1;
+#pragma unroll
+        for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
+            const int column = left_column + T::column(own);
+            if (L::out % T::N != 0 && column >= L::out) continue;
+            const Together<T::TOGETHER, 1> offset(bias + column, L::out - column);
+#pragma unroll
+            for (int row = 0; row < T::OWN_ROWS; row += STEP) {
+                const int p = first + row;
+                if (p >= rows) continue;
+                int image, y, x;
+                locate(c, p, image, y, x);
+                const i64 here = slot + image;
+                V value;
+                if constexpr (L::pooled) {
+                    int chosen[T::TOGETHER];
+#pragma unroll
+                    for (int n = 0; n < T::TOGETHER; n++) {
+                        float four[4];
+#pragma unroll
+                        for (int i = 0; i < 4; i++) four[i] = sums[row + i][own + n] + offset.value[n];
+                        value.value[n] = pooled(four, chosen[n]);
+                    }
+                    value.store(
+                        output + here * L::to_len + (L::to_before + y / 2) * L::to_row + (L::to_before + x / 2) * L::out + column, L::out - column);
+                    if (choice) {
+                        const i64 place = (here * (L::height / 2) + y / 2) * (L::width / 2) + x / 2;
+                        if (L::out % T::TOGETHER == 0 && T::TOGETHER == 4) {
+                            *(u32*)(choice + place * L::out + column) =
+                                (u32)chosen[0] | (u32)chosen[1] << 8 | (u32)chosen[2 % T::TOGETHER] << 16 | (u32)chosen[3 % T::TOGETHER] << 24;
+                        } else {
+#pragma unroll
+                            for (int n = 0; n < T::TOGETHER; n++) {
+                                if (n < L::out - column) choice[place * L::out + column + n] = (u8)chosen[n];
+                            }
+                        }
+                    }
+                } else {
+                    const i64 place = ((here * L::height + y) * L::width + x) * L::out + column;
+                    V added;
+                    if (L::shortcut == L::out) {
+                        added = V(shortcut + place, L::out - column);
+                    } else if (L::shortcut > 0) {
+                        // The mean of 2 x 2 of fewer channels, and zeros beyond them.
+                        constexpr int ROW = 2 * L::width * L::shortcut;
+                        const float* from = shortcut + ((here * 2 * L::height + 2 * y) * 2 * L::width + 2 * x) * L::shortcut + column;
+#pragma unroll
+                        for (int n = 0; n < T::TOGETHER; n++) {
+                            added.value[n] = column + n < L::shortcut ? rectified_mean(from + n, ROW, L::shortcut) : 0.0f;
+                        }
+                    }
+#pragma unroll
+                    for (int n = 0; n < T::TOGETHER; n++) {
+                        value.value[n] = sums[row][own + n] + offset.value[n];
+                        if (L::shortcut > 0) value.value[n] += added.value[n];
+                    }
+                    if (L::stream) value.store(stream + place, L::out - column);
+#pragma unroll
+                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] = relu(value.value[n]);
+                    value.store(output + here * L::to_len + (L::to_before + y) * L::to_row + (L::to_before + x) * L::out + column, L::out - column);
+                }
+            }
+        }
+    }
+};
