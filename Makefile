@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu test-inputs test-slurm soak build bench paper check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-slurm soak build bench paper check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -46,7 +46,7 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
 	DPS_NEED_NVRTC=1 cargo test
-	$(MAKE) --no-print-directory test-double
+	$(MAKE) --no-print-directory gpu-cost test-double
 
 test-double: setup ## run the GPU back end's tests on the host, through a stand-in for CUDA
 	@echo "== The GPU back end through a stand-in for CUDA: no GPU's result"
@@ -60,6 +60,23 @@ test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped 
 	@folder=$(abspath $(TARGET))/gpu-test
 	tests/gpu/build.sh "$$folder" mpi,cuda
 	python3 "$$folder/run.py" --out "$$folder/measured" || { code=$$?; [ $$code = 77 ] || exit $$code; }
+
+# WRITE=1 puts the tables into docs/gpu.md; without it they must be there.
+gpu-cost: setup nvrtc ## predict a GPU's times from the machine code of its kernels; needs no GPU
+	@folder=$(TARGET)/nvdisasm
+	if [ ! -e "$$folder/done" ]; then
+		rm -rf "$$folder"
+		pip=(python3 -m pip)
+		if [ -x "$(TARGET)/nvrtc/venv/bin/pip" ]; then pip=("$(TARGET)/nvrtc/venv/bin/pip"); fi
+		"$${pip[@]}" install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target "$$folder" nvidia-cuda-nvdisasm==13.5.37
+		touch "$$folder/done"
+	fi
+	made=$(TARGET)/tmp/kernels/simple-cnn-split.cubin
+	if [ ! -e "$$made" ] || [ -n "$$(find kernels src/backend/cuda src/network tests/kernels_compile.rs -newer "$$made" -type f)" ]; then
+		DPS_NEED_NVRTC=1 cargo test --quiet --test kernels_compile
+	fi
+	chmod +x "$$folder/nvidia/cu13/bin/nvdisasm"
+	python3 tests/gpu/cost.py $(TARGET)/tmp/kernels "$$folder/nvidia/cu13/bin/nvdisasm" --page docs/gpu.md $(if $(WRITE),--write)
 
 test-data: setup ## test on real data what the others test on made-up ones
 	@cargo run --release --quiet --bin dps-train -- data fetch fashion-mnist

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""Predicts, without a GPU, how long training steps take on one: counts the instructions of its kernels in their machine code.
+
+cost.py FOLDER NVDISASM [--page FILE [--write]]
+
+FOLDER holds NETWORK-PRODUCTS.cu and .cubin, which `cargo test --test kernels_compile` writes: kernels for compute capability 9.0 as NVRTC compiles
+them. NVDISASM is NVIDIA's disassembler (PyPI: nvidia-cuda-nvdisasm). `make gpu-cost` runs both.
+
+How it counts. A kernel made for a layer has one loop that holds most of its multiply-adds; it runs once for each slab of terms, and its trips follow
+from the layer's numbers and the batch. All other instructions of the kernel are counted once a warp, which is right to about a percent: their loops are
+short. Counts are exact otherwise, and are the same for every machine with this compiler.
+
+How it predicts. A multiprocessor has four schedulers, each of which issues one instruction a cycle at most; tensor cores take 4 cycles (NVIDIA's peak)
+for each of the products here, and about 6.4 in published measurements of this kind of instruction. So a kernel's time is that of its instructions,
+of its tensor cores or of its bytes, whichever is longest, with a range: 60 to 90 % of the issue slots, 4 to 6.4 cycles, 60 to 90 % of the
+memory's rate. That is a prediction. No GPU was asked.
+
+It does not know conflicts in shared memory, misses of caches and what else only a GPU tells.
+
+--page compares the tables with those of a page, between two comments that name this command, and --write puts them there. Ends with 0; with 1 where a kernel
+has more instructions an image than its ceiling, or the page has other tables.
+"""
+
+import argparse
+import collections
+import math
+import pathlib
+import re
+import subprocess
+import sys
+
+# One H100 SXM: multiprocessors, clock under load [Hz], memory [bytes/s]; schedulers of a multiprocessor (NVIDIA's data sheet and whitepaper; the clock is
+# that of the data sheet's peaks).
+MULTIPROCESSORS, CLOCK, MEMORY, SCHEDULERS = 132, 1.755e9, 3.35e12, 4
+SHARE = (0.9, 0.6)
+TENSOR_CYCLES = (4.0, 6.4)
+# Instructions a cycle of one warp alone, which waits for its own results.
+ALONE = (0.7, 0.4)
+LANES = 100
+# Warp instructions of the layers' kernels an image, at most.
+CEILINGS = {
+    ("simple-cnn", "fused"): {"training": 450_000, "evaluation": 145_000},
+    ("simple-cnn", "split"): {"training": 205_000, "evaluation": 62_000},
+    ("resnet-8", "fused"): {"training": 1_680_000, "evaluation": 505_000},
+    ("resnet-8", "split"): {"training": 890_000, "evaluation": 265_000},
+}
+
+
+class Kernel:
+    """A layer's kernel: its instructions a warp, outside and inside the loop over slabs, in all and those of tensor cores."""
+
+    def __init__(self, lines, labels):
+        loops = {}
+        for at, line in enumerate(lines):
+            target = re.search(r"BRA.*?(\.L_\w+)", line)
+            if target and labels.get(target.group(1), at) < at:
+                start = labels[target.group(1)]
+                loops[start] = max(loops.get(start, 0), at)
+        work = re.compile(r"\b(FFMA|HMMA)\b")
+        products = lambda start, end: sum(bool(work.search(line)) for line in lines[start : end + 1])
+        start, end = max(loops.items(), key=lambda loop: products(*loop), default=(0, -1))
+        # A kernel whose terms all fit one slab has no such loop.
+        if 2 * products(start, end) < products(0, len(lines) - 1):
+            start, end = 0, -1
+        inside, outside = lines[start : end + 1], lines[:start] + lines[end + 1 :]
+        # Behind the last instruction the code is filled up.
+        count = lambda some: sum(not line.startswith("NOP") for line in some)
+        tensor = lambda some: sum("HMMA" in line for line in some)
+        self.once, self.slab = count(outside), count(inside)
+        self.tensor_once, self.tensor_slab = tensor(outside), tensor(inside)
+
+    def warp(self, slabs):
+        return self.once + self.slab * slabs, self.tensor_once + self.tensor_slab * slabs
+
+
+def disassembled(nvdisasm, cubin):
+    text = subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True, check=True).stdout
+    kernels, labels, name = {}, {}, None
+    for line in text.splitlines():
+        if section := re.match(r"\.text\.(\w+):", line):
+            name = section.group(1)
+            kernels[name], labels[name] = [], {}
+        elif name and (label := re.match(r"(\.L_\w+):", line)):
+            labels[name][label.group(1)] = len(kernels[name])
+        elif name and (instruction := re.match(r"\s+/\*[0-9a-f]+\*/\s+(.*?);", line)):
+            kernels[name].append(instruction.group(1).strip())
+    return {name: Kernel(lines, labels[name]) for name, lines in kernels.items()}
+
+
+def layers(source):
+    """Layer number -> its numbers, and the tile of each of its kernels."""
+    found = {}
+    for number, text in re.findall(r"struct Layer(\d+) \{\s*static constexpr int (.*?);", source):
+        found[int(number)] = {name: int(value) for name, value in re.findall(r"(\w+) = (-?\d+)", text)}
+    tiles = {}
+    pattern = r"__launch_bounds__\((\d+), (\d+)\) (\w+)_(\d+)\(\w+\) \{\s*__shared__ __align__\(16\) float space\[\w+<Layer\d+, Tile<(\d+), (\d+), (\d+), (\d+), (\d+)>>"
+    for threads, blocks, kernel, number, *tile in re.findall(pattern, source):
+        rows, columns, down, across, along = map(int, tile)
+        tiles[int(number), kernel] = {"threads": int(threads), "blocks": int(blocks), "rows": rows * down, "columns": columns * across, "along": along}
+    return found, tiles
+
+
+def leaf(batch):
+    """Images of a leaf of the batch: `BatchPartition::new` of src/backend/cuda/partition.rs."""
+    return max(min(max(batch // 8, 1), 32), math.ceil(batch / 32))
+
+
+def forward(layer, tile, images):
+    terms = layer["kernel"] * layer["run"]
+    slabs = math.ceil(terms / 16)
+    return math.ceil(images * layer["height"] * layer["width"] / tile["rows"]) * math.ceil(layer["out"] / tile["columns"]), slabs
+
+
+def filter_gradient(layer, tile, images):
+    """Blocks, and slabs of a block."""
+    rows, length = layer["kernel"] * layer["run"] + 1, leaf(images)
+    tiles = math.ceil(rows / tile["rows"]) * math.ceil(layer["out"] / tile["columns"])
+    return tiles * math.ceil(images / length), math.ceil(min(length, images) * layer["height"] * layer["width"] / (16 * tile["along"]))
+
+
+def data_gradient(layer, tile, images):
+    """Blocks, and slabs of a block in the mean: as kernels/data_gradient.cu goes through taps."""
+    stride, kernel = layer["stride"], layer["kernel"]
+    width, height = layer["in_width"] // stride, layer["in_height"] // stride
+    rows = images * width * height
+    blocks = slabs = 0
+
+    def taps(low, high, size):
+        return sum((low - k) % stride == 0 and high >= k and math.floor((low - k) / stride) < size for k in range(kernel))
+
+    seen = collections.Counter()
+    for start in range(0, rows, tile["rows"]):
+        seen[start // images, (min(start + tile["rows"], rows) - 1) // images] += 1
+    for (one, other), count in seen.items():
+        for y in range(stride):
+            for x in range(stride):
+                line = one // width == other // width
+                place = lambda at, of: at * stride + of + layer["in_before"]
+                down = taps(place(one // width, y), place(other // width, y), layer["height"])
+                right = taps(place(one % width if line else 0, x), place(other % width if line else width - 1, x), layer["width"])
+                blocks += count
+                slabs += count * down * right * math.ceil(layer["out"] / 16)
+    return blocks * math.ceil(layer["in_channels"] / tile["columns"]), slabs / blocks
+
+
+SHAPES = {"forward": forward, "data_gradient": data_gradient, "filter_gradient": filter_gradient}
+
+
+class Program:
+    def __init__(self, folder, nvdisasm, name):
+        self.kernels = disassembled(nvdisasm, folder / f"{name}.cubin")
+        self.layers, self.tiles = layers((folder / f"{name}.cu").read_text())
+
+    def rows(self, images, training):
+        """For each kernel of a layer: its name, blocks a lane, threads, instructions and tensor products of a warp."""
+        for (number, kernel), tile in sorted(self.tiles.items()):
+            if kernel == "forward" or training:
+                blocks, slabs = SHAPES[kernel](self.layers[number], tile, images)
+                yield f"{kernel}_{number}", blocks, tile["threads"], *self.kernels[f"{kernel}_{number}"].warp(slabs)
+
+    def instructions(self, images, training):
+        """Warp instructions and tensor products an image."""
+        all_rows = list(self.rows(images, training))
+        per_image = lambda column: sum(row[1] * row[2] / 32 * row[column] for row in all_rows) / images
+        return per_image(3), per_image(4)
+
+    def bytes(self, training):
+        """Bytes an image that go through memory: each map and gradient written once and read once by each kernel."""
+        total = 0
+        for number, layer in self.layers.items():
+            if (number, "forward") not in self.tiles:
+                total += (8 if training else 4) * layer["run"]
+                continue
+            pooled = 4 if layer["pooled"] else 1
+            sums = layer["height"] * layer["width"] * layer["out"]
+            total += 4 * (layer["in_len"] + layer["to_len"])
+            if training:
+                total += sums // 4 if pooled == 4 else 0
+                total += 4 * layer["in_len"] + 8 * sums / pooled
+                if (number, "data_gradient") in self.tiles:
+                    total += 4 * layer["in_len"] + (12 if pooled == 4 else 4) * sums
+        return total
+
+    def parameters(self):
+        return sum((layer["kernel"] * layer["run"] + 1) * layer["out"] for layer in self.layers.values())
+
+    def seconds(self, images, lanes, training):
+        """The range of a step's time, or of an evaluation's, and what bounds its longest kernel."""
+        ranges, longest = [0.0, 0.0], (0.0, "")
+        for name, blocks, threads, instructions, tensor in self.rows(images, training):
+            warps = threads // 32
+            # Blocks of the busiest multiprocessor.
+            each = math.ceil(blocks * lanes / MULTIPROCESSORS)
+            for end in range(2):
+                issue = each * warps * instructions / SCHEDULERS / SHARE[end]
+                products = each * warps * tensor * TENSOR_CYCLES[end] / SCHEDULERS
+                alone = instructions / ALONE[end]
+                cycles = max(issue, products, alone)
+                ranges[end] += cycles / CLOCK
+                bound = "waiting" if cycles == alone else "tensor cores" if cycles == products else "instructions"
+                longest = max(longest, (cycles, bound))
+        for end in range(2):
+            memory = self.bytes(training) * images * lanes / MEMORY / SHARE[end]
+            if training:
+                leaves = math.ceil(images / leaf(images))
+                memory += 4 * (2 * leaves + 4) * self.parameters() * lanes / MEMORY / SHARE[end]
+            if memory > ranges[end]:
+                longest = (memory, "memory")
+            ranges[end] = max(ranges[end], memory)
+        return ranges, longest[1]
+
+    def flop(self, training):
+        total = 0
+        for number, layer in self.layers.items():
+            one = 2 * layer["height"] * layer["width"] * layer["kernel"] * layer["run"] * layer["out"]
+            total += one * (1 + training * (1 + ((number, "data_gradient") in self.tiles or (number, "forward") not in self.tiles)))
+        return total
+
+
+def shown(seconds):
+    low, high = seconds
+    unit, scale = ("s", 1) if low >= 1 else ("ms", 1e3) if low >= 1e-3 else ("µs", 1e6)
+    return f"{low * scale:.3g} to {high * scale:.3g} {unit}"
+
+
+# Steps to result that figure 1a of the paper is predicted with: c1 / batch size + c2 for each sparsity, near what docs/experiments/paper.md measured and
+# guessed where it measured nothing.
+FIGURE_1A = {0: (20_000, 100), 0.5: (22_000, 110), 0.7: (27_000, 130), 0.9: (45_000, 240)}
+EVALUATE_EVERY = 16
+# Validation images that a trial of an evaluation looks at until it is decided: src/training/evaluation.rs stops where the goal is missed.
+EVALUATED = 200
+
+
+def figure_1a(program):
+    """The range of the minutes of 14 batch sizes, four sparsities and 100 trials, each cell ending with its first trial at the goal."""
+    minutes = [0.0, 0.0]
+    for power in range(1, 15):
+        batch = 2**power
+        step, evaluation = program.seconds(batch, LANES, True)[0], program.seconds(EVALUATED, LANES, False)[0]
+        for c1, c2 in FIGURE_1A.values():
+            steps = c1 / batch + c2
+            for end in range(2):
+                minutes[end] += steps * (step[end] + evaluation[end] / EVALUATE_EVERY) / 60
+    return minutes
+
+
+def tables(programs):
+    """The two tables, and whether an image costs more than its ceiling."""
+    lines = ["| network | products | an image of | warp instructions | of these on tensor cores | multiply-adds needed, / 32 | ceiling |",
+             "|---|---|---|---|---|---|---|"]
+    failed = False
+    for (network, products), program in programs.items():
+        for training in (True, False):
+            instructions, tensor = program.instructions(1024, training)
+            kind = "training" if training else "evaluation"
+            ceiling = CEILINGS[network, products][kind]
+            failed |= instructions > ceiling
+            useful = program.flop(training) / 2 / 32
+            lines.append(f"| {network} | {products} | {kind} | {instructions:,.0f} | {tensor:,.0f} | {useful:,.0f} | {ceiling:,} |")
+    lines += ["", "| network | products | case | predicted time | bound by | predicted million images a second | share of the 32-bit peak |",
+              "|---|---|---|---|---|---|---|"]
+    peak = MULTIPROCESSORS * SCHEDULERS * 32 * 2 * CLOCK
+    for (network, products), program in programs.items():
+        cases = [(f"a step of batch size {batch:,}", batch, True) for batch in (2, 64, 1024, 16384)]
+        for case, images, training in [*cases, (f"{EVALUATED} images of an evaluation", EVALUATED, False)]:
+            seconds, bound = program.seconds(images, LANES, training)
+            rates = [LANES * images / end for end in reversed(seconds)]
+            share = [rate * program.flop(training) / peak for rate in rates]
+            lines.append(f"| {network} | {products} | {case} × {LANES} trials | {shown(seconds)} | {bound} | {rates[0] / 1e6:.2f} to {rates[1] / 1e6:.2f} | "
+                         f"{share[0]:.0%} to {share[1]:.0%} |")
+    lines.append("")
+    for products in ("fused", "split"):
+        low, high = figure_1a(programs["simple-cnn", products])
+        lines.append(f"Figure 1a of the paper (14 batch sizes, 4 sparsities, 100 trials) with {products} products: {low:.0f} to {high:.0f} minutes, predicted, without "
+                     "scores of connections.")
+    return "\n".join(lines) + "\n", failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("nvdisasm")
+    parser.add_argument("--page", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    programs = {tuple(file.stem.rsplit("-", 1)): Program(arguments.folder, arguments.nvdisasm, file.stem) for file in sorted(arguments.folder.glob("*.cubin"))}
+    if set(programs) != set(CEILINGS):
+        sys.exit(f"expected the kernels of {sorted(CEILINGS)} in {arguments.folder}, found {sorted(programs)}; run: cargo test --test kernels_compile")
+    text, failed = tables(programs)
+    print(text, end="")
+    if failed:
+        sys.exit("expected at most as many instructions an image as the ceilings say, found more (above); make the kernels shorter, or say why they grew and "
+                 "raise the ceiling in tests/gpu/cost.py")
+    if arguments.page:
+        page = arguments.page.read_text()
+        begin, end = "<!-- made by make gpu-cost -->\n", "<!-- end of what make gpu-cost made -->"
+        before, rest = page.split(begin)
+        _, after = rest.split(end)
+        wanted = f"{before}{begin}{text}{end}{after}"
+        if arguments.write:
+            arguments.page.write_text(wanted)
+        elif page != wanted:
+            sys.exit(f"expected these tables in {arguments.page}, found others; run: make gpu-cost WRITE=1")
+
+
+if __name__ == "__main__":
+    main()
