@@ -67,7 +67,7 @@ fn the_page_of_the_paper_says_what_the_data_say() {
     assert!(names.len() > 1, "{names:?}");
     let files = names.into_iter().map(|name| (name.clone(), results::read(&folder.join("data").join(name)).unwrap())).collect();
     let made = tempfile::tempdir().unwrap();
-    let report = analysis::report(files, made.path()).unwrap();
+    let report = analysis::report(files, made.path(), &analysis::Options::default()).unwrap();
     let [study] = &report.studies[..] else { panic!("{} studies", report.studies.len()) };
     compare("docs/experiments/paper.md", "claims", &format!("\n{}\n", report.summary));
     for figure in ["panels", "ratio", "rates"] {

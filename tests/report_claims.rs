@@ -2,7 +2,7 @@
 
 mod support;
 
-use dps::analysis::{Claim, Finding, StudyResults, Verdict, claims, fits, gather, report};
+use dps::analysis::{Claim, Finding, Options, StudyResults, Verdict, claims, fits, gather, report};
 use dps::config::{Metaparameter, Race};
 use dps::records::{CellKey, Status};
 use support::synthetic::{Synthetic, normal};
@@ -160,7 +160,7 @@ fn what_was_not_measured_is_not_decided() {
 fn the_summary_has_what_was_measured_and_what_was_not() {
     let summary = |synthetic: &Synthetic| {
         let folder = tempfile::tempdir().unwrap();
-        report(vec![("x.h5".to_owned(), synthetic.results())], folder.path()).unwrap().summary
+        report(vec![("x.h5".to_owned(), synthetic.results())], folder.path(), &Options::default()).unwrap().summary
     };
     let of_paper = summary(&Synthetic { race: Race::Until(1.25), trials: 40, ..Synthetic::small() });
     for words in [
@@ -179,7 +179,7 @@ fn the_summary_has_what_was_measured_and_what_was_not() {
     let mut raced = Synthetic { race: Race::Until(1.0), trials: 40, ..Synthetic::small() }.results();
     raced.workload.max_steps = 50_000;
     let folder = tempfile::tempdir().unwrap();
-    let raced = report(vec![("x.h5".to_owned(), raced)], folder.path()).unwrap().summary;
+    let raced = report(vec![("x.h5".to_owned(), raced)], folder.path(), &Options::default()).unwrap().summary;
     assert!(
         raced.contains(" 8 of 8 cells measured") && !raced.contains("### Not measured") && raced.contains("the race ended at K*"),
         "{raced}"

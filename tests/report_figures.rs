@@ -2,7 +2,7 @@
 
 mod support;
 
-use dps::analysis::{self, StudyResults, figures, fits, gather};
+use dps::analysis::{self, Options, StudyResults, Style, figures, fits, gather};
 use dps::config::{Metaparameter, Race};
 use dps::records::{Measurement, Status};
 use dps::results::Results;
@@ -16,7 +16,7 @@ fn study(results: Results) -> StudyResults {
 fn figure(study: &StudyResults, name: &str) -> Option<String> {
     let figure = figures(study, &fits(study)).into_iter().find(|figure| figure.name == name)?;
     assert!(figure.caption.len() > 40 && !figure.heading.is_empty());
-    let svg = figure.chart.svg().unwrap();
+    let svg = figure.chart.svg(Style::Screen).unwrap();
     assert!(analysis::png(&svg).unwrap().starts_with(b"\x89PNG"));
     Some(svg)
 }
@@ -49,6 +49,41 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
     // Three panels.
     let words = ["c1 (steps × examples)", "c2 (steps)", "critical batch size (examples)", "Sparsity", "Fitted value"];
     assert_eq!(marks(&svg("fits"), &words), (3 + 1, 3 + 1));
+}
+
+/// A mouse over a point shows which cell it is of, its value, and what is known of that.
+#[test]
+fn every_point_has_its_words() {
+    let results = Synthetic::small().results();
+    let trials = results.cells.iter().map(|cell| cell.trials.len()).sum::<usize>();
+    let study = study(results);
+    let marked = [
+        ("steps-to-result", 8, "batch size 2, sparsity 0: K* 4,592, goal not reached at 4,576"),
+        ("normalised", 8, "batch size 2, sparsity 0.9: 1.000 of that at batch size 2"),
+        ("panels", 8, "batch size 2, sparsity 0: K* 4,592, goal not reached at 4,576; the fit: 4"),
+        ("ratio", 4, "batch size 2, sparsity 0.9: 1.902 of the dense K* [1.899 … 1.909]"),
+        ("rates", 16, "batch size 2, sparsity 0: learning rate η 0.00"),
+        ("fits", 6, "sparsity 0: c1 (steps × examples) 8924 ["),
+        ("metaparameters", trials + 8, "batch size 2, sparsity 0, trial 0: complete after 4,592 steps, learning rate 0.00"),
+    ];
+    for (name, points, words) in marked {
+        let svg = figure(&study, name).unwrap();
+        let titles: Vec<&str> = svg.lines().filter(|line| line.starts_with("<rect") && line.contains("<title>")).collect();
+        assert_eq!(titles.len(), points, "{name}");
+        assert!(titles.iter().any(|title| title.contains(&format!("<title>{words}"))), "{name}: {titles:?}");
+    }
+}
+
+/// Whatever else a study has, a sparsity keeps its colour and its shape.
+#[test]
+fn colours_belong_to_sparsities() {
+    let lone = study(Synthetic { sparsities: vec![0.9], ..Synthetic::small() }.results());
+    let svg = figure(&lone, "steps-to-result").unwrap();
+    assert_eq!(marks(&svg, &["sparsity 0.9"]), (0, 4 + 1));
+    assert!(svg.contains("#D55E00") && !svg.contains("#0072B2"), "{svg}");
+    // Between those of 0.5 and of 0.7, nearer to the first.
+    let between = study(Synthetic { sparsities: vec![0.55], ..Synthetic::small() }.results());
+    assert!(figure(&between, "steps-to-result").unwrap().contains("#339580"));
 }
 
 /// Where the sparse network reached the goal from batch size 8 on alone, both curves are divided by their K* there.
@@ -266,14 +301,14 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     analysis::steps_to_result_plot(&alone, &folder.path().join("whole.svg")).unwrap();
     marks(&std::fs::read_to_string(folder.path().join("whole.svg")).unwrap(), &["Local Lipschitz constant L of ∇f", "sparsity 0.9"]);
     let files = vec![("whole.h5".to_owned(), alone), ("steps.h5".to_owned(), Synthetic::small().results())];
-    let report = analysis::report(files, folder.path()).unwrap();
+    let report = analysis::report(files, folder.path(), &Options::default()).unwrap();
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
     let page = std::fs::read_to_string(&report.page).unwrap();
     assert_eq!(page.matches("<h3>What the theory predicts</h3>").count(), 1);
     // It was run for its measurements: nothing is said of steps-to-result it cannot have.
     assert_eq!(page.matches("<h3>Steps-to-result K*</h3>").count(), 1);
     assert_eq!(page.matches("<h3>Fits</h3>").count(), 1);
-    assert!(page.contains("none: every trial runs to its last step") && page.contains("<h3>Training loss</h3>"));
+    assert!(page.contains("none: every trial runs to its last step") && page.contains(">Training loss</h3>"));
     // Batch size, sparsity, Δ, β at the start, along and at the end, L, their product; the law of the synthetic study is about 1.9.
     let row =
         "<td>128</td><td>0.9</td><td>mean</td><td>1.00</td><td>0.500</td><td>0.500</td><td>0.500</td><td>3.00</td><td>1.50</td><td>1.91";
@@ -331,7 +366,7 @@ fn where_the_learning_rate_decays_the_prediction_takes_the_squared_rates_of_the_
         near(alone.predicted_c1(&over).value, 1.5 * squared_rates(size, 0.9) / squared_rates(size, 0.0));
     }
     let folder = tempfile::tempdir().unwrap();
-    let report = analysis::report(vec![("a.h5".to_owned(), study.results.clone())], folder.path()).unwrap();
+    let report = analysis::report(vec![("a.h5".to_owned(), study.results.clone())], folder.path(), &Options::default()).unwrap();
     let page = std::fs::read_to_string(&report.page).unwrap();
     assert!(page.contains("L·H*·β") && page.contains("<th>predicted c̃2</th>"));
 }
@@ -398,6 +433,6 @@ fn what_no_axis_can_show_is_left_out() {
     }
     let study = study(results);
     for figure in figures(&study, &fits(&study)) {
-        figure.chart.svg().unwrap();
+        figure.chart.svg(Style::Screen).unwrap();
     }
 }

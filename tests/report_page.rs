@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 
-use dps::analysis::{self, Report, gather, warnings};
+use dps::analysis::{self, Options, Report, Style, gather, warnings};
 use dps::config::{Metaparameter, Race};
 use dps::records::Status;
 use dps::results::Results;
@@ -14,7 +14,7 @@ use support::synthetic::Synthetic;
 fn report(results: Vec<Results>) -> (Report, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let files = results.into_iter().enumerate().map(|(number, results)| (format!("{number}.h5"), results)).collect();
-    (analysis::report(files, folder.path()).unwrap(), folder)
+    (analysis::report(files, folder.path(), &Options::default()).unwrap(), folder)
 }
 
 /// The page of a report, after the checks that every page must pass.
@@ -64,10 +64,63 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
     let pictures = |kind: &str| {
         fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
     };
-    assert_eq!((pictures(".svg"), pictures(".png"), pictures(".csv"), pictures(".md")), (10, 10, 8, 8));
+    assert_eq!([".svg", ".pdf", ".png", ".csv", ".md"].map(pictures), [10, 10, 10, 8, 8]);
+    // Each figure's files and the table of what it shows are linked below it, and tables have links to their figures.
+    let name = "fashion-mnist-simple-cnn-momentum-ratio";
+    let files =
+        format!("<a href=\"{name}.svg\">SVG</a> <a href=\"{name}.pdf\">PDF</a> <a href=\"{name}.png\">PNG</a> <a href=\"cells.csv\">");
+    assert!(page.contains(&files), "{page}");
+    assert!(page.contains(&format!("<h3 id=\"{name}\">")) && page.contains(&format!("<a href=\"#{name}\">")));
+    // On a dark page black is light, and white is dark.
+    let (_, dark) = page.split_once("@media screen and (prefers-color-scheme: dark) {\n").unwrap();
+    for colour in ["#000000\"] { fill: #e6e6e6", "#FFFFFF\"] { fill: #171717", "#0072B2\"] { fill: #66aad0"] {
+        assert!(dark.contains(&format!("svg [fill=\"{colour}; }}")), "{dark}");
+    }
     // The same results are the same page.
     let (again, _folder) = self::report(vec![Synthetic::small().results()]);
     assert!(fs::read_to_string(again.page).unwrap() == page);
+}
+
+/// Figures for papers are 5.5 inches wide, and all their text has 8 points.
+#[test]
+fn figures_for_papers_have_their_width_and_their_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Synthetic { sparsities: vec![0.0, 0.5, 0.9], ..Synthetic::small() }.results();
+    analysis::report(vec![("x.h5".to_owned(), results)], folder.path(), &Options { style: Style::Paper, ..Options::default() }).unwrap();
+    let files = || fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let attribute = |line: &str, name: &str| {
+        line.split_once(&format!(" {name}=\"")).and_then(|(_, rest)| rest.split_once('"')).map(|(value, _)| value.to_owned())
+    };
+    let mut figures = 0;
+    for path in files().filter(|path| path.extension().unwrap() == "svg") {
+        let svg = fs::read_to_string(&path).unwrap();
+        assert!(svg.contains("width=\"5.5in\"") && svg.contains("viewBox=\"0 0 1597 "), "{}", path.display());
+        let (title, _) = svg.split_once("<title>").unwrap().1.split_once('<').unwrap();
+        assert!(title.starts_with("fashion-mnist, ") && !svg.contains(&format!("\n{title}\n")), "a title in {}", path.display());
+        for (number, text) in svg.lines().enumerate().filter(|(_, line)| line.starts_with("<text")) {
+            let size: f64 = attribute(text, "font-size").unwrap().parse().unwrap();
+            assert!((size * 72.0 * 5.5 / 1597.0 - 8.0).abs() < 0.01, "{text}");
+            let words = svg.lines().nth(number + 1).unwrap().chars().count() as f64;
+            let (x, anchor) = (attribute(text, "x").unwrap().parse::<f64>().unwrap(), attribute(text, "text-anchor").unwrap());
+            let before = match anchor.as_str() {
+                "start" => 0.0,
+                "middle" => 0.5,
+                _ => 1.0,
+            };
+            if !text.contains("rotate") {
+                let left = x - before * words * 17.0;
+                assert!(left > -10.0 && left + words * 17.0 < 1607.0, "{} cuts {text}", path.display());
+            }
+        }
+        let png = fs::read(path.with_extension("png")).unwrap();
+        assert_eq!(u32::from_be_bytes(png[16..20].try_into().unwrap()), 1650, "300 dots an inch");
+        // 5.5 inches are 396 points.
+        let pdf = String::from_utf8_lossy(&fs::read(path.with_extension("pdf")).unwrap()).into_owned();
+        assert!(pdf.starts_with("%PDF-") && pdf.contains("/MediaBox [0 0 396 "), "{}", path.display());
+        assert!(pdf.contains("/FontFile"), "the PDF carries its font");
+        figures += 1;
+    }
+    assert_eq!(figures, 10);
 }
 
 #[test]
@@ -77,7 +130,7 @@ fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
         let names = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
         names.collect::<std::collections::BTreeSet<_>>()
     };
-    let report = |results: Results| analysis::report(vec![("x.h5".to_owned(), results)], folder.path()).unwrap();
+    let report = |results: Results| analysis::report(vec![("x.h5".to_owned(), results)], folder.path(), &Options::default()).unwrap();
     let mut other = Synthetic::small().results();
     other.workload.optimizer = "sgd".to_owned();
     fs::write(folder.path().join("mine.svg"), "mine").unwrap();
@@ -127,7 +180,7 @@ fn text_of_a_file_cannot_become_markup() {
         *text = hostile.to_owned();
     }
     let folder = tempfile::tempdir().unwrap();
-    let report = analysis::report(vec![(hostile.to_owned(), results)], folder.path()).unwrap();
+    let report = analysis::report(vec![(hostile.to_owned(), results)], folder.path(), &Options::default()).unwrap();
     let page = page(&report);
     assert!(page.matches("&lt;script&gt;alert(1)").count() > 12 && !page.contains('\u{1}'));
     assert!(!fs::read_to_string(folder.path().join("fits.md")).unwrap().contains("<script"));

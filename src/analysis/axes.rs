@@ -4,6 +4,12 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 
 use crate::readable::count;
 
+/// Where an axis in powers of ten begins below this, its labels are powers.
+const SHORTEST: f64 = 9e-4;
+
+/// Where it ends above this too.
+const LONGEST: f64 = 1.1e6;
+
 /// How an axis spaces its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
@@ -111,7 +117,8 @@ impl Axis {
     fn label(&self, value: f64) -> String {
         match self.scale {
             Scale::Log2 => power("2", value.log2()),
-            Scale::Log10 if !(0.009..1.001e5).contains(&value) => {
+            // One notation an axis: powers of ten where decimals would be long for any of its values.
+            Scale::Log10 if self.low < SHORTEST || self.high > LONGEST => {
                 let exponent = (value.log10() + 1e-9).floor();
                 let digit = value / 10f64.powf(exponent);
                 if (digit - 1.0).abs() < 1e-6 { power("10", exponent) } else { format!("{}·{}", decimal(digit), power("10", exponent)) }
@@ -195,7 +202,9 @@ mod tests {
         let axis = |scale, low, high| labels(&Axis::around(scale, "", [low, high], (1.0, 2.0)));
         assert_eq!(axis(Scale::Log2, 2.0, 64.0), ["2¹", "2²", "2³", "2⁴", "2⁵", "2⁶"]);
         assert_eq!(axis(Scale::Log2, 0.25, 1.0), ["2⁻²", "2⁻¹", "2⁰"]);
-        assert_eq!(axis(Scale::Log10, 1e-4, 1.0), ["10⁻⁴", "10⁻³", "0.01", "0.1", "1"]);
+        assert_eq!(axis(Scale::Log10, 1e-4, 1.0), ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]);
+        assert_eq!(axis(Scale::Log10, 5e-3, 1.0), ["0.01", "0.1", "1"]);
+        assert_eq!(axis(Scale::Log10, 2e-5, 5e-5), ["2·10⁻⁵", "5·10⁻⁵"]);
         assert_eq!(axis(Scale::Log10, 7e3, 1e5), ["10,000", "20,000", "50,000", "100,000"]);
         assert_eq!(axis(Scale::Log10, 1.0, 1e3), ["1", "10", "100", "1,000"]);
         assert_eq!(axis(Scale::Log10, 0.02, 0.9), ["0.02", "0.05", "0.1", "0.2", "0.5", "1"]);

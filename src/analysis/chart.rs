@@ -1,13 +1,13 @@
-//! Figures as data, and their drawing: a chart of panels with one legend beside them.
+//! Figures as data, and their drawing: a chart of panels with one legend beside or below them.
+
+use std::fmt::Write;
 
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::axes::Axis;
+use super::layout::{Layout, Legend, Outline, Style};
 use super::marker::{Drawing, Drawn, Marker};
-
-/// Width of a chart's panels together, in SVG units: large, since plotters rounds positions to whole units.
-const WIDTH: u32 = 1480;
 
 /// Space left of a panel's vertical title.
 const LEFT: u32 = 14;
@@ -32,15 +32,24 @@ pub enum Layer {
     /// A line through points; what is outside the axes is left out.
     Line(Stroke, RGBColor, Vec<(f64, f64)>),
     /// A marker at each point.
-    Points(Marker, RGBColor, Vec<(f64, f64)>),
+    Points(Marker, RGBColor, Vec<Dot>),
     /// The outline of a marker at each point that is a bound.
-    Hollow(Marker, RGBColor, Vec<(f64, f64)>),
+    Hollow(Marker, RGBColor, Vec<Dot>),
     /// The area between a lower and an upper value at each x: (x, lower, upper).
     Band(RGBColor, Vec<(f64, f64, f64)>),
     /// A vertical bar from a lower to an upper value at each x: (x, lower, upper).
     Bars(RGBColor, Vec<(f64, f64, f64)>),
     /// A few words in grey, their right end at a point.
     Words(String, (f64, f64)),
+}
+
+/// A point of a figure, with words that are shown where a mouse is over it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dot {
+    /// Where it is, in natural units of the axes.
+    pub at: (f64, f64),
+    /// Which cell or trial it is of, its value and what is known of that.
+    pub words: String,
 }
 
 /// A pair of axes with what is drawn between them.
@@ -86,27 +95,11 @@ pub struct Chart {
     pub legend: Vec<Entry>,
 }
 
-/// Sizes in SVG units that follow from how many panels share a row.
-struct Sizes {
-    width: u32,
-    height: u32,
-    font: u32,
-    marker: i32,
-    line: u32,
-    labels: (usize, usize),
-}
-
-impl Sizes {
-    fn new(columns: usize) -> Self {
-        let width = WIDTH / columns as u32;
-        let (height, font, marker, line, labels) = match columns {
-            1 => (920, 32, 11, 4, (15, 15)),
-            2 => (600, 28, 9, 4, (8, 15)),
-            3 => (450, 26, 7, 3, (8, 8)),
-            _ => ((width * 9 / 10).max(250), 24, 5, 3, (5, 5)),
-        };
-        Sizes { width, height, font, marker, line, labels }
-    }
+/// Where words stand: an area of the chart in SVG units, (left, top) and its half width.
+struct Hover {
+    at: (i32, i32),
+    half: i32,
+    words: String,
 }
 
 impl Chart {
@@ -114,76 +107,97 @@ impl Chart {
     ///
     /// # Errors
     /// The library's words, where it cannot draw.
-    pub fn svg(&self) -> Result<String, String> {
+    pub fn svg(&self, style: Style) -> Result<String, String> {
         let columns = self.columns.max(1);
-        let mut sizes = Sizes::new(columns);
-        if self.crowded {
-            sizes.marker = sizes.marker.min(5);
-        }
-        let rows = self.panels.len().div_ceil(columns).max(1) as u32;
-        let longest = self.legend.iter().map(|entry| entry.name.chars().count()).max().unwrap_or(0) as u32;
-        let legend = if self.legend.is_empty() { 20 } else { 120 + longest * 15 };
-        let heading = 70;
-        let size = (sizes.width * columns as u32 + legend, (heading + rows * sizes.height + 10).max(100 + 48 * self.legend.len() as u32));
+        let outline = Outline {
+            columns,
+            panels: self.panels.len(),
+            shared: self.panels.chunks(columns).all(|row| row.windows(2).all(|pair| pair[0].y == pair[1].y)),
+            crowded: self.crowded,
+            title: self.panels.iter().map(|panel| panel.title.chars().count()).max().unwrap_or(0),
+            names: self.legend.iter().map(|entry| entry.name.chars().count()).collect(),
+        };
+        let layout = Layout::new(&outline, style);
+        let (width, height) = layout.size;
         let mut svg = String::new();
-        let area = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        let drawn = self.draw(&area, &sizes, columns, heading).and_then(|()| area.present());
+        let mut hovers = Vec::new();
+        let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
+        let drawn = self.draw(&area, &layout, &mut hovers).and_then(|()| area.present());
         drop(area);
         drawn.map_err(|error| error.to_string())?;
-        // Screen readers read this title aloud.
-        let title: String = self.title.chars().map(|c| if c.is_control() || "<>&".contains(c) { ' ' } else { c }).collect();
-        Ok(svg.replacen(">\n", &format!(" role=\"img\">\n<title>{title}</title>\n"), 1))
-    }
-
-    fn draw(&self, area: &Drawing, sizes: &Sizes, columns: usize, heading: u32) -> Drawn {
-        area.fill(&WHITE)?;
-        let (above, below) = area.split_vertically(heading);
-        let (width, _) = area.dim_in_pixel();
-        above.draw(&text(&self.title, (width as i32 / 2, 36), 32, HPos::Center))?;
-        let (left, right) = below.split_horizontally(sizes.width * columns as u32);
-        for (number, panel) in self.panels.iter().enumerate() {
-            let (row, column) = ((number / columns) as u32, (number % columns) as u32);
-            let from = (column * sizes.width, row * sizes.height);
-            let below = left.clone().shrink(from, (sizes.width, sizes.height));
-            // The axes' titles stand once a column and once a row.
-            panel.draw(area, &below, sizes, (number + columns >= self.panels.len(), column == 0))?;
+        if style == Style::Paper {
+            let (wide, high) = (layout.inches, layout.inches * f64::from(height) / f64::from(width));
+            svg = svg.replacen(&format!("width=\"{width}\" height=\"{height}\""), &format!("width=\"{wide}in\" height=\"{high:.4}in\""), 1);
         }
-        self.draw_legend(&right)
+        // Screen readers read this title aloud.
+        let titled = svg.replacen(">\n", &format!(" role=\"img\">\n<title>{}</title>\n", markup(&self.title)), 1);
+        Ok(with_hovers(&titled, &hovers))
     }
 
-    fn draw_legend(&self, area: &Drawing) -> Drawn {
-        for (number, entry) in self.legend.iter().enumerate() {
-            let y = 40 + 48 * number as i32;
+    fn draw(&self, area: &Drawing, layout: &Layout, hovers: &mut Vec<Hover>) -> Drawn {
+        area.fill(&WHITE)?;
+        if layout.heading > 0 {
+            area.draw(&text(&self.title, (layout.size.0 as i32 / 2, 36), 32, HPos::Center))?;
+        }
+        for (number, panel) in self.panels.iter().enumerate() {
+            let (row, column) = (number / layout.columns, number % layout.columns);
+            let from = (layout.left(column), layout.heading + row as u32 * layout.height);
+            let below = area.clone().shrink(from, (layout.width(column), layout.height));
+            // The axes' titles stand once a column and once a row.
+            panel.draw(area, &below, layout, column, number + layout.columns >= self.panels.len(), hovers)?;
+        }
+        self.draw_legend(area, &layout.legend)
+    }
+
+    fn draw_legend(&self, area: &Drawing, legend: &Legend) -> Drawn {
+        for (entry, &(x, y)) in self.legend.iter().zip(&legend.places) {
             match entry.stroke {
                 Some(Stroke::Dashed) => {
                     for from in [16, 38, 60, 82] {
-                        area.draw(&PathElement::new([(from, y), (from + 12, y)], entry.colour.stroke_width(2)))?;
+                        area.draw(&PathElement::new([(x + from, y), (x + from + 12, y)], entry.colour.stroke_width(2)))?;
                     }
                 }
                 Some(stroke) => {
                     area.draw(&PathElement::new(
-                        [(16, y), (94, y)],
+                        [(x + 16, y), (x + 94, y)],
                         entry.colour.stroke_width(if stroke == Stroke::Solid { 4 } else { 1 }),
                     ))?;
                 }
                 None => {}
             }
             if let Some(marker) = entry.marker {
-                marker.draw(area, (55, y), 10, entry.colour, true)?;
+                marker.draw(area, (x + 55, y), 10, entry.colour, true)?;
             }
-            area.draw(&text(&entry.name, (108, y), 30, HPos::Left))?;
+            area.draw(&text(&entry.name, (x + 108, y), legend.font, HPos::Left))?;
         }
         Ok(())
     }
 }
 
+/// An SVG document with areas that nothing shows but their words, where a mouse is over them.
+fn with_hovers(svg: &str, hovers: &[Hover]) -> String {
+    let Some((drawn, end)) = svg.rsplit_once("</svg>").filter(|_| !hovers.is_empty()) else { return svg.to_owned() };
+    let mut areas = "<g class=\"points\" fill-opacity=\"0\">\n".to_owned();
+    for Hover { at: (x, y), half, words } in hovers {
+        let (left, top, side) = (x - half, y - half, 2 * half);
+        // Writing to a string cannot fail.
+        let _ =
+            writeln!(areas, "<rect x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\"><title>{}</title></rect>", markup(words));
+    }
+    format!("{drawn}{areas}</g>\n</svg>{end}")
+}
+
+/// Words between tags.
+fn markup(words: &str) -> String {
+    words.chars().map(|letter| if letter.is_control() || "<>&".contains(letter) { ' ' } else { letter }).collect()
+}
+
 impl Panel {
-    /// `root` is the whole chart, whose pixels the plot's coordinates are mapped to.
-    fn draw(&self, root: &Drawing, area: &Drawing, sizes: &Sizes, (x_title, y_title): (bool, bool)) -> Drawn {
-        let font = sizes.font;
+    /// `root` is the whole chart, whose pixels the plot's coordinates are mapped to; `x_title` whether the horizontal axis's title stands here.
+    fn draw(&self, root: &Drawing, area: &Drawing, layout: &Layout, column: usize, x_title: bool, hovers: &mut Vec<Hover>) -> Drawn {
+        let font = layout.font;
         let top = if self.title.is_empty() { 10 } else { font + 10 };
-        // For seven digits and the axis's title.
-        let labels = font * 9 / 2;
+        let labels = layout.labels(column);
         let mut plot = ChartBuilder::on(area)
             .margin_top(top)
             .margin_left(LEFT)
@@ -192,12 +206,12 @@ impl Panel {
             .y_label_area_size(labels)
             .build_cartesian_2d(self.x.clone(), self.y.clone())?;
         if !self.title.is_empty() {
-            let middle = (LEFT + labels + sizes.width) as i32 / 2;
+            let middle = (LEFT + labels + layout.width(column)) as i32 / 2;
             area.draw(&text(&self.title, (middle, top as i32 / 2), font, HPos::Center))?;
         }
         let mut mesh = plot.configure_mesh();
-        mesh.x_labels(sizes.labels.0)
-            .y_labels(sizes.labels.1)
+        mesh.x_labels(layout.ticks.0)
+            .y_labels(layout.ticks.1)
             .light_line_style(TRANSPARENT)
             .bold_line_style(RGBColor(228, 228, 228).stroke_width(1))
             .axis_style(BLACK.stroke_width(2))
@@ -206,7 +220,7 @@ impl Panel {
         if x_title {
             mesh.x_desc(self.x.title());
         }
-        if y_title {
+        if column == 0 {
             mesh.y_desc(self.y.title());
         }
         mesh.draw()?;
@@ -214,7 +228,7 @@ impl Panel {
         for layer in &self.layers {
             match layer {
                 Layer::Line(stroke, colour, points) => {
-                    let width = if *stroke == Stroke::Thin { 1 } else { sizes.line };
+                    let width = if *stroke == Stroke::Thin { 1 } else { layout.line };
                     for run in points.split(|point| !inside(point)).filter(|run| !run.is_empty()) {
                         let run = run.iter().copied();
                         if *stroke == Stroke::Dashed {
@@ -226,8 +240,10 @@ impl Panel {
                 }
                 Layer::Points(marker, colour, points) | Layer::Hollow(marker, colour, points) => {
                     let solid = matches!(layer, Layer::Points(..));
-                    for &(x, y) in points.iter().filter(|point| inside(point)) {
-                        marker.draw(root, plot.plotting_area().map_coordinate(&(x, y)), sizes.marker, *colour, solid)?;
+                    for dot in points.iter().filter(|dot| inside(&dot.at)) {
+                        let at = plot.plotting_area().map_coordinate(&dot.at);
+                        marker.draw(root, at, layout.marker, *colour, solid)?;
+                        hovers.push(Hover { at, half: layout.marker + 4, words: dot.words.clone() });
                     }
                 }
                 Layer::Band(colour, edges) => {
@@ -242,14 +258,14 @@ impl Panel {
                 }
                 Layer::Words(words, at) => {
                     if inside(at) {
-                        let style = style(font * 5 / 6, HPos::Right).color(&GREY).pos(Pos::new(HPos::Right, VPos::Top));
+                        let style = style(layout.small, HPos::Right).color(&GREY).pos(Pos::new(HPos::Right, VPos::Top));
                         plot.plotting_area().draw(&Text::new(words.clone(), *at, style))?;
                     }
                 }
             }
         }
         if let Some(note) = &self.note {
-            let (x, y) = ((LEFT + labels + sizes.width) as i32 / 2, sizes.height as i32 / 2);
+            let (x, y) = ((LEFT + labels + layout.width(column)) as i32 / 2, layout.height as i32 / 2);
             area.draw(&text(note, (x, y), font, HPos::Center))?;
         }
         Ok(())

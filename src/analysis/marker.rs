@@ -13,15 +13,55 @@ pub type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 const COLOURS: [RGBColor; 6] =
     [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167), RGBColor(0, 0, 0), RGBColor(230, 159, 0)];
 
-/// The colour of a figure's series by number.
-pub fn colour(number: usize) -> RGBColor {
-    COLOURS.get(number % COLOURS.len()).copied().unwrap_or(BLACK)
+/// Shapes that differ in black and white too.
+const MARKERS: [Marker; 6] = [Marker::Disc, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Inverted, Marker::Bar];
+
+/// Sparsities that have a colour and a shape of their own, ascending: as they are by [`Series::numbered`], and beyond those.
+const USUAL: [(f64, RGBColor, Marker); 9] = [
+    (0.0, COLOURS[0], MARKERS[0]),
+    (0.5, COLOURS[2], MARKERS[2]),
+    (0.7, COLOURS[3], MARKERS[3]),
+    (0.8, COLOURS[5], MARKERS[5]),
+    (0.9, COLOURS[1], MARKERS[1]),
+    (0.95, COLOURS[4], MARKERS[4]),
+    (0.98, RGBColor(86, 180, 233), MARKERS[3]),
+    (0.99, RGBColor(120, 110, 20), MARKERS[2]),
+    (1.0, RGBColor(150, 0, 60), MARKERS[5]),
+];
+
+/// Colour and shape of a series' points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Series {
+    /// Of its line and its points.
+    pub colour: RGBColor,
+    /// Of its points.
+    pub marker: Marker,
 }
 
-/// The shape of a series' points by number; each is told from the others in black and white too.
-pub fn marker(number: usize) -> Marker {
-    const MARKERS: [Marker; 6] = [Marker::Disc, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Inverted, Marker::Bar];
-    MARKERS.get(number % MARKERS.len()).copied().unwrap_or(Marker::Disc)
+impl Series {
+    /// Those of a series that is no sparsity, by its number in a figure.
+    pub fn numbered(number: usize) -> Series {
+        let of = number % COLOURS.len();
+        Series { colour: COLOURS.get(of).copied().unwrap_or(BLACK), marker: MARKERS.get(of).copied().unwrap_or(Marker::Disc) }
+    }
+
+    /// Those of a sparsity, the same ones in every figure of every study. A sparsity that has none of its own has a colour between those of its
+    /// neighbours that have one, and a shape that neither of them has.
+    pub fn of_sparsity(sparsity: f64) -> Series {
+        let above = USUAL.iter().position(|usual| usual.0 >= sparsity).unwrap_or(USUAL.len() - 1);
+        let (high, colour, marker) = USUAL[above];
+        if high <= sparsity || above == 0 {
+            return Series { colour, marker };
+        }
+        let (low, lower, shape) = USUAL[above - 1];
+        let share = (sparsity - low) / (high - low);
+        let mixed = |from: u8, to: u8| (f64::from(from) + share * (f64::from(to) - f64::from(from))).round() as u8;
+        let neither = MARKERS.into_iter().rev().find(|other| ![marker, shape].contains(other));
+        Series {
+            colour: RGBColor(mixed(lower.0, colour.0), mixed(lower.1, colour.1), mixed(lower.2, colour.2)),
+            marker: neither.unwrap_or(Marker::Disc),
+        }
+    }
 }
 
 /// The shape of a point.
@@ -79,5 +119,29 @@ impl Marker {
                 area.draw(&PathElement::new(at(&corners), BLACK.stroke_width(1)))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sparsities_near_each_other_differ_in_colour_or_shape_and_none_depends_on_the_others() {
+        let all: Vec<f64> = (0..1000).map(|number| f64::from(number) / 1000.0).collect();
+        let usual = [0.0, 0.5, 0.7, 0.8, 0.9, 0.95].map(Series::of_sparsity);
+        for (number, series) in usual.iter().enumerate() {
+            for other in &usual[number + 1..] {
+                assert!(series.colour != other.colour && series.marker != other.marker);
+            }
+        }
+        for step in [10, 50, 100] {
+            for pair in all.iter().copied().step_by(step).collect::<Vec<_>>().windows(2) {
+                let [one, two] = [pair[0], pair[1]].map(Series::of_sparsity);
+                assert!(one.colour != two.colour, "{pair:?}");
+            }
+        }
+        // Those of most studies look as numbered series do.
+        assert_eq!([0.0, 0.9].map(Series::of_sparsity), [0, 1].map(Series::numbered));
     }
 }

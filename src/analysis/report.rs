@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use super::claims::claims;
 use super::figures::{self, Figure};
 use super::fits::{Fitted, fits};
-use super::page::{Section, page};
+use super::layout::Style;
+use super::page::{Drawn, Section, page};
+use super::pdf::pdf;
 use super::png::png;
 use super::smoothness::{comparable, smoothness};
 use super::studies::{StudyResults, gather};
@@ -28,6 +30,13 @@ const HEADING: &str = "Files of this report; dps-report replaces or removes them
 /// Longest list of an earlier report that is read, in bytes.
 const LONGEST_LIST: u64 = 1 << 20;
 
+/// How a report is made.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Options {
+    /// What its figures look like.
+    pub style: Style,
+}
+
 /// What was written, and what its reader should know first.
 #[derive(Debug, Clone)]
 pub struct Report {
@@ -41,13 +50,13 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-/// Writes the page `index.html`, every figure as SVG and PNG and every table as CSV and Markdown into `folder`. `files` are results with
+/// Writes the page `index.html`, every figure as SVG, PDF and PNG and every table as CSV and Markdown into `folder`. `files` are results with
 /// the names the page calls them by; those of one study become one. Files of an earlier report in `folder` that this one does not write are
 /// removed: [`LIST`] names them.
 ///
 /// # Errors
 /// [`Error::Results`] where a file cannot be written or removed.
-pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
+pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -> Result<Report> {
     let studies: Vec<(StudyResults, Vec<Fitted>)> = gather(files)
         .into_iter()
         .map(|study| {
@@ -55,7 +64,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path) -> Result<Report> {
             (study, fits)
         })
         .collect();
-    let mut written = Written { folder, names: Vec::new() };
+    let mut written = Written { folder, style: options.style, names: Vec::new() };
     let compared = written.figures("", comparisons(&studies))?;
     let mut sections = Vec::new();
     for (study, fits) in &studies {
@@ -117,7 +126,7 @@ fn listed(list: &Path) -> Vec<String> {
     let is_ours = |name: &&str| {
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
         plain
-            && ["csv", "html", "md", "png", "svg"]
+            && ["csv", "html", "md", "pdf", "png", "svg"]
                 .iter()
                 .any(|kind| name.strip_suffix(kind).is_some_and(|stem| stem.len() > 1 && stem.ends_with('.')))
     };
@@ -132,6 +141,7 @@ fn listed(list: &Path) -> Vec<String> {
 /// The folder, and the names of what has been written into it.
 struct Written<'a> {
     folder: &'a Path,
+    style: Style,
     names: Vec<String>,
 }
 
@@ -159,20 +169,21 @@ impl Written<'_> {
         results::publish(&list, format!("{HEADING}\n{}\n", self.names.join("\n")).as_bytes())
     }
 
-    /// Each figure in both formats; returned with its SVG document.
-    fn figures(&mut self, prefix: &str, figures: Vec<Figure>) -> Result<Vec<(Figure, String)>> {
-        let mut drawn: Vec<(Figure, String)> = Vec::new();
+    /// Each figure in all formats.
+    fn figures(&mut self, prefix: &str, figures: Vec<Figure>) -> Result<Vec<Drawn>> {
+        let mut drawn: Vec<Drawn> = Vec::new();
         for figure in figures {
             let mut name = if prefix.is_empty() { figure.name.to_string() } else { format!("{prefix}-{}", figure.name) };
-            let same = drawn.iter().filter(|(other, _)| other.name == figure.name).count();
+            let same = drawn.iter().filter(|other| other.figure.name == figure.name).count();
             if same > 0 {
                 name += &format!("-{}", same + 1);
             }
-            let svg = figure.chart.svg().map_err(|problem| self.failed(&name, &problem))?;
-            let pixels = png(&svg).map_err(|problem| self.failed(&name, &problem))?;
-            self.file(format!("{name}.svg"), svg.as_bytes())?;
-            self.file(format!("{name}.png"), &pixels)?;
-            drawn.push((figure, svg));
+            let svg = figure.chart.svg(self.style).map_err(|problem| self.failed(&name, &problem))?;
+            for (kind, made) in [("svg", Ok(svg.clone().into_bytes())), ("pdf", pdf(&svg)), ("png", png(&svg))] {
+                let bytes = made.map_err(|problem| self.failed(&name, &problem))?;
+                self.file(format!("{name}.{kind}"), &bytes)?;
+            }
+            drawn.push(Drawn { figure, name, svg });
         }
         Ok(drawn)
     }

@@ -6,5 +6,5 @@ mod manual;
 mod report;
 mod train;
 
-pub use report::ReportArguments;
+pub use report::{FigureStyle, ReportArguments};
 pub use train::{ReplayArguments, StatusForm, StudyArguments, Train};

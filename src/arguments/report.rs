@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 
 use crate::exit;
 use crate::version::VERSION_AND_COMMIT;
@@ -18,6 +18,9 @@ pub struct ReportArguments {
     /// Folder the report is written to.
     #[arg(short, long, value_name = "FOLDER", default_value = "report")]
     pub output: PathBuf,
+    /// What figures look like: for a screen, or for a paper (5.5 inches wide, all text of 8 points, no title).
+    #[arg(long, value_enum, default_value_t)]
+    pub style: FigureStyle,
     /// Also write the results into FOLDER in the layout of Shallue et al.'s public data: study.json, metadata.json, measurements.csv.
     #[arg(long, value_name = "FOLDER")]
     pub shallue: Option<PathBuf>,
@@ -27,6 +30,16 @@ pub struct ReportArguments {
     /// Exit with code 8 where any cell has a warning: no result, a best point at the edge of the search space, too few trials.
     #[arg(long)]
     pub strict: bool,
+}
+
+/// What a report's figures look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum FigureStyle {
+    /// A title above, the legend at the right.
+    #[default]
+    Screen,
+    /// 5.5 inches wide, all text of 8 points, no title, the legend below.
+    Paper,
 }
 
 impl ReportArguments {
@@ -44,6 +57,7 @@ fn after_help() -> String {
         "Examples:
   dps-report results/quickstart.h5
   dps-report results/mnist-simple-cnn-*.h5 -o optimizers    compare three optimizers
+  dps-report results/quickstart.h5 --style paper -o paper   figures as a paper has them
 
 {}",
         exit::help()
@@ -66,12 +80,15 @@ mod tests {
             ReportArguments {
                 results: vec!["a.h5".into(), "b.h5".into()],
                 output: "figures".into(),
+                style: FigureStyle::Screen,
                 shallue: None,
                 claims: None,
                 strict: false
             }
         );
         assert_eq!(read("a.h5 --shallue data").unwrap().shallue, Some("data".into()));
+        assert_eq!(read("a.h5 --style paper").unwrap().style, FigureStyle::Paper);
+        assert_eq!(read("a.h5 --style poster").unwrap_err().exit_code(), 2);
         assert_eq!(read("a.h5").unwrap().output, PathBuf::from("report"));
         assert_eq!(read("").unwrap_err().exit_code(), 2);
         let help = read("--help").unwrap_err();

@@ -5,7 +5,8 @@
 use std::process::ExitCode;
 
 use dps::allocator::Allocator;
-use dps::arguments::ReportArguments;
+use dps::analysis::{Options, Style};
+use dps::arguments::{FigureStyle, ReportArguments};
 use dps::readable::some;
 use dps::{Error, analysis, exit, journal, results, streams};
 
@@ -48,7 +49,11 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         files.push((name, results::read(path)?));
     }
-    let report = analysis::report(files, &arguments.output)?;
+    let style = match arguments.style {
+        FigureStyle::Screen => Style::Screen,
+        FigureStyle::Paper => Style::Paper,
+    };
+    let report = analysis::report(files, &arguments.output, &Options { style })?;
     for study in &report.studies {
         streams::out(&format!("{}\n", analysis::table(&study.results)));
     }

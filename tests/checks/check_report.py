@@ -57,12 +57,16 @@ def main():
     check(page.figures == page.captions == len(figures) > 0, f"{page.figures} figures in the page, {page.captions} captions, {len(figures)} files")
     for path in figures:
         root = xml.etree.ElementTree.parse(path).getroot()
+        for area in root.iter("{http://www.w3.org/2000/svg}rect"):
+            hidden = area.get("fill") is None
+            check(not hidden or len(area) == 1, f"{path.name} has a point without words")
         texts = [text for text in ("".join(element.itertext()).strip() for element in root) if text]
         check(len(texts) > 3, f"{path.name} has no labels")
         head = path.with_suffix(".png").read_bytes()[:24]
         check(head[:8] == b"\x89PNG\r\n\x1a\n", f"{path.name} has no PNG beside it")
         width, height = struct.unpack(">II", head[16:])
-        shape = float(root.get("width")) / float(root.get("height"))
+        shape = float(root.get("width").removesuffix("in")) / float(root.get("height").removesuffix("in"))
+        check(path.with_suffix(".pdf").read_bytes().startswith(b"%PDF-"), f"{path.name} has no PDF beside it")
         check(abs(width / height / shape - 1) < 0.01, f"{path.name} and its PNG differ in shape")
     rows = {}
     for name in ("cells", "fits", "trials"):

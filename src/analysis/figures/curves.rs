@@ -2,11 +2,11 @@
 
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
-use super::super::grid::Curve;
-use super::super::marker::{Marker, colour, marker};
+use super::super::grid::{Curve, batch};
+use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
-use super::{Figure, series_entry};
-use crate::readable::count;
+use super::{Figure, dots, name, sparsity_entry};
+use crate::readable::{count, significant};
 use crate::records::{Cell, CurvePoint, Trial};
 
 /// Points of a curve at most; of more, means of neighbours are drawn.
@@ -55,7 +55,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
         instead(study)
     );
-    Some(Figure { name: "loss".into(), heading: "Training loss of the best trials".into(), caption, chart })
+    Some(Figure { name: "loss".into(), heading: "Training loss of the best trials".into(), caption, table: "curves", chart })
 }
 
 /// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve.
@@ -92,7 +92,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
     };
     let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };
     let caption = format!("Error on the whole validation set over steps of each cell's {whose}{dashed}.{hollow}{}", instead(study));
-    Some(Figure { name: "error".into(), heading: heading.into(), caption, chart })
+    Some(Figure { name: "error".into(), heading: heading.into(), caption, table: "curves", chart })
 }
 
 /// Evaluations of the trials shown that stopped early: their errors are lower bounds.
@@ -113,11 +113,11 @@ fn instead(study: &StudyResults) -> &'static str {
 /// A panel a batch size, a curve a sparsity.
 pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) -> Option<Shown>, goal: Option<f64>) -> Option<Chart> {
     let grid = study.grid();
-    let curves: Vec<(u32, usize, Shown)> = grid
+    let curves: Vec<(u32, f64, Shown)> = grid
         .batch_sizes
         .iter()
-        .flat_map(|&size| grid.sparsities.iter().enumerate().map(move |(number, &sparsity)| (size, number, sparsity)))
-        .filter_map(|(size, number, sparsity)| Some((size, number, points(grid.cell(size, sparsity)?)?)))
+        .flat_map(|&size| grid.sparsities.iter().map(move |&sparsity| (size, sparsity)))
+        .filter_map(|(size, sparsity)| Some((size, sparsity, points(grid.cell(size, sparsity)?)?)))
         .collect();
     let mut sizes: Vec<u32> = curves.iter().map(|curve| curve.0).collect();
     sizes.dedup();
@@ -138,24 +138,30 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
             goal.iter().map(|&goal| Layer::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
         let here = || curves.iter().filter(|curve| curve.0 == size);
         // No range may cover a line.
-        layers.extend(
-            here().filter(|(.., shown)| !shown.band.is_empty()).map(|(_, number, shown)| Layer::Band(colour(*number), shown.band.clone())),
-        );
-        for (_, number, Shown { line, bounds, .. }) in here() {
-            layers.push(Layer::Line(Stroke::Solid, colour(*number), line.clone()));
-            layers.push(Layer::Hollow(marker(*number), colour(*number), bounds.clone()));
+        let colour = |sparsity: f64| Series::of_sparsity(sparsity).colour;
+        let banded = here().filter(|(.., shown)| !shown.band.is_empty());
+        layers.extend(banded.map(|(_, sparsity, shown)| Layer::Band(colour(*sparsity), shown.band.clone())));
+        for (_, sparsity, Shown { line, bounds, .. }) in here() {
+            let Series { colour, marker } = Series::of_sparsity(*sparsity);
+            let words = |kind: &'static str| {
+                move |step: f64, value: f64| {
+                    format!("{}, step {}: {kind}{}", name(batch(size), *sparsity), count(step.round() as u32), significant(value))
+                }
+            };
+            layers.push(Layer::Line(Stroke::Solid, colour, line.clone()));
+            layers.push(Layer::Hollow(marker, colour, dots(bounds, words("at least "))));
             // A single point is no line.
             if marked || line.len() == 1 {
-                layers.push(Layer::Points(marker(*number), colour(*number), line.clone()));
+                layers.push(Layer::Points(marker, colour, dots(line, words(""))));
             }
         }
         Panel { title: format!("batch size {}", count(size)), x: x.clone(), y: y.clone(), layers, note: None }
     };
-    let entry = |(number, sparsity): (usize, &f64)| {
-        let entry = series_entry(number, format!("sparsity {sparsity}"));
+    let entry = |&sparsity: &f64| {
+        let entry = sparsity_entry(sparsity);
         Entry { marker: entry.marker.filter(|_| marked || bounded), ..entry }
     };
-    let mut legend: Vec<Entry> = grid.sparsities.iter().enumerate().map(entry).collect();
+    let mut legend: Vec<Entry> = grid.sparsities.iter().map(entry).collect();
     legend.extend(goal.map(|goal| Entry { name: format!("goal {goal}"), colour: GREY, stroke: Some(Stroke::Dashed), marker: None }));
     if bounded {
         legend.push(Entry { name: "lower bound".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });

@@ -3,9 +3,9 @@
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Entry, Layer, Panel, Stroke};
 use super::super::fewer::FewerTrials;
-use super::super::marker::colour;
+use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::Figure;
+use super::{Figure, sparsity_entry};
 use crate::readable::count;
 use crate::records::Cell;
 
@@ -25,12 +25,16 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
         let numbers = || 1..=cell.trials.len();
         let band = numbers().map(|number| (number as f64, at(number, 0.025).unwrap_or(top), at(number, 0.975).unwrap_or(top)));
         let median = numbers().map(|number| (number as f64, at(number, 0.5).unwrap_or(f64::NAN)));
-        let layers = vec![Layer::Band(colour(0), band.collect()), Layer::Line(Stroke::Solid, colour(0), median.collect())];
+        let colour = Series::of_sparsity(cell.key.sparsity).colour;
+        let layers = vec![Layer::Band(colour, band.collect()), Layer::Line(Stroke::Solid, colour, median.collect())];
         let title = format!("S {}, B {}", cell.key.sparsity, count(cell.key.batch_size));
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };
     let panels: Vec<Panel> = cells.iter().map(panel).collect();
-    let legend = vec![Entry { name: "median".to_owned(), colour: colour(0), stroke: Some(Stroke::Solid), marker: None }];
+    let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.key.sparsity).collect();
+    sparsities.sort_unstable_by(f64::total_cmp);
+    sparsities.dedup();
+    let legend = sparsities.into_iter().map(|sparsity| Entry { marker: None, ..sparsity_entry(sparsity) }).collect();
     Some(Figure {
         name: "fewer-trials".into(),
         heading: "What fewer trials would have found".into(),
@@ -39,6 +43,7 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
                   steps. Where the shade reaches the top and the line is missing, the choices hold no trial that is known to reach the goal: it was \
                   censored, or never did."
             .to_owned(),
+        table: "fewer-trials",
         chart: Chart {
             title: format!("{}: K* of fewer trials", study.name()),
             columns: panels.len().clamp(1, 4),

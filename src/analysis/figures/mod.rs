@@ -20,11 +20,14 @@ use std::borrow::Cow;
 use plotters::style::RGBColor;
 
 use super::axes::{Axis, Scale};
-use super::chart::{Chart, Entry, GREY, Layer, Stroke};
+use super::chart::{Chart, Dot, Entry, GREY, Layer, Stroke};
+use super::fit::Estimate;
 use super::fits::Fitted;
 use super::grid::{Curve, batch};
-use super::marker::{colour, marker};
+use super::marker::Series;
 use super::studies::StudyResults;
+use crate::readable::{count, significant};
+use crate::records::CellKey;
 
 /// A figure and what to look at in it.
 #[derive(Debug, Clone)]
@@ -35,6 +38,8 @@ pub struct Figure {
     pub heading: Cow<'static, str>,
     /// What is drawn, and what to look at.
     pub caption: String,
+    /// The table that has what is drawn.
+    pub table: &'static str,
     /// What is drawn.
     pub chart: Chart,
 }
@@ -72,9 +77,36 @@ fn steps_axis(study: &StudyResults, curves: &[Curve]) -> Axis {
     Axis::around(Scale::Log2, "Steps-to-result", curves.iter().flatten().map(|point| point.1), budget)
 }
 
-/// A curve as a line and a marker at each point, in the colour and shape of its number.
-fn curve(number: usize, points: Curve) -> [Layer; 2] {
-    [Layer::Line(Stroke::Solid, colour(number), points.clone()), Layer::Points(marker(number), colour(number), points)]
+/// A curve as a line and a marker at each point, with words for each.
+fn curve(series: Series, points: &[(f64, f64)], words: impl Fn(f64, f64) -> String) -> [Layer; 2] {
+    let dots = dots(points, words);
+    [Layer::Line(Stroke::Solid, series.colour, points.to_vec()), Layer::Points(series.marker, series.colour, dots)]
+}
+
+/// The points of a curve that exist, with words for each.
+fn dots(points: &[(f64, f64)], words: impl Fn(f64, f64) -> String) -> Vec<Dot> {
+    let dot = |&at: &(f64, f64)| Dot { at, words: words(at.0, at.1) };
+    points.iter().filter(|point| point.1.is_finite()).map(dot).collect()
+}
+
+/// A cell's name, by its batch size as a coordinate.
+fn name(size: f64, sparsity: f64) -> String {
+    CellKey { batch_size: size as u32, sparsity }.to_string()
+}
+
+/// A number with its 95 % interval.
+fn in_brackets(Estimate { value, low, high }: Estimate) -> String {
+    let interval = if low.is_nan() || high.is_nan() { String::new() } else { format!(" [{} … {}]", significant(low), significant(high)) };
+    significant(value) + &interval
+}
+
+/// What is known of a cell's K*.
+fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f64) -> String {
+    let every = f64::from(study.results.workload.evaluate_every);
+    move |size, steps| {
+        let before = (steps - every).max(0.0);
+        format!("{}: K* {}, goal not reached at {}", name(size, sparsity), count(steps as u32), count(before as u32))
+    }
 }
 
 /// What is known of K* at each point of a curve: it was found at an evaluation, and lies between that and the one before.
@@ -94,15 +126,20 @@ fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], y: &Axis, largest: f6
     (end > size).then(|| Layer::Line(Stroke::Dashed, colour, vec![(size, steps), (end, steps * size / end)]))
 }
 
-/// A legend entry for a sparsity.
-fn entry(number: usize, sparsity: f64, points: &[(f64, f64)]) -> Entry {
+/// A legend entry for a sparsity whose curve is drawn.
+fn entry(sparsity: f64, points: &[(f64, f64)]) -> Entry {
     let reached = if points.iter().any(|point| point.1.is_finite()) { "" } else { " (not reached)" };
-    series_entry(number, format!("sparsity {sparsity}{reached}"))
+    series_entry(Series::of_sparsity(sparsity), format!("sparsity {sparsity}{reached}"))
 }
 
-/// A legend entry for a numbered series.
-fn series_entry(number: usize, name: String) -> Entry {
-    Entry { name, colour: colour(number), stroke: Some(Stroke::Solid), marker: Some(marker(number)) }
+/// A legend entry for a sparsity.
+fn sparsity_entry(sparsity: f64) -> Entry {
+    series_entry(Series::of_sparsity(sparsity), format!("sparsity {sparsity}"))
+}
+
+/// A legend entry for a series.
+fn series_entry(Series { colour, marker }: Series, name: String) -> Entry {
+    Entry { name, colour, stroke: Some(Stroke::Solid), marker: Some(marker) }
 }
 
 /// The legend entry of [`linear_scaling`], where any curve has two points.

@@ -2,9 +2,9 @@
 
 use super::super::chart::{Chart, Panel};
 use super::super::grid::{Curve, batch};
-use super::super::marker::colour;
+use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis};
+use super::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words};
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
 pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
@@ -24,8 +24,13 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let (x, y) = (batch_axis(&sizes), steps_axis(first, &flat));
     let largest = sizes.last().copied().map_or(1.0, batch);
     let panel = |(&sparsity, curves): (&f64, &Vec<Curve>)| {
-        let dashes = curves.iter().enumerate().filter_map(|(number, points)| linear_scaling(colour(number), points, &y, largest));
-        let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
+        let numbered = || curves.iter().enumerate().map(|(number, points)| (Series::numbered(number), points));
+        let dashes = numbered().filter_map(|(series, points)| linear_scaling(series.colour, points, &y, largest));
+        let lines = numbered().zip(studies).flat_map(|((series, points), study)| {
+            let words = steps_words(study, sparsity);
+            let optimizer = label(study, studies);
+            curve(series, points, move |size, steps| format!("{optimizer}, {}", words(size, steps)))
+        });
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {
             title: format!("sparsity {sparsity}"),
@@ -43,6 +48,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
         caption: "K* of each optimizer at the same sparsity. Momentum usually extends linear scaling to larger batches; look for whether \
                   the order of the optimizers changes with sparsity."
             .to_owned(),
+        table: "cells",
         chart: Chart {
             title: format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error),
             columns: panels.len().clamp(1, 2),
@@ -51,7 +57,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
             legend: studies
                 .iter()
                 .enumerate()
-                .map(|(number, study)| series_entry(number, label(study, studies)))
+                .map(|(number, study)| series_entry(Series::numbered(number), label(study, studies)))
                 .chain(linear_entry(&flat))
                 .collect(),
         },

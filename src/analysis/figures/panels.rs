@@ -3,9 +3,9 @@
 use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
-use super::super::marker::{Marker, colour, marker};
+use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, between_evaluations, curves, linear_scaling, note, steps_axis};
+use super::{Figure, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, name, note, steps_axis, steps_words};
 use crate::readable::count;
 
 /// K* against batch size, a panel a sparsity, with the fit and its interval; none before the first cell.
@@ -24,6 +24,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let panel = |(number, fitted): (usize, &Fitted)| {
         let points = curves.get(number).cloned().unwrap_or_default();
         let mut layers = Vec::new();
+        let Series { colour, marker } = Series::of_sparsity(fitted.sparsity);
         if let Ok(fit) = &fitted.fit {
             let smallest = grid.batch_sizes.first().copied().map_or(1.0, batch);
             let between = |from: f64, to: f64| (0..=80).map(move |i| from * (to / from).powf(f64::from(i) / 80.0));
@@ -31,42 +32,50 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                 let steps = fit.steps(size);
                 (size, steps.low, steps.high)
             };
-            layers.push(Layer::Band(colour(number), between(smallest, largest).map(interval).collect()));
+            layers.push(Layer::Band(colour, between(smallest, largest).map(interval).collect()));
             // Beyond the batch sizes that were fitted the curve is an extrapolation.
             let measured = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
             let (first, last) = (measured().next().unwrap_or(smallest), measured().next_back().unwrap_or(largest));
             let curve = |stroke, from: f64, to: f64| {
-                Layer::Line(stroke, colour(number), between(from, to).map(|size| (size, fit.steps(size).value)).collect())
+                Layer::Line(stroke, colour, between(from, to).map(|size| (size, fit.steps(size).value)).collect())
             };
             layers.push(curve(Stroke::Solid, first, last));
             layers.extend([(smallest, first), (last, largest)].map(|(from, to)| curve(Stroke::Dashed, from, to)));
             let (left, right) = x.limits();
             let ends = [fit.critical.low, fit.critical.high].map(|size| (size.clamp(left, right), bottom, top));
-            layers.push(Layer::Band(colour(number), ends.to_vec()));
+            layers.push(Layer::Band(colour, ends.to_vec()));
             let rule = |stroke, colour, size| Layer::Line(stroke, colour, vec![(size, bottom), (size, top)]);
             let (linear, maximal) = fit.borders();
             layers.extend([
                 rule(Stroke::Thin, GREY, linear.value),
                 rule(Stroke::Thin, GREY, maximal.value),
-                rule(Stroke::Dashed, colour(number), fit.critical.value),
+                rule(Stroke::Dashed, colour, fit.critical.value),
             ]);
         }
         layers.extend(linear_scaling(GREY, &points, &y, largest));
-        layers.push(between_evaluations(study, colour(number), &points));
-        layers.push(Layer::Points(marker(number), colour(number), points.clone()));
-        layers.push(Layer::Points(Marker::Cross, colour(number), unreached(fitted)));
+        layers.push(between_evaluations(study, colour, &points));
+        let words = steps_words(study, fitted.sparsity);
+        let with_fit = |size: f64, steps: f64| {
+            let fit = fitted.fit.as_ref().map(|fit| fit.steps(size));
+            let fit = fit.map_or(String::new(), |fit| format!("; the fit: {}", in_brackets(fit)));
+            words(size, steps) + &fit
+        };
+        layers.push(Layer::Points(marker, colour, dots(&points, with_fit)));
+        let missed = |size, steps: f64| format!("{}: goal not reached in {} steps", name(size, fitted.sparsity), count(steps as u32));
+        layers.push(Layer::Points(Marker::Cross, colour, dots(&unreached(fitted), missed)));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
     let panels: Vec<Panel> = fits.iter().enumerate().map(panel).collect();
     let line = |name: &str, colour, stroke| Entry { name: name.to_owned(), colour, stroke: Some(stroke), marker: None };
-    let mut legend = vec![Entry { name: "measured K*".to_owned(), colour: colour(0), stroke: None, marker: Some(marker(0)) }];
+    let Series { colour, marker } = Series::of_sparsity(fits.first()?.sparsity);
+    let mut legend = vec![Entry { name: "measured K*".to_owned(), colour, stroke: None, marker: Some(marker) }];
     if fits.iter().any(|fitted| fitted.fit.is_ok()) {
-        legend.extend([line("fit c1/B + c2", colour(0), Stroke::Solid), line("critical batch size", colour(0), Stroke::Dashed)]);
+        legend.extend([line("fit c1/B + c2", colour, Stroke::Solid), line("critical batch size", colour, Stroke::Dashed)]);
     }
     if fits.iter().any(|fitted| !fitted.left_out.is_empty()) {
         let name = format!("not in {} steps", count(study.results.workload.max_steps));
-        legend.push(Entry { name, colour: colour(0), stroke: None, marker: Some(Marker::Cross) });
+        legend.push(Entry { name, colour, stroke: None, marker: Some(Marker::Cross) });
     }
     let bordered = |fitted: &Fitted| {
         fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|border| x.contains(border.value)))
@@ -84,6 +93,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                   bottom to the top); left of the first thin rule scaling is linear (local slope below \
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
             .to_owned(),
+        table: "cells",
         chart: Chart { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), crowded: false, panels, legend },
     })
 }

@@ -1,17 +1,16 @@
 //! The fits' parameters against sparsity.
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Dot, Layer, Panel, Stroke};
 use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
-use super::super::marker::{colour, marker};
+use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, series_entry};
+use super::{Figure, in_brackets, sparsity_entry};
 
 /// c1, c2 and the critical batch size of each sparsity, with intervals; none where nothing was fitted.
 pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
-    let fitted: Vec<(usize, f64, &Fit)> =
-        fits.iter().enumerate().filter_map(|(number, fitted)| Some((number, fitted.sparsity, fitted.fit.as_ref().ok()?))).collect();
+    let fitted: Vec<(f64, &Fit)> = fits.iter().filter_map(|fitted| Some((fitted.sparsity, fitted.fit.as_ref().ok()?))).collect();
     if fitted.is_empty() {
         return None;
     }
@@ -27,12 +26,17 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         let limits = fitted.iter().flat_map(|(.., fit)| [of(fit).low.max(least / 10.0), of(fit).high.min(most * 10.0)]);
         let y = Axis::around(Scale::Log10, "Fitted value", limits.filter(finite).chain(values.iter().copied()), (1.0, 1000.0));
         let (bottom, top) = y.limits();
-        let layers = fitted.iter().flat_map(|&(number, sparsity, fit)| {
+        let layers = fitted.iter().flat_map(|&(sparsity, fit)| {
             let estimate = of(fit);
+            let Series { colour, marker } = Series::of_sparsity(sparsity);
             let bar = vec![(sparsity, estimate.low.max(bottom)), (sparsity, estimate.high.min(top))];
             [
-                Layer::Line(Stroke::Solid, colour(number), bar),
-                Layer::Points(marker(number), colour(number), vec![(sparsity, estimate.value)]),
+                Layer::Line(Stroke::Solid, colour, bar),
+                Layer::Points(
+                    marker,
+                    colour,
+                    vec![Dot { at: (sparsity, estimate.value), words: format!("sparsity {sparsity}: {name} {}", in_brackets(estimate)) }],
+                ),
             ]
         });
         Panel { title: name.to_owned(), layers: layers.collect(), note: None, x, y }
@@ -44,12 +48,13 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                   that overlap widely mean that this study cannot tell the sparsities apart; a bar that leaves the panel has no limit there, \
                   and a missing point is zero or infinite."
             .to_owned(),
+        table: "fits",
         chart: Chart {
             title: format!("{}: parameters of the fits", study.name()),
             columns: 3,
             crowded: false,
             panels: shown.into_iter().map(panel).collect(),
-            legend: fitted.iter().map(|&(number, sparsity, _)| series_entry(number, format!("sparsity {sparsity}"))).collect(),
+            legend: fitted.iter().map(|&(sparsity, _)| sparsity_entry(sparsity)).collect(),
         },
     })
 }

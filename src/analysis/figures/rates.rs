@@ -3,9 +3,11 @@
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::grid::{Curve, batch};
+use super::super::marker::Series;
 use super::super::studies::StudyResults;
 use super::{Figure, INSIDE, batch_axis, curve, entry};
 use crate::config::Metaparameter;
+use crate::readable::significant;
 use crate::records::{Cell, Trial};
 
 /// A rate of a trial; none where it has none.
@@ -35,7 +37,11 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
             Layer::Line(stroke, GREY, vec![*first, (size, first.1 * (size / first.0).powf(exponent))])
         };
         let mut layers: Vec<Layer> = GUIDES.iter().map(guide).collect();
-        layers.extend(curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone())));
+        layers.extend(grid.sparsities.iter().zip(&curves).flat_map(|(&sparsity, points)| {
+            curve(Series::of_sparsity(sparsity), points, |size, rate| {
+                format!("{}: {name} {}", super::name(size, sparsity), significant(rate))
+            })
+        }));
         Some(Panel { title: name.to_owned(), x: x.clone(), y, layers, note: None })
     };
     let shown: [(&str, RateOf); 2] = [("learning rate η", learning_rate), ("effective rate η/(1 − m)", effective_rate)];
@@ -43,7 +49,7 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
     if panels.is_empty() {
         return None;
     }
-    let series = grid.sparsities.iter().enumerate().map(|(number, &sparsity)| entry(number, sparsity, &curve_of(sparsity, learning_rate)));
+    let series = grid.sparsities.iter().map(|&sparsity| entry(sparsity, &curve_of(sparsity, learning_rate)));
     let guides = GUIDES.map(|(_, stroke, name)| Entry { name: name.to_owned(), colour: GREY, stroke: Some(stroke), marker: None });
     Some(Figure {
         name: "rates".into(),
@@ -52,6 +58,7 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
                   point two guides: rates that rise as the batch size and as its square root. One trial decides each point, so neighbours scatter: \
                   the metaparameter figures show how wide the good region is."
             .to_owned(),
+        table: "cells",
         chart: Chart {
             title: format!("{}: rates of the best trials", study.name()),
             columns: panels.len(),

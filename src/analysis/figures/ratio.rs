@@ -3,9 +3,10 @@
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, GREY, Layer, Panel, Stroke};
 use super::super::grid::batch;
-use super::super::marker::colour;
+use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, curve, series_entry};
+use super::{Figure, batch_axis, curve, name, sparsity_entry};
+use crate::readable::significant;
 use crate::records::Cell;
 
 /// K* of each sparsity over the dense network's; none where there is nothing to compare.
@@ -26,21 +27,27 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
         let at = |&size: &u32| (batch(size), ratios.iter().find(|point| point.0 == size).map_or(f64::NAN, |point| point.1));
         (!ratios.is_empty()).then(|| grid.batch_sizes.iter().map(at).collect::<Vec<_>>())
     };
-    // Numbered as in the other figures, so that a sparsity keeps its colour.
-    let sparse = grid.sparsities.iter().enumerate().filter(|(_, sparsity)| **sparsity > 0.0);
-    let curves: Vec<_> = sparse.filter_map(|(number, &sparsity)| Some((number, sparsity, curve_of(sparsity)?))).collect();
+    let sparse = grid.sparsities.iter().filter(|sparsity| **sparsity > 0.0);
+    let curves: Vec<_> = sparse.filter_map(|&sparsity| Some((sparsity, curve_of(sparsity)?))).collect();
     if curves.is_empty() {
         return None;
     }
     let x = batch_axis(&grid.batch_sizes);
-    let ends = curves.iter().flat_map(|(_, sparsity, _)| bars(*sparsity)).flat_map(|(_, low, high)| [low, high]);
-    let values = curves.iter().flat_map(|(.., points)| points).map(|point| point.1).chain([0.0, 1.0]).chain(ends);
+    let ends = curves.iter().flat_map(|(sparsity, _)| bars(*sparsity)).flat_map(|(_, low, high)| [low, high]);
+    let values = curves.iter().flat_map(|(_, points)| points).map(|point| point.1).chain([0.0, 1.0]).chain(ends);
     let y = Axis::around(Scale::Linear, "K* sparse / K* dense", values, (0.0, 2.0));
     let (left, right) = x.limits();
     let mut layers = vec![Layer::Line(Stroke::Dashed, GREY, vec![(left, 1.0), (right, 1.0)])];
-    layers.extend(curves.iter().map(|(number, sparsity, _)| Layer::Bars(colour(*number), bars(*sparsity))));
-    layers.extend(curves.iter().flat_map(|(number, _, points)| curve(*number, points.clone())));
-    let legend = curves.iter().map(|(number, sparsity, _)| series_entry(*number, format!("sparsity {sparsity}"))).collect();
+    layers.extend(curves.iter().map(|(sparsity, _)| Layer::Bars(Series::of_sparsity(*sparsity).colour, bars(*sparsity))));
+    layers.extend(curves.iter().flat_map(|(sparsity, points)| {
+        let bars = bars(*sparsity);
+        curve(Series::of_sparsity(*sparsity), points, move |size, ratio| {
+            let bar = bars.iter().find(|bar| bar.0 == size);
+            let between = bar.map_or(String::new(), |(_, low, high)| format!(" [{} … {}]", significant(*low), significant(*high)));
+            format!("{}: {} of the dense K*{between}", name(size, *sparsity), significant(ratio))
+        })
+    }));
+    let legend = curves.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect();
     Some(Figure {
         name: "ratio".into(),
         heading: "What sparsity costs in steps".into(),
@@ -48,6 +55,7 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
                   vertical shift of the whole scaling curve, which the paper explains by the Lipschitz constant. A bar holds the ratios of all steps \
                   between the evaluations that found the goal reached and those before."
             .to_owned(),
+        table: "cells",
         chart: Chart {
             title: format!("{}: sparse over dense", study.name()),
             columns: 1,

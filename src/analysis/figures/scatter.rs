@@ -3,21 +3,21 @@
 use plotters::style::RGBColor;
 
 use super::super::axes::{Axis, Scale, power};
-use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Dot, Entry, GREY, Layer, Panel, Stroke};
 use super::super::grid::{Grid, batch};
-use super::super::marker::{Marker, colour};
+use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
 use super::{Figure, batch_axis};
 use crate::config::{self, Metaparameter, Setting};
-use crate::readable::count;
+use crate::readable::{count, some};
 use crate::records::{Cell, Status, Trial};
 
 /// Shape and colour of a status; either alone tells it.
 fn look(status: Status) -> (Marker, RGBColor) {
     match status {
-        Status::Complete => (Marker::Disc, colour(0)),
-        Status::Incomplete => (Marker::Triangle, colour(1)),
-        Status::Infeasible => (Marker::Cross, colour(3)),
+        Status::Complete => (Marker::Disc, Series::numbered(0).colour),
+        Status::Incomplete => (Marker::Triangle, Series::numbered(1).colour),
+        Status::Infeasible => (Marker::Cross, Series::numbered(3).colour),
         Status::Censored => (Marker::Ring, GREY),
     }
 }
@@ -77,7 +77,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
         legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
         legend.extend(further);
         let chart = Chart { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend };
-        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{ends}"), chart }
+        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{ends}"), table: "trials", chart }
     };
     let pair = |(across, up): (Metaparameter, Metaparameter)| {
         let effective = is_papers(across, up);
@@ -179,12 +179,23 @@ fn contours(x: &Axis, y: &Axis) -> Vec<Layer> {
 /// The markers of a cell's trials, the most telling on top.
 fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
     let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
+    let dot = |trial: &Trial| Some(Dot { at: at(trial)?, words: words(cell, trial) });
     let layer = |status: Status| {
         let (marker, colour) = look(status);
-        Layer::Points(marker, colour, cell.trials.iter().filter(|trial| trial.status == status).filter_map(&at).collect())
+        Layer::Points(marker, colour, cell.trials.iter().filter(|trial| trial.status == status).filter_map(dot).collect())
     };
-    let star = Layer::Points(Marker::Star, STAR, cell.best().and_then(&at).into_iter().collect());
+    let star = Layer::Points(Marker::Star, STAR, cell.best().and_then(dot).into_iter().collect());
     order.into_iter().map(layer).chain([star]).collect()
+}
+
+/// What is said of a trial: how it ended and what it was trained with.
+fn words(cell: &Cell, trial: &Trial) -> String {
+    let values = Metaparameter::ALL.iter().filter_map(|&name| {
+        let value = trial.metaparameters.get(name)?;
+        Some(format!(", {} {}", name.title(), name.show(value)))
+    });
+    let steps = some(trial.steps_run as usize, "step");
+    format!("{}, trial {}: {} after {steps}{}", cell.key, trial.index, trial.status.name(), values.collect::<String>())
 }
 
 /// A panel of one sparsity with a strip a batch size.

@@ -23,6 +23,7 @@ pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
              steps.",
             several(study)
         ),
+        table: "smoothness",
         chart,
     })
 }
@@ -41,6 +42,7 @@ pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
              outweighs the gradient, and twice the batch halves the steps; in much larger ones it is gone, and returns diminish.",
             several(study)
         ),
+        table: "smoothness",
         chart,
     })
 }
@@ -60,7 +62,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Training loss (nats)", title: "training loss", x: Scale::Linear };
     let chart = chart(study, &look, |cell| points(cell, |found| Some(found.loss)), None)?;
     let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
-    Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, chart })
+    Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, table: "smoothness", chart })
 }
 
 /// The geometric mean over a cell's measured trials at each step at which any has a value, and their range where there are several.

@@ -5,10 +5,14 @@ use std::path::Path;
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Panel};
 use super::super::grid::{Curve, batch};
-use super::super::marker::colour;
+use super::super::layout::Style;
+use super::super::marker::Series;
 use super::super::studies::{StudyResults, gather};
-use super::{Figure, batch_axis, between_evaluations, curve, curves, entry, linear_entry, linear_scaling, note, smoothness, steps_axis};
-use crate::readable::count;
+use super::{
+    Figure, batch_axis, between_evaluations, curve, curves, entry, linear_entry, linear_scaling, name, note, smoothness, steps_axis,
+    steps_words,
+};
+use crate::readable::{count, significant};
 use crate::results::{self, Results};
 use crate::{Error, Result};
 
@@ -21,7 +25,7 @@ use crate::{Error, Result};
 pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
     for study in gather(vec![(String::new(), results.clone())]) {
         let surface = if study.measures_alone() { smoothness::lipschitz(&study) } else { None };
-        let svg = surface.unwrap_or_else(|| together(&study)).chart.svg();
+        let svg = surface.unwrap_or_else(|| together(&study)).chart.svg(Style::Screen);
         let svg =
             svg.map_err(|error| Error::Results { path: path.to_owned(), problem: format!("the figure cannot be drawn ({error})") })?;
         results::publish(path, svg.as_bytes())?;
@@ -34,8 +38,10 @@ pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
     let y = steps_axis(study, &curves);
     let title = format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error);
-    let mut chart = chart(study, &curves, y, 0.0, title);
-    let bars = curves.iter().enumerate().map(|(number, points)| between_evaluations(study, colour(number), points));
+    let grid = study.grid();
+    let mut chart = chart(study, &curves, y, 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
+    let coloured = grid.sparsities.iter().map(|&sparsity| Series::of_sparsity(sparsity).colour).zip(&curves);
+    let bars = coloured.map(|(colour, points)| between_evaluations(study, colour, points));
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(bars.clone()));
     Figure {
         name: "steps-to-result".into(),
@@ -45,6 +51,7 @@ pub fn together(study: &StudyResults) -> Figure {
                   higher; the question is whether its shape differs. A line is broken where a cell is unmeasured or reached no goal. A bar \
                   below a point reaches to the evaluation before, which had not found the goal reached."
             .to_owned(),
+        table: "cells",
         chart,
     }
 }
@@ -64,6 +71,9 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let size = study.grid().batch_sizes[common];
     let shares = curves.iter().flatten().map(|point| point.1);
     let y = Axis::around(Scale::Log2, &format!("Steps-to-result / that at batch size {}", count(size)), shares, (0.5, 1.0));
+    let words = |sparsity: f64, at: f64, share: f64| {
+        format!("{}: {} of that at batch size {}", name(at, sparsity), significant(share), count(size))
+    };
     Some(Figure {
         name: "normalised".into(),
         heading: "The same, normalised".into(),
@@ -72,22 +82,26 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
              whatever the sparsity costs in steps. Look for where each leaves the dashes.",
             count(size)
         ),
-        chart: chart(study, &curves, y, batch(size), format!("{}: normalised steps-to-result", study.name())),
+        table: "cells",
+        chart: chart(study, &curves, y, batch(size), format!("{}: normalised steps-to-result", study.name()), &words),
     })
 }
 
 /// The curves in one panel, with dashes for perfect linear scaling from each curve's first point at a batch size of at least `from`.
-fn chart(study: &StudyResults, curves: &[Curve], y: Axis, from: f64, title: String) -> Chart {
+/// `words` says what is known of a point: of its sparsity, batch size and value.
+fn chart(study: &StudyResults, curves: &[Curve], y: Axis, from: f64, title: String, words: &dyn Fn(f64, f64, f64) -> String) -> Chart {
     let grid = study.grid();
     let x = batch_axis(&grid.batch_sizes);
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
-    let dashes = curves.iter().enumerate().filter_map(|(number, points)| {
+    let all = || grid.sparsities.iter().copied().zip(curves);
+    let dashes = all().filter_map(|(sparsity, points)| {
         let points: Curve = points.iter().copied().filter(|point| point.0 >= from).collect();
-        linear_scaling(colour(number), &points, &y, largest)
+        linear_scaling(Series::of_sparsity(sparsity).colour, &points, &y, largest)
     });
-    let lines = curves.iter().enumerate().flat_map(|(number, points)| curve(number, points.clone()));
+    let lines =
+        all().flat_map(|(sparsity, points)| curve(Series::of_sparsity(sparsity), points, move |size, value| words(sparsity, size, value)));
     let layers = dashes.chain(lines).collect();
-    let legend = grid.sparsities.iter().zip(curves).enumerate().map(|(number, (&sparsity, points))| entry(number, sparsity, points));
+    let legend = all().map(|(sparsity, points)| entry(sparsity, points));
     Chart {
         title,
         columns: 1,

@@ -28,18 +28,29 @@ pub struct Section<'a> {
     pub claims: Vec<Finding>,
     /// What was measured along its training.
     pub smoothness: Vec<Smooth>,
-    /// Its figures, with their SVG documents.
-    pub figures: Vec<(Figure, String)>,
+    /// Its figures.
+    pub figures: Vec<Drawn>,
     /// Its warnings.
     pub warnings: Vec<String>,
 }
 
+/// A figure as it was drawn.
+pub struct Drawn {
+    /// What it is.
+    pub figure: Figure,
+    /// The name of its files, without their kind.
+    pub name: String,
+    /// Its SVG document.
+    pub svg: String,
+}
+
 /// The page. `compared` are figures over several studies, `files` names of what lies beside the page.
-pub fn page(sections: &[Section], compared: &[(Figure, String)], files: &[String]) -> String {
+pub fn page(sections: &[Section], compared: &[Drawn], files: &[String]) -> String {
     let title = match sections {
         [one] => one.study.name(),
         many => format!("{} studies compared", many.len()),
     };
+    let all: Vec<&Drawn> = compared.iter().chain(sections.iter().flat_map(|section| &section.figures)).collect();
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -47,7 +58,7 @@ pub fn page(sections: &[Section], compared: &[(Figure, String)], files: &[String
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Steps-to-result: " (title) }
-                style { (PreEscaped(STYLE)) }
+                style { (PreEscaped(STYLE)) (PreEscaped(dark(&all))) }
             }
             body {
                 h1 { "Batch size, sparsity and steps-to-result" }
@@ -64,7 +75,7 @@ pub fn page(sections: &[Section], compared: &[(Figure, String)], files: &[String
                         }
                     }
                 }
-                @for (figure, svg) in compared { (drawn(figure, svg)) }
+                @for figure in compared { (drawn(figure)) }
                 @for section in sections { (self::section(section)) }
                 h2 { "Configuration" }
                 p { "To run a study again, give this to dps-train." }
@@ -103,13 +114,16 @@ fn section(section: &Section) -> Markup {
         @if !alone {
             h3 { "Steps-to-result K*" }
             (run::steps_to_result(study))
+            (links(figures, &["steps-to-result", "normalised", "panels", "ratio"]))
         }
-        @for (figure, svg) in figures { (drawn(figure, svg)) }
+        @for figure in figures { (drawn(figure)) }
         @if !alone {
             h3 { "Trials" }
             (trials::trials(study))
+            (links(figures, &["metaparameters", "rates", "fewer-trials"]))
             h3 { "Fits" }
             (fits::fits(study, fits))
+            (links(figures, &["panels", "fits"]))
         }
         @if !claims.is_empty() {
             h3 { "What it says of the paper's claims" }
@@ -118,6 +132,7 @@ fn section(section: &Section) -> Markup {
         @if !smoothness.is_empty() {
             h3 { "What the theory predicts" }
             (theory::theory(study, smoothness))
+            (links(figures, &["lipschitz", "noise-scale"]))
         }
         h3 id={ (study.slug) "-warnings" } { "Warnings" }
         @if !warnings.is_empty() {
@@ -135,12 +150,53 @@ fn section(section: &Section) -> Markup {
     }
 }
 
-fn drawn(figure: &Figure, svg: &str) -> Markup {
+fn drawn(Drawn { figure, name, svg }: &Drawn) -> Markup {
     html! {
-        h3 { (figure.heading) }
+        h3 id=(name) { (figure.heading) }
         figure {
             div.wide { (PreEscaped(svg)) }
-            figcaption { (figure.caption) }
+            figcaption {
+                (figure.caption)
+                span.files {
+                    @for kind in ["svg", "pdf", "png"] { " " a href={ (name) "." (kind) } { (kind.to_uppercase()) } }
+                    " " a href={ (figure.table) ".csv" } { "CSV (" (figure.table) ")" }
+                }
+            }
         }
     }
+}
+
+/// Links to those of a study's figures that show what a table has.
+fn links(figures: &[Drawn], names: &[&str]) -> Markup {
+    let shown: Vec<&Drawn> = figures.iter().filter(|drawn| names.contains(&drawn.figure.name.as_ref())).collect();
+    html! {
+        @if !shown.is_empty() {
+            p.faint {
+                "Drawn in: "
+                @for (number, drawn) in shown.iter().enumerate() {
+                    @if number > 0 { "; " }
+                    a href={ "#" (drawn.name) } { (drawn.figure.heading) }
+                }
+                "."
+            }
+        }
+    }
+}
+
+/// Rules that give the figures' colours their counterparts on a dark page: greys are inverted, others are mixed with white. Files keep theirs.
+fn dark(figures: &[&Drawn]) -> String {
+    let mut colours: Vec<&str> =
+        figures.iter().flat_map(|drawn| drawn.svg.split("=\"#").skip(1)).filter_map(|rest| rest.get(..6)).collect();
+    colours.sort_unstable();
+    colours.dedup();
+    let rule = |colour: &&str| {
+        let [red, green, blue] = [0, 2, 4].map(|from| colour.get(from..from + 2).and_then(|byte| u32::from_str_radix(byte, 16).ok()));
+        let (red, green, blue) = (red?, green?, blue?);
+        let grey = red == green && green == blue;
+        let dark = |part: u32| if grey { 230 - part * 207 / 255 } else { part + (255 - part) * 2 / 5 };
+        let dark = format!("#{:02x}{:02x}{:02x}", dark(red), dark(green), dark(blue));
+        Some(format!("svg [fill=\"#{colour}\"] {{ fill: {dark}; }} svg [stroke=\"#{colour}\"] {{ stroke: {dark}; }}\n"))
+    };
+    let rules: String = colours.iter().filter_map(rule).collect();
+    format!("@media screen and (prefers-color-scheme: dark) {{\n{rules}}}\n")
 }
