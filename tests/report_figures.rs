@@ -64,6 +64,7 @@ fn every_point_has_its_words() {
         ("ratio", 4, "batch size 2, sparsity 0.9: 1.902 of the dense K* [1.899 … 1.909]"),
         ("rates", 16, "batch size 2, sparsity 0: learning rate η 0.00"),
         ("fits", 6, "sparsity 0: c1 (steps × examples) 8924 ["),
+        ("so-far", 8, "batch size 2, sparsity 0: 4,592 steps in the first 1 of 8 trials"),
         ("metaparameters", trials + 8, "batch size 2, sparsity 0, trial 0: complete after 4,592 steps, learning rate 0.00"),
     ];
     for (name, points, words) in marked {
@@ -117,7 +118,7 @@ fn figures_that_would_say_nothing_are_left_out() {
     let one = names(Synthetic { batch_sizes: vec![8], sparsities: vec![0.5], ..Synthetic::small() });
     let raced = names(Synthetic { race: Race::Until(1.0), ..Synthetic::small() });
     assert!(!raced.iter().any(|name| name == "fewer-trials") && raced.len() > 5, "{raced:?}");
-    assert_eq!(one, ["steps-to-result", "panels", "metaparameters", "fewer-trials", "loss", "error"]);
+    assert_eq!(one, ["steps-to-result", "panels", "metaparameters", "fewer-trials", "so-far", "loss", "error"]);
     assert_eq!(names(Synthetic { batch_sizes: vec![], ..Synthetic::small() }), ["steps-to-result"]);
 }
 

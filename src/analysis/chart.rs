@@ -115,6 +115,7 @@ impl Chart {
             shared: self.panels.chunks(columns).all(|row| row.windows(2).all(|pair| pair[0].y == pair[1].y)),
             crowded: self.crowded,
             title: self.panels.iter().map(|panel| panel.title.chars().count()).max().unwrap_or(0),
+            axis: self.panels.iter().map(|panel| panel.y.title().chars().count()).max().unwrap_or(0),
             names: self.legend.iter().map(|entry| entry.name.chars().count()).collect(),
         };
         let layout = Layout::new(&outline, style);

@@ -104,6 +104,10 @@ pub struct Fit {
     pub deviation: f64,
     /// (c1, c2) of each resample.
     resamples: Vec<Law>,
+    /// (batch size, K*) as measured.
+    measured: Vec<(f64, f64)>,
+    /// log K* of each resample at those batch sizes.
+    resampled: Vec<Vec<f64>>,
 }
 
 /// c1 and c2.
@@ -148,15 +152,13 @@ impl Fit {
             let number = scramble(counter) % residuals.len() as u64;
             residuals.get(number as usize).copied().unwrap_or(0.0) * stretch
         };
-        let resamples: Vec<Law> = (0..RESAMPLES)
-            .map(|_| {
-                let logs: Vec<f64> = fitted.iter().map(|fitted| fitted + draw()).collect();
-                least_squares(&inverse, &logs)
-            })
-            .collect();
+        let resampled: Vec<Vec<f64>> = (0..RESAMPLES).map(|_| fitted.iter().map(|fitted| fitted + draw()).collect()).collect();
+        let resamples: Vec<Law> = resampled.iter().map(|logs| least_squares(&inverse, logs)).collect();
         let estimate = |of: fn(Law) -> f64| Estimate::new(of(law), resamples.iter().copied().map(of).collect());
         let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
-        Ok(Fit { c1, c2, critical, points: measured.len(), deviation, resamples })
+        let points = measured.len();
+        let measured = measured.iter().map(|&(size, steps)| (f64::from(size.max(1)), f64::from(steps.max(1)))).collect();
+        Ok(Fit { c1, c2, critical, points, deviation, resamples, measured, resampled })
     }
 
     /// The critical batch size of (batch size, K*) points, without an interval. NaN or infinite where they have none.
@@ -164,6 +166,15 @@ impl Fit {
         let (inverse, logs) = coordinates(measured);
         let law = least_squares(&inverse, &logs);
         law.c1 / law.c2
+    }
+
+    /// A number that follows from the measured (batch size, K*) points themselves, in the order in which they were fitted. Its interval is of the same resamples.
+    pub fn of_points(&self, of: impl Fn(&[(f64, f64)]) -> f64) -> Estimate {
+        let resampled = self.resampled.iter().map(|logs| {
+            let points: Vec<(f64, f64)> = self.measured.iter().zip(logs).map(|(point, log)| (point.0, log.exp())).collect();
+            of(&points)
+        });
+        Estimate::new(of(&self.measured), resampled.collect())
     }
 
     /// K at a batch size, by the fit.

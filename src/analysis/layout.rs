@@ -40,6 +40,8 @@ pub struct Outline {
     pub crowded: bool,
     /// Letters of the longest title of a panel.
     pub title: usize,
+    /// Letters of the longest title of a vertical axis.
+    pub axis: usize,
     /// Letters of each of the legend's names.
     pub names: Vec<usize>,
 }
@@ -137,6 +139,8 @@ impl Layout {
             3 => (480, 7, 3, (5, 8)),
             _ => (420, 6, 3, (4, 6)),
         };
+        // A vertical title stands at the middle of its axis, which is above that of the panel.
+        let height = height.max((outline.axis * LETTER) as u32 + EIGHT_POINTS * 5 / 4);
         let labelled = if shared { 1 } else { columns as u32 };
         let plot = (PAPER - labelled * labels(EIGHT_POINTS)) / columns as u32;
         let above = rows * height + 10;

@@ -4,12 +4,15 @@
 //! data (a [`Chart`]) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
 
 mod axes;
+mod budget;
 mod chart;
 mod claims;
+mod critical;
 mod fewer;
 mod figures;
 pub mod fit;
 mod fits;
+mod goals;
 mod grid;
 mod layout;
 mod marker;
@@ -23,14 +26,17 @@ mod studies;
 mod summary;
 mod tables;
 mod terminal;
+mod timing;
 mod tree;
 mod warnings;
 mod work;
 
 pub use chart::Chart;
 pub use claims::{Claim, Finding, Verdict, claims};
+pub use critical::{Critical, Definition, critical};
 pub use figures::{Figure, figures, steps_to_result_plot};
 pub use fits::{EnoughTrials, Fitted, NEAR, Shift, fits};
+pub use goals::{Bounds, threshold};
 pub use grid::Grid;
 pub use layout::Style;
 pub use pdf::pdf;
@@ -41,4 +47,5 @@ pub use smoothness::{Along, Measured, Smooth, Surface, smoothness};
 pub use studies::{StudyResults, gather};
 pub use tables::Table;
 pub use terminal::table;
+pub use timing::{Timed, sentences, times};
 pub use warnings::{EDGE, FEWEST_TRIALS, warnings};

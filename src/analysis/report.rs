@@ -5,16 +5,18 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::claims::claims;
+use super::critical::critical;
 use super::figures::{self, Figure};
 use super::fits::{Fitted, fits};
 use super::layout::Style;
-use super::page::{Drawn, Section, page};
+use super::page::{Drawn, PageOptions, Section, page};
 use super::pdf::pdf;
 use super::png::png;
 use super::smoothness::{comparable, smoothness};
 use super::studies::{StudyResults, gather};
 use super::summary::summary;
 use super::tables::tables;
+use super::timing::times;
 use super::warnings::warnings;
 use crate::config::OptimizerName;
 use crate::results::{self, Results, WorkloadSummary};
@@ -35,6 +37,10 @@ const LONGEST_LIST: u64 = 1 << 20;
 pub struct Options {
     /// What its figures look like.
     pub style: Style,
+    /// Goal errors at which steps-to-result is asked for besides the studies' own.
+    pub goals: Vec<f64>,
+    /// Seconds after which a browser loads the page again, for as long as a study is not complete.
+    pub refresh: Option<u32>,
 }
 
 /// What was written, and what its reader should know first.
@@ -75,14 +81,16 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let smoothness = smoothness(study, &fits_beside);
         let sgd = studies.iter().find(|(other, _)| is_sgd_beside(other, study)).map(|(other, fits)| (other, fits.as_slice()));
         let claims = claims(study, fits, sgd);
-        sections.push(Section { study, fits, claims, smoothness, figures, warnings: warnings(study) });
+        let (critical, times) = (critical(study, fits, &smoothness), times(study));
+        sections.push(Section { study, fits, claims, smoothness, critical, times, figures, warnings: warnings(study) });
     }
-    for table in tables(&sections) {
+    for table in tables(&sections, &options.goals) {
         let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
         written.file(format!("{}.csv", table.name), &csv)?;
         written.file(format!("{}.md", table.name), table.markdown().as_bytes())?;
     }
-    let page = page(&sections, &compared, &written.names);
+    let refresh = options.refresh.filter(|_| studies.iter().any(|(study, _)| !study.results.complete));
+    let page = page(&sections, &compared, &written.names, &PageOptions { goals: &options.goals, refresh });
     written.file("index.html".to_owned(), page.as_bytes())?;
     written.replace_list()?;
     let (several, summary) = (sections.len() > 1, summary(&sections));
@@ -105,7 +113,7 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
         && criterion(study) == criterion(other)
 }
 
-/// Figures of studies of one data set, network and goal.
+/// Figures of studies of one data set, network and goal, and of all studies.
 fn comparisons(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
     let mut groups: Vec<Vec<&StudyResults>> = Vec::new();
     for (study, _) in studies {
@@ -118,7 +126,9 @@ fn comparisons(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
             None => groups.push(vec![study]),
         }
     }
-    groups.iter().filter_map(|group| figures::optimizers(group)).collect()
+    let with_steps: Vec<(&StudyResults, &[Fitted])> =
+        studies.iter().filter(|(study, _)| !study.measures_alone()).map(|(study, fits)| (study, fits.as_slice())).collect();
+    groups.iter().filter_map(|group| figures::optimizers(group)).chain(figures::workloads(&with_steps)).collect()
 }
 
 /// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.

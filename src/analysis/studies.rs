@@ -27,6 +27,10 @@ pub struct StudyResults {
     pub sources: Vec<String>,
     /// The environments of its files that differ from each other.
     pub environments: Vec<Environment>,
+    /// Where each cell was measured, as a place among those environments.
+    measured_in: Vec<(CellKey, usize)>,
+    /// Cells of several files: the measurements that are not among the results, each with its place.
+    measured_again: Vec<(Cell, usize)>,
     /// The configuration as data, with the grids of all files; or why it cannot be read.
     pub configuration: Result<config::Study, String>,
     /// Warnings about how its files were put together.
@@ -41,12 +45,15 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
         let configuration = config::parse(&source, &results.configuration, &[]);
         let configuration = configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string()));
         let environments = vec![results.environment.clone()];
+        let measured_in = results.cells.iter().map(|cell| (cell.key, 0)).collect();
         let found = StudyResults {
             slug: String::new(),
             apart: None,
             results,
             sources: vec![source],
             environments,
+            measured_in,
+            measured_again: Vec::new(),
             configuration,
             notes: Vec::new(),
         };
@@ -148,6 +155,21 @@ impl StudyResults {
         )
     }
 
+    /// Where a cell was measured.
+    pub fn environment(&self, key: CellKey) -> &Environment {
+        let place = self.measured_in.iter().find(|(other, _)| *other == key).map(|(_, place)| *place);
+        place.and_then(|place| self.environments.get(place)).unwrap_or(&self.results.environment)
+    }
+
+    /// Every measurement of a cell with where it was: those of the results, and those of the same cells in other files on other ranks, threads or
+    /// devices.
+    pub fn measurements(&self) -> impl Iterator<Item = (&Cell, &Environment)> {
+        let of = |environment: &Environment| (environment.ranks, environment.threads, environment.device.clone());
+        let again = self.measured_again.iter().filter_map(|(cell, place)| Some((cell, self.environments.get(*place)?)));
+        let elsewhere = again.filter(move |(cell, environment)| of(environment) != of(self.environment(cell.key)));
+        self.results.cells.iter().map(|cell| (cell, self.environment(cell.key))).chain(elsewhere)
+    }
+
     /// Its cells as a grid.
     pub fn grid(&self) -> Grid<'_> {
         Grid::new(&self.results)
@@ -191,10 +213,19 @@ impl StudyResults {
     }
 
     fn join(&mut self, other: StudyResults) {
+        for environment in &other.environments {
+            if !self.environments.contains(environment) {
+                self.environments.push(environment.clone());
+            }
+        }
         for cell in other.results.cells {
             let key = cell.key;
+            // An unjoined study has one environment.
+            let place = other.environments.first().and_then(|environment| self.environments.iter().position(|one| one == environment));
+            let place = place.unwrap_or(0);
             let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
                 self.results.cells.push(cell);
+                self.measured_in.push((key, place));
                 continue;
             };
             if here.steps_to_result() != cell.steps_to_result() || here.trials.len() != cell.trials.len() {
@@ -202,9 +233,14 @@ impl StudyResults {
                     "{key} is in several files with different results: the one with the most trials is shown, of equals the first."
                 ));
             }
+            let (mut cell, mut place) = (cell, place);
             if cell.trials.len() > here.trials.len() {
-                *here = cell;
+                std::mem::swap(here, &mut cell);
+                if let Some((_, kept)) = self.measured_in.iter_mut().find(|(other, _)| *other == key) {
+                    std::mem::swap(kept, &mut place);
+                }
             }
+            self.measured_again.push((cell, place));
         }
         if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
             this.grid.join(&that.grid);
@@ -214,11 +250,6 @@ impl StudyResults {
         }
         self.results.complete &= other.results.complete;
         self.sources.extend(other.sources);
-        for environment in other.environments {
-            if !self.environments.contains(&environment) {
-                self.environments.push(environment);
-            }
-        }
     }
 }
 

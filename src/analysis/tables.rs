@@ -1,12 +1,16 @@
 //! Tables for other programs, with numbers in full precision.
 
+use super::budget::{Budget, Least, budgets};
 use super::claims::Finding;
+use super::critical::Critical;
 use super::fewer::FewerTrials;
 use super::fit::{Estimate, Regime};
 use super::fits::{EnoughTrials, Fitted, Shift, decays};
+use super::goals::{Bounds, threshold};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::StudyResults;
+use super::timing::Timed;
 use super::work::{computed, to_end, to_goal};
 use crate::config::Metaparameter;
 use crate::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
@@ -70,9 +74,19 @@ const WORK: [&str; 12] = [
 /// Columns of the table of claims.
 const CLAIMS: [&str; 6] = ["study", "claim", "place", "sparsity", "measured", "verdict"];
 
+/// Columns of the table of critical batch sizes.
+const CRITICAL: [&str; 8] =
+    ["study", "sparsity", "definition", "critical_batch_size", "critical_batch_size_low", "critical_batch_size_high", "from", "source"];
+
+/// Columns of the table of bounds of steps-to-result at other goals.
+const GOALS: [&str; 7] = ["study", "batch_size", "sparsity", "goal_error", "goal_threshold", "steps_to_result_low", "steps_to_result_high"];
+
+/// Columns of the table of errors within fixed budgets.
+const BUDGETS: [&str; 7] = ["study", "batch_size", "sparsity", "budget", "amount", "best_errors_low", "best_errors_high"];
+
 /// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what cells took;
 /// and, where there are any, of what they say of the paper's claims, of their measurements along training and of what the theory makes of them.
-pub fn tables(sections: &[Section]) -> Vec<Table> {
+pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
     let shown = metaparameters(sections);
     let names = || shown.iter().map(|name| name.name());
     let studies = [
@@ -147,6 +161,8 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         "noise_scale",
     ];
     let estimates = |name: &str| ["", "_low", "_high"].map(|end| format!("{name}{end}"));
+    let time = ["study", "batch_size", "sparsity", "ranks", "threads", "device", "steps_to_result"].map(str::to_owned).into_iter();
+    let time = time.chain(["step_seconds", "seconds", "core_seconds"].iter().flat_map(|name| estimates(name)));
     let theory = ["study", "batch_size", "sparsity", "along_training", "trials", "measurements"].map(str::to_owned).into_iter();
     let theory = theory.chain(THEORY.iter().flat_map(|name| estimates(name)));
     let tables = vec![
@@ -157,11 +173,20 @@ pub fn tables(sections: &[Section]) -> Vec<Table> {
         Table { name: "curves", heading: words(&curves), rows: rows(&|study, _| self::curves(study)) },
         Table { name: "fewer-trials", heading: words(&fewer), rows: rows(&|study, _| self::fewer_trials(study)) },
         Table { name: "work", heading: words(&WORK), rows: rows(&|study, _| self::work(study)) },
+        Table { name: "critical", heading: words(&CRITICAL), rows: sections.iter().flat_map(self::criticals).collect() },
+        Table { name: "time", heading: time.collect(), rows: sections.iter().flat_map(self::timing).collect() },
+        Table { name: "budgets", heading: words(&BUDGETS), rows: rows(&|study, _| self::within_budgets(study)) },
+        Table { name: "goals", heading: words(&GOALS), rows: rows(&|study, _| self::other_goals(study, goals)) },
         Table { name: "claims", heading: words(&CLAIMS), rows: sections.iter().flat_map(self::claims).collect() },
         Table { name: "smoothness", heading: words(&smoothness), rows: rows(&|study, _| self::measurements(study)) },
         Table { name: "theory", heading: theory.collect(), rows: sections.iter().flat_map(self::theory).collect() },
     ];
-    tables.into_iter().filter(|table| !["claims", "smoothness", "theory"].contains(&table.name) || !table.rows.is_empty()).collect()
+    tables
+        .into_iter()
+        .filter(|table| {
+            !["critical", "time", "budgets", "goals", "claims", "smoothness", "theory"].contains(&table.name) || !table.rows.is_empty()
+        })
+        .collect()
 }
 
 /// The metaparameters that any trial has.
@@ -313,6 +338,51 @@ fn claims(section: &Section) -> Vec<Vec<String>> {
         vec![section.study.slug.clone(), claim, place, sparsity.to_string(), measured, verdict]
     };
     section.claims.iter().map(row).collect()
+}
+
+/// A row a sparsity and definition of the critical batch size.
+fn criticals(section: &Section) -> Vec<Vec<String>> {
+    let row = |one: &Critical| {
+        let mut row = vec![section.study.slug.clone(), one.sparsity.to_string(), one.definition.name().to_owned()];
+        row.extend(limits(Some(one.estimate)));
+        row.extend([one.from.clone(), one.definition.source().to_owned()]);
+        row
+    };
+    section.critical.iter().map(row).collect()
+}
+
+/// A row a cell that reached the goal.
+fn timing(section: &Section) -> Vec<Vec<String>> {
+    let row = |timed: &Timed| {
+        let mut row = of_cell(section.study, timed.key);
+        row.extend([timed.ranks.to_string(), timed.threads.to_string(), timed.device.clone(), timed.steps.to_string()]);
+        row.extend([timed.step_seconds, timed.seconds, timed.core_seconds].into_iter().flat_map(|estimate| limits(Some(estimate))));
+        row
+    };
+    section.times.iter().map(row).collect()
+}
+
+/// A row a cell and goal. Without a lower limit no trial can have reached the goal within the step budget; without an upper one none is known to have.
+fn other_goals(study: &StudyResults, goals: &[f64]) -> Vec<Vec<String>> {
+    let thresholds = goals.iter().filter_map(|&goal| Some((goal, threshold(study, goal)?)));
+    let row = |cell: &Cell, goal: f64, threshold: u32| {
+        let Bounds { low, high } = Bounds::new(study, cell, threshold);
+        let mut row = of_cell(study, cell.key);
+        row.extend([goal.to_string(), threshold.to_string(), optional(low), optional(high)]);
+        row
+    };
+    thresholds.flat_map(|(goal, threshold)| study.results.cells.iter().map(move |cell| row(cell, goal, threshold))).collect()
+}
+
+/// A row a cell and budget within which it has an evaluation; without an upper limit none of those was of the whole validation set.
+fn within_budgets(study: &StudyResults) -> Vec<Vec<String>> {
+    let row = |cell: &Cell, budget: Budget| {
+        let Least { low, high } = Least::new(study, cell, budget.steps(cell.key.batch_size))?;
+        let mut row = of_cell(study, cell.key);
+        row.extend([budget.unit().to_owned(), budget.amount().to_string(), low.to_string(), optional(high)]);
+        Some(row)
+    };
+    budgets(study).into_iter().flat_map(|budget| study.results.cells.iter().filter_map(move |cell| row(cell, budget))).collect()
 }
 
 fn measurements(study: &StudyResults) -> Vec<Vec<String>> {

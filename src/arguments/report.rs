@@ -9,7 +9,7 @@ use crate::exit;
 use crate::version::VERSION_AND_COMMIT;
 
 /// Tables, fits and figures of one or more results, as one HTML page.
-#[derive(Debug, Clone, PartialEq, Eq, Parser)]
+#[derive(Debug, Clone, PartialEq, Parser)]
 #[command(name = "dps-report", bin_name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = 100, after_help = after_help())]
 pub struct ReportArguments {
     /// Result files that dps-train wrote; several are compared.
@@ -21,6 +21,12 @@ pub struct ReportArguments {
     /// What figures look like: for a screen, or for a paper (5.5 inches wide, all text of 8 points, no title).
     #[arg(long, value_enum, default_value_t)]
     pub style: FigureStyle,
+    /// Also find steps-to-result at this goal error, as far as the recorded evaluations say it; may be given several times.
+    #[arg(long = "goal", value_name = "ERROR", value_parser = goal_error)]
+    pub goals: Vec<f64>,
+    /// Write the report again whenever a result file changes, until all studies are complete; the page loads itself anew.
+    #[arg(long)]
+    pub live: bool,
     /// Also write the results into FOLDER in the layout of Shallue et al.'s public data: study.json, metadata.json, measurements.csv.
     #[arg(long, value_name = "FOLDER")]
     pub shallue: Option<PathBuf>,
@@ -52,12 +58,19 @@ impl ReportArguments {
     }
 }
 
+fn goal_error(text: &str) -> Result<f64, String> {
+    let goal = text.parse().ok().filter(|goal| (f64::MIN_POSITIVE..1.0).contains(goal));
+    goal.ok_or_else(|| "expected an error above 0 and below 1, such as 0.05".to_owned())
+}
+
 fn after_help() -> String {
     format!(
         "Examples:
   dps-report results/quickstart.h5
   dps-report results/mnist-simple-cnn-*.h5 -o optimizers    compare three optimizers
   dps-report results/quickstart.h5 --style paper -o paper   figures as a paper has them
+  dps-report results/quickstart.h5 --goal 0.25              also the steps to another goal
+  dps-report results/quickstart.h5 --live                   beside a study that runs
 
 {}",
         exit::help()
@@ -81,6 +94,8 @@ mod tests {
                 results: vec!["a.h5".into(), "b.h5".into()],
                 output: "figures".into(),
                 style: FigureStyle::Screen,
+                goals: Vec::new(),
+                live: false,
                 shallue: None,
                 claims: None,
                 strict: false
@@ -88,6 +103,11 @@ mod tests {
         );
         assert_eq!(read("a.h5 --shallue data").unwrap().shallue, Some("data".into()));
         assert_eq!(read("a.h5 --style paper").unwrap().style, FigureStyle::Paper);
+        assert_eq!(read("a.h5 --goal 0.05 --goal 1e-3").unwrap().goals, [0.05, 1e-3]);
+        for none in ["0", "1", "-0.1", "5%", "nan", "inf"] {
+            let refused = read(&format!("a.h5 --goal={none}")).unwrap_err();
+            assert!(refused.exit_code() == 2 && refused.to_string().contains("above 0 and below 1"), "{refused}");
+        }
         assert_eq!(read("a.h5 --style poster").unwrap_err().exit_code(), 2);
         assert_eq!(read("a.h5").unwrap().output, PathBuf::from("report"));
         assert_eq!(read("").unwrap_err().exit_code(), 2);

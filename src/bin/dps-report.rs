@@ -2,13 +2,23 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use dps::allocator::Allocator;
-use dps::analysis::{Options, Style};
+use dps::analysis::{Options, Report, Style};
 use dps::arguments::{FigureStyle, ReportArguments};
 use dps::readable::some;
 use dps::{Error, analysis, exit, journal, results, streams};
+
+/// Between two looks at the files of a study that runs.
+const POLL: Duration = Duration::from_secs(1);
+
+/// Seconds after which a browser loads the page of a study that runs again.
+const REFRESH: u32 = 10;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -43,17 +53,20 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
             "expected --claims to be another file than the results, found one that is written over them; name a .md file".to_owned();
         return Err(Error::Results { path: page.clone(), problem });
     }
-    let mut files = Vec::new();
-    for path in &arguments.results {
-        // The page may be given away: it names files, not folders.
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        files.push((name, results::read(path)?));
+    // While a study runs the page is written again and again; what it says is printed once, at the end.
+    while arguments.live {
+        let before = changed(&arguments.results);
+        let report = made(arguments)?;
+        if report.studies.iter().all(|study| study.results.complete) {
+            break;
+        }
+        let cells = report.studies.iter().map(|study| study.results.cells.len()).sum();
+        streams::out(&format!("Report: {} ({} so far)\n", report.page.display(), some(cells, "cell")));
+        while changed(&arguments.results) == before {
+            thread::sleep(POLL);
+        }
     }
-    let style = match arguments.style {
-        FigureStyle::Screen => Style::Screen,
-        FigureStyle::Paper => Style::Paper,
-    };
-    let report = analysis::report(files, &arguments.output, &Options { style })?;
+    let report = made(arguments)?;
     for study in &report.studies {
         streams::out(&format!("{}\n", analysis::table(&study.results)));
     }
@@ -70,4 +83,25 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     }
     streams::out(&format!("Report: {}\n", report.page.display()));
     Ok(report.warnings.len())
+}
+
+/// When each of the files was changed last; none for one that is not there.
+fn changed(results: &[PathBuf]) -> Vec<Option<SystemTime>> {
+    results.iter().map(|path| fs::metadata(path).and_then(|file| file.modified()).ok()).collect()
+}
+
+/// Reads the results and writes the report.
+fn made(arguments: &ReportArguments) -> dps::Result<Report> {
+    let mut files = Vec::new();
+    for path in &arguments.results {
+        // The page may be given away: it names files, not folders.
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files.push((name, results::read(path)?));
+    }
+    let style = match arguments.style {
+        FigureStyle::Screen => Style::Screen,
+        FigureStyle::Paper => Style::Paper,
+    };
+    let refresh = arguments.live.then_some(REFRESH);
+    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh })
 }

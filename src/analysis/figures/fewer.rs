@@ -17,7 +17,7 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
     let most = cells.iter().map(|cell| cell.trials.len()).max()?;
     let x = Axis::around(Scale::Log2, "Trials", [1.0, most as f64], (1.0, 2.0));
     let known = cells.iter().filter_map(|cell| Some(ratio(cell, cell.trials.iter().filter_map(|trial| trial.steps).max()?)));
-    let y = Axis::around(Scale::Log2, "K* of fewer trials / K*", known.chain([1.0, 2.0]), (1.0, 2.0));
+    let y = Axis::around(Scale::Log2, "K* of n trials / K*", known.chain([1.0, 2.0]), (1.0, 2.0));
     let top = y.limits().1;
     let panel = |cell: &&Cell| {
         let trials = FewerTrials::new(cell);

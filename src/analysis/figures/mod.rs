@@ -1,5 +1,6 @@
 //! The figures, a file for each kind: what they show, as data. How it is drawn is said in `chart`.
 
+mod budgets;
 mod curves;
 mod fewer;
 mod optimizers;
@@ -9,11 +10,14 @@ mod rates;
 mod ratio;
 mod scatter;
 mod smoothness;
+mod so_far;
 mod together;
+mod workloads;
 
 pub use optimizers::optimizers;
 pub use rates::{effective_rate, learning_rate};
 pub use together::steps_to_result_plot;
+pub use workloads::workloads;
 
 use std::borrow::Cow;
 
@@ -57,6 +61,8 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
         figures.extend(parameters::parameters(study, fits));
         figures.extend(scatter::scatter(study));
         figures.extend(fewer::fewer(study));
+        figures.extend(so_far::so_far(study));
+        figures.extend(budgets::fixed_budgets(study));
     }
     figures.extend(if alone { smoothness::loss(study) } else { curves::loss(study) });
     figures.extend(curves::error(study));

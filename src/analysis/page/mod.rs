@@ -1,19 +1,24 @@
 //! The report as one HTML page: no script, nothing to load, readable on a screen, light or dark, and on paper.
 
 mod claims;
+mod critical;
 mod fits;
+mod goals;
 mod run;
 mod table;
 mod theory;
+mod timing;
 mod trials;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::claims::Finding;
+use super::critical::Critical;
 use super::figures::Figure;
 use super::fits::Fitted;
 use super::smoothness::Smooth;
 use super::studies::StudyResults;
+use super::timing::Timed;
 use crate::readable::some;
 
 const STYLE: &str = include_str!("style.css");
@@ -28,6 +33,10 @@ pub struct Section<'a> {
     pub claims: Vec<Finding>,
     /// What was measured along its training.
     pub smoothness: Vec<Smooth>,
+    /// Its critical batch sizes by several definitions.
+    pub critical: Vec<Critical>,
+    /// How long its best trials take.
+    pub times: Vec<Timed>,
     /// Its figures.
     pub figures: Vec<Drawn>,
     /// Its warnings.
@@ -44,8 +53,16 @@ pub struct Drawn {
     pub svg: String,
 }
 
+/// What is said of every study alike.
+pub struct PageOptions<'a> {
+    /// Goal errors at which K* is asked for besides the studies' own.
+    pub goals: &'a [f64],
+    /// Seconds after which a browser loads the page again.
+    pub refresh: Option<u32>,
+}
+
 /// The page. `compared` are figures over several studies, `files` names of what lies beside the page.
-pub fn page(sections: &[Section], compared: &[Drawn], files: &[String]) -> String {
+pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options: &PageOptions) -> String {
     let title = match sections {
         [one] => one.study.name(),
         many => format!("{} studies compared", many.len()),
@@ -56,6 +73,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String]) -> Strin
         html lang="en" {
             head {
                 meta charset="utf-8";
+                @if let Some(seconds) = options.refresh { meta http-equiv="refresh" content=(seconds); }
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Steps-to-result: " (title) }
                 style { (PreEscaped(STYLE)) (PreEscaped(dark(&all))) }
@@ -76,7 +94,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String]) -> Strin
                     }
                 }
                 @for figure in compared { (drawn(figure)) }
-                @for section in sections { (self::section(section)) }
+                @for section in sections { (self::section(section, options.goals)) }
                 h2 { "Configuration" }
                 p { "To run a study again, give this to dps-train." }
                 @for Section { study, .. } in sections {
@@ -99,8 +117,8 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String]) -> Strin
     page.into_string().replace(|letter: char| letter.is_control() && !letter.is_whitespace(), "")
 }
 
-fn section(section: &Section) -> Markup {
-    let Section { study, fits, claims, smoothness, figures, warnings } = section;
+fn section(section: &Section, goals: &[f64]) -> Markup {
+    let Section { study, fits, claims, smoothness, critical, times, figures, warnings } = section;
     let alone = study.measures_alone();
     html! {
         h2 id=(study.slug) { (study.name()) }
@@ -115,15 +133,28 @@ fn section(section: &Section) -> Markup {
             h3 { "Steps-to-result K*" }
             (run::steps_to_result(study))
             (links(figures, &["steps-to-result", "normalised", "panels", "ratio"]))
+            @if !goals.is_empty() {
+                h3 { "Other goals" }
+                (goals::goals(study, goals))
+            }
         }
         @for figure in figures { (drawn(figure)) }
         @if !alone {
             h3 { "Trials" }
             (trials::trials(study))
-            (links(figures, &["metaparameters", "rates", "fewer-trials"]))
+            (links(figures, &["metaparameters", "rates", "fewer-trials", "so-far"]))
             h3 { "Fits" }
             (fits::fits(study, fits))
             (links(figures, &["panels", "fits"]))
+            @if !critical.is_empty() {
+                h3 { "The critical batch size by several definitions" }
+                (critical::critical(critical))
+                (links(figures, &["panels", "noise-scale"]))
+            }
+            @if !times.is_empty() {
+                h3 { "Time to the goal" }
+                (timing::timing(times))
+            }
         }
         @if !claims.is_empty() {
             h3 { "What it says of the paper's claims" }

@@ -1,0 +1,65 @@
+//! Several workloads side by side (figures 1 and 12 of Lee et al., ICLR 2021, as a whole).
+
+use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
+use super::super::fits::Fitted;
+use super::super::grid::{Curve, batch};
+use super::super::marker::Series;
+use super::super::studies::StudyResults;
+use super::{Figure, batch_axis, curves, dots, linear_scaling, sparsity_entry, steps_words};
+
+/// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
+pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
+    if studies.len() < 2 {
+        return None;
+    }
+    let mut sparsities: Vec<f64> = studies.iter().flat_map(|(study, _)| study.grid().sparsities).collect();
+    sparsities.sort_unstable_by(f64::total_cmp);
+    sparsities.dedup();
+    let mut sizes: Vec<u32> = studies.iter().flat_map(|(study, _)| study.grid().batch_sizes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let x = batch_axis(&sizes);
+    let largest = sizes.last().copied().map_or(1.0, batch);
+    let row = |&(study, fits): &(&StudyResults, &[Fitted])| {
+        let curves = curves(study);
+        let workload = &study.results.workload;
+        let title = format!("{}, {}", workload.dataset, workload.optimizer);
+        let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
+        let y = Axis::around(Scale::Log2, &title, curves.iter().flatten().map(|point| point.1), budget);
+        let measured = study.grid().sparsities;
+        let panel = |&sparsity: &f64| {
+            let points: Curve =
+                measured.iter().position(|other| *other == sparsity).and_then(|place| curves.get(place).cloned()).unwrap_or_default();
+            let Series { colour, marker } = Series::of_sparsity(sparsity);
+            let fit = fits.iter().find(|fitted| fitted.sparsity == sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
+            let mut layers: Vec<Layer> = linear_scaling(GREY, &points, &y, largest).into_iter().collect();
+            layers.extend(fit.map(|fit| {
+                let known = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
+                let (from, to) = (known().next().unwrap_or(1.0), known().next_back().unwrap_or(1.0));
+                let at = |part: i32| from * (to / from).powf(f64::from(part) / 40.0);
+                Layer::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
+            }));
+            layers.push(Layer::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
+            let note = points.is_empty().then(|| "not measured".to_owned());
+            Panel { title: format!("S {sparsity}"), x: x.clone(), y: y.clone(), layers, note }
+        };
+        sparsities.iter().map(panel).collect::<Vec<_>>()
+    };
+    let linear = Entry { name: "linear scaling".to_owned(), colour: GREY, stroke: Some(Stroke::Dashed), marker: None };
+    Some(Figure {
+        name: "workloads".into(),
+        heading: "All workloads".into(),
+        caption: "Steps-to-result against batch size, a row a workload (its data set and optimizer beside it) and a column a sparsity S, with the fit \
+                  K ≈ c1/B + c2 over the batch sizes that were measured and, dashed, linear scaling from the first point. The vertical axes of rows differ."
+            .to_owned(),
+        table: "cells",
+        chart: Chart {
+            title: "Steps-to-result of all workloads".to_owned(),
+            columns: sparsities.len().max(1),
+            crowded: false,
+            panels: studies.iter().flat_map(row).collect(),
+            legend: sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).chain([linear]).collect(),
+        },
+    })
+}
