@@ -4,6 +4,8 @@ mod support;
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use dps::results;
 use support::synthetic::Synthetic;
@@ -53,6 +55,34 @@ fn files_are_reported_and_what_is_none_is_named() {
     drop(unread.stdout.take());
     assert!(unread.wait().unwrap().success());
     assert!(folder.path().join("unread/index.html").is_file() && folder.path().join("export").is_dir());
+
+    // Beside a study that runs: the page loads itself anew until the last cell is there.
+    let path = folder.path().join("live.h5");
+    let mut unfinished = Synthetic::small().results();
+    (unfinished.cells, unfinished.complete) = (unfinished.cells[..5].to_vec(), false);
+    results::write(&path, &unfinished).unwrap();
+    let program = assert_cmd::cargo::cargo_bin("dps-report");
+    let mut live =
+        Command::new(program).current_dir(folder.path()).args(["live.h5", "--live", "-o", "live"]).stdout(Stdio::piped()).spawn().unwrap();
+    let page = || fs::read_to_string(folder.path().join("live/index.html")).unwrap_or_default();
+    let begun = Instant::now();
+    while !folder.path().join("live/dps-report.txt").exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60) && live.try_wait().unwrap().is_none(), "no first page");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let refresh = "<meta http-equiv=\"refresh\" content=\"10\">";
+    assert!(page().contains(refresh) && page().contains("<dt>To come</dt><dd>3 cells: about "), "{}", page());
+    let whole = Synthetic::small().results();
+    results::write(&folder.path().join("other.h5"), &whole).unwrap();
+    fs::rename(folder.path().join("other.h5"), &path).unwrap();
+    while live.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "it does not end with the study");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let output = live.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success() && text.starts_with("Report: live/index.html (5 cells so far)\n"), "{text}");
+    assert!(text.ends_with("Report: live/index.html\n") && !page().contains(refresh) && !page().contains("To come"));
 
     fs::write(folder.path().join("notes.h5"), "no HDF5").unwrap();
     let error = report().arg("notes.h5").assert().code(4).get_output().stderr.clone();

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, table};
+use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
 
 /// What was run, where and by what.
@@ -41,6 +42,15 @@ pub fn run(study: &StudyResults) -> Markup {
         ("Trials", format!("{trials}, {cells}; {finished}")),
         ("Result files", study.sources.join(", ")),
     ];
+    let missing = study.missing();
+    let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
+    let most = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
+    if !missing.is_empty() {
+        let forecast = Forecast::new(&measured, &missing, most, 0.0, None).map_or("how long is not known yet".to_owned(), |forecast| {
+            format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left)
+        });
+        rows.push(("To come", format!("{}: {forecast}", some(missing.len(), "cell"))));
+    }
     for environment in &study.environments {
         let ranks = some(environment.ranks as usize, "rank");
         let threads = some(environment.threads as usize, "thread");
