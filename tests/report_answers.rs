@@ -4,7 +4,7 @@ mod support;
 
 use dps::analysis::{self, Bounds, Definition, Options, StudyResults, critical, fits, gather, sentences, smoothness, threshold, times};
 use dps::config::Race;
-use dps::records::{Cell, Status};
+use dps::records::{Cell, Measurement, Status};
 use dps::results::Results;
 use support::synthetic::{EVERY, Synthetic};
 
@@ -131,6 +131,14 @@ fn critical_batch_sizes_are_those_of_the_law_by_each_definition() {
         "{overhead:?} of {expected}"
     );
     assert!(!found.iter().any(|one| one.definition == Definition::NoiseScale), "nothing was measured");
+    // β of 200 over ‖∇f‖² of 4 are 50 examples.
+    let mut measured = Synthetic::small().results();
+    let measurement = Measurement { step: 16, loss: 1.0, gradient_norm: 2.0, squared_norms: 204.0, lipschitz: None };
+    measured.cells[0].trials[0].measurements = vec![measurement];
+    let measured = self::study(measured);
+    let found = critical(&measured, &fits(&measured), &smoothness(&measured, &[]));
+    let noise: Vec<_> = found.iter().filter(|one| one.definition == Definition::NoiseScale).collect();
+    assert!(noise.len() == 1 && noise[0].sparsity == 0.0 && (noise[0].estimate.value - 50.0).abs() < 1e-9, "{noise:?}");
     // The curve that was fitted is that of the trade-off, (S/S_min − 1)(E/E_min − 1) = 1.
     for size in [2.0, 100.0, 5000.0] {
         let steps = c1 / size + c2;

@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(axis(Scale::Log2, 0.25, 1.0), ["2⁻²", "2⁻¹", "2⁰"]);
         assert_eq!(axis(Scale::Log10, 1e-4, 1.0), ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹", "10⁰"]);
         assert_eq!(axis(Scale::Log10, 5e-3, 1.0), ["0.01", "0.1", "1"]);
-        assert_eq!(axis(Scale::Log10, 2e-5, 5e-5), ["2·10⁻⁵", "5·10⁻⁵"]);
+        assert_eq!(axis(Scale::Log10, 2e-5, 5e-5), ["2·10⁻⁵", "3·10⁻⁵", "4·10⁻⁵", "5·10⁻⁵"]);
         assert_eq!(axis(Scale::Log10, 7e3, 1e5), ["10,000", "20,000", "50,000", "100,000"]);
         assert_eq!(axis(Scale::Log10, 1.0, 1e3), ["1", "10", "100", "1,000"]);
         assert_eq!(axis(Scale::Log10, 0.02, 0.9), ["0.02", "0.05", "0.1", "0.2", "0.5", "1"]);

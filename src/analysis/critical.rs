@@ -7,7 +7,7 @@ use super::studies::StudyResults;
 use crate::readable::{count, significant};
 
 /// By how much of the minimum the examples may grow up to the critical batch size of Zhang et al.
-pub const OVERHEAD: f64 = 0.2;
+const OVERHEAD: f64 = 0.2;
 
 /// A definition of the critical batch size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Definition {
     TradeOff,
     /// E_min/S_min of the least examples and the least steps that were measured.
     Measured,
-    /// Where the examples exceed their minimum by [`OVERHEAD`].
+    /// Where the examples exceed their minimum by a fifth.
     Overhead,
     /// The gradient's noise scale.
     NoiseScale,
@@ -88,7 +88,8 @@ pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec
             add(Definition::Measured, fit.of_points(measured_ends), measured.clone());
             add(Definition::Overhead, fit.of_points(overhead), measured);
         }
-        for smooth in smooth.iter().filter(|smooth| smooth.key.sparsity == sparsity) {
+        let is_known = |smooth: &&Smooth| smooth.key.sparsity == sparsity && !smooth.noise_scale[1].value.is_nan();
+        for smooth in smooth.iter().filter(is_known) {
             let from =
                 format!("{} measurements of {} trials at batch size {}", smooth.measurements, smooth.trials, count(smooth.key.batch_size));
             add(Definition::NoiseScale, smooth.noise_scale[1], from);

@@ -53,20 +53,7 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
             "expected --claims to be another file than the results, found one that is written over them; name a .md file".to_owned();
         return Err(Error::Results { path: page.clone(), problem });
     }
-    // While a study runs the page is written again and again; what it says is printed once, at the end.
-    while arguments.live {
-        let before = changed(&arguments.results);
-        let report = made(arguments)?;
-        if report.studies.iter().all(|study| study.results.complete) {
-            break;
-        }
-        let cells = report.studies.iter().map(|study| study.results.cells.len()).sum();
-        streams::out(&format!("Report: {} ({} so far)\n", report.page.display(), some(cells, "cell")));
-        while changed(&arguments.results) == before {
-            thread::sleep(POLL);
-        }
-    }
-    let report = made(arguments)?;
+    let report = if arguments.live { live(arguments)? } else { made(arguments)? };
     for study in &report.studies {
         streams::out(&format!("{}\n", analysis::table(&study.results)));
     }
@@ -83,6 +70,22 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     }
     streams::out(&format!("Report: {}\n", report.page.display()));
     Ok(report.warnings.len())
+}
+
+/// Writes the report again whenever a file changes; the one of complete studies.
+fn live(arguments: &ReportArguments) -> dps::Result<Report> {
+    loop {
+        let before = changed(&arguments.results);
+        let report = made(arguments)?;
+        if report.studies.iter().all(|study| study.results.complete) {
+            return Ok(report);
+        }
+        let cells = report.studies.iter().map(|study| study.results.cells.len()).sum();
+        streams::out(&format!("Report: {} ({} so far)\n", report.page.display(), some(cells, "cell")));
+        while changed(&arguments.results) == before {
+            thread::sleep(POLL);
+        }
+    }
 }
 
 /// When each of the files was changed last; none for one that is not there.
