@@ -9,7 +9,7 @@ use dps::config::{self, Configuration, Override};
 use dps::data::Dataset;
 use dps::records::{Cell, Status};
 use dps::storage::Disk;
-use dps::study::{Outcome, Place, run};
+use dps::study::{Outcome, Place, Surroundings, run};
 use dps::{progress, results};
 
 const STUDY: &str = r#"[workload]
@@ -42,7 +42,8 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
     let data = std::env::var_os("DPS_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
     let dataset = dataset
         .get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset.clone(), &data, &loaded.study.data).expect("make test-data"));
-    let place = Place { world: &Single, mpi_library: "none".into(), threads: 2, storage: Arc::new(Disk) };
+    let place =
+        Place { world: &Single, mpi_library: "none".into(), threads: 2, storage: Arc::new(Disk), surroundings: Surroundings::PROCESS };
     let cpu = Cpu { unit: VectorUnit::best(), threads: 2 };
     let output = folder.join(format!("{seed}-{race}.h5"));
     let outcome = run(&loaded, dataset, &place, &cpu, &output, false, &mut *progress::silent()).unwrap();

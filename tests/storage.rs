@@ -13,7 +13,7 @@ use dps::data::Dataset;
 use dps::progress::{Event, Observer};
 use dps::records::Cell;
 use dps::storage::{Disk, Storage};
-use dps::study::{Outcome, Place, run};
+use dps::study::{Outcome, Place, Surroundings, run};
 use dps::{Result, progress, results};
 use support::faults::{Failing, Fault};
 use support::records::timeless;
@@ -31,7 +31,7 @@ fn run_told(
     storage: Arc<dyn Storage>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    let place = Place { world: &Single, mpi_library: "none".into(), threads: 1, storage };
+    let place = Place { world: &Single, mpi_library: "none".into(), threads: 1, storage, surroundings: Surroundings::PROCESS };
     run(loaded, dataset, &place, &Cpu { unit: VectorUnit::best(), threads: 1 }, output, false, observer)
 }
 

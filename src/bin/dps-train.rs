@@ -22,7 +22,7 @@ use dps::progress::{Event, ProgressForm};
 use dps::readable::{count, first_line, some};
 use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
-use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site};
+use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site, Surroundings};
 use dps::version::VERSION_AND_COMMIT;
 use dps::{Error, Result, analysis, config, doctor, exit, journal, progress, records, results, signals, streams, study, supervise};
 
@@ -318,7 +318,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(dataset) => dataset,
         Err(error) => return refuse(error),
     };
-    let place = Place { world, mpi_library, threads, storage: Arc::new(Disk) };
+    let place = Place { world, mpi_library, threads, storage: Arc::new(Disk), surroundings: Surroundings::PROCESS };
     let mut observer = if speaks {
         progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal())
     } else {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::place::Place;
+use super::surroundings::{Started, Surroundings};
 use crate::config::{self, Configuration, Grid};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
@@ -25,10 +26,11 @@ pub(super) struct Files {
     checkpoint: PathBuf,
     output: PathBuf,
     storage: Arc<dyn Storage>,
+    surroundings: Surroundings,
     digest: String,
     data_digest: String,
     /// Writes a checkpoint while the study goes on; how long that took.
-    writer: Option<JoinHandle<Result<Duration>>>,
+    writer: Option<Box<dyn Started>>,
     /// How long the last checkpoint took to write.
     writing: Duration,
     /// Held until the study ends.
@@ -68,10 +70,11 @@ impl Files {
         dataset: &Dataset,
         network: &Network,
         output: &Path,
-        storage: Arc<dyn Storage>,
+        place: &Place,
         fresh: bool,
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Files, Restored)> {
+        let (storage, surroundings) = (place.storage.clone(), place.surroundings);
         let lock = Lock::take(&journal::lock_path(output))?;
         if fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
@@ -141,6 +144,7 @@ impl Files {
             checkpoint,
             output: output.into(),
             storage,
+            surroundings,
             digest: loaded.digest.clone(),
             data_digest: dataset.digest.clone(),
             writer: None,
@@ -184,7 +188,7 @@ impl Files {
 
     /// Whether a checkpoint can be written without waiting for the last one, and without writing all the time: `since` is the time since the last one.
     pub(super) fn is_idle(&self, since: Duration) -> bool {
-        self.writer.as_ref().is_none_or(JoinHandle::is_finished) && since >= self.writing
+        self.writer.as_ref().is_none_or(|writer| writer.is_finished()) && since >= self.writing
     }
 
     /// A cell can go on from here. The file is written while the study goes on; where `wait`, it is on the disk once this returns. An error of the one before is
@@ -195,16 +199,17 @@ impl Files {
         let what = format!("step {} of batch size {batch_size}, sparsity {sparsity}", state.step);
         let checkpoint = Checkpoint { digest: self.digest.clone(), data_digest: self.data_digest.clone(), batch_size, sparsity, state };
         let work = Arc::new((self.checkpoint.clone(), self.storage.clone(), checkpoint, what));
-        let write = |work: &(PathBuf, Arc<dyn Storage>, Checkpoint, String)| {
+        let now = self.surroundings.now;
+        let write = move |work: &(PathBuf, Arc<dyn Storage>, Checkpoint, String)| {
             let (path, storage, checkpoint, what) = work;
-            let begun = Instant::now();
+            let begun = now();
             journal::save(path, checkpoint, &**storage)?;
             signals::saved(what.clone());
-            Ok(begun.elapsed())
+            Ok(now().saturating_duration_since(begun))
         };
         if !wait {
             let theirs = work.clone();
-            self.writer = std::thread::Builder::new().name("checkpoint".into()).spawn(move || write(&theirs)).ok();
+            self.writer = (self.surroundings.start)(Box::new(move || write(&theirs))).ok();
         }
         if self.writer.is_none() {
             // The caller waits for it, or no thread could be started.
@@ -215,7 +220,7 @@ impl Files {
 
     /// Returns once the checkpoint under way is on the disk, or why it is not.
     pub(super) fn wait(&mut self) -> Result<()> {
-        match self.writer.take().map(JoinHandle::join) {
+        match self.writer.take().map(Started::join) {
             None => {}
             Some(Ok(written)) => self.writing = written?,
             Some(Err(panic)) => std::panic::resume_unwind(panic),

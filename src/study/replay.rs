@@ -1,6 +1,7 @@
 //! Training one trial again, from what its result file says alone, with every evaluation counted to its end.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::run::check;
 use crate::backend::Device;
@@ -85,6 +86,7 @@ pub fn replay(
         lanes: 1,
         extended: false,
         interrupt: || false,
+        now: Instant::now,
         probe: None,
     };
     // The trials before it have ended, and the test set is not looked at.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::files::{Files, Restored, now};
+use super::place::Place;
+use super::surroundings::Surroundings;
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
 use crate::config::{self, Configuration, DataOrder, Study};
@@ -17,22 +19,9 @@ use crate::pruning::kept_parameters;
 use crate::readable::some;
 use crate::records::{Cell, CellKey, Trial, all_finished, cells, is_finished};
 use crate::results::{Environment, Results, WorkloadSummary};
-use crate::storage::Storage;
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, Workers, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
-use crate::{Error, Result, signals};
-
-/// Where a study runs.
-pub struct Place<'a> {
-    /// All ranks.
-    pub world: &'a dyn Communicator,
-    /// What MPI calls itself, or "none".
-    pub mpi_library: String,
-    /// Threads of this rank.
-    pub threads: usize,
-    /// Where rank 0 keeps the study's files.
-    pub storage: Arc<dyn Storage>,
-}
+use crate::{Error, Result};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -74,7 +63,7 @@ pub fn run(
     fresh: bool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    let (study, world) = (&loaded.study, place.world);
+    let (study, world, surroundings) = (&loaded.study, place.world, place.surroundings);
     let network = Arc::new(check(loaded, &dataset.facts())?);
     agree(world, "program", VERSION_AND_COMMIT)?;
     agree(world, "configuration", &format!("{} {:?}", loaded.digest, study.grid))?;
@@ -85,15 +74,16 @@ pub fn run(
     let (files, restored) = open(loaded, dataset, &network, place, output, fresh, observer)?;
     let whole = config::parse(&loaded.name, &restored.configuration, &[])?.study.grid;
     let trials = study.search.draw(whole.trials);
-    scorer.listen(Some(signals::stop));
-    let workers = Workers { world, threads: place.threads, interrupt: signals::stop };
+    scorer.listen(Some(surroundings.stop));
+    let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
     let mut masks = Masks::new(&network, &study.pruning, workers, restored.scores, restored.masks);
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
     results.configuration = restored.configuration;
     results.environment.started = restored.started;
     results.cells = restored.finished;
-    let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, Instant::now());
-    let mut driver = Driver { study, world, files, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
+    let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
+    let mut driver =
+        Driver { study, world, surroundings, files, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
 
     let lanes = lanes(study, &scorer, world);
     let keys = cells(&study.grid);
@@ -135,7 +125,8 @@ pub fn run(
             shared_order: study.data.order == DataOrder::Shared,
             lanes,
             extended: begun.extended,
-            interrupt: signals::stop,
+            interrupt: surroundings.stop,
+            now: surroundings.now,
             probe: study.smoothness.as_ref().map(|settings| Probe::new(settings, dataset.training.len())),
         };
         driver.key = key;
@@ -182,7 +173,7 @@ fn open(
     let world = place.world;
     let opened = if world.rank() == 0 {
         let mut tell = |line: &str| observer.event(&Event::Note { line });
-        Files::open(loaded, dataset, network, output, place.storage.clone(), fresh, &mut tell).map(Some)
+        Files::open(loaded, dataset, network, output, place, fresh, &mut tell).map(Some)
     } else {
         Ok(None)
     };
@@ -236,6 +227,7 @@ fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option
 struct Driver<'a> {
     study: &'a Study,
     world: &'a dyn Communicator,
+    surroundings: Surroundings,
     /// On rank 0.
     files: Option<Files>,
     observer: &'a mut dyn Observer,
@@ -299,6 +291,10 @@ impl Driver<'_> {
     fn publish(&mut self, results: &Results) -> Result<()> {
         self.keep(|files| files.publish(results))
     }
+
+    fn since(&self, moment: Instant) -> Duration {
+        (self.surroundings.now)().saturating_duration_since(moment)
+    }
 }
 
 impl Conductor for Driver<'_> {
@@ -311,19 +307,19 @@ impl Conductor for Driver<'_> {
         self.observer.event(&Event::Moment { key: self.key, moment });
         // Rank 0's clock decides for all ranks. A signal may reach any rank.
         let every = Duration::from_secs(self.study.execution.checkpoint_seconds.into());
-        let since = self.saved.elapsed();
+        let since = self.since(self.saved);
         let idle = self.files.as_ref().is_some_and(|files| files.is_idle(since));
-        let due = idle && (signals::urgent() || !every.is_zero() && since >= every.max(self.cost * CHECKPOINT_SHARE));
+        let due = idle && ((self.surroundings.urgent)() || !every.is_zero() && since >= every.max(self.cost * CHECKPOINT_SHARE));
         let steps = (LISTEN_EVERY / moment.step_seconds.max(1e-9)).clamp(1.0, 1e9) as u64;
         let interruptible = moment.step_seconds.max(moment.evaluation_seconds) > LISTEN_EVERY;
-        let words = self.world.all_gather_words(&[signals::stop().into(), due.into(), steps, interruptible.into()]);
+        let words = self.world.all_gather_words(&[(self.surroundings.stop)().into(), due.into(), steps, interruptible.into()]);
         let stop = words.chunks_exact(4).any(|theirs| theirs[0] == 1);
-        self.asked = Instant::now();
+        self.asked = (self.surroundings.now)();
         Ok(Decision { checkpoint: words[1] == 1, stop, steps: words[2] as u32, interruptible: words[3] == 1 })
     }
 
     fn stop(&mut self) -> bool {
-        self.world.all_gather_words(&[signals::stop().into()]).contains(&1)
+        self.world.all_gather_words(&[(self.surroundings.stop)().into()]).contains(&1)
     }
 
     fn checkpoint(&mut self, mut state: CellState) -> Result<()> {
@@ -331,13 +327,13 @@ impl Conductor for Driver<'_> {
         let lanes = postcard::to_stdvec(&std::mem::take(&mut state.lanes)).unwrap_or_default();
         let all = self.world.gather(&lanes);
         drop(lanes);
-        let (key, step) = (self.key, state.step);
+        let (key, step, stop) = (self.key, state.step, self.surroundings.stop);
         self.keep(|files| {
             state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
             state.lanes.sort_by_key(|lane| lane.trial);
-            files.checkpoint(key, state, signals::stop())
+            files.checkpoint(key, state, stop())
         })?;
-        self.saved = Instant::now();
+        self.saved = (self.surroundings.now)();
         self.cost = self.saved - self.asked;
         let cost = self.cost.as_secs_f64() * 1e3;
         self.detail(|| format!("checkpoint of step {step}: the training stood still for {cost:.1} ms"));

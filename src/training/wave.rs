@@ -56,7 +56,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         wave: &[usize],
         conductor: &'a mut dyn Conductor,
     ) -> Result<Self> {
-        let began = Instant::now();
+        let began = (work.now)();
         let mut left: BTreeMap<usize, LaneRecord> = from.lanes.into_iter().map(|lane| (lane.trial as usize, lane)).collect();
         let mut training = BTreeMap::new();
         let (mut lanes, mut starts, mut facts) = (Vec::new(), Vec::new(), Vec::new());
@@ -140,14 +140,14 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
 
     /// Takes a stretch of steps and makes the evaluation that follows, if one does.
     fn advance(&mut self, stretch: &Stretch) -> Result<()> {
-        let began = Instant::now();
+        let began = (self.work.now)();
         let progress = self.train(stretch.steps.clone())?;
-        self.moment.step_seconds = began.elapsed().as_secs_f64() / stretch.steps.len() as f64;
+        self.moment.step_seconds = self.seconds_since(began) / stretch.steps.len() as f64;
         self.moment.evaluated = stretch.is_evaluated;
         if stretch.is_evaluated {
-            let began = Instant::now();
+            let began = (self.work.now)();
             self.evaluate(&progress)?;
-            self.moment.evaluation_seconds = began.elapsed().as_secs_f64();
+            self.moment.evaluation_seconds = self.seconds_since(began);
         }
         Ok(())
     }
@@ -250,14 +250,18 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
 
     /// Divides the seconds since the last time among the trials that train.
     fn share_out_seconds(&mut self) {
-        let seconds = self.began.elapsed().as_secs_f64();
+        let seconds = self.seconds_since(self.began);
         self.trials.share_out(seconds - self.moment.seconds);
         self.moment.seconds = seconds;
     }
 
     /// Seconds of the cell so far.
     fn seconds(&self) -> f64 {
-        self.earlier_seconds + self.began.elapsed().as_secs_f64()
+        self.earlier_seconds + self.seconds_since(self.began)
+    }
+
+    fn seconds_since(&self, moment: Instant) -> f64 {
+        (self.work.now)().saturating_duration_since(moment).as_secs_f64()
     }
 
     /// What is needed to go on from here, as [`Conductor::checkpoint`] wants it.

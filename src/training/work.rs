@@ -1,5 +1,7 @@
 //! What a cell is to measure.
 
+use std::time::Instant;
+
 use super::probe::Probe;
 use crate::backend::Interrupt;
 use crate::config::{Race, Workload};
@@ -29,6 +31,8 @@ pub struct CellWork<'a> {
     pub extended: bool,
     /// Asked in the middle of what takes long; true once on a rank, [`Conductor::stop`](super::Conductor::stop) says so on all.
     pub interrupt: Interrupt,
+    /// The time, as this rank's clock has it.
+    pub now: fn() -> Instant,
     /// What is measured of the loss surface, where anything is. Trials that complete or spend their steps are measured at their end too, censored
     /// ones are not.
     pub probe: Option<Probe>,

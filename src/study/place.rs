@@ -1,0 +1,21 @@
+//! Where a study runs.
+
+use std::sync::Arc;
+
+use super::surroundings::Surroundings;
+use crate::comm::Communicator;
+use crate::storage::Storage;
+
+/// Where a study runs.
+pub struct Place<'a> {
+    /// All ranks.
+    pub world: &'a dyn Communicator,
+    /// What MPI calls itself, or "none".
+    pub mpi_library: String,
+    /// Threads of this rank.
+    pub threads: usize,
+    /// Where rank 0 keeps the study's files.
+    pub storage: Arc<dyn Storage>,
+    /// Its signals, clock and threads.
+    pub surroundings: Surroundings,
+}

@@ -1,0 +1,52 @@
+//! What a run hears and reads of the process that it is in: signals, the time, and threads.
+
+use std::io;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::backend::Interrupt;
+use crate::{Result, signals};
+
+/// Work that writes a file, and says how long that took.
+pub type Work = Box<dyn FnOnce() -> Result<Duration> + Send>;
+
+/// Work that was started beside the study.
+pub trait Started: Send {
+    /// Whether it is done.
+    fn is_finished(&self) -> bool;
+
+    /// Waits until it is done; an error of the outer kind is its panic.
+    fn join(self: Box<Self>) -> std::thread::Result<Result<Duration>>;
+}
+
+/// What a run hears and reads of its process. Tests put a simulated one in its place, in which each rank has its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Surroundings {
+    /// Whether to stop; true once, it stays so.
+    pub stop: Interrupt,
+    /// Whether a checkpoint was asked for since the last call.
+    pub urgent: fn() -> bool,
+    /// The time.
+    pub now: fn() -> Instant,
+    /// Starts work beside the study.
+    pub start: fn(Work) -> io::Result<Box<dyn Started>>,
+}
+
+impl Surroundings {
+    /// This process and its clock.
+    pub const PROCESS: Surroundings = Surroundings { stop: signals::stop, urgent: signals::urgent, now: Instant::now, start };
+}
+
+fn start(work: Work) -> io::Result<Box<dyn Started>> {
+    Ok(Box::new(Builder::new().name("checkpoint".into()).spawn(work)?))
+}
+
+impl Started for JoinHandle<Result<Duration>> {
+    fn is_finished(&self) -> bool {
+        JoinHandle::is_finished(self)
+    }
+
+    fn join(self: Box<Self>) -> std::thread::Result<Result<Duration>> {
+        JoinHandle::join(*self)
+    }
+}

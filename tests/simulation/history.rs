@@ -1,0 +1,221 @@
+//! A history: a study that is started, disturbed and started again, until it is left alone to its end. What it may have lost or changed is looked for
+//! after each run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dps::Error;
+use dps::backend::cpu::{Cpu, VectorUnit};
+use dps::comm::Communicator;
+use dps::config::Configuration;
+use dps::journal::{Journal, Loaded, checkpoint_path, journal_path, load, lock_path};
+use dps::progress::{Event, Observer};
+use dps::records::CellKey;
+use dps::storage::Storage;
+use dps::study::{Outcome, Place, run};
+
+use super::disk::Disk;
+use super::faults::{Fault, Kind};
+use super::planted::{Careless, Hasty, Mistake};
+use super::problem::{Problem, Settings, problems};
+use super::promises::Promises;
+use super::random::Random;
+use super::ranks::{Ranks, SURROUNDINGS};
+use super::scheduler::{Disturbed, Ended, Scheduler};
+
+/// What became of a history.
+pub struct History {
+    pub seed: u64,
+    /// What should not have been.
+    pub problem: Option<String>,
+    pub struck: BTreeMap<Kind, u64>,
+    pub runs: u64,
+    pub calls: u64,
+    /// A checksum of all calls.
+    pub digest: u64,
+}
+
+/// Ranks of a run at most.
+const MOST_RANKS: usize = 4;
+/// Disturbed runs of a history at most, and faults of one.
+const MOST_RUNS: usize = 4;
+const MOST_FAULTS: usize = 3;
+
+/// How a rank ended.
+#[derive(Debug, Clone, PartialEq)]
+enum End {
+    Finished,
+    Stopped,
+    Failed(u8, String),
+}
+
+/// What the ranks of a history share.
+struct Shared {
+    problem: Arc<Problem>,
+    output: PathBuf,
+    storage: Arc<dyn Storage>,
+    mistake: Option<Mistake>,
+    /// Cells that a person was told to be finished, with their number of trials.
+    told: Mutex<Vec<(CellKey, usize)>>,
+    /// Ends of ranks, with their worlds.
+    ends: Mutex<Vec<(usize, usize, End)>>,
+}
+
+struct Told<'a>(&'a Shared);
+
+impl Observer for Told<'_> {
+    fn event(&mut self, event: &Event) {
+        if let Event::CellFinished { cell, .. } = event {
+            lock(&self.0.told).push((cell.key, cell.trials.len()));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The history of a seed; with a mistake in it, where one is planted.
+pub fn history(seed: u64, mistake: Option<Mistake>) -> History {
+    let mut random = Random::new(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let problem = problems()[random.below(problems().len())].clone();
+    let output = folder.path().join("study.h5");
+    let disk = Arc::new(Disk::new(folder.path().to_owned()));
+    let promises = Arc::new(Promises::new(careless(disk.clone(), mistake, &output), journal_path(&output)));
+    let shared = Arc::new(Shared { problem, output, storage: promises.clone(), mistake, told: Mutex::default(), ends: Mutex::default() });
+    let mut history = History { seed, problem: None, struck: BTreeMap::new(), runs: 0, calls: 0, digest: seed };
+    let disturbed = 1 + random.below(MOST_RUNS);
+    for number in 0..=disturbed {
+        let is_last = number == disturbed;
+        let ranks = 1 + random.below(MOST_RANKS);
+        let settings =
+            if is_last { Settings { lanes: random.pick(&[0, 1, 2]), ..Settings::WHOLE } } else { Settings::draw(&mut random, ranks, true) };
+        let faults = if is_last { 0 } else { 1 + random.below(MOST_FAULTS) };
+        let faults: Vec<Fault> = (0..faults).map(|_| Fault::draw(&mut random, ranks)).collect();
+        let described = format!("run {number} on {ranks} ranks, {settings:?}, {faults:?}");
+        lock(&shared.ends).clear();
+        let Ended { problem, struck, worlds, calls, digest } = play(&shared, random.seed(), ranks, &settings, faults);
+        history.runs += 1;
+        history.calls += calls;
+        history.digest = history.digest.rotate_left(7) ^ digest;
+        struck.into_iter().for_each(|(kind, count)| *history.struck.entry(kind).or_default() += count);
+        if worlds.iter().any(|world| world.killed) && random.once_in(2) {
+            // What a process leaves that has no time to clear up.
+            fs::write(lock_path(&shared.output), "host simulated\n").unwrap();
+        }
+        if worlds.iter().any(|world| world.power_lost) {
+            disk.lose_power(&mut random);
+        }
+        let wrong = problem
+            .or_else(|| ends_are_wrong(&lock(&shared.ends), &worlds, is_last))
+            .or_else(|| promises.broken())
+            .or_else(|| shared.problem.wrong_on_the_way(&shared.output))
+            .or_else(|| untold(&shared))
+            .or_else(|| damaged_checkpoint(&shared.problem.configuration(&settings), &shared))
+            .or_else(|| if is_last { shared.problem.wrong_at_the_end(&shared.output) } else { None });
+        if let Some(wrong) = wrong {
+            history.problem = Some(format!("{described}: {wrong}"));
+            break;
+        }
+    }
+    history
+}
+
+fn careless(disk: Arc<dyn Storage>, mistake: Option<Mistake>, output: &Path) -> Arc<dyn Storage> {
+    match mistake {
+        Some(mistake) => Arc::new(Careless { inner: disk, mistake, output: output.to_owned(), appends: Default::default() }),
+        None => disk,
+    }
+}
+
+/// Runs the study on so many ranks under these faults.
+fn play(shared: &Arc<Shared>, seed: u64, ranks: usize, settings: &Settings, faults: Vec<Fault>) -> Ended {
+    let scheduler = Scheduler::new(seed);
+    let loaded = Arc::new(shared.problem.configuration(settings));
+    let theirs = (shared.clone(), loaded.clone());
+    scheduler.set_second_job(Arc::new(move |scheduler| start(scheduler, &theirs.0, &theirs.1, 1, Vec::new())));
+    start(&scheduler, shared, &loaded, ranks, faults);
+    scheduler.run()
+}
+
+fn start(scheduler: &Arc<Scheduler>, shared: &Arc<Shared>, loaded: &Arc<Configuration>, ranks: usize, faults: Vec<Fault>) {
+    let (shared, loaded) = (shared.clone(), loaded.clone());
+    scheduler.start_world(ranks, faults, move |world, rank, group| {
+        let all = Ranks::of_world(group, rank, ranks);
+        let all: Box<dyn Communicator> = if shared.mistake == Some(Mistake::VoteTooFew) { Box::new(Hasty(all)) } else { Box::new(all) };
+        let end = measure(&shared, &loaded, &*all);
+        lock(&shared.ends).push((world, rank, end));
+    });
+}
+
+/// What dps-train does once it has its configuration and its data.
+fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator) -> End {
+    let place = Place { world, mpi_library: "simulated".into(), threads: 1, storage: shared.storage.clone(), surroundings: SURROUNDINGS };
+    let device = Cpu { unit: VectorUnit::best(), threads: 1 };
+    match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, false, &mut Told(shared)) {
+        Ok(Outcome::Finished(_)) => End::Finished,
+        Ok(Outcome::Stopped) => End::Stopped,
+        Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
+            End::Failed(error.exit_code(), error.to_string())
+        }
+        Err(error) if world.size() > 1 => world.abort(error.exit_code().into()),
+        Err(error) => End::Failed(error.exit_code(), error.to_string()),
+    }
+}
+
+/// Why ranks should not have ended as they did, if they should not.
+fn ends_are_wrong(ends: &[(usize, usize, End)], worlds: &[Disturbed], is_last: bool) -> Option<String> {
+    for (number, world) in worlds.iter().enumerate() {
+        let mut ends = ends.iter().filter(|(of, ..)| *of == number).map(|(_, _, end)| end);
+        let Some(first) = ends.next() else { continue };
+        let code = |end: &End| match end {
+            End::Finished => 0,
+            End::Stopped => 75,
+            End::Failed(code, _) => *code,
+        };
+        if let Some(other) = ends.find(|end| code(end) != code(first)) {
+            return Some(format!("one rank ended as {first:?}, another as {other:?}"));
+        }
+        let is_explained = match first {
+            End::Finished => true,
+            End::Stopped => world.signalled || world.killed,
+            End::Failed(code, said) => {
+                let is_refused = world.second_job && said.contains("another job works on this study");
+                is_refused || world.disk && matches!(code, 4 | 7)
+            }
+        };
+        if !is_explained {
+            return Some(format!("a run ended as {first:?} without a reason: {world:?}"));
+        }
+        if is_last && *first != End::Finished {
+            return Some(format!("the last run, which nothing disturbed, ended as {first:?}"));
+        }
+    }
+    None
+}
+
+/// A cell that a person was told to be finished, and that the journal does not have.
+fn untold(shared: &Shared) -> Option<String> {
+    let journal = Journal::read(&journal_path(&shared.output), &dps::storage::Disk).ok().flatten();
+    // Cells that get more trials are unfinished once more; those that have ended are there.
+    let has = |key: CellKey| {
+        let finished = journal.iter().flat_map(|journal| &journal.finished).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
+        let partial = journal.iter().flat_map(|journal| &journal.partial).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
+        finished.chain(partial).max().unwrap_or(0)
+    };
+    let lost = lock(&shared.told).iter().copied().find(|&(key, trials)| has(key) < trials)?;
+    Some(format!("{}, which was told to be finished, has {} of its {} trials", lost.0, has(lost.0), lost.1))
+}
+
+/// A checkpoint is there whole or not at all.
+fn damaged_checkpoint(loaded: &Configuration, shared: &Shared) -> Option<String> {
+    let data = &shared.problem.dataset.digest;
+    match load(&checkpoint_path(&shared.output), &loaded.digest, data, &dps::storage::Disk) {
+        Ok(Loaded::Damaged(sentence)) => Some(sentence),
+        Ok(_) => None,
+        Err(error) => Some(error.to_string()),
+    }
+}

@@ -1,0 +1,125 @@
+//! Mistakes, to see that the simulation finds them: each stands between a study and its disk or its ranks.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dps::comm::Communicator;
+use dps::journal::lock_path;
+use dps::storage::{Fill, Storage};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mistake {
+    /// What is written to a file is not synced.
+    LostSync,
+    /// Names are not synced.
+    LostFolderSync,
+    /// The lock is let go as soon as the journal is open.
+    EarlyUnlock,
+    /// Every fifth record is written twice.
+    RecordTwice,
+    /// A rank that has heard a signal says so to itself, and does not ask the others.
+    VoteTooFew,
+}
+
+/// A storage that makes a mistake.
+pub struct Careless {
+    pub inner: Arc<dyn Storage>,
+    pub mistake: Mistake,
+    pub output: PathBuf,
+    pub appends: AtomicU64,
+}
+
+impl Storage for Careless {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.inner.read(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        self.inner.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        if self.mistake == Mistake::EarlyUnlock {
+            // The next job makes a file of its own, which nobody has locked.
+            let _ = fs::remove_file(lock_path(&self.output));
+        }
+        self.inner.open(path)
+    }
+
+    fn append(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
+        self.inner.append(file, bytes)?;
+        if self.mistake == Mistake::RecordTwice && self.appends.fetch_add(1, Ordering::Relaxed) % 5 == 4 {
+            self.inner.append(file, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.inner.truncate(file, length)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        if self.mistake == Mistake::LostSync { Ok(()) } else { self.inner.sync(file) }
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        if self.mistake == Mistake::LostFolderSync { Ok(()) } else { self.inner.sync_folder(folder) }
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+
+    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
+        self.inner.fill(path, fill)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove(path)
+    }
+}
+
+/// Ranks of which one that has heard a signal leaves a vote out.
+pub struct Hasty<C>(pub C);
+
+impl<C: Communicator> Communicator for Hasty<C> {
+    fn rank(&self) -> usize {
+        self.0.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.0.size()
+    }
+
+    fn all_gather(&self, send: &[f32], counts: &[usize], receive: &mut Vec<f32>) {
+        self.0.all_gather(send, counts, receive);
+    }
+
+    fn all_gather_words(&self, send: &[u64]) -> Vec<u64> {
+        // A vote is one word, and 1 means to stop.
+        if send == [1] { vec![1; self.size()] } else { self.0.all_gather_words(send) }
+    }
+
+    fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.0.broadcast(bytes)
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        self.0.gather(bytes)
+    }
+
+    fn split(&self, color: usize) -> Box<dyn Communicator> {
+        self.0.split(color)
+    }
+
+    fn limit_waits(&self, seconds: u32) {
+        self.0.limit_waits(seconds);
+    }
+
+    fn abort(&self, code: i32) -> ! {
+        self.0.abort(code)
+    }
+}

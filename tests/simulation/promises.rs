@@ -1,0 +1,111 @@
+//! What a study was promised: a storage that notes which bytes it was told are on the disk, to compare with what is found later.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dps::storage::{Fill, Storage};
+
+pub struct Promises {
+    inner: Arc<dyn Storage>,
+    /// The file that is appended to.
+    journal: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the journal had when its last sync succeeded.
+    journal: Vec<u8>,
+    /// What a name may have: what it had when its folder was last synced, and whatever it was given since.
+    published: BTreeMap<PathBuf, Vec<Option<Vec<u8>>>>,
+}
+
+impl Promises {
+    pub fn new(inner: Arc<dyn Storage>, journal: PathBuf) -> Promises {
+        Promises { inner, journal, state: Mutex::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which promise was broken, if one was.
+    pub fn broken(&self) -> Option<String> {
+        let state = self.lock();
+        let journal = fs::read(&self.journal).unwrap_or_default();
+        if !journal.starts_with(&state.journal) {
+            let same = journal.iter().zip(&state.journal).take_while(|(found, promised)| found == promised).count();
+            return Some(format!(
+                "the journal had {} bytes when it was last synced, and has {} now, of which the first {same} are the same",
+                state.journal.len(),
+                journal.len()
+            ));
+        }
+        let kept = |(path, may): &(&PathBuf, &Vec<Option<Vec<u8>>>)| **path == self.journal || may.contains(&fs::read(path).ok());
+        let (path, may) = state.published.iter().find(|entry| !kept(entry))?;
+        Some(format!("{} is none of the {} that it may be after it was published", path.display(), may.len()))
+    }
+
+    /// A name may have what it has now.
+    fn may_have(&self, path: &Path) {
+        self.lock().published.entry(path.to_owned()).or_insert_with(|| vec![None]).push(fs::read(path).ok());
+    }
+}
+
+impl Storage for Promises {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        self.inner.read(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        self.inner.create(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.inner.open(path)
+    }
+
+    fn append(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
+        self.inner.append(file, bytes)
+    }
+
+    fn truncate(&self, file: &File, length: u64) -> io::Result<()> {
+        self.inner.truncate(file, length)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        self.inner.sync(file)?;
+        if fs::metadata(&self.journal).is_ok_and(|journal| file.metadata().is_ok_and(|synced| synced.ino() == journal.ino())) {
+            self.lock().journal = fs::read(&self.journal)?;
+        }
+        Ok(())
+    }
+
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
+        self.inner.sync_folder(folder)?;
+        self.lock().published.values_mut().for_each(|may| drop(may.drain(..may.len() - 1)));
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let renamed = self.inner.rename(from, to);
+        self.may_have(to);
+        renamed
+    }
+
+    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
+        self.inner.fill(path, fill)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let removed = self.inner.remove(path);
+        if self.lock().published.contains_key(path) {
+            self.may_have(path);
+        }
+        removed
+    }
+}
