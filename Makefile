@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-slurm soak build bench paper check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-slurm simulate soak build bench paper check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -94,6 +94,11 @@ test-inputs: build ## run some 1,700 bad inputs, each of which must end in a sen
 	# Most of the time goes into waiting for a disk, which a file system in memory has none of.
 	if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 	tests/checks/bad_inputs.py $(TARGET)/release
+
+# SEED=123 plays one history again, FROM=5000 begins at that seed.
+SEEDS ?= 1000
+simulate: setup ## play SEEDS=1000 histories of studies on simulated ranks and disks, with faults; the first that fails is named
+	@SEED=$(SEED) FROM=$(FROM) SEEDS=$(SEEDS) cargo test --test simulation -- --ignored --nocapture many
 
 soak: setup ## kill a random rank 200 times, and compare what comes out
 	@cargo test --test resume -- --ignored --nocapture soak

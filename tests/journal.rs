@@ -704,6 +704,31 @@ fn a_finished_cell_may_get_more_trials_which_cut_the_others_short() {
 }
 
 #[test]
+fn a_cell_under_way_may_get_more_trials_which_cut_the_others_short() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let extension = Record::Extension { batch_size: DENSE.batch_size, sparsity: DENSE.sparsity };
+    let cut = Trial { status: Status::Censored, steps: None, steps_run: 16, ..trial(1) };
+    journal_of(&path, &[ended(DENSE, trial(1)), extension, ended(DENSE, cut.clone())]);
+    let contents = Journal::read(&path, &Disk).unwrap().unwrap();
+    assert_eq!((contents.partial[0].trials.clone(), contents.partial[0].extended), (vec![cut], None));
+}
+
+/// What was tested is a trial. Where a better one has ended, or it was cut short itself, its test errors are not the cell's.
+#[test]
+fn test_errors_of_a_cell_that_gets_more_trials_are_those_of_its_best_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let extension = Record::Extension { batch_size: DENSE.batch_size, sparsity: DENSE.sparsity };
+    let tested = |path: &Path| Journal::read(path, &Disk).unwrap().unwrap().partial[0].extended;
+    journal_of(&path, &[ended(DENSE, trial(0)), ended(DENSE, trial(1)), finished(DENSE, 2, Some(7)), extension]);
+    assert_eq!(tested(&path), Some((Some(7), 3.5)));
+    let better = Trial { status: Status::Complete, steps: Some(16), steps_run: 16, ..trial(2) };
+    journal_of(&path, &[ended(DENSE, better)]);
+    assert_eq!(tested(&path), Some((None, 3.5)));
+}
+
+#[test]
 fn bytes_like_the_beginnings_of_many_records_take_no_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");

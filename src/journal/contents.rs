@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{OTHER_STUDY, frame};
 use crate::backend::floats;
-use crate::records::{Cell, CellKey, MaskRecord, Trial};
+use crate::records::{Cell, CellKey, MaskRecord, Trial, best};
 
 const MAGIC: &str = "dps journal ";
 
@@ -65,7 +65,7 @@ pub enum Record {
         /// The configuration from this run on, as canonical TOML, where it has more cells or trials than before.
         configuration: Option<String>,
     },
-    /// A finished cell gets more trials: those it has may be recorded anew, since a better one would cut them short.
+    /// A cell gets more trials: those it has may be recorded anew, since a better one would cut them short. If it was finished, it is so no more.
     Extension {
         /// Its batch size, in examples.
         batch_size: u32,
@@ -110,7 +110,7 @@ pub struct Partial {
     pub key: CellKey,
     /// Its trials that have ended, by index.
     pub trials: Vec<Trial>,
-    /// Where it was finished with fewer trials: test errors of its best one, and its seconds.
+    /// Where it was finished with fewer trials: test errors of its best one, while none of its trials is better and it was not cut short itself, and its seconds.
     pub extended: Option<(Option<u32>, f64)>,
 }
 
@@ -120,8 +120,8 @@ struct Entry {
     trials: BTreeMap<u32, Trial>,
     /// Trials that an extension allows to be recorded anew.
     revisable: BTreeSet<u32>,
-    /// What [`Partial::extended`] says.
-    extended: Option<(Option<u32>, f64)>,
+    /// Where it was finished with fewer trials: test errors, seconds, and the number of the best trial.
+    extended: Option<(Option<u32>, f64, Option<u32>)>,
     /// Its place among the finished cells, test errors and seconds, once it is finished.
     finished: Option<(usize, Option<u32>, f64)>,
 }
@@ -192,9 +192,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
             }
             Record::Extension { batch_size, sparsity } => {
                 let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                entry.revisable = entry.trials.keys().copied().collect();
                 if let Some((_, test_errors, seconds)) = entry.finished.take() {
-                    entry.extended = Some((test_errors, seconds));
-                    entry.revisable = entry.trials.keys().copied().collect();
+                    entry.extended = Some((test_errors, seconds, number_of_best(&entry.trials)));
                 }
             }
             Record::Scores { seed, values } => {
@@ -215,8 +215,10 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     let finished = done.into_iter().filter_map(|Entry { key, trials, finished, .. }| {
         finished.map(|(_, test_errors, seconds)| Cell { key, trials: trials.into_values().collect(), test_errors, seconds })
     });
-    let partial =
-        partial.into_iter().map(|Entry { key, trials, extended, .. }| Partial { key, trials: trials.into_values().collect(), extended });
+    let partial = partial.into_iter().map(|Entry { key, trials, extended, .. }| {
+        let extended = extended.map(|(tested, seconds, of)| (tested.filter(|_| number_of_best(&trials) == of), seconds));
+        Partial { key, trials: trials.into_values().collect(), extended }
+    });
     let dropped_bytes = (bytes.len() - at) as u64;
     let contents = Contents { header, finished: finished.collect(), partial: partial.collect(), scores, masks, restarts, dropped_bytes };
     Ok((contents, last_checksum))
@@ -241,6 +243,10 @@ fn magic(bytes: &[u8]) -> Result<usize, String> {
 /// A record's value, if its bytes are one's and no more.
 fn payload<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     postcard::take_from_bytes(bytes).ok().filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
+}
+
+fn number_of_best(trials: &BTreeMap<u32, Trial>) -> Option<u32> {
+    best(trials.values()).map(|trial| trial.index)
 }
 
 fn entry(cells: &mut Vec<Entry>, key: CellKey) -> &mut Entry {

@@ -39,6 +39,11 @@ pub fn all_finished(finished: &[Cell], grid: &Grid) -> bool {
     cells(grid).into_iter().all(|key| is_finished(finished, key, grid.trials))
 }
 
+/// The trial that decides a cell: fewest steps to the goal, then lowest index.
+pub fn best<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Option<&'t Trial> {
+    trials.into_iter().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index))
+}
+
 /// A finished cell.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
@@ -63,7 +68,7 @@ impl Cell {
 
     /// The trial that decides the cell: fewest steps, then lowest index.
     pub fn best(&self) -> Option<&Trial> {
-        self.trials.iter().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index))
+        best(&self.trials)
     }
 
     /// K*, the lowest number of steps over the trials that reached the goal.

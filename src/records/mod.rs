@@ -7,6 +7,6 @@ mod cell;
 mod mask;
 mod trial;
 
-pub use cell::{Cell, CellKey, all_finished, cells, is_finished};
+pub use cell::{Cell, CellKey, all_finished, best, cells, is_finished};
 pub use mask::MaskRecord;
 pub use trial::{CurvePoint, Measurement, Status, Trial};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::place::Place;
 use super::surroundings::{Started, Surroundings};
-use crate::config::{self, Configuration, Grid};
+use crate::config::{self, Configuration};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
@@ -102,12 +102,15 @@ impl Files {
         let begun = path.exists();
         let Opened { mut journal, contents } = Journal::open(&path, &header, storage.clone())?;
         let extents = Extents { network, validation_examples: dataset.validation.len() };
-        let (grid, configuration) = grown(loaded, &contents.header.configuration);
-        let most = grid.trials;
+        let Grown { trials: most, trials_before, configuration } = grown(loaded, &contents.header.configuration);
         extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
         if begun {
             let configuration = configuration.clone().filter(|text| *text != contents.header.configuration);
-            journal.append(&[Record::Restart { started: now(), configuration }])?;
+            // Trials that have ended may be cut short by new ones. These records come first: a torn append then leaves the old configuration, and this is done again.
+            let gets_more = |partial: &&Partial| most > trials_before && !partial.trials.is_empty();
+            let mut records: Vec<Record> = contents.partial.iter().filter(gets_more).map(|partial| extension(partial.key)).collect();
+            records.push(Record::Restart { started: now(), configuration });
+            journal.append(&records)?;
         }
         if contents.dropped_bytes > 0 {
             tell(&format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes));
@@ -165,7 +168,7 @@ impl Files {
 
     /// A finished cell gets more trials.
     pub(super) fn extended(&mut self, key: CellKey) -> Result<()> {
-        self.journal.append(&[Record::Extension { batch_size: key.batch_size, sparsity: key.sparsity }])
+        self.journal.append(&[extension(key)])
     }
 
     /// A trial has ended before its cell.
@@ -245,15 +248,30 @@ fn record(key: CellKey, trial: &Trial) -> Record {
     Record::Trial { batch_size: key.batch_size, sparsity: key.sparsity, trial: trial.clone() }
 }
 
-/// The grid with the cells and trials of both `loaded` and the journal's configuration `before`, and the configuration that has this grid.
-fn grown(loaded: &Configuration, before: &str) -> (Grid, Option<String>) {
+fn extension(CellKey { batch_size, sparsity }: CellKey) -> Record {
+    Record::Extension { batch_size, sparsity }
+}
+
+/// A study that may have got more cells or trials.
+struct Grown {
+    /// Trials a cell, now and in the run before.
+    trials: u32,
+    trials_before: u32,
+    /// As TOML.
+    configuration: Option<String>,
+}
+
+/// The study with the cells and trials of both `loaded` and the journal's configuration `before`.
+fn grown(loaded: &Configuration, before: &str) -> Grown {
     let mut study = loaded.study.clone();
+    let mut trials_before = study.grid.trials;
     if let Ok(before) = config::parse("the journal's configuration", before, &[])
         && before.study.grid != study.grid
     {
+        trials_before = before.study.grid.trials;
         study.grid.join(&before.study.grid);
     }
-    (study.grid.clone(), config::canonical(&study).ok())
+    Grown { trials: study.grid.trials, trials_before, configuration: config::canonical(&study).ok() }
 }
 
 impl Extents<'_> {

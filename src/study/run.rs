@@ -17,7 +17,7 @@ use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::pruning::kept_parameters;
 use crate::readable::some;
-use crate::records::{Cell, CellKey, Trial, all_finished, cells, is_finished};
+use crate::records::{Cell, CellKey, Trial, all_finished, best, cells, is_finished};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, Workers, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
@@ -207,18 +207,27 @@ fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option
     let mut state = left.filter(|(cell, _)| *cell == key).map(|(_, state)| state.clone()).unwrap_or_default();
     let partial = partial.iter().find(|partial| partial.key == key);
     let extended = partial.and_then(|partial| partial.extended);
+    let journaled: &[Trial] = partial.map_or(&[], |partial| &partial.trials);
+    let number = |trial: Option<&Trial>| trial.map(|trial| trial.index);
+    let best_of_all = number(best(journaled.iter().chain(&state.ended)));
+    if best_of_all != number(best(&state.ended)) {
+        // The checkpoint's are of a trial that is no longer the best.
+        state.test_errors = None;
+    }
     if let (Some((test_errors, seconds)), None) = (extended, state.test_errors) {
         state.test_errors = test_errors;
         state.seconds = state.seconds.max(seconds);
     }
-    let journaled = || partial.into_iter().flat_map(|partial| &partial.trials);
-    let best = journaled().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index)).map(|trial| trial.index);
-    for trial in journaled() {
-        let again = state.test_errors.is_none() && best == Some(trial.index);
+    for trial in journaled {
+        let again = state.test_errors.is_none() && best_of_all == Some(trial.index);
         if !again && state.ended.iter().all(|ended| ended.index != trial.index) {
             state.ended.push(trial.clone());
             state.lanes.retain(|lane| lane.trial != trial.index);
         }
+    }
+    if state.lanes.is_empty() {
+        // The trials that the checkpoint was of have ended since, and others begin.
+        state.step = 0;
     }
     Begun { state, extended: extended.is_some(), is_new_extension: false }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::state::LaneRecord;
 use super::words::Outcome;
-use crate::records::{CurvePoint, Measurement, Status, Trial};
+use crate::records::{CurvePoint, Measurement, Status, Trial, best};
 use crate::search::Metaparameters;
 
 /// The trials of a wave that train, and those of the cell that have ended, by number. The others wait for a later wave.
@@ -24,6 +24,12 @@ impl Trials {
     /// Fewest steps in which a trial that has ended reached the goal.
     pub fn steps_to_result(&self) -> Option<u32> {
         self.ended.values().filter_map(|trial| trial.steps).min()
+    }
+
+    /// Whether a trial that reaches the goal in `steps` steps decides the cell rather than one that has ended. A run that goes on may come to the trials in
+    /// another order than that of their numbers.
+    pub fn is_better(&self, steps: u32, trial: usize) -> bool {
+        best(self.ended.values()).is_none_or(|best| (Some(steps), trial) < (best.steps, best.index as usize))
     }
 
     /// Records what an evaluation after `step` steps has found of the trials that train, in their order. A trial with at most `threshold` errors is

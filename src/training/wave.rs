@@ -180,17 +180,18 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         });
         self.moment.best_errors = self.moment.best_errors.into_iter().chain(of_whole_set).min();
         let complete = self.trials.complete();
-        // The first to reach the goal, lowest number first, is the cell's best trial, unless an earlier wave has a better one.
+        // The first to reach the goal, lowest number first, is the cell's best trial, unless one that has ended is better.
         if let Some(&first) = complete.first()
-            && (self.test_errors.is_none() || self.trials.steps_to_result().is_none_or(|steps| self.moment.step < steps))
+            && (self.test_errors.is_none() || self.trials.is_better(self.moment.step, first))
         {
             let tested = self.lanes.test(first);
             let mine = self.unless_stopped(tested)?;
             self.test_errors = self.groups.share(&[first], &mine)?.first().copied();
         }
         self.measure_ends(&self.work.measured(&complete))?;
+        let begun = self.trials.training.len() + self.trials.ended.len();
         let ended = self.trials.take_ended();
-        if self.work.ends_are_final() {
+        if self.work.ends_are_final(begun) {
             ended.values().try_for_each(|record| self.conductor.ended(record))?;
         }
         self.trials.ended.extend(ended);

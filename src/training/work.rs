@@ -51,9 +51,10 @@ impl CellWork<'_> {
         end.map_or(self.budget(), |end| end.min(self.budget()))
     }
 
-    /// Whether a trial's record stays what it is once the trial has ended. In a race of several waves a later one may yet cut it short.
-    pub(super) fn ends_are_final(&self) -> bool {
-        !self.extended && (self.race == Race::Off || self.trials.len() <= self.lanes)
+    /// Whether a trial's record stays what it is once the trial has ended, where `begun` trials have begun or ended. In a race a trial of a later
+    /// wave may yet cut it short. How many lanes there are does not say whether one comes: an earlier run may have had fewer.
+    pub(super) fn ends_are_final(&self, begun: usize) -> bool {
+        !self.extended && (self.race == Race::Off || begun == self.trials.len())
     }
 
     /// Those of the trials numbered `trials` whose smoothness is measured.

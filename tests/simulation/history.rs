@@ -30,6 +30,8 @@ pub struct History {
     pub seed: u64,
     /// What should not have been.
     pub problem: Option<String>,
+    /// Each run's settings and faults, and how its ranks ended.
+    pub account: Vec<String>,
     pub struck: BTreeMap<Kind, u64>,
     pub runs: u64,
     pub calls: u64,
@@ -86,7 +88,7 @@ pub fn history(seed: u64, mistake: Option<Mistake>) -> History {
     let disk = Arc::new(Disk::new(folder.path().to_owned()));
     let promises = Arc::new(Promises::new(careless(disk.clone(), mistake, &output), journal_path(&output)));
     let shared = Arc::new(Shared { problem, output, storage: promises.clone(), mistake, told: Mutex::default(), ends: Mutex::default() });
-    let mut history = History { seed, problem: None, struck: BTreeMap::new(), runs: 0, calls: 0, digest: seed };
+    let mut history = History { seed, problem: None, account: Vec::new(), struck: BTreeMap::new(), runs: 0, calls: 0, digest: seed };
     let disturbed = 1 + random.below(MOST_RUNS);
     for number in 0..=disturbed {
         let is_last = number == disturbed;
@@ -95,10 +97,11 @@ pub fn history(seed: u64, mistake: Option<Mistake>) -> History {
             if is_last { Settings { lanes: random.pick(&[0, 1, 2]), ..Settings::WHOLE } } else { Settings::draw(&mut random, ranks, true) };
         let faults = if is_last { 0 } else { 1 + random.below(MOST_FAULTS) };
         let faults: Vec<Fault> = (0..faults).map(|_| Fault::draw(&mut random, ranks)).collect();
-        let described = format!("run {number} on {ranks} ranks, {settings:?}, {faults:?}");
+        let described = format!("run {number} of {} on {ranks} ranks: {settings:?}, {faults:?}", shared.problem.name);
         lock(&shared.ends).clear();
         let Ended { problem, struck, worlds, calls, digest } = play(&shared, random.seed(), ranks, &settings, faults);
         history.runs += 1;
+        history.account.push(format!("{described}: {:?}", lock(&shared.ends)));
         history.calls += calls;
         history.digest = history.digest.rotate_left(7) ^ digest;
         struck.into_iter().for_each(|(kind, count)| *history.struck.entry(kind).or_default() += count);
@@ -117,7 +120,7 @@ pub fn history(seed: u64, mistake: Option<Mistake>) -> History {
             .or_else(|| damaged_checkpoint(&shared.problem.configuration(&settings), &shared))
             .or_else(|| if is_last { shared.problem.wrong_at_the_end(&shared.output) } else { None });
         if let Some(wrong) = wrong {
-            history.problem = Some(format!("{described}: {wrong}"));
+            history.problem = Some(wrong);
             break;
         }
     }
@@ -183,7 +186,7 @@ fn ends_are_wrong(ends: &[(usize, usize, End)], worlds: &[Disturbed], is_last: b
             End::Finished => true,
             End::Stopped => world.signalled || world.killed,
             End::Failed(code, said) => {
-                let is_refused = world.second_job && said.contains("another job works on this study");
+                let is_refused = worlds.len() > 1 && said.contains("another job works on this study");
                 is_refused || world.disk && matches!(code, 4 | 7)
             }
         };

@@ -32,7 +32,7 @@ struct Sum {
     calls: u64,
     struck: BTreeMap<Kind, u64>,
     /// The failing history of the lowest seed.
-    failed: Option<(u64, String)>,
+    failed: Option<History>,
 }
 
 impl Sum {
@@ -40,11 +40,9 @@ impl Sum {
         self.seeds += 1;
         self.runs += history.runs;
         self.calls += history.calls;
-        history.struck.into_iter().for_each(|(kind, count)| *self.struck.entry(kind).or_default() += count);
-        if let Some(problem) = history.problem
-            && self.failed.as_ref().is_none_or(|(seed, _)| history.seed < *seed)
-        {
-            self.failed = Some((history.seed, problem));
+        history.struck.iter().for_each(|(kind, count)| *self.struck.entry(*kind).or_default() += count);
+        if history.problem.is_some() && self.failed.as_ref().is_none_or(|other| history.seed < other.seed) {
+            self.failed = Some(history);
         }
     }
 
@@ -53,8 +51,8 @@ impl Sum {
         let faults: u64 = self.struck.values().sum();
         let mut lines = vec![format!("{} seeds in {seconds:.1} s: {} runs, {} calls, {faults} faults", self.seeds, self.runs, self.calls)];
         lines.extend(Kind::ALL.iter().map(|kind| format!("{:>9}  {}", self.struck.get(kind).unwrap_or(&0), kind.name())));
-        if let Some((seed, problem)) = &self.failed {
-            lines.push(format!("seed {seed} failed; make simulate SEED={seed} plays it again\n{problem}"));
+        if let Some(History { seed, account, problem: Some(problem), .. }) = &self.failed {
+            lines.push(format!("seed {seed} failed; make simulate SEED={seed} plays it again:\n{}\n{problem}", account.join("\n")));
         }
         lines.join("\n")
     }
@@ -122,7 +120,10 @@ fn planted_mistakes_are_found() {
         (Mistake::RecordTwice, 20),
         (Mistake::VoteTooFew, 50),
     ] {
-        let found = (0..within).find_map(|seed| history(seed, Some(mistake)).problem.map(|problem| (seed, problem)));
+        // Found is what is not there without the mistake.
+        let is_well = |seed: &u64| history(*seed, None).problem.is_none();
+        let found =
+            (0..within).find_map(|seed| history(seed, Some(mistake)).problem.filter(|_| is_well(&seed)).map(|problem| (seed, problem)));
         let (seed, problem) = found.unwrap_or_else(|| panic!("{mistake:?} was not found within {within} seeds"));
         println!("{mistake:?}: seed {seed}: {}", problem.lines().next().unwrap_or_default());
     }

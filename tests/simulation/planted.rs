@@ -10,6 +10,8 @@ use dps::comm::Communicator;
 use dps::journal::lock_path;
 use dps::storage::{Fill, Storage};
 
+use super::scheduler::Context;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mistake {
     /// What is written to a file is not synced.
@@ -100,7 +102,11 @@ impl<C: Communicator> Communicator for Hasty<C> {
 
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64> {
         // A vote is one word, and 1 means to stop.
-        if send == [1] { vec![1; self.size()] } else { self.0.all_gather_words(send) }
+        if send == [1] && Context::get().is_some_and(|Context { scheduler, me }| scheduler.is_stopping(me)) {
+            vec![1; self.size()]
+        } else {
+            self.0.all_gather_words(send)
+        }
     }
 
     fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {

@@ -18,11 +18,11 @@ use super::random::Random;
 
 /// A study of four cells.
 pub struct Problem {
-    name: &'static str,
+    pub name: &'static str,
     sections: &'static str,
     pub dataset: Dataset,
     /// Finished cells by their number of trials, and then by batch size and sparsity.
-    expected: BTreeMap<(u32, u32, u64), Vec<u8>>,
+    expected: BTreeMap<(u32, u32, u64), Cell>,
     /// What the journal keeps of the connections' scores and masks, once the whole grid is measured.
     scored: Vec<u8>,
 }
@@ -61,19 +61,19 @@ impl Settings {
 const PROBLEMS: [(&str, &str); 3] = [
     (
         "snip",
-        "optimizer = \"momentum\"\n\n[pruning]\nexamples = 20\n\n[search]\nlearning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\n\
+        "optimizer = \"momentum\"\nmax_steps = 8\n\n[pruning]\nexamples = 20\n\n[search]\nlearning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\n\
          momentum = { min = 0.5, max = 0.95, scale = \"reverse-log\" }\n\n[smoothness]\nevery = 4\nstart = true\ntrials = 2\npoints = 1\n\
          examples = 20\n\n[execution]\nrace = true\n",
     ),
     (
         "synflow",
-        "optimizer = \"sgd\"\n\n[pruning]\ncriterion = \"synflow\"\n\n[search]\nlearning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\n\n\
+        "optimizer = \"sgd\"\nmax_steps = 8\n\n[pruning]\ncriterion = \"synflow\"\n\n[search]\nlearning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\n\n\
          [execution]\nrace = false\n",
     ),
     (
         "adam",
-        "optimizer = \"adam\"\n\n[pruning]\ncriterion = \"grasp\"\nexamples = 10\n\n[search]\n\
-         learning_rate = { min = 1e-3, max = 1e1, scale = \"log\" }\naverage_decay = 0.5\n\n[execution]\nrace = 1.5\nfull_evaluation = true\n",
+        "optimizer = \"adam\"\nmax_steps = 16\n\n[pruning]\ncriterion = \"grasp\"\nexamples = 10\n\n[search]\n\
+         learning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\naverage_decay = 0.5\n\n[execution]\nrace = 1.5\nfull_evaluation = true\n",
     ),
 ];
 
@@ -94,7 +94,7 @@ impl Problem {
                 world: &Single,
                 mpi_library: "none".into(),
                 threads: 1,
-                storage: Arc::new(Disk),
+                storage: Arc::new(super::disk::Disk::new(folder.path().to_owned())),
                 surroundings: Surroundings::PROCESS,
             };
             let loaded = problem.configuration(&Settings { trials, ..Settings::WHOLE });
@@ -109,7 +109,6 @@ impl Problem {
                 problem.scored = scored(&output);
             }
         }
-        if std::env::var_os("SHOW").is_some() { println!("{name}: {found:?}"); }
         // A study in which all trials fare alike would hide what happens to the others.
         assert!(found.contains(&Status::Complete) && found.iter().any(|status| *status != Status::Complete), "{name}: {found:?}");
         problem
@@ -121,7 +120,7 @@ impl Problem {
         let text = format!(
             "[grid]\nbatch_sizes = [{batch_sizes}]\nsparsities = [0, 0.5]\ntrials = {trials}\n\n[workload]\ndataset = \"mnist\"\n\
              network = [{{ layer = \"flatten\" }}, {{ layer = \"dense\", outputs = 4 }}, {{ layer = \"relu\" }}, {{ layer = \"dense\", outputs = 3 }}]\n\
-             goal_error = 0.3\nmax_steps = 8\nevaluate_every = 2\n{}lanes = {lanes}\ndata_parallel = {data_parallel}\n\
+             goal_error = 0.3\nevaluate_every = 2\n{}lanes = {lanes}\ndata_parallel = {data_parallel}\n\
              checkpoint_seconds = {checkpoint_seconds}\ndevice = \"cpu\"\n",
             self.sections
         );
@@ -140,9 +139,19 @@ impl Problem {
             Some(Err(error)) => return Some(error.to_string()),
             None => Vec::new(),
         };
-        let wrong = |cell: &&Cell| self.expected.get(&place_of(cell)) != Some(&timeless((*cell).clone()));
-        let wrong = journaled.iter().chain(&published).find(wrong)?;
-        Some(format!("the records of {} with {} trials are not those of an undisturbed study", wrong.key, wrong.trials.len()))
+        journaled.into_iter().chain(published).find_map(|cell| self.difference(timeless(cell)))
+    }
+
+    /// Where a cell's records differ from those of an undisturbed study, byte for byte, if they do.
+    fn difference(&self, found: Cell) -> Option<String> {
+        let Some(expected) = self.expected.get(&place_of(&found)) else { return Some(format!("no such cell: {found:?}")) };
+        if bytes(&found) == bytes(expected) {
+            return None;
+        }
+        let trials = found.trials.iter().zip(&expected.trials);
+        let trials: String = trials.filter(|(one, two)| bytes(one) != bytes(two)).map(|(one, two)| format!("\n{one:?}\n{two:?}")).collect();
+        let errors = (found.test_errors, expected.test_errors);
+        Some(format!("records of {} differ from an undisturbed study's: test errors (found, expected) {errors:?}{trials}", found.key))
     }
 
     /// Why the files of a study are not those of one that is finished, if they are not.
@@ -167,18 +176,22 @@ fn scored(output: &Path) -> Vec<u8> {
     masks.sort_by(|a, b| a.seed.cmp(&b.seed).then(a.sparsity.total_cmp(&b.sparsity)));
     let scores: Vec<(u64, Vec<u32>)> =
         journal.scores.into_iter().map(|(seed, scores)| (seed, scores.into_iter().map(f32::to_bits).collect())).collect();
-    postcard::to_stdvec(&(masks, scores)).unwrap()
+    bytes(&(masks, scores))
 }
 
 fn place_of(cell: &Cell) -> (u32, u32, u64) {
     (cell.trials.len() as u32, cell.key.batch_size, cell.key.sparsity.to_bits())
 }
 
-/// A cell's records as bytes, without its times.
-fn timeless(mut cell: Cell) -> Vec<u8> {
+/// A cell's records without its times.
+fn timeless(mut cell: Cell) -> Cell {
     cell.seconds = 0.0;
     cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
-    postcard::to_stdvec(&cell).unwrap()
+    cell
+}
+
+fn bytes(records: &impl serde::Serialize) -> Vec<u8> {
+    postcard::to_stdvec(records).unwrap()
 }
 
 /// 50 examples of 3 × 3 pixels in three classes, each with a brighter row, of which 10 are for validation, and 8 for testing.
@@ -187,8 +200,9 @@ fn dataset() -> Dataset {
     let mut random = Random::new(3);
     let mut examples = |count: usize| {
         let labels: Vec<u16> = (0..count).map(|_| random.below(3) as u16).collect();
-        let pixel =
-            |random: &mut Random, label: u16, place: usize| (random.below(130) + if place / 3 == usize::from(label) { 125 } else { 0 }) as u8;
+        let pixel = |random: &mut Random, label: u16, place: usize| {
+            (random.below(130) + if place / 3 == usize::from(label) { 125 } else { 0 }) as u8
+        };
         let images: Vec<u8> =
             labels.iter().flat_map(|&label| (0..9).map(|place| pixel(&mut random, label, place)).collect::<Vec<u8>>()).collect();
         Examples { images: images.into(), labels, shape }

@@ -87,7 +87,7 @@ impl Storage for Promises {
 
     fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         self.inner.sync_folder(folder)?;
-        self.lock().published.values_mut().for_each(|may| drop(may.drain(..may.len() - 1)));
+        self.lock().published.iter_mut().for_each(|(path, may)| *may = vec![fs::read(path).ok()]);
         Ok(())
     }
 

@@ -102,7 +102,6 @@ pub struct Disturbed {
     pub power_lost: bool,
     pub signalled: bool,
     pub disk: bool,
-    pub second_job: bool,
 }
 
 #[derive(Default, Clone)]
@@ -306,8 +305,12 @@ impl Scheduler {
     /// Whether a signal asked the process to stop.
     pub fn is_signalled(self: &Arc<Self>, me: usize) -> bool {
         self.point(me, "listens");
-        let mut state = self.lock();
-        state.process(me).is_signalled
+        self.is_stopping(me)
+    }
+
+    /// The same, without a point.
+    pub fn is_stopping(&self, me: usize) -> bool {
+        self.lock().process(me).is_signalled
     }
 
     /// Whether a checkpoint was asked for.
@@ -523,7 +526,6 @@ impl State {
             Kind::DiskError => self.disk = Some((ErrorKind::Other, length)),
             Kind::NoThread => {}
             Kind::SecondJob => {
-                self.worlds.iter_mut().for_each(|world| world.is_disturbed.second_job = true);
                 return self.second_job.clone();
             }
         }
