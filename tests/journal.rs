@@ -176,7 +176,7 @@ fn expected(records: &[Record]) -> Contents {
                 contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds });
             }
             Record::Restart { .. } => contents.restarts += 1,
-            Record::Trial { .. } | Record::Extension { .. } => {}
+            Record::Trial { .. } | Record::Extension { .. } | Record::Together(_) => {}
             Record::Mask(ref mask) => contents.masks.push(mask.clone()),
             Record::Scores { seed, ref values } => drop(contents.scores.insert(seed, values.clone())),
         }
@@ -712,6 +712,30 @@ fn a_cell_under_way_may_get_more_trials_which_cut_the_others_short() {
     journal_of(&path, &[ended(DENSE, trial(1)), extension, ended(DENSE, cut.clone())]);
     let contents = Journal::read(&path, &Disk).unwrap().unwrap();
     assert_eq!((contents.partial[0].trials.clone(), contents.partial[0].extended), (vec![cut], None));
+}
+
+/// A loss of power may take any part of what one append wrote, and leave zeros in its place.
+#[test]
+fn an_append_of_several_records_is_found_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    let lengths = journal_of(&path, &script()[..1]);
+    open(&path).unwrap().0.append(&[ended(DENSE, trial(0)), finished(DENSE, 2, Some(77))]).unwrap();
+    let whole = fs::read(&path).unwrap();
+    assert_eq!(Journal::read(&path, &Disk).unwrap().unwrap().finished, expected(&script()[..3]).finished);
+    let start = *lengths.last().unwrap();
+    for end in start + 1..=whole.len() {
+        let mut torn = whole.clone();
+        torn[start..end].fill(0);
+        // Bytes that were zeros are as they were.
+        if torn == whole {
+            continue;
+        }
+        fs::write(&path, &torn).unwrap();
+        let dropped_bytes = (whole.len() - start) as u64;
+        let before = Contents { dropped_bytes, ..expected(&script()[..1]) };
+        assert_eq!(Journal::read(&path, &Disk).unwrap().unwrap(), before, "zeros up to byte {end}");
+    }
 }
 
 /// What was tested is a trial. Where a better one has ended, or it was cut short itself, its test errors are not the cell's.

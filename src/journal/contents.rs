@@ -82,6 +82,9 @@ pub enum Record {
     },
     /// A seed's network has a mask of one sparsity.
     Mask(MaskRecord),
+    /// Several records that were appended at once, as their bytes. Records of their own could be left with gaps between them by a loss of power, which no
+    /// write that was cut short leaves.
+    Together(Vec<Vec<u8>>),
 }
 
 /// The contents of a journal.
@@ -140,6 +143,12 @@ pub(super) fn encode(record: &impl Serialize, previous: u32) -> Result<(Vec<u8>,
     frame::framed(&payload, previous).ok_or_else(|| "the record is longer than 4 GiB: evaluate less often".into())
 }
 
+/// Records as one, so that all or none of them are found.
+pub(super) fn together(records: &[Record]) -> Result<Record, String> {
+    let bytes = |record| postcard::to_stdvec(record).map_err(|error| format!("the record could not be encoded ({error})"));
+    records.iter().map(bytes).collect::<Result<_, _>>().map(Record::Together)
+}
+
 /// What a journal's bytes say, and the checksum of the last record; or in one sentence why they are none.
 pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     let mut at = magic(bytes)?;
@@ -159,48 +168,57 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
             ));
         }
         last_checksum = record.checksum;
-        match payload(record.payload).ok_or_else(|| strange(at))? {
-            Record::Trial { batch_size, sparsity, trial } => {
-                let entry = entry(&mut cells, CellKey { batch_size, sparsity });
-                let index = trial.index;
-                let revised = entry.revisable.remove(&index);
-                if entry.trials.insert(index, trial.clone()).is_some_and(|known| !revised && !known.agrees(&trial)) {
-                    return Err(twice(&format!("trial {index} of the"), entry.key, at));
-                }
+        let records = match payload(record.payload).ok_or_else(|| strange(at))? {
+            Record::Together(records) => {
+                records.iter().map(|bytes| payload(bytes)).collect::<Option<Vec<Record>>>().ok_or_else(|| strange(at))?
             }
-            Record::Cell { batch_size, sparsity, trials, test_errors, seconds } => {
-                let entry = entry(&mut cells, CellKey { batch_size, sparsity });
-                let known = (0..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
-                if known < trials as usize {
-                    return Err(format!(
-                        "the cell with batch size {batch_size} and sparsity {sparsity} is recorded as finished at byte {at}, but {known} of its {trials} \
-                         trials are: restore the file from a copy, or {OTHER_STUDY}"
-                    ));
+            one => vec![one],
+        };
+        for one in records {
+            match one {
+                Record::Trial { batch_size, sparsity, trial } => {
+                    let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                    let index = trial.index;
+                    let revised = entry.revisable.remove(&index);
+                    if entry.trials.insert(index, trial.clone()).is_some_and(|known| !revised && !known.agrees(&trial)) {
+                        return Err(twice(&format!("trial {index} of the"), entry.key, at));
+                    }
                 }
-                let place = entry.finished.map_or(finished, |(place, ..)| place);
-                if entry.finished.is_some_and(|(_, known, _)| known != test_errors) {
-                    return Err(twice("the end of the", entry.key, at));
+                Record::Cell { batch_size, sparsity, trials, test_errors, seconds } => {
+                    let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                    let known = (0..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
+                    if known < trials as usize {
+                        return Err(format!(
+                            "the cell with batch size {batch_size} and sparsity {sparsity} is recorded as finished at byte {at}, but {known} of its {trials} \
+                             trials are: restore the file from a copy, or {OTHER_STUDY}"
+                        ));
+                    }
+                    let place = entry.finished.map_or(finished, |(place, ..)| place);
+                    if entry.finished.is_some_and(|(_, known, _)| known != test_errors) {
+                        return Err(twice("the end of the", entry.key, at));
+                    }
+                    entry.finished = Some((place, test_errors, seconds));
+                    finished = finished.max(place + 1);
                 }
-                entry.finished = Some((place, test_errors, seconds));
-                finished = finished.max(place + 1);
-            }
-            Record::Restart { configuration, .. } => {
-                restarts += 1;
-                if let Some(configuration) = configuration {
-                    header.configuration = configuration;
+                Record::Restart { configuration, .. } => {
+                    restarts += 1;
+                    if let Some(configuration) = configuration {
+                        header.configuration = configuration;
+                    }
                 }
-            }
-            Record::Extension { batch_size, sparsity } => {
-                let entry = entry(&mut cells, CellKey { batch_size, sparsity });
-                entry.revisable = entry.trials.keys().copied().collect();
-                if let Some((_, test_errors, seconds)) = entry.finished.take() {
-                    entry.extended = Some((test_errors, seconds, number_of_best(&entry.trials)));
+                Record::Extension { batch_size, sparsity } => {
+                    let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                    entry.revisable = entry.trials.keys().copied().collect();
+                    if let Some((_, test_errors, seconds)) = entry.finished.take() {
+                        entry.extended = Some((test_errors, seconds, number_of_best(&entry.trials)));
+                    }
                 }
+                Record::Scores { seed, values } => {
+                    scores.insert(seed, values);
+                }
+                Record::Mask(mask) => masks.push(mask),
+                Record::Together(_) => return Err(strange(at)),
             }
-            Record::Scores { seed, values } => {
-                scores.insert(seed, values);
-            }
-            Record::Mask(mask) => masks.push(mask),
         }
         at += frame::HEAD + record.payload.len();
     }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::contents::{beginning, decode, encode};
+use super::contents::{beginning, decode, encode, together};
 use super::{Contents, Header, OTHER_STUDY, Record, error, explain};
 use crate::Result;
 use crate::config::{GRID_KEYS, IGNORED_KEYS, differences};
@@ -85,15 +85,14 @@ impl Journal {
     /// Adds records, and returns once they are on the disk itself.
     ///
     /// # Errors
-    /// [`Error::Journal`](crate::Error::Journal): the records, or the first of them, may or may not be found when the journal is next opened; all before it
-    /// will. The journal can still be appended to, once there is space.
+    /// [`Error::Journal`](crate::Error::Journal): all of the records or none may be found when the journal is next opened; all before them will. The journal can still be appended to, once there is space.
     pub fn append(&mut self, records: &[Record]) -> Result<()> {
-        let (mut bytes, mut last_checksum) = (Vec::new(), self.last_checksum);
-        for record in records {
-            let (record, checksum) = encode(record, last_checksum).map_err(|problem| error(&self.path, problem))?;
-            bytes.extend(record);
-            last_checksum = checksum;
-        }
+        let encoded = match records {
+            [] => return Ok(()),
+            [one] => encode(one, self.last_checksum),
+            many => together(many).and_then(|record| encode(&record, self.last_checksum)),
+        };
+        let (bytes, last_checksum) = encoded.map_err(|problem| error(&self.path, problem))?;
         let written = self.mend().and_then(|()| {
             self.torn = true;
             self.storage.append(&self.file, &bytes)?;

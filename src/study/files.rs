@@ -106,7 +106,7 @@ impl Files {
         extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
         if begun {
             let configuration = configuration.clone().filter(|text| *text != contents.header.configuration);
-            // Trials that have ended may be cut short by new ones. These records come first: a torn append then leaves the old configuration, and this is done again.
+            // Trials that have ended may be cut short by new ones.
             let gets_more = |partial: &&Partial| most > trials_before && !partial.trials.is_empty();
             let mut records: Vec<Record> = contents.partial.iter().filter(gets_more).map(|partial| extension(partial.key)).collect();
             records.push(Record::Restart { started: now(), configuration });

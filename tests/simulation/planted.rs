@@ -20,7 +20,7 @@ pub enum Mistake {
     LostFolderSync,
     /// The lock is let go as soon as the journal is open.
     EarlyUnlock,
-    /// Every fifth record is written twice.
+    /// Every fifth append writes its bytes twice.
     RecordTwice,
     /// A rank that has heard a signal says so to itself, and does not ask the others.
     VoteTooFew,

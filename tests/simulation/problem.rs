@@ -156,8 +156,9 @@ impl Problem {
 
     /// Why the files of a study are not those of one that is finished, if they are not.
     pub fn wrong_at_the_end(&self, output: &Path) -> Option<String> {
-        let journal = Journal::read(&journal_path(output), &Disk).ok().flatten()?;
-        let results = results::read(output).ok()?;
+        let (Ok(Some(journal)), Ok(results)) = (Journal::read(&journal_path(output), &Disk), results::read(output)) else {
+            return Some("the journal or the result file is missing".into());
+        };
         let whole = |cells: &[Cell]| cells.len() == 4 && cells.iter().all(|cell| cell.trials.len() == TRIALS[0] as usize);
         if !whole(&journal.finished) || !journal.partial.is_empty() || journal.dropped_bytes > 0 {
             return Some(format!("the journal has {} finished cells and {} others", journal.finished.len(), journal.partial.len()));
