@@ -53,7 +53,7 @@ struct Either<false, A, B> {
     typedef B Type;
 };
 
-// Terms that `multiply` takes at a time.
+// Terms that `multiply` takes at a time: those of a tensor core's product, or of a load of 16 bytes.
 #ifdef TENSOR_PRODUCTS
 #define TERMS_AT_ONCE 8
 #else
@@ -99,11 +99,7 @@ struct Tile {
     static constexpr int ROWS = ROWS_, COLUMNS = COLUMNS_, DOWN = DOWN_, ACROSS = ACROSS_, ALONG = ALONG_;
     static constexpr int M = ROWS * DOWN, N = COLUMNS * ACROSS, THREADS = 32 * DOWN * ACROSS * ALONG;
     // A thread's sums, and how many of its columns lie side by side.
-#ifdef TENSOR_PRODUCTS
-    static constexpr int OWN_ROWS = ROWS / 8, OWN_COLUMNS = COLUMNS / 4, TOGETHER = 2;
-#else
-    static constexpr int OWN_ROWS = ROWS / 8, OWN_COLUMNS = COLUMNS / 4, TOGETHER = 4;
-#endif
+    static constexpr int OWN_ROWS = ROWS / 8, OWN_COLUMNS = COLUMNS / 4, TOGETHER = TERMS_AT_ONCE == 8 ? 2 : 4;
 
     static __device__ __forceinline__ int group() { return (threadIdx.x & 31) >> 2; }
     static __device__ __forceinline__ int place() { return threadIdx.x & 3; }
@@ -135,8 +131,8 @@ struct ByRow {
     static constexpr int TERMS = TERMS_, PITCH = SIZE + 8, FLOATS = TERMS * PITCH;
 };
 
-// Where the row of the tile that is a thread's own one lies in an operand, so that no two threads of a warp meet in a bank: rows are stored in
-// another order than a tile's. `size` is the warp's part.
+// Where a row of the warp, the thread's number `own`, lies in operand A. Rows are stored in another order than a tile's, so that no two threads of a
+// warp meet in a bank.
 template <class A>
 __device__ __forceinline__ int row_slot(int group, int own) {
 #ifndef TENSOR_PRODUCTS
