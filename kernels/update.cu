@@ -3,32 +3,38 @@
 // sums is [lane][place][pitch] or, packed, [place][lane][pitch]: a place holds the gradient summed over a node of the batch's tree, and the loss
 // behind it. kept is [lane][most] (the parameters a lane trains, in ascending order) with kept_count[lane] of them, or null where all are.
 
-// What a lane trains by. For a constant rate, decay is 0. Rust's is in src/backend/cuda/launch/update.rs.
+// What a lane trains by, the same at every step: numbers of src/optimizer/rule.rs. Rust's is in src/backend/cuda/launch/update.rs.
 struct UpdateRule {
-    double rate, end, decay;
     float momentum;
     int optimizer;
+    // The decay that is added to the gradient, and the share of averaged weights that a step's weights make up; 0 for none.
+    float weight_decay, share_of_average;
+    // Adam's: the shares of its two averages that a step's gradient makes up, and the number that keeps its divisor from 0.
+    float share_of_gradients, share_of_squares, epsilon;
+};
+
+// The same at one step, as the host's schedule has them: the learning rate; for Adam, with the corrections of bias, and the share that AdamW takes off
+// the weights.
+struct StepNumbers {
+    float rate, scale, shrink;
 };
 
 #define SGD 0
 #define MOMENTUM 1
 #define NESTEROV 2
+#define ADAM 3
 
-// The learning rate of step k, from 0: in 64 bits and without fused operations, as on the CPU, and rounded once.
-__device__ __forceinline__ float rate_at(const UpdateRule& rule, u32 step) {
-    if (rule.decay <= 0.0) return (float)rule.rate;
-    const double k = step < rule.decay ? (double)step : rule.decay;
-    return (float)__dadd_rn(__dmul_rn(rule.rate - rule.end, 1.0 - k / rule.decay), rule.end);
-}
-
-// update: one optimizer step of every lane, by the tree sum of its parts over the batch size; what is not kept stays as it is (zero).
+// update: one optimizer step of every lane, by the tree sum of its parts over the batch size; what is not kept stays as it is (zero). The arithmetic
+// is src/optimizer/rule.rs's. numbers is [step][lane], from the step clock[2] on. velocity holds Adam's average of the gradients, too; squares is read
+// by Adam alone, average where the lane averages its weights.
 // A lane whose mean loss is not finite stops: broken[lane] is set to the step, and nothing else of it changes any more.
 // The clock: clock[1] is the step under way, which clock_step copied from clock[0]; nobody else writes it here, and the first block moves
 // clock[0] on to the next step, which nobody reads here.
 // Bound by bytes: 4 (parts + 4) a parameter with momentum, 4 (parts + 2) with SGD: 3.0 MB for 62,346 parameters and 8 parts.
 extern "C" __global__ void __launch_bounds__(256) update(
     int parameters, int batch, int packed, Parts parts, i64 lane_stride, i64 part_stride, int loss_at, int pitch, const UpdateRule* rules,
-    const int* kept, const int* kept_count, int most, const float* sums, float* weights, float* velocity, float* losses, int* broken, u32* clock) {
+    const StepNumbers* numbers, const int* kept, const int* kept_count, int most, const float* sums, float* weights, float* velocity, float* squares,
+    float* average, float* losses, int* broken, u32* clock) {
     __shared__ float shared_loss;
     const int lane = blockIdx.z;
     const UpdateRule rule = rules[lane];
@@ -36,6 +42,8 @@ extern "C" __global__ void __launch_bounds__(256) update(
     sums += lane * lane_stride;
     weights += (i64)lane * pitch;
     velocity += (i64)lane * pitch;
+    squares += (i64)lane * pitch;
+    average += (i64)lane * pitch;
     if (threadIdx.x == 0) shared_loss = tree_sum(sums + loss_at, part_stride, parts) / (float)batch;
     __syncthreads();
     const float loss = shared_loss;
@@ -48,18 +56,31 @@ extern "C" __global__ void __launch_bounds__(256) update(
         if (lane == 0) clock[0] = step + 1;
     }
     if (alive && finite) {
-        const float rate = rate_at(rule, step);
+        const StepNumbers at = numbers[(i64)(step - clock[2]) * gridDim.z + lane];
         const int count = kept ? kept_count[lane] : parameters;
         for (int k = blockIdx.x * blockDim.x + threadIdx.x; k < count; k += gridDim.x * blockDim.x) {
             const int j = kept ? kept[(i64)lane * most + k] : k;
-            const float g = tree_sum(sums + (packed ? k : j), part_stride, parts) / (float)batch;
-            float change = g;
-            if (rule.optimizer != SGD) {
-                const float v = rule.momentum * velocity[j] + g;
-                velocity[j] = v;
-                change = rule.optimizer == MOMENTUM ? v : g + rule.momentum * v;
+            float w = weights[j];
+            float g = tree_sum(sums + (packed ? k : j), part_stride, parts) / (float)batch;
+            if (rule.weight_decay != 0.0f) g += rule.weight_decay * w;
+            if (rule.optimizer == ADAM) {
+                const float a = velocity[j] + rule.share_of_gradients * (g - velocity[j]);
+                const float s = squares[j] + rule.share_of_squares * (g * g - squares[j]);
+                velocity[j] = a;
+                squares[j] = s;
+                w -= at.shrink * w;
+                w -= at.rate * a / (sqrtf(s) * at.scale + rule.epsilon);
+            } else {
+                float change = g;
+                if (rule.optimizer != SGD) {
+                    const float v = rule.momentum * velocity[j] + g;
+                    velocity[j] = v;
+                    change = rule.optimizer == MOMENTUM ? v : g + rule.momentum * v;
+                }
+                w -= at.rate * change;
             }
-            weights[j] -= rate * change;
+            weights[j] = w;
+            if (rule.share_of_average != 0.0f) average[j] += rule.share_of_average * (w - average[j]);
         }
     }
 }

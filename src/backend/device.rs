@@ -3,8 +3,6 @@
 use super::cpu::VectorUnit;
 use crate::comm::Communicator;
 use crate::config::{DeviceName, Execution, Products, Study};
-#[cfg(feature = "cuda")]
-use crate::optimizer::Rule;
 use crate::{Error, Result};
 
 /// A device that this version can train on.
@@ -19,7 +17,7 @@ pub enum Chosen {
 /// The same kind of device for a study on every rank, and one line about the choice where it was left to us. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where its kernels do not know the study's optimizer or a rank has no usable GPU of its own, and for cuBLAS, split products or TF32 without one: never a silent fallback.
+/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for cuBLAS, split products or TF32 without one: never a silent fallback.
 pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
     let execution = &study.execution;
     let unit = VectorUnit::best();
@@ -67,8 +65,6 @@ impl Chosen {
 
 #[cfg(feature = "cuda")]
 fn gpu(study: &Study, world: &dyn Communicator) -> Result<Chosen> {
-    // All trials have the same kind of rule.
-    super::cuda::check_rule(&Rule::new(&study.workload, &study.search.metaparameters(0)))?;
     super::cuda::Cuda::open(&study.execution, world).map(|cuda| Chosen::Cuda(Box::new(cuda)))
 }
 

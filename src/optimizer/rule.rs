@@ -108,15 +108,15 @@ impl Rule {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adam {
     /// η λ for AdamW; 0 for Adam.
-    shrink: f32,
+    pub shrink: f32,
     /// 1 − β1 and 1 − β2: the shares of the averages that the step's gradient makes up.
-    taken: [f32; 2],
+    pub taken: [f32; 2],
     /// η / (1 − β1^t).
-    rate: f32,
+    pub rate: f32,
     /// 1 / √(1 − β2^t).
-    scale: f32,
+    pub scale: f32,
     /// ε, above 0.
-    epsilon: f32,
+    pub epsilon: f32,
 }
 
 impl Adam {

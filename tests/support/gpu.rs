@@ -129,9 +129,13 @@ pub fn steps_agree(
         let off = difference(&found[lane].weights, &expected[lane].weights);
         assert!(off < tolerance, "{what}: weights off by {off}");
         assert_eq!(found[lane].velocity.len(), expected[lane].velocity.len(), "{what}");
-        if !found[lane].velocity.is_empty() {
-            let off = difference(&found[lane].velocity, &expected[lane].velocity);
-            assert!(off < 50.0 * tolerance, "{what}: velocity off by {off}");
+        for (name, found, expected, tolerance) in [
+            ("velocity", &found[lane].velocity, &expected[lane].velocity, 50.0 * tolerance),
+            ("squares", &found[lane].squares, &expected[lane].squares, 100.0 * tolerance),
+            ("average", &found[lane].average, &expected[lane].average, tolerance),
+        ] {
+            let off = difference(found, expected);
+            assert!(off < tolerance, "{what}: {name} off by {off}");
         }
         let moved = starts[lane].weights.iter().zip(&found[lane].weights).filter(|(a, b)| a != b).count();
         assert!(moved > 1000, "{what}: {moved} weights moved");

@@ -51,7 +51,7 @@ impl CudaBackend<'_> {
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
     pub fn batch(&mut self, seed: u64, step: u32, batch: usize) -> Result<(Vec<f32>, Vec<u8>)> {
         let (model, gpu, map) = (&self.model, self.model.gpu(), self.model.network.maps[0]);
-        gpu.stream.memcpy_htod(&[step, step], &mut self.stepper.clock).doing("take the step's number")?;
+        gpu.stream.memcpy_htod(&[step, step, step], &mut self.stepper.clock).doing("take the step's number")?;
         let seeds = gpu.upload(&[seed])?;
         let mut workspace = model.cuda.workspace.borrow_mut();
         workspace.ensure(gpu, &model.network, batch, batch, false)?;
@@ -91,8 +91,8 @@ impl Backend for CudaBackend<'_> {
 
     fn room(&self, world: &dyn Communicator) -> u64 {
         let (cuda, ranks) = (self.model.cuda, world.size() as u64);
-        // Weights and velocities, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks exchange.
-        let floats = 5 + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
+        // Weights and what is kept beside them, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks exchange.
+        let floats = 9 + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
         let bytes = 4 * self.model.pitch() as u64 * floats;
         // Ranks that share a GPU see the same free memory.
         let free = cuda.gpu.free().unwrap_or(0) * 3 / 4 / if cuda.shared { ranks } else { 1 };

@@ -68,7 +68,7 @@ fn margins_of_blocks(
     let places: Vec<i32> = which.iter().map(|&lane| lane as i32).collect();
     let (lists, places) = (gpu.upload(&lists)?, gpu.upload(&places)?);
     let margins = gpu.room::<f32>(which.len() * count * EVALUATION_BLOCK)?;
-    let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, &lanes.weights, &places, which.len())).transpose()?;
+    let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, lanes.evaluated(), &places, which.len())).transpose()?;
     let mut workspace = model.cuda.workspace.borrow_mut();
     let images = (which.len() * range.len()).min(2 * BUSY_IMAGES);
     workspace.ensure(gpu, &model.network, images, EVALUATION_BLOCK, false)?;
@@ -82,7 +82,7 @@ fn margins_of_blocks(
             lanes: lanes_here.len(),
             images: (groups.end * EVALUATION_BLOCK).min(range.len()) - first,
             which: at(&places, lanes_here.start),
-            weights: at(&lanes.weights, 0),
+            weights: at(lanes.evaluated(), 0),
             ordered: ordered.as_ref().map(|ordered| at(ordered, lanes_here.start * lanes.pitch)),
             pitch: lanes.pitch,
             length: EVALUATION_BLOCK,

@@ -1,14 +1,15 @@
 //! The lanes of a group on the device.
 
+use std::ops::Range;
+
 use cudarc::driver::{CudaGraph, CudaSlice, PinnedHostSlice};
 
+use super::check::{Doing, refuse};
 use super::gpu::Gpu;
-use super::launch::{Kernels, UpdateRule};
+use super::launch::{Kernels, StepNumbers, UpdateRule};
 use super::pointer::{ConstPointer, MutPointer, at, at_mut};
-use super::support::check_rule;
 use crate::Result;
 use crate::backend::{LaneStart, LaneState, Progress};
-use crate::config::OptimizerName;
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
 
@@ -25,7 +26,13 @@ pub struct CudaLanes {
     pub(super) weights: CudaSlice<f32>,
     /// `[lane][pitch]`; nothing where all train by SGD.
     velocity: Option<CudaSlice<f32>>,
+    /// `[lane][pitch]`: Adam's average of the gradients' squares; nothing where none trains by Adam.
+    squares: Option<CudaSlice<f32>>,
+    /// `[lane][pitch]`: the averaged weights, which are evaluated; nothing where the weights themselves are.
+    average: Option<CudaSlice<f32>>,
     pub(super) rules: CudaSlice<UpdateRule>,
+    /// `[step][lane]`: room for [`STEPS_AT_ONCE`] steps.
+    pub(super) numbers: CudaSlice<StepNumbers>,
     pub(super) seeds: CudaSlice<u64>,
     /// `[lane][most_kept]`, or nothing where all lanes are dense.
     kept: Option<CudaSlice<i32>>,
@@ -39,6 +46,9 @@ pub struct CudaLanes {
     /// A recorded step, and what it was recorded for.
     pub(super) graph: Option<(GraphKey, CudaGraph)>,
 }
+
+/// Steps whose learning rates go to the device together.
+pub(super) const STEPS_AT_ONCE: usize = 64;
 
 /// What a recorded step is good for: anything else needs another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,34 +72,48 @@ impl CudaLanes {
     pub(super) fn new(gpu: &Gpu, starts: Vec<LaneStart>, parameters: usize) -> Result<CudaLanes> {
         let pitch = pitch(parameters);
         let mut known = Vec::with_capacity(starts.len());
-        let mut weights = vec![0.0; starts.len() * pitch];
-        let mut velocities = vec![0.0; starts.len() * pitch];
-        let places = weights.chunks_exact_mut(pitch).zip(velocities.chunks_exact_mut(pitch));
-        for (start, (to, velocity)) in starts.into_iter().zip(places) {
-            let LaneStart { seed, weights, mask, rule, state } = start;
-            check_rule(&rule)?;
+        let numbers = starts.iter().map(|start| start.rule.optimizer.kept_numbers()).max().unwrap_or(0);
+        let averaging = starts.iter().filter(|start| start.rule.average_decay.is_some()).count();
+        if averaging > 0 && averaging < starts.len() {
+            return Err(refuse("expected lanes that all average their weights, or none, found both; report this as a bug"));
+        }
+        let room = |needed: bool| if needed { vec![0.0_f32; starts.len() * pitch] } else { Vec::new() };
+        let mut weights = room(true);
+        let (mut velocities, mut squares, mut averages) = (room(numbers > 0), room(numbers > 1), room(averaging > 0));
+        for (place, start) in starts.into_iter().enumerate() {
+            let LaneStart { seed, weights: own, mask, rule, state } = start;
+            // What a lane has none of stays zero.
+            let put = |to: &mut Vec<f32>, values: &[f32]| {
+                if !to.is_empty() {
+                    to[place * pitch..][..values.len()].copy_from_slice(values);
+                }
+            };
             let mut progress = Progress { loss: f32::NAN, broken: None };
-            to[..parameters].copy_from_slice(&weights);
-            mask.apply(&mut to[..parameters]);
             if let Some(state) = state {
-                to[..parameters].copy_from_slice(&state.weights);
-                velocity[..state.velocity.len()].copy_from_slice(&state.velocity);
+                put(&mut weights, &state.weights);
+                put(&mut velocities, &state.velocity);
+                put(&mut squares, &state.squares);
+                put(&mut averages, &state.average);
                 progress = Progress { loss: state.loss, broken: state.broken };
+            } else {
+                let mut own = own;
+                mask.apply(&mut own);
+                put(&mut weights, &own);
+                put(&mut averages, &own);
             }
             known.push(HostLane { seed, rule, mask, progress });
         }
-        let moving = known.iter().any(|lane| lane.rule.optimizer != OptimizerName::Sgd);
-        let velocity = if moving { Some(gpu.upload(&velocities)?) } else { None };
-        CudaLanes::with(gpu, known, parameters, gpu.upload(&weights)?, velocity)
+        let upload = |values: Vec<f32>| if values.is_empty() { Ok(None) } else { gpu.upload(&values).map(Some) };
+        CudaLanes::with(gpu, known, parameters, gpu.upload(&weights)?, [upload(velocities)?, upload(squares)?, upload(averages)?])
     }
 
-    /// Lanes whose weights and velocities are on the device already.
+    /// Lanes whose weights are on the device already, with what is kept beside them: velocities, squares, averages.
     fn with(
         gpu: &Gpu,
         known: Vec<HostLane>,
         parameters: usize,
         weights: CudaSlice<f32>,
-        velocity: Option<CudaSlice<f32>>,
+        [velocity, squares, average]: [Option<CudaSlice<f32>>; 3],
     ) -> Result<CudaLanes> {
         let most_kept = known.iter().map(|lane| lane.mask.kept()).max().unwrap_or(0);
         let counts: Vec<i32> = known.iter().map(|lane| lane.mask.kept() as i32).collect();
@@ -109,6 +133,7 @@ impl CudaLanes {
         let broken = known.iter().map(|lane| lane.progress.broken.map_or(-1, |step| step as i32));
         Ok(CudaLanes {
             rules: gpu.upload(&known.iter().map(|lane| UpdateRule::new(&lane.rule)).collect::<Vec<_>>())?,
+            numbers: gpu.room(STEPS_AT_ONCE * known.len())?,
             seeds: gpu.upload(&known.iter().map(|lane| lane.seed).collect::<Vec<_>>())?,
             kept_count: gpu.upload(&counts)?,
             report: gpu.upload(&losses.chain(broken).collect::<Vec<_>>())?,
@@ -121,6 +146,8 @@ impl CudaLanes {
             most_kept,
             weights,
             velocity,
+            squares,
+            average,
             kept,
         })
     }
@@ -132,17 +159,16 @@ impl CudaLanes {
     pub(super) fn state(&self, gpu: &Gpu, lane: usize) -> Result<LaneState> {
         let Progress { loss, broken } = self.known[lane].progress;
         let parameters = self.known[lane].mask.parameters();
-        let velocity = match &self.velocity {
-            Some(velocity) if self.known[lane].rule.optimizer != OptimizerName::Sgd => {
-                gpu.download(velocity, lane * self.pitch, parameters)?
-            }
-            _ => Vec::new(),
+        let numbers = self.known[lane].rule.optimizer.kept_numbers();
+        let of = |values: &Option<CudaSlice<f32>>, has: bool| match values {
+            Some(values) if has => gpu.download(values, lane * self.pitch, parameters),
+            _ => Ok(Vec::new()),
         };
         Ok(LaneState {
             weights: gpu.download(&self.weights, lane * self.pitch, parameters)?,
-            velocity,
-            squares: Vec::new(),
-            average: Vec::new(),
+            velocity: of(&self.velocity, numbers > 0)?,
+            squares: of(&self.squares, numbers > 1)?,
+            average: of(&self.average, true)?,
             loss,
             broken,
         })
@@ -155,11 +181,14 @@ impl CudaLanes {
         }
         let from = gpu.upload(&left)?;
         let weights = self.copies(gpu, kernels, &self.weights, &from, left.len())?;
-        let velocity = self.velocity.as_ref().map(|velocity| self.copies(gpu, kernels, velocity, &from, left.len())).transpose()?;
+        let copied = |values: &Option<CudaSlice<f32>>| {
+            values.as_ref().map(|values| self.copies(gpu, kernels, values, &from, left.len())).transpose()
+        };
+        let beside = [copied(&self.velocity)?, copied(&self.squares)?, copied(&self.average)?];
         let mut keep = keep.iter();
         let mut known = std::mem::take(&mut self.known);
         known.retain(|_| keep.next().is_none_or(|&keep| keep));
-        *self = CudaLanes::with(gpu, known, self.parameters, weights, velocity)?;
+        *self = CudaLanes::with(gpu, known, self.parameters, weights, beside)?;
         // What the kernels above read is freed in the order of the stream, after them.
         Ok(())
     }
@@ -186,10 +215,21 @@ impl CudaLanes {
         self.kept.as_ref().map(|kept| at(kept, 0))
     }
 
-    /// `[lane][pitch]`.
-    pub(super) fn velocity(&self) -> MutPointer<'_, f32> {
-        // SGD never looks at its velocity.
-        at_mut(self.velocity.as_ref().unwrap_or(&self.weights), 0)
+    /// `[lane][pitch]` velocities, squares and averages. Where there are none the kernel never looks.
+    pub(super) fn beside(&self) -> [MutPointer<'_, f32>; 3] {
+        [&self.velocity, &self.squares, &self.average].map(|values| at_mut(values.as_ref().unwrap_or(&self.weights), 0))
+    }
+
+    /// `[lane][pitch]`: the weights that evaluations are of.
+    pub(super) fn evaluated(&self) -> &CudaSlice<f32> {
+        self.average.as_ref().unwrap_or(&self.weights)
+    }
+
+    /// Writes down what the rules say at some steps, at most [`STEPS_AT_ONCE`]. What is returned must live until the GPU has read it.
+    pub(super) fn prepare(&mut self, gpu: &Gpu, steps: Range<u32>) -> Result<Vec<StepNumbers>> {
+        let numbers: Vec<_> = steps.flat_map(|step| self.known.iter().map(move |lane| StepNumbers::new(&lane.rule, step))).collect();
+        gpu.stream.memcpy_htod(&numbers, &mut self.numbers).doing("take the steps' learning rates")?;
+        Ok(numbers)
     }
 
     /// `[lane]` losses of the last step, and `[lane]` steps at which a lane stopped.

@@ -36,4 +36,4 @@ pub use arithmetic::Arithmetic;
 pub use device::Cuda;
 pub use engine::CudaBackend;
 pub use program::{architectures, source};
-pub use support::{check_rule, supports};
+pub use support::supports;

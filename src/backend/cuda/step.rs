@@ -11,7 +11,7 @@ use super::dataset::Selection;
 use super::exchange::{Exchange, PartialSums};
 use super::gpu::Gpu;
 use super::gradients::{LaneWeights, LeafGradients};
-use super::lanes::{CudaLanes, GraphKey};
+use super::lanes::{CudaLanes, GraphKey, STEPS_AT_ONCE};
 use super::launch::Parts;
 use super::model::Model;
 use super::partition::BatchPartition;
@@ -24,7 +24,7 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// What the steps of a back end share.
 pub(super) struct Stepper {
-    /// The step that is next, and the one under way.
+    /// The step that is next, the one under way, and the first one whose learning rates the lanes have.
     pub clock: CudaSlice<u32>,
     /// Between the ranks of a group of several, from their first step on.
     exchange: Option<Exchange>,
@@ -43,7 +43,7 @@ struct Batch<'a> {
 
 impl Stepper {
     pub fn new(gpu: &Gpu) -> Result<Stepper> {
-        Ok(Stepper { clock: gpu.zeros(2)?, exchange: None, warm: false })
+        Ok(Stepper { clock: gpu.zeros(3)?, exchange: None, warm: false })
     }
 
     /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or the process: nobody has to wait for a GPU that does not answer.
@@ -74,22 +74,28 @@ impl Stepper {
         let (gpu, group, ranks) = (model.gpu(), model.group, model.group.size());
         let partition = BatchPartition::new(size, group.rank(), ranks);
         leaf_gradients.prepare(model, lanes.len(), &partition)?;
-        gpu.stream.memcpy_htod(&[steps.start, steps.start], &mut self.clock).doing("take the step's number")?;
         if ranks > 1 && self.exchange.is_none() {
             self.exchange = Some(Exchange::new(group, model.cuda.shared, model.cuda.reduction, gpu.deadline)?);
         }
         let exchanged = self.exchange.as_mut().map_or(Ok([0; 2]), |exchange| exchange.prepare(gpu, lanes, &partition, ranks))?;
         let batch = Batch { model, leaf_gradients, partition, size };
-        for _ in steps {
-            vote(interrupt, group)?;
-            if !self.warm || self.exchange.as_ref().is_some_and(|exchange| !exchange.in_stream()) {
-                self.step(&batch, lanes)?;
-                self.warm = true;
-                continue;
-            }
-            self.record(&batch, lanes, exchanged)?;
-            if let Some((_, graph)) = &lanes.graph {
-                graph.launch().doing("take a step")?;
+        // The GPU may still read them when the next ones are made.
+        let mut read = Vec::new();
+        for first in steps.clone().step_by(STEPS_AT_ONCE) {
+            let steps = first..steps.end.min(first.saturating_add(STEPS_AT_ONCE as u32));
+            read.push(lanes.prepare(gpu, steps.clone())?);
+            gpu.stream.memcpy_htod(&[first, first, first], &mut self.clock).doing("take the step's number")?;
+            for _ in steps {
+                vote(interrupt, group)?;
+                if !self.warm || self.exchange.as_ref().is_some_and(|exchange| !exchange.in_stream()) {
+                    self.step(&batch, lanes)?;
+                    self.warm = true;
+                    continue;
+                }
+                self.record(&batch, lanes, exchanged)?;
+                if let Some((_, graph)) = &lanes.graph {
+                    graph.launch().doing("take a step")?;
+                }
             }
         }
         self.read_back(gpu, lanes)
@@ -107,7 +113,7 @@ impl Stepper {
     /// One step of every lane, from the clock's.
     fn step(&mut self, batch: &Batch, lanes: &CudaLanes) -> Result<()> {
         let Batch { model, leaf_gradients, partition, size } = batch;
-        // The clock has two numbers.
+        // The clock has three numbers.
         unsafe { model.kernels.clock_step(at_mut(&self.clock, 0)) }?;
         self.gradients(batch, lanes)?;
         let (places, parameters, sums) = (partition.own_leaves().len(), model.network.parameters(), leaf_gradients.buffer()?);
@@ -119,6 +125,7 @@ impl Stepper {
             }
         };
         let (losses, broken) = lanes.progress();
+        let [velocity, squares, average] = lanes.beside();
         // The lanes have memory for all of their parameters, and the sums lie as the strides say.
         unsafe {
             model.kernels.update(
@@ -132,12 +139,15 @@ impl Stepper {
                 loss_at as i32,
                 lanes.pitch as i32,
                 at(&lanes.rules, 0),
+                at(&lanes.numbers, 0),
                 lanes.kept(),
                 at(&lanes.kept_count, 0),
                 lanes.most_kept as i32,
                 sum.from,
                 at_mut(&lanes.weights, 0),
-                lanes.velocity(),
+                velocity,
+                squares,
+                average,
                 losses,
                 broken,
                 at_mut(&self.clock, 0),

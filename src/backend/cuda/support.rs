@@ -1,10 +1,8 @@
-//! Which networks and optimizers the GPU's kernels know.
+//! Which networks the GPU's kernels know.
 
 use super::check::refuse;
 use crate::Result;
-use crate::config::OptimizerName;
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Network};
-use crate::optimizer::{Decay, Rule};
 
 /// Why images that are no bytes are refused.
 pub(super) const FLOATS: &str =
@@ -90,32 +88,10 @@ fn is_convolution(network: &Network, index: usize) -> bool {
     matches!(network.layers[index], Layer::Convolution(_))
 }
 
-/// Refuses what the kernels do not know of a rule: they know the paper's optimizers and schedules.
-///
-/// # Errors
-/// [`Error::Device`](crate::Error::Device), which names the first thing unknown.
-pub fn check_rule(rule: &Rule) -> Result<()> {
-    let is_known = matches!(rule.optimizer, OptimizerName::Sgd | OptimizerName::Momentum | OptimizerName::Nesterov);
-    let falls_as_known = matches!(rule.schedule.decay, Decay::Constant | Decay::Linear { .. });
-    let unknown = match () {
-        () if !is_known => format!("the optimizer {}", rule.optimizer),
-        () if !falls_as_known => "another schedule".to_owned(),
-        () if rule.schedule.warmup_steps > 0 => "a warm-up".to_owned(),
-        () if rule.weight_decay != 0.0 => "weight decay".to_owned(),
-        () if rule.average_decay.is_some() => "averaged weights".to_owned(),
-        () => return Ok(()),
-    };
-    Err(refuse(format!(
-        "expected what the GPU's kernels know, the optimizers sgd, momentum and nesterov with the schedules constant and linear-decay, found \
-         {unknown}; use --device cpu"
-    )))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{Initialisation, LayerSpec, NetworkName};
-    use crate::optimizer::Schedule;
 
     #[test]
     fn networks_of_other_layers_are_refused_in_words() {
@@ -136,27 +112,5 @@ mod tests {
         layers.push(LayerSpec::Dense { outputs: 10, initialisation: Initialisation::He, bias: false });
         let biasless = found(&Network::listed(&layers, [28, 28, 1], 10).unwrap());
         assert!(biasless.contains("found a dense layer without a bias, number 3 of the network"), "{biasless}");
-    }
-
-    #[test]
-    fn rules_that_the_kernels_do_not_know_are_refused_in_words() {
-        let schedule = Schedule::constant(0.1);
-        let found = |rule: Rule| check_rule(&rule).err().map(|error| error.to_string()).unwrap_or_default();
-        for &optimizer in OptimizerName::ALL {
-            let rule = Rule::plain(optimizer, schedule);
-            let is_known = optimizer.kept_numbers() < 2;
-            assert_eq!(found(rule).contains(&format!("found the optimizer {optimizer}; use --device cpu")), !is_known, "{optimizer}");
-            assert_eq!(check_rule(&rule).is_ok(), is_known, "{optimizer}");
-        }
-        let sgd = Rule::plain(OptimizerName::Sgd, schedule);
-        let step = Decay::Step { factor: 0.5, every: 3 };
-        for (rule, words) in [
-            (Rule { weight_decay: 0.1, ..sgd }, "weight decay"),
-            (Rule { average_decay: Some(0.9), ..sgd }, "averaged weights"),
-            (Rule { schedule: Schedule { warmup_steps: 1, ..schedule }, ..sgd }, "a warm-up"),
-            (Rule { schedule: Schedule { decay: step, ..schedule }, ..sgd }, "another schedule"),
-        ] {
-            assert!(found(rule).contains(&format!("found {words}; use --device cpu")), "{words}");
-        }
     }
 }

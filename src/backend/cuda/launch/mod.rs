@@ -19,7 +19,7 @@ pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout};
 pub(super) use gather::ImageShape;
 pub(super) use head::CLASSES;
 pub(super) use layers::{is_unpooled, source as layer_source};
-pub(super) use update::{Parts, UpdateRule};
+pub(super) use update::{Parts, StepNumbers, UpdateRule};
 
 use std::sync::Arc;
 
@@ -60,6 +60,7 @@ pub(super) fn layout_assertions() -> String {
         ("SGD", update::SGD as usize),
         ("MOMENTUM", update::MOMENTUM as usize),
         ("NESTEROV", update::NESTEROV as usize),
+        ("ADAM", update::ADAM as usize),
     ];
     let constants =
         constants.map(|(name, value)| format!("static_assert({name} == {value}, \"{name} is not as in src/backend/cuda/launch\");\n"));

@@ -3,7 +3,7 @@
 use super::{kernels, shared_structs};
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 use crate::config::OptimizerName;
-use crate::optimizer::{Decay, Rule};
+use crate::optimizer::{Adam, Rule};
 
 /// Most parts of a sum.
 pub const MOST_PARTS: usize = 64;
@@ -12,6 +12,7 @@ pub const MOST_PARTS: usize = 64;
 pub const SGD: i32 = 0;
 pub const MOMENTUM: i32 = 1;
 pub const NESTEROV: i32 = 2;
+pub const ADAM: i32 = 3;
 
 shared_structs! {
     /// The parts of a gradient sum, in order: the level of each in the tree over the batch's leaves, and its place in the buffer. `leaves` is their
@@ -23,13 +24,25 @@ shared_structs! {
         pub place: [u8; MOST_PARTS],
     }
 
-    /// What a lane trains by; `decay` is the steps of a linear decay from `rate` to `end`, or 0.
+    /// What a lane trains by, the same at every step.
     pub struct UpdateRule {
-        pub rate: f64,
-        pub end: f64,
-        pub decay: f64,
         pub momentum: f32,
         pub optimizer: i32,
+        /// The decay that is added to the gradient; 0 for none.
+        pub weight_decay: f32,
+        /// The share of averaged weights that a step's weights make up; 0 for none.
+        pub share_of_average: f32,
+        /// Adam's: the shares of its two averages that a step's gradient makes up.
+        pub share_of_gradients: f32,
+        pub share_of_squares: f32,
+        pub epsilon: f32,
+    }
+
+    /// The same at one step: the learning rate; for Adam, as [`Adam`] has these numbers.
+    pub struct StepNumbers {
+        pub rate: f32,
+        pub scale: f32,
+        pub shrink: f32,
     }
 }
 
@@ -55,19 +68,38 @@ impl Parts {
 
 impl UpdateRule {
     pub fn new(rule: &Rule) -> UpdateRule {
-        let rate = rule.schedule.rate;
-        let (end, decay) = match rule.schedule.decay {
-            Decay::Constant => (rate, 0.0),
-            Decay::Linear { end, steps } => (end, steps),
-            Decay::Cosine { .. } | Decay::Step { .. } => unreachable!("`support::check_rule` refuses them"),
-        };
         let optimizer = match rule.optimizer {
             OptimizerName::Sgd => SGD,
             OptimizerName::Momentum => MOMENTUM,
             OptimizerName::Nesterov => NESTEROV,
-            OptimizerName::Adam | OptimizerName::AdamW => unreachable!("`support::check_rule` refuses them"),
+            OptimizerName::Adam | OptimizerName::AdamW => ADAM,
         };
-        UpdateRule { rate, end, decay, momentum: rule.momentum, optimizer }
+        // The same at every step.
+        let Adam { taken: [share_of_gradients, share_of_squares], epsilon, .. } = rule.adam(0);
+        UpdateRule {
+            momentum: rule.momentum,
+            optimizer,
+            weight_decay: rule.decay_of_gradient().unwrap_or(0.0),
+            share_of_average: rule.share_of_average().unwrap_or(0.0),
+            share_of_gradients,
+            share_of_squares,
+            epsilon,
+        }
+    }
+}
+
+impl StepNumbers {
+    /// Those of a rule at a step, from 0: computed as on the CPU, so that they have the same bits.
+    pub fn new(rule: &Rule, step: u32) -> StepNumbers {
+        match rule.optimizer {
+            OptimizerName::Adam | OptimizerName::AdamW => {
+                let Adam { rate, scale, shrink, .. } = rule.adam(step);
+                StepNumbers { rate, scale, shrink }
+            }
+            OptimizerName::Sgd | OptimizerName::Momentum | OptimizerName::Nesterov => {
+                StepNumbers { rate: rule.rate(step), scale: 0.0, shrink: 0.0 }
+            }
+        }
     }
 }
 
@@ -83,12 +115,15 @@ kernels! {
         loss_at: i32,
         pitch: i32,
         rules: ConstPointer<'_, UpdateRule>,
+        numbers: ConstPointer<'_, StepNumbers>,
         kept: Option<ConstPointer<'_, i32>>,
         kept_count: ConstPointer<'_, i32>,
         most: i32,
         sums: ConstPointer<'_, f32>,
         weights: MutPointer<'_, f32>,
         velocity: MutPointer<'_, f32>,
+        squares: MutPointer<'_, f32>,
+        average: MutPointer<'_, f32>,
         losses: MutPointer<'_, f32>,
         broken: MutPointer<'_, i32>,
         clock: MutPointer<'_, u32>
