@@ -1,4 +1,5 @@
-# Sourced by the batch scripts of this folder: runs dps-train on all tasks of the job, and has the job requeued where it was stopped to go on.
+# Sourced by the batch scripts of this folder: runs dps-train on all tasks of the job, and has the job requeued where it was stopped to go on, or lost a
+# rank.
 #
 # Settings, all from the environment that sbatch passes on:
 #   DPS_TRAIN     the program (default: dps-train)
@@ -66,11 +67,12 @@ run_and_continue() {
     code=75
   fi
 
-  if [ "$code" -ne 75 ]; then
+  # A new start mends what dps-train supervise would start again: 75, stopped; 5, a rank was lost; above 128, a signal's death, but for an interrupt.
+  if [[ $code -ne 75 && $code -ne 5 && ($code -le 128 || $code -eq 130) ]]; then
     rm -f "$counter"
     exit "$code"
   fi
-  [ "$signal" != TERM ] || exit 75
+  [ "$signal" != TERM ] || exit "$code"
 
   after=$("$dps_train" status --progress "$output" 2>/dev/null) || after=none
   if [ "$before" = "$after" ]; then
@@ -80,10 +82,12 @@ run_and_continue() {
     rm -f "$counter"
   fi
   if [ "$stalls" -ge "${DPS_STALLS:-3}" ]; then
-    echo "given up: stopped $stalls times in a row without progress ($after); give the job more time than a first step takes, and submit it again" >&2
-    exit 75
+    local advice="look at the log above"
+    [ "$code" -ne 75 ] || advice="give the job more time than a first step takes"
+    echo "given up: ended $stalls times in a row without progress ($after), with exit code $code at last; $advice, and submit it again" >&2
+    exit "$code"
   fi
-  echo "$(date -u +%FT%TZ) requeued at: $after"
-  scontrol requeue "$SLURM_JOB_ID" || exit 75
-  exit 75
+  echo "$(date -u +%FT%TZ) requeued after exit code $code at: $after"
+  scontrol requeue "$SLURM_JOB_ID" || exit "$code"
+  exit "$code"
 }

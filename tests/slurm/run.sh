@@ -73,7 +73,7 @@ check "task 2 takes steps" within 60 under_way $warned.h5
 check "status names its job" said <(train status $warned.h5) "process .* on "
 scancel --batch --signal=USR1 "${array}_2"
 check "USR1 requeues it" within 90 at_least "${array}_2" Restarts 1
-check "it says where it was" said a/small.parts/2.log "requeued at: cells 0 trials [0-9]* step [1-9]"
+check "it says where it was" said a/small.parts/2.log "requeued after exit code 75 at: cells 0 trials [0-9]* step [1-9]"
 check "the report waits for the array" is "$report" JobState PENDING
 check "the report is made" within 240 is "$report" JobState COMPLETED
 for task in 0 1 2 3; do check "task $task has completed" is "${array}_$task" JobState COMPLETED; done
@@ -108,9 +108,13 @@ job=$(DPS_LAUNCH="srun --mpi=pmix" DPS_SLURM=$slurm sbatch --parsable --ntasks-p
 # And one that loses a rank, under supervise.
 supervised=$(DPS_LAUNCH="$DPS_TRAIN supervise -- mpirun --bind-to none" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=2 --time=5 --output=g.log \
   "$slurm/cell.sbatch" g.h5 "${study[@]}" --batch-size 16 --sparsity 0.9)
+# And one that loses a rank with nobody but the script to start it again.
+lost=$(DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=2 --time=5 --output=h.log "$slurm/cell.sbatch" h.h5 "${study[@]}" --batch-size 16 --sparsity 0)
 check "srun's ranks take steps" within 60 under_way c.h5
 check "two ranks under supervise take steps" within 60 under_way g.h5
 check "one of them is killed" pkill -KILL -n -f '^[^ ]*dps-train small[.]toml .*g[.]h5'
+check "two ranks without supervise take steps" within 120 under_way h.h5
+check "one of them is killed, too" pkill -KILL -n -f '^[^ ]*dps-train small[.]toml .*h[.]h5'
 scancel --signal=USR1 "$job"
 check "USR1 to the ranks requeues the job" within 60 at_least "$job" Restarts 1
 check "they take steps again" within 180 said c.log "run 2, on"
@@ -120,6 +124,11 @@ check "the job that lost a rank has completed" within 240 is "$supervised" JobSt
 check "it was not requeued" is "$supervised" Restarts 0
 check "but started again by supervise" said g.log "supervise: start 1 ended .*; started again in"
 check "its cell is the same" same whole.h5 g.h5 4
+
+check "the other one was requeued" within 60 at_least "$lost" Restarts 1
+check "and says after what" said h.log "requeued after exit code"
+check "it has completed" within 240 is "$lost" JobState COMPLETED
+check "its cell is the same, too" same whole.h5 h.h5 4
 
 # A warning that comes before the ranks have started, and a job requeued by hand.
 job=$(DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=2 --time=5 --output=f.log "$slurm/cell.sbatch" f.h5 "${study[@]}")
@@ -137,7 +146,7 @@ printf '#!/bin/sh\n[ "$1" = status ] && exec "%s" "$@"\nexit 75\n' "$DPS_TRAIN" 
 chmod +x stops
 job=$(DPS_TRAIN=./stops DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --time=5 --output=d.log "$slurm/cell.sbatch" d.h5 "${study[@]}")
 wrong=$(DPS_LAUNCH="" DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=1 --time=5 --output=e.log "$slurm/cell.sbatch" e.h5 "${study[@]}" --trials none)
-check "a job without progress is given up" within 300 said d.log "given up: stopped 3 times in a row"
+check "a job without progress is given up" within 300 said d.log "given up: ended 3 times in a row"
 check "and has failed" within 30 is "$job" JobState FAILED
 check "after three runs" is "$job" Restarts 2
 check "a wrong command line fails" within 30 is "$wrong" JobState FAILED
