@@ -223,9 +223,9 @@ def shown(seconds):
     return f"{low * scale:.3g} to {high * scale:.3g} {unit}"
 
 
-# Steps to result that figure 1a of the paper is predicted with: c1 / batch size + c2 for each sparsity, near what docs/experiments/paper.md measured and
-# guessed where it measured nothing.
-FIGURE_1A = {0: (20_000, 100), 0.5: (22_000, 110), 0.7: (27_000, 130), 0.9: (45_000, 240)}
+# Steps to result that figure 1a of the paper is predicted with: c1 / batch size + c2 for each sparsity. Those of 0 and 0.9 are the fits of the cells in
+# docs/experiments/data, of 11 cells; those between are guesses.
+FIGURE_1A = {0: (19_600, 133), 0.5: (22_000, 170), 0.7: (28_000, 240), 0.9: (56_300, 563)}
 EVALUATE_EVERY = 16
 # Validation images that a trial of an evaluation looks at until it is decided: src/training/evaluation.rs stops where the goal is missed.
 EVALUATED = 200
