@@ -54,7 +54,7 @@ test-double: setup ## run the GPU back end's tests on the host, through a stand-
 	tests/cuda-double/build.sh "$$double"
 	# The program keeps what NVRTC made; the stand-in's is a path, not to be kept.
 	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
-	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1 cargo test --test cuda --test cuda_products --test cuda_study
+	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1 cargo test --test cuda --test cuda_networks --test cuda_products --test cuda_study
 
 test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped without one
 	@folder=$(abspath $(TARGET))/gpu-test
@@ -145,7 +145,7 @@ paper: setup ## write docs/experiments/paper.md and its figures anew, from docs/
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check
-	cargo clippy --all-targets --test cuda --test cuda_products --test cuda_study -- -D warnings
+	cargo clippy --all-targets --test cuda --test cuda_networks --test cuda_products --test cuda_study -- -D warnings
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 	tests/checks/check_links.py

@@ -6,6 +6,7 @@
 // A slot is one image of one lane: slot = lane * images + image, and every buffer of a micro-batch is [slot][...].
 
 typedef unsigned char u8;
+typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef long long i64;

@@ -43,6 +43,15 @@ __device__ __forceinline__ float rectified_mean(const float* from, int row, int 
     return 0.25f * ((relu(from[0]) + relu(from[column])) + (relu(from[row]) + relu(from[row + column])));
 }
 
+// The mean of the rectified values of FACTOR x FACTOR positions.
+template <int FACTOR>
+__device__ __forceinline__ float rectified_mean(const float* from, int row, int column) {
+    if constexpr (FACTOR == 2) return rectified_mean(from, row, column);
+    float sum = 0.0f;
+    for (int i = 0; i < FACTOR * FACTOR; i++) sum += relu(from[i / FACTOR * row + i % FACTOR * column]);
+    return sum / (float)(FACTOR * FACTOR);
+}
+
 // The larger of two numbers; a NaN is larger than all.
 __device__ __forceinline__ float larger(float a, float b) {
 #if __CUDA_ARCH__ >= 800

@@ -2,18 +2,21 @@
 // pooled layer in windows, x weights [k k out][in] -> gradient `output`
 // [slot][in_height][in_width][in] of the sum (or, where L::through_relu is 0, of the pooled map) that its input comes from: through that layer's
 // ReLU, by the rectified map this layer reads, and with what `bypass`, the gradient of the residual block's last sum, sends through the
-// shortcut: past the ReLU where L::bypass is `in` (an identity), through it where there are more channels (the 2 x 2 average of the rectified map).
+// shortcut: past the ReLU where L::bypass_factor is 0 (an identity), else through it (the average of the rectified map over factor x factor).
 //
 // Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or nearly
-// (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied.
+// (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. `choice` is for kernels/plain.cu.
 #define DATA_GRADIENT \
-    int images, const int *which, const float *weights, int pitch, const float *gradient, const float *rectified, const float *bypass, float *output
-#define DATA_GRADIENT_ARGUMENTS images, which, weights, pitch, gradient, rectified, bypass, output
+    int images, const int *which, const float *weights, int pitch, const float *gradient, const u8 *choice, const float *rectified, \
+        const float *bypass, float *output
+#define DATA_GRADIENT_ARGUMENTS images, which, weights, pitch, gradient, choice, rectified, bypass, output
 
 template <class L, class T>
 struct DataGradient {
     // Slabs of a tap: 16 output channels each.
     static constexpr int SLAB = 16, SLABS = (L::out + SLAB - 1) / SLAB, TAPS = L::kernel * L::kernel;
+    // Gradients and weights are copied 16 bytes at a time where output channels and weights begin at multiples of 4.
+    static constexpr bool WIDE = L::out % 4 == 0, WIDE_WEIGHTS = WIDE && L::weights % 4 == 0;
     typedef ByTerm<T::M, SLAB> A;
     typedef ByTerm<T::N, SLAB> B;
     static constexpr int STAGE = A::FLOATS + B::FLOATS, STAGES = 3, SPACE = STAGES * STAGE;
@@ -88,11 +91,12 @@ struct DataGradient {
                         source[i] = there ? ((place[i] >> 14) * (L::height * L::width) + position) * L::out + quarter : -1;
                     }
                 }
-                const bool inside = L::out % SLAB == 0 || from + quarter < L::out;
+                const int left = L::out - from - quarter;
 #pragma unroll
                 for (int i = 0; i < LOADS; i++) {
-                    const bool there = source[i] >= 0 && inside;
-                    COPY_ASYNC(a + first_row * A::PITCH + quarter + i * STEP * A::PITCH, gradient + (there ? source[i] + from : 0), 16, there);
+                    const bool there = source[i] >= 0 && (L::out % SLAB == 0 || left > 0);
+                    copy_four<WIDE>(
+                        a + first_row * A::PITCH + quarter + i * STEP * A::PITCH, gradient + (there ? source[i] + from : 0), there, left);
                 }
 #pragma unroll
                 for (int i = 0; i < (T::N * QUARTERS + T::THREADS - 1) / T::THREADS; i++) {
@@ -100,7 +104,8 @@ struct DataGradient {
                     if (T::N * QUARTERS % T::THREADS != 0 && at >= T::N * QUARTERS) break;
                     const int stored = at / QUARTERS, column = left_column + column_in<T>(stored), o = from + at % QUARTERS * 4;
                     const bool has = (L::in_channels % T::N == 0 || column < L::in_channels) && (L::out % SLAB == 0 || o < L::out);
-                    COPY_ASYNC(b + stored * B::PITCH + at % QUARTERS * 4, w + (has ? (tap * L::in_channels + column) * L::out + o : 0), 16, has);
+                    copy_four<WIDE_WEIGHTS>(
+                        b + stored * B::PITCH + at % QUARTERS * 4, w + (has ? (tap * L::in_channels + column) * L::out + o : 0), has, L::out - o);
                 }
                 from += SLAB;
                 if (from >= L::out) {
@@ -125,11 +130,13 @@ struct DataGradient {
                 V value;
 #pragma unroll
                 for (int n = 0; n < T::TOGETHER; n++) value.value[n] = sums[row][own + n];
-                if (L::bypass > 0 && L::bypass != L::in_channels) {
-                    const V added(
-                        bypass + ((here * (L::in_height / 2) + y / 2) * (L::in_width / 2) + x / 2) * L::bypass + column, L::in_channels - column);
+                if constexpr (L::bypass > 0 && L::bypass_factor > 0) {
+                    constexpr int FACTOR = L::bypass_factor;
+                    const i64 from = (here * (L::in_height / FACTOR) + y / FACTOR) * (L::in_width / FACTOR) + x / FACTOR;
+                    // Four at once where both numbers of channels are multiples of 4.
+                    const Together<T::TOGETHER, L::in_channels % 4 == 0 ? L::bypass : 1> added(bypass + from * L::bypass + column, L::in_channels - column);
 #pragma unroll
-                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] += 0.25f * added.value[n];
+                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] += added.value[n] * (1.0f / (FACTOR * FACTOR));
                 }
                 if (L::through_relu) {
                     const V seen(
@@ -138,7 +145,7 @@ struct DataGradient {
 #pragma unroll
                     for (int n = 0; n < T::TOGETHER; n++) value.value[n] = seen.value[n] > 0.0f ? value.value[n] : 0.0f;
                 }
-                if (L::bypass == L::in_channels) {
+                if (L::bypass > 0 && L::bypass_factor == 0) {
                     const V added(bypass + into, L::in_channels - column);
 #pragma unroll
                     for (int n = 0; n < T::TOGETHER; n++) value.value[n] += added.value[n];

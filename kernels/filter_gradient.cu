@@ -172,7 +172,7 @@ struct FilterGradient {
 #pragma unroll
         for (int own = 0; own < T::OWN_ROWS; own++) {
             const int row = top + T::warp_row() + row_slot<A>(T::group(), own);
-            if (row > ROWS) continue;
+            if (row >= ROWS + L::has_bias) continue;
 #pragma unroll
             for (int across = 0; across < T::OWN_COLUMNS; across += T::TOGETHER) {
                 const int column = left_column + T::column(across);

@@ -2,7 +2,7 @@
 
 // What the kernels are given: `images` of every lane; which[lane]: the lane's place in `weights`, which are [place][pitch]. `output` is the map
 // written; `choice` [slot][pooled positions][out], null in evaluations; `stream` [slot][sums], null but in residual blocks, with `shortcut` the
-// stream at the block's input, [slot][2 height][2 width][fewer channels] or as the sum.
+// stream at the block's input: as the sum where L::shortcut_factor is 0, else [slot][factor height][factor width][as many channels or fewer].
 #define FORWARD \
     int images, const int *which, const float *weights, int pitch, const float *input, float *output, u8 *choice, float *stream, const float *shortcut
 #define FORWARD_ARGUMENTS images, which, weights, pitch, input, output, choice, stream, shortcut
@@ -131,7 +131,7 @@ struct Forward {
         for (int own = 0; own < T::OWN_COLUMNS; own += T::TOGETHER) {
             const int column = left_column + T::column(own);
             if (L::out % T::N != 0 && column >= L::out) continue;
-            const Together<T::TOGETHER, 1> offset(bias + column, L::out - column);
+            const Together<T::TOGETHER, 1> offset(bias + (L::has_bias ? column : 0), L::has_bias ? L::out - column : 0);
 #pragma unroll
             for (int row = 0; row < T::OWN_ROWS; row += STEP) {
                 const int p = first + row;
@@ -166,15 +166,16 @@ struct Forward {
                 } else {
                     const i64 place = ((here * L::height + y) * L::width + x) * L::out + column;
                     V added;
-                    if (L::shortcut == L::out) {
+                    if constexpr (L::shortcut > 0 && L::shortcut_factor == 0) {
                         added = V(shortcut + place, L::out - column);
-                    } else if (L::shortcut > 0) {
-                        // The mean of 2 x 2 of fewer channels, and zeros beyond them.
-                        constexpr int ROW = 2 * L::width * L::shortcut;
-                        const float* from = shortcut + ((here * 2 * L::height + 2 * y) * 2 * L::width + 2 * x) * L::shortcut + column;
+                    } else if constexpr (L::shortcut > 0) {
+                        // The mean over a window of fewer channels, and zeros beyond them.
+                        constexpr int FACTOR = L::shortcut_factor, ROW = FACTOR * L::width * L::shortcut;
+                        const float* from =
+                            shortcut + (here * FACTOR * L::height + FACTOR * y) * ROW + FACTOR * x * L::shortcut + column;
 #pragma unroll
                         for (int n = 0; n < T::TOGETHER; n++) {
-                            added.value[n] = column + n < L::shortcut ? rectified_mean(from + n, ROW, L::shortcut) : 0.0f;
+                            added.value[n] = column + n < L::shortcut ? rectified_mean<FACTOR>(from + n, ROW, L::shortcut) : 0.0f;
                         }
                     }
 #pragma unroll
@@ -184,7 +185,7 @@ struct Forward {
                     }
                     if (L::stream) value.store(stream + place, L::out - column);
 #pragma unroll
-                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] = relu(value.value[n]);
+                    for (int n = 0; n < T::TOGETHER; n++) value.value[n] = L::relu ? relu(value.value[n]) : value.value[n];
                     value.store(output + here * L::to_len + (L::to_before + y) * L::to_row + (L::to_before + x) * L::out + column, L::out - column);
                 }
             }

@@ -1,7 +1,7 @@
 // Batches: which examples, and their normalised pixels.
 //
-// gather: bytes [n][height][width][channels] -> map [slot][bordered map], floats through a table of 256 a channel (the back end's only
-// normalisation: the same floats as the CPU's), and labels [slot].
+// gather: images [n][height][width][channels] -> map [slot][bordered map], and labels [slot]. Images are `floats`, or, where these are null, bytes, which
+// become floats through a table of 256 a channel (the back end's only normalisation: the same floats as the CPU's).
 // Image i of a lane is example listed[lane * pitch + i], where there are lists; shuffled, it is sampled(seed, step * batch + first + i); else first + i,
 // for every lane.
 // Bound by bytes: 784 read and 3,136 written an image of 28 x 28 (3,072 and 12,288 of 32 x 32 x 3). The order costs some 500 integer operations an
@@ -18,11 +18,10 @@ struct ImageShape {
 
 extern "C" __global__ void __launch_bounds__(256) gather(
     ImageShape shape, int images, int shuffled, int first, int batch, int n, const u64* seeds, const u32* clock, const u32* listed,
-    int pitch, const u8* pixels, const u8* labels, const float* table, float* map, u8* slot_labels) {
+    int pitch, const u8* pixels, const float* table, const float* floats, const u16* labels, float* map, u16* slot_labels) {
     __shared__ u32 example[GATHERED];
     const int lane = blockIdx.z;
-    const int bytes_a_row = shape.width * shape.channels;
-    const int bytes = shape.height * bytes_a_row;
+    const int row = shape.width * shape.channels, size = shape.height * row;
     for (int group = blockIdx.x; group * GATHERED < images; group += gridDim.x) {
         const int here = images - group * GATHERED < GATHERED ? images - group * GATHERED : GATHERED;
         const i64 slot = (i64)lane * images + group * GATHERED;
@@ -36,12 +35,12 @@ extern "C" __global__ void __launch_bounds__(256) gather(
             slot_labels[slot + threadIdx.x] = labels[index];
         }
         __syncthreads();
-        for (int at = threadIdx.x; at < here * bytes; at += blockDim.x) {
-            const int image = at / bytes, byte = at % bytes;
-            const int y = byte / bytes_a_row, x = byte % bytes_a_row;
-            const u8 value = pixels[(i64)example[image] * bytes + byte];
+        for (int at = threadIdx.x; at < here * size; at += blockDim.x) {
+            const int image = at / size, number = at % size;
+            const int y = number / row, x = number % row;
+            const i64 from = (i64)example[image] * size + number;
             map[(slot + image) * shape.len + (shape.before + y) * shape.row + shape.before * shape.channels + x] =
-                table[x % shape.channels * 256 + value];
+                floats ? floats[from] : table[x % shape.channels * 256 + pixels[from]];
         }
     }
 }

@@ -1,6 +1,6 @@
 // What ends a network: the mean over positions, the fully connected layer, softmax cross-entropy and the margin of a classification.
-
-#define CLASSES 10
+//
+// CLASSES is the network's number of classes. Up to 16 a thread has an image's logits in registers; more lie in memory, and a warp shares them.
 
 // global_mean: rectified map [slot][bordered height][width][channels] -> mean [slot][channels]. Bound by bytes: 16 KB read an image of 8 x 8 x 64.
 extern "C" __global__ void __launch_bounds__(256) global_mean(
@@ -15,18 +15,21 @@ extern "C" __global__ void __launch_bounds__(256) global_mean(
     }
 }
 
-// global_mean_backward: gradient of the mean [slot][channels] -> gradient of the producer's sum [slot][height][width][channels], through the
-// ReLU that the map is the output of. Bound by bytes: 32 KB an image of 8 x 8 x 64.
+// global_mean_backward: gradient of the mean [slot][channels] -> gradient of the map [slot][height][width][channels], or, where through_relu is 1, of
+// what its ReLU read. Bound by bytes: 32 KB an image of 8 x 8 x 64.
 extern "C" __global__ void __launch_bounds__(256) global_mean_backward(
-    int slots, int height, int width, int channels, int row, int len, int before, const float* map, const float* gradient, float* to) {
+    int slots, int height, int width, int channels, int row, int len, int before, int through_relu, const float* map, const float* gradient,
+    float* to) {
     const int size = height * width * channels;
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
         const i64 slot = at / size;
         const int within = (int)(at % size), channel = within % channels, place = within / channels;
-        const float rectified = map[slot * len + (before + place / width) * row + (before + place % width) * channels + channel];
-        to[at] = rectified > 0.0f ? gradient[slot * channels + channel] / (float)(height * width) : 0.0f;
+        const float value = map[slot * len + (before + place / width) * row + (before + place % width) * channels + channel];
+        to[at] = !through_relu || value > 0.0f ? gradient[slot * channels + channel] / (float)(height * width) : 0.0f;
     }
 }
+
+#if CLASSES <= 16
 
 // The loss of an image with these logits, in nats; `share` / `sum` are its softmax.
 __device__ __forceinline__ float cross_entropy(const float logits[CLASSES], int label, float share[CLASSES], float& sum) {
@@ -61,20 +64,59 @@ __device__ __forceinline__ float margin_of(const float logits[CLASSES], int labe
     return copysignf(distance == distance ? distance : INFINITE, right ? 1.0f : -1.0f);
 }
 
-// dense_forward: features [slot][inputs] and weights [inputs][CLASSES], bias [CLASSES] of the lane -> logits, and from these
-//   - training (gradient not null): the gradient of the loss by the logits [slot][CLASSES], and the loss summed over each group of
+#else
+
+// The largest value of a warp's threads, on all of them.
+__device__ __forceinline__ float warp_largest(float value) {
+    for (int distance = 16; distance > 0; distance >>= 1) value = fmaxf(value, __shfl_xor_sync(FULL_WARP, value, distance));
+    return value;
+}
+
+// The loss of an image with the logits `row`, in nats, and its gradient by the logits in their place. A warp takes an image; all of its threads have
+// the loss.
+__device__ __forceinline__ float cross_entropy(float* row, int label) {
+    const int thread = threadIdx.x & 31;
+    const float own = row[label];
+    float largest = -INFINITE, sum = 0.0f;
+    for (int o = thread; o < CLASSES; o += 32) largest = fmaxf(largest, row[o]);
+    largest = warp_largest(largest);
+    for (int o = thread; o < CLASSES; o += 32) sum += expf(row[o] - largest);
+    sum = warp_sum(sum);
+    __syncwarp();
+    for (int o = thread; o < CLASSES; o += 32) row[o] = expf(row[o] - largest) / sum - (o == label ? 1.0f : 0.0f);
+    return logf(sum) + largest - own;
+}
+
+// The same as for few classes, above.
+__device__ __forceinline__ float margin_of(const float* row, int label) {
+    const float own = row[label];
+    float other = -INFINITE, wrong = 0.0f;
+    for (int o = threadIdx.x & 31; o < CLASSES; o += 32) {
+        if (o != label) other = fmaxf(other, row[o]);
+        if (!(o < label ? row[o] < own : row[o] <= own)) wrong = 1.0f;
+    }
+    const float distance = fabsf(own - warp_largest(other));
+    return copysignf(distance == distance ? distance : INFINITE, warp_sum(wrong) == 0.0f ? 1.0f : -1.0f);
+}
+
+#endif
+
+// dense_forward: features [slot][inputs] and weights [inputs][CLASSES], bias [CLASSES] of the lane (none where bias_at is negative) -> logits, and from
+// these
+//   - training (sums not null): the gradient of the loss by the logits [slot][CLASSES] in `logits`, and the loss summed over each group of
 //     `length` images at sums[(lane * places + group) * pitch + parameters], in nats;
 //   - evaluation (margins not null): margins[(lane * places + group) * length + image of the group].
 // A block takes a group (blockIdx.y) of a lane (blockIdx.z); a warp takes an image at a time. A group is always summed the same way.
-// Bound by the second-level cache: 40 KB of weights for 20 KFLOP an image of 1024 inputs, from the first-level cache after a group's first image.
+// Bound by the second-level cache: 40 KB of weights for 20 KFLOP an image of 1024 inputs and 10 classes, from the first-level cache after a group's
+// first image.
 extern "C" __global__ void __launch_bounds__(256) dense_forward(
     int images, int length, int places, int inputs, int weights_at, int bias_at, const int* which, const float* weights, int pitch,
-    const float* features, const u8* labels, float* gradient, float* sums, int parameters, float* margins) {
+    const float* features, const u16* labels, float* logits, float* sums, int parameters, float* margins) {
     __shared__ float scratch[8];
     const int lane = blockIdx.z, group = blockIdx.y;
     const int warp = threadIdx.x >> 5, thread = threadIdx.x & 31;
     const float* w = weights + (i64)which[lane] * pitch + weights_at;
-    const float* bias = weights + (i64)which[lane] * pitch + bias_at;
+    const float* bias = bias_at < 0 ? nullptr : weights + (i64)which[lane] * pitch + bias_at;
     const int first = group * length;
     const int last = first + length < images ? first + length : images;
     const i64 place = (i64)lane * places + group;
@@ -82,27 +124,52 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
     for (int image = first + warp; image < last; image += 8) {
         const i64 slot = (i64)lane * images + image;
         const float* x = features + slot * inputs;
-        float logits[CLASSES];
+        const int label = labels[slot];
+#if CLASSES <= 16
+        float own[CLASSES];
 #pragma unroll
-        for (int o = 0; o < CLASSES; o++) logits[o] = 0.0f;
+        for (int o = 0; o < CLASSES; o++) own[o] = 0.0f;
         for (int i = thread; i < inputs; i += 32) {
             const float value = x[i];
 #pragma unroll
-            for (int o = 0; o < CLASSES; o++) logits[o] += value * w[i * CLASSES + o];
+            for (int o = 0; o < CLASSES; o++) own[o] += value * w[i * CLASSES + o];
         }
-        const int label = labels[slot];
 #pragma unroll
-        for (int o = 0; o < CLASSES; o++) logits[o] = warp_sum(logits[o]) + bias[o];
+        for (int o = 0; o < CLASSES; o++) own[o] = warp_sum(own[o]) + (bias ? bias[o] : 0.0f);
         if (margins) {
-            if (thread == 0) margins[place * length + image - first] = margin_of(logits, label);
+            if (thread == 0) margins[place * length + image - first] = margin_of(own, label);
             continue;
         }
         float sum, share[CLASSES];
-        loss += cross_entropy(logits, label, share, sum);
+        loss += cross_entropy(own, label, share, sum);
         if (thread == 0) {
 #pragma unroll
-            for (int o = 0; o < CLASSES; o++) gradient[slot * CLASSES + o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
+            for (int o = 0; o < CLASSES; o++) logits[slot * CLASSES + o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
         }
+#else
+        float* row = logits + slot * CLASSES;
+        // Sixteen classes at a time.
+        for (int from = 0; from < CLASSES; from += 16) {
+            float own[16] = {};
+            for (int i = thread; i < inputs; i += 32) {
+                const float value = x[i];
+#pragma unroll
+                for (int n = 0; n < 16; n++) own[n] += from + n < CLASSES ? value * w[i * CLASSES + from + n] : 0.0f;
+            }
+#pragma unroll
+            for (int n = 0; n < 16; n++) {
+                const float sum = warp_sum(own[n]);
+                if (thread == 0 && from + n < CLASSES) row[from + n] = sum + (bias ? bias[from + n] : 0.0f);
+            }
+        }
+        __syncwarp();
+        if (margins) {
+            const float margin = margin_of(row, label);
+            if (thread == 0) margins[place * length + image - first] = margin;
+        } else {
+            loss += cross_entropy(row, label);
+        }
+#endif
     }
     if (margins) return;
     // Every thread of a warp has its warp's sum.
@@ -110,27 +177,29 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
     if (threadIdx.x == 0) sums[place * pitch + parameters] = total;
 }
 
-// dense_backward: gradient of the logits [slot][CLASSES] -> gradient of the features [slot][inputs]. Bound by bytes: 4 KB written an image of 1024
-// inputs (20 KFLOP). The gradient of the weights is filter_gradient's, for which the layer is a convolution with one position.
+// dense_backward: gradient of the logits [slot][CLASSES] -> gradient of the features [slot][inputs], or, where `rectified` is not null, of what the ReLU
+// read that these are the output of. Bound by bytes: 4 KB written an image of 1024 inputs (20 KFLOP for 10 classes). The gradient of the weights is
+// filter_gradient's, for which the layer is a convolution with one position.
 extern "C" __global__ void __launch_bounds__(256) dense_backward(
-    int images, int inputs, int weights_at, const int* which, const float* weights, int pitch, const float* gradient, float* to) {
+    int images, int inputs, int weights_at, const int* which, const float* weights, int pitch, const float* gradient, const float* rectified,
+    float* to) {
     const int lane = blockIdx.z;
     const float* w = weights + (i64)which[lane] * pitch + weights_at;
     for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)images * inputs; at += (i64)gridDim.x * blockDim.x) {
         const i64 slot = (i64)lane * images + at / inputs;
         const int i = (int)(at % inputs);
         float sum = 0.0f;
-#pragma unroll
+#pragma unroll 16
         for (int o = 0; o < CLASSES; o++) sum += gradient[slot * CLASSES + o] * w[i * CLASSES + o];
-        to[slot * inputs + i] = sum;
+        to[slot * inputs + i] = rectified && !(rectified[slot * inputs + i] > 0.0f) ? 0.0f : sum;
     }
 }
 
 // softmax_loss: dense_forward's second half, where the products are cuBLAS's: `logits` [slot][CLASSES] without bias -> the same losses or margins,
-// and in training (sums not null) the gradient in the logits' place. A block takes a group of a lane, a thread an image at a time.
-// Bound by latency: 80 bytes and 10 exponentials an image.
+// and in training (sums not null) the gradient in the logits' place. A block takes a group of a lane; a thread takes an image at a time, or a warp does
+// where there are more than 16 classes. Bound by latency: 80 bytes and 10 exponentials an image of 10 classes.
 extern "C" __global__ void __launch_bounds__(256) softmax_loss(
-    int images, int length, int places, int bias_at, const float* weights, int pitch, const u8* labels, float* logits, float* sums,
+    int images, int length, int places, int bias_at, const float* weights, int pitch, const u16* labels, float* logits, float* sums,
     int parameters, float* margins) {
     __shared__ float scratch[8];
     const int lane = blockIdx.z, group = blockIdx.y;
@@ -139,6 +208,7 @@ extern "C" __global__ void __launch_bounds__(256) softmax_loss(
     const int last = first + length < images ? first + length : images;
     const i64 place = (i64)lane * places + group;
     float loss = 0.0f;
+#if CLASSES <= 16
     for (int image = first + threadIdx.x; image < last; image += blockDim.x) {
         const i64 slot = (i64)lane * images + image;
         float* row = logits + slot * CLASSES;
@@ -154,7 +224,22 @@ extern "C" __global__ void __launch_bounds__(256) softmax_loss(
 #pragma unroll
         for (int o = 0; o < CLASSES; o++) row[o] = share[o] / sum - (o == label ? 1.0f : 0.0f);
     }
+    loss = warp_sum(loss);
+#else
+    for (int image = first + (threadIdx.x >> 5); image < last; image += blockDim.x >> 5) {
+        const i64 slot = (i64)lane * images + image;
+        float* row = logits + slot * CLASSES;
+        for (int o = threadIdx.x & 31; o < CLASSES; o += 32) row[o] += bias[o];
+        __syncwarp();
+        if (margins) {
+            const float margin = margin_of(row, labels[slot]);
+            if ((threadIdx.x & 31) == 0) margins[place * length + image - first] = margin;
+        } else {
+            loss += cross_entropy(row, labels[slot]);
+        }
+    }
+#endif
     if (margins) return;
-    const float total = sum_of_warps(warp_sum(loss), scratch);
+    const float total = sum_of_warps(loss, scratch);
     if (threadIdx.x == 0) sums[place * pitch + parameters] = total;
 }

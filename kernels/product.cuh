@@ -43,6 +43,17 @@ __device__ __forceinline__ void copy_now_16(float* to, const float* from, bool t
         }                                     \
     } while (false)
 
+// The copy of four numbers, of which `left` are there, or of zeros: at once where they begin at a multiple of 16 bytes.
+template <bool WIDE>
+__device__ __forceinline__ void copy_four(float* to, const float* from, bool there, int left) {
+    if constexpr (WIDE) {
+        COPY_ASYNC(to, from, 16, there);
+    } else {
+#pragma unroll
+        for (int n = 0; n < 4; n++) COPY_ASYNC(to + n, from + (n < left ? n : 0), 4, there && n < left);
+    }
+}
+
 // A or B.
 template <bool FIRST, class A, class B>
 struct Either {

@@ -5,36 +5,36 @@ use crate::network::{DenseOutput, Epilogue, Layer, Network, PoolKind};
 use crate::readable::{aligned, count};
 
 /// A line for each layer of a network without a mask: what it is, the map it writes, its parameters, the FLOP of an image's forward pass, and its
-/// kernels on the CPU. A last line says whether the GPU's kernels know the network.
+/// kernels on the CPU and on a GPU.
 pub fn layer_table(network: &Network) -> String {
-    let heading = ["layer", "writes", "parameters", "FLOP an image", "kernels on the CPU"].map(str::to_owned).to_vec();
-    let row = |(layer, kernels): (&Layer, &'static str)| {
+    let gpu = gpu_kernels(network);
+    let mut heading = ["layer", "writes", "parameters", "FLOP an image", "kernels on the CPU"].map(str::to_owned).to_vec();
+    heading.extend(gpu.as_ref().map(|_| "on a GPU".to_owned()));
+    let row = |(index, (layer, kernels)): (usize, (&Layer, &'static str))| {
         let parameters = parameters(layer);
-        vec![
+        let mut row = vec![
             what(layer),
             written(network, layer),
             if parameters > 0 { count(parameters as u64) } else { "·".to_owned() },
             if layer.has_weights() { count(layer.forward_flop() as u64) } else { "·".to_owned() },
             kernels.to_owned(),
-        ]
+        ];
+        row.extend(gpu.as_ref().map(|gpu| gpu[index].to_owned()));
+        row
     };
-    let rows = network.layers.iter().zip(cpu::kernels(network)).map(row);
-    let table = aligned(&[heading].into_iter().chain(rows).collect::<Vec<_>>(), "");
-    table + gpu(network)
+    let rows = network.layers.iter().zip(cpu::kernels(network)).enumerate().map(row);
+    aligned(&[heading].into_iter().chain(rows).collect::<Vec<_>>(), "")
 }
 
-#[cfg(feature = "cuda")]
-fn gpu(network: &Network) -> &'static str {
-    if crate::backend::cuda::supports(network) {
-        "The GPU's kernels know all of these layers.\n"
-    } else {
-        "The GPU's kernels do not know all of these layers: this network trains on the CPU alone.\n"
+/// The kernels of each layer on a GPU; none where this program was built without CUDA.
+fn gpu_kernels(network: &Network) -> Option<Vec<&'static str>> {
+    #[cfg(feature = "cuda")]
+    return Some(crate::backend::cuda::kernels(network));
+    #[cfg(not(feature = "cuda"))]
+    {
+        let _ = network;
+        None
     }
-}
-
-#[cfg(not(feature = "cuda"))]
-fn gpu(_: &Network) -> &'static str {
-    ""
 }
 
 fn what(layer: &Layer) -> String {

@@ -334,7 +334,8 @@ def main():
     gpu, rows = machine(run, given.rehearsal)
     run.parts.append({"name": "machine", "status": PASSED, "seconds": 0, "rows": rows, "note": ""})
     # What is worth most comes first, in case the time ends.
-    parts = [("every operation", 150, operations(run, "cuda")), ("every operation by cuBLAS", 60, operations(run, "cuda_products")), ("start", 60, start(run))]
+    parts = [("every operation", 150, operations(run, "cuda")), ("every operation by cuBLAS", 60, operations(run, "cuda_products")),
+             ("random networks", 60, operations(run, "cuda_networks")), ("start", 60, start(run))]
     parts += [(f"{configuration}, batch size {batch}, {trials} trials, sparsity {sparsity}, {products}", 60,
                speed(run, configuration, batch, trials, steps, sparsity, products))
               for configuration, batch, trials, steps, sparsity, products in SPEEDS]

@@ -1,5 +1,8 @@
 //! Networks drawn at random, with weights, images and labels: what back ends are compared on.
 
+// Each test program uses some of it.
+#![allow(dead_code)]
+
 use std::sync::Arc;
 
 use dps::backend::reference::normalised;

@@ -1,12 +1,10 @@
-//! The data set on the device, as bytes, and the gathering of examples from it.
+//! The data set on the device, and the gathering of examples from it.
 
 use cudarc::driver::CudaSlice;
 
-use super::check::refuse;
 use super::gpu::Gpu;
 use super::launch::{ImageShape, Kernels};
 use super::pointer::{ConstPointer, at, at_mut};
-use super::support;
 use super::workspace::Buffers;
 use crate::Result;
 use crate::backend::Set;
@@ -26,16 +24,23 @@ pub(super) struct DeviceDataset {
 /// One set: `[example][height][width][channel]` and `[example]`.
 pub(super) struct DeviceExamples {
     pub count: usize,
-    pixels: CudaSlice<u8>,
-    labels: CudaSlice<u8>,
+    images: DeviceImages,
+    labels: CudaSlice<u16>,
+}
+
+/// Images as bytes, or as floats that are normalised.
+enum DeviceImages {
+    Bytes(CudaSlice<u8>),
+    Floats(CudaSlice<f32>),
 }
 
 impl DeviceExamples {
     fn new(gpu: &Gpu, examples: &Examples) -> Result<DeviceExamples> {
-        let Pixels::Bytes(pixels) = &examples.images else { return Err(refuse(support::FLOATS.to_owned())) };
-        // The kernels know ten classes.
-        let labels: Vec<u8> = examples.labels.iter().map(|&label| label as u8).collect();
-        Ok(DeviceExamples { count: examples.len(), pixels: gpu.upload(pixels)?, labels: gpu.upload(&labels)? })
+        let images = match &examples.images {
+            Pixels::Bytes(bytes) => DeviceImages::Bytes(gpu.upload(bytes)?),
+            Pixels::Floats(floats) => DeviceImages::Floats(gpu.upload(floats)?),
+        };
+        Ok(DeviceExamples { count: examples.len(), images, labels: gpu.upload(&examples.labels)? })
     }
 }
 
@@ -91,7 +96,11 @@ impl DeviceDataset {
             }
             Selection::Listed { lists: from, pitch: apart } => (lists, pitch) = (Some(from), apart),
         }
-        // The caller vouches for the workspace and the selection; pixels, labels and table are whole.
+        let (pixels, floats) = match &set.images {
+            DeviceImages::Bytes(bytes) => (Some(at(bytes, 0)), None),
+            DeviceImages::Floats(floats) => (None, Some(at(floats, 0))),
+        };
+        // The caller vouches for the workspace and the selection; images, labels and table are whole.
         unsafe {
             kernels.gather(
                 lanes,
@@ -105,9 +114,10 @@ impl DeviceDataset {
                 clock,
                 lists,
                 pitch as i32,
-                at(&set.pixels, 0),
-                at(&set.labels, 0),
+                pixels,
                 at(&self.table, 0),
+                floats,
+                at(&set.labels, 0),
                 at_mut(&space.maps[0], 0),
                 at_mut(&space.labels, 0),
             )

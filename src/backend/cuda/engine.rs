@@ -49,7 +49,7 @@ impl Device for Cuda {
 
 impl CudaBackend<'_> {
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
-    pub fn batch(&mut self, seed: u64, step: u32, batch: usize) -> Result<(Vec<f32>, Vec<u8>)> {
+    pub fn batch(&mut self, seed: u64, step: u32, batch: usize) -> Result<(Vec<f32>, Vec<u16>)> {
         let (model, gpu, map) = (&self.model, self.model.gpu(), self.model.network.maps[0]);
         gpu.stream.memcpy_htod(&[step, step, step], &mut self.stepper.clock).doing("take the step's number")?;
         let seeds = gpu.upload(&[seed])?;

@@ -1,12 +1,11 @@
 //! The network's operations on a micro-batch: launches of the fused kernels, or cuBLAS's products.
 
-use super::check::refuse;
-use super::launch::{ConvolutionShape, OutputMap, is_unpooled};
+use super::launch::{LayerKernels, OutputMap, PoolShape, goes_through_relu, is_unpooled, surrounds_products};
 use super::micro_batch::{MicroBatch, Output};
-use super::pointer::{ConstPointer, MutPointer, at, at_mut};
+use super::pointer::{ConstPointer, at, at_mut};
 use super::products::{Blas, ForwardOutputs, InputGradient};
 use crate::Result;
-use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Layer, Network, Operations, Pool};
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Network, Operations, Pool};
 
 /// Sends a micro-batch through the network: forward, with the losses or the margins; and backward, where gradients are asked for. `blas` is
 /// cuBLAS, where the products are its own.
@@ -49,15 +48,15 @@ impl Layers<'_> {
                 (shortcut, channels) = (Some(at(&space.maps[from], 0)), maps[from].channels);
             }
         }
-        let to = OutputMap::new(maps[layer.epilogue.written()], channels);
-        if let Some(blas) = self.blas {
+        if let Some(blas) = self.blas_for(layer) {
+            let to = OutputMap::new(maps[layer.epilogue.written()], channels);
             return unsafe { blas.forward(self.batch, layer, &ForwardOutputs { to, choice, stream, shortcut }) };
         }
         unsafe {
             kernels.convolution_forward(
                 lanes,
                 index,
-                &ConvolutionShape::new(layer),
+                &LayerKernels::new(layer),
                 images as i32,
                 which,
                 weights,
@@ -74,7 +73,7 @@ impl Layers<'_> {
     fn filter_gradient(
         &self,
         index: usize,
-        shape: &ConvolutionShape,
+        of: &LayerKernels,
         input: ConstPointer<f32>,
         gradient: ConstPointer<f32>,
         choice: Option<ConstPointer<u8>>,
@@ -85,7 +84,7 @@ impl Layers<'_> {
             kernels.filter_gradient(
                 lanes,
                 index,
-                shape,
+                of,
                 images as i32,
                 length as i32,
                 places as i32,
@@ -100,38 +99,67 @@ impl Layers<'_> {
 
     fn backward(&self, index: usize, layer: &Convolution, network: &Network) -> Result<()> {
         let MicroBatch { kernels, space, lanes, images, which, weights, pitch, .. } = *self.batch;
-        let shape = ConvolutionShape::new(layer);
+        let of = LayerKernels::new(layer);
         let gradient = at(&space.gradients[index], 0);
         let choice = at(&space.choices[index], 0);
         let input = at(&space.maps[layer.input], 0);
         let Some(producer) = layer.producer else {
-            return match self.blas {
+            return match self.blas_for(layer) {
                 Some(blas) => unsafe { blas.backward(self.batch, index, layer, None) },
-                None => self.filter_gradient(index, &shape, input, gradient, Some(choice)),
+                None => self.filter_gradient(index, &of, input, gradient, Some(choice)),
             };
         };
-        let rectified = match network.convolution(producer).epilogue {
-            // The pool's choice already knows what the ReLU let through.
-            Epilogue::ReluMaxPool { .. } => None,
-            _ => Some(input),
-        };
+        let rectified = goes_through_relu(network, producer).then_some(input);
         let bypass = layer.bypass.map(|bypass| at(&space.gradients[bypass], 0));
         let bypass_channels = layer.bypass.map_or(0, |bypass| network.convolution(bypass).output.channels) as i32;
         let output = at_mut(&space.gradients[producer], 0);
-        if let Some(blas) = self.blas {
+        if let Some(blas) = self.blas_for(layer) {
             return unsafe { blas.backward(self.batch, index, layer, Some(&InputGradient { rectified, bypass, bypass_channels, output })) };
         }
-        let gradient = if is_unpooled(layer) {
+        let (gradient, choice) = if is_unpooled(layer) {
             let (to, count) = (&space.unpooled[index], images as i32);
-            unsafe { kernels.unpool(lanes, shape, count, 0, count, gradient, choice, at_mut(to, 0)) }?;
-            at(to, 0)
+            unsafe { kernels.unpool(lanes, of.shape, count, 0, count, gradient, choice, at_mut(to, 0)) }?;
+            (at(to, 0), None)
         } else {
-            gradient
+            (gradient, Some(choice))
         };
-        self.filter_gradient(index, &shape, input, gradient, None)?;
+        self.filter_gradient(index, &of, input, gradient, choice)?;
         unsafe {
-            kernels.data_gradient(lanes, index, &shape, images as i32, which, weights, pitch as i32, gradient, rectified, bypass, output)
+            kernels.data_gradient(
+                lanes,
+                index,
+                &of,
+                images as i32,
+                which,
+                weights,
+                pitch as i32,
+                gradient,
+                choice,
+                rectified,
+                bypass,
+                output,
+            )
         }
+    }
+
+    /// cuBLAS, where it multiplies and what follows this layer's sums is one of the things that the kernels around its products do.
+    fn blas_for(&self, layer: &Convolution) -> Option<&Blas> {
+        self.blas.filter(|_| surrounds_products(self.batch.network, layer))
+    }
+
+    fn pool(&self, layer: &Pool) -> Result<()> {
+        let MicroBatch { kernels, space, network, .. } = *self.batch;
+        let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.maps[layer.output], 0));
+        unsafe { kernels.pool_forward(PoolShape::new(network, layer), self.batch.slots() as i32, input, output) }
+    }
+
+    fn pool_backward(&self, index: usize, layer: &Pool) -> Result<()> {
+        let MicroBatch { kernels, space, network, .. } = *self.batch;
+        let Some(producer) = layer.producer else { return Ok(()) };
+        let (shape, slots, through_relu) =
+            (PoolShape::new(network, layer), self.batch.slots() as i32, goes_through_relu(network, producer).into());
+        let (input, gradient) = (at(&space.maps[layer.input], 0), at(&space.gradients[index], 0));
+        unsafe { kernels.pool_backward(shape, slots, through_relu, input, gradient, at_mut(&space.gradients[producer], 0)) }
     }
 
     fn mean(&self, layer: &GlobalMean) -> Result<()> {
@@ -141,13 +169,13 @@ impl Layers<'_> {
         unsafe { kernels.global_mean(slots, height, width, channels, row, len, before, input, output) }
     }
 
-    fn mean_backward(&self, layer: &GlobalMean) -> Result<()> {
+    fn mean_backward(&self, index: usize, layer: &GlobalMean) -> Result<()> {
         let MicroBatch { kernels, space, network, .. } = *self.batch;
         let [slots, height, width, channels, row, len, before] = self.mean_shape(network, layer);
         let Some(producer) = layer.producer else { return Ok(()) };
-        let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.gradients[producer], 0));
-        let gradient = self.mean_gradient()?.as_const();
-        unsafe { kernels.global_mean_backward(slots, height, width, channels, row, len, before, input, gradient, output) }
+        let (input, gradient) = (at(&space.maps[layer.input], 0), at(&space.gradients[index], 0));
+        let (through_relu, to) = (goes_through_relu(network, producer).into(), at_mut(&space.gradients[producer], 0));
+        unsafe { kernels.global_mean_backward(slots, height, width, channels, row, len, before, through_relu, input, gradient, to) }
     }
 
     /// What the kernels of the mean are given: slots, and height, width, channels, row, length and border of the map.
@@ -156,16 +184,8 @@ impl Layers<'_> {
         [self.batch.slots(), map.height, map.width, map.channels, map.row(), map.len(), map.before].map(|number| number as i32)
     }
 
-    /// Where the gradient of the mean is.
-    fn mean_gradient(&self) -> Result<MutPointer<'_, f32>> {
-        let buffer = self.batch.space.mean_gradient.as_ref();
-        buffer
-            .map(|buffer| at_mut(buffer, 0))
-            .ok_or_else(|| refuse("expected room for a mean's gradient, found none; report this as a bug"))
-    }
-
     fn head(&self, layer: &Dense) -> Result<()> {
-        if let Some(blas) = self.blas {
+        if let Some(blas) = self.blas.filter(|_| layer.has_bias) {
             return unsafe { blas.head(self.batch, layer) };
         }
         let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, length, places, output, .. } = *self.batch;
@@ -177,13 +197,13 @@ impl Layers<'_> {
                 places as i32,
                 layer.inputs as i32,
                 layer.weights as i32,
-                layer.bias as i32,
+                if layer.has_bias { layer.bias as i32 } else { -1 },
                 which,
                 weights,
                 pitch as i32,
                 at(&space.maps[layer.input], 0),
                 at(&space.labels, 0),
-                output.gradients().map(|_| at_mut(&space.logits, 0)),
+                at_mut(&space.logits, 0),
                 output.gradients(),
                 network.parameters() as i32,
                 output.margins(),
@@ -193,16 +213,15 @@ impl Layers<'_> {
 
     fn head_backward(&self, index: usize, layer: &Dense) -> Result<()> {
         let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, .. } = *self.batch;
-        let convolution = |&producer: &usize| matches!(network.layers[producer], Layer::Convolution(_));
-        let to = match layer.producer.filter(convolution) {
-            Some(producer) => at_mut(&space.gradients[producer], 0),
-            None => self.mean_gradient()?,
-        };
-        if let Some(blas) = self.blas {
+        let features = at(&space.maps[layer.input], 0);
+        let to = layer.producer.map(|producer| at_mut(&space.gradients[producer], 0));
+        let rectified = layer.producer.is_some_and(|producer| goes_through_relu(network, producer)).then_some(features);
+        if let (Some(blas), Some(to), None, true) = (self.blas, to, rectified, layer.has_bias) {
             return unsafe { blas.head_backward(self.batch, layer, to) };
         }
         let gradient = at(&space.logits, 0);
-        self.filter_gradient(index, &ConvolutionShape::dense(layer), at(&space.maps[layer.input], 0), gradient, None)?;
+        self.filter_gradient(index, &LayerKernels::dense(layer), features, gradient, None)?;
+        let Some(to) = to else { return Ok(()) };
         unsafe {
             kernels.dense_backward(
                 lanes,
@@ -213,6 +232,7 @@ impl Layers<'_> {
                 weights,
                 pitch as i32,
                 gradient,
+                rectified,
                 to,
             )
         }
@@ -228,20 +248,20 @@ impl Operations for Layers<'_> {
         self.attempt(|layers| layers.backward(index, layer, network));
     }
 
-    fn pool_forward(&mut self, _index: usize, _layer: &Pool) {
-        unreachable!("`support::check` refuses it")
+    fn pool_forward(&mut self, _index: usize, layer: &Pool) {
+        self.attempt(|layers| layers.pool(layer));
     }
 
-    fn pool_backward(&mut self, _index: usize, _layer: &Pool) {
-        unreachable!("`support::check` refuses it")
+    fn pool_backward(&mut self, index: usize, layer: &Pool) {
+        self.attempt(|layers| layers.pool_backward(index, layer));
     }
 
     fn global_mean_forward(&mut self, _index: usize, layer: &GlobalMean) {
         self.attempt(|layers| layers.mean(layer));
     }
 
-    fn global_mean_backward(&mut self, _index: usize, layer: &GlobalMean) {
-        self.attempt(|layers| layers.mean_backward(layer));
+    fn global_mean_backward(&mut self, index: usize, layer: &GlobalMean) {
+        self.attempt(|layers| layers.mean_backward(index, layer));
     }
 
     /// With the loss and its gradient, or the errors: the logits never leave the registers.

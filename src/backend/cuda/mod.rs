@@ -1,6 +1,6 @@
 //! The GPU back end: a rank's NVIDIA GPU trains its lanes.
 //!
-//! The data set lies on the device as bytes; batches, masks, losses, error counts, the step counter and the sampler's positions live there
+//! The data set lies on the device, as bytes where the images are bytes; batches, masks, losses, error counts, the step counter and the sampler's positions live there
 //! too, so that steps follow each other without the host. Kernels (`kernels/`) take all lanes at once and are compiled for the GPU found.
 //! Nothing here may fall back to another device, and nothing panics because a library is missing: every call that opens one comes after
 //! the question whether it is there.
@@ -20,6 +20,7 @@ mod lanes;
 mod launch;
 mod layers;
 pub mod libraries;
+mod lowering;
 mod micro_batch;
 mod model;
 pub mod nccl;
@@ -29,11 +30,10 @@ mod products;
 mod program;
 mod scores;
 mod step;
-mod support;
 mod workspace;
 
 pub use arithmetic::Arithmetic;
 pub use device::Cuda;
 pub use engine::CudaBackend;
+pub use lowering::kernels;
 pub use program::{architectures, source};
-pub use support::supports;

@@ -3,15 +3,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::check::refuse;
 use super::dataset::{DeviceDataset, DeviceExamples, Selection};
 use super::device::Cuda;
 use super::gpu::Gpu;
 use super::lanes::pitch;
-use super::launch::{CLASSES, Kernels};
+use super::launch::Kernels;
 use super::layers::propagate;
+use super::lowering::lowered;
 use super::micro_batch::MicroBatch;
-use super::support;
 use crate::Result;
 use crate::comm::Communicator;
 use crate::data::Dataset;
@@ -21,6 +20,7 @@ use crate::network::Network;
 pub(super) struct Model<'a> {
     pub cuda: &'a Cuda,
     pub kernels: Rc<Kernels>,
+    /// As the kernels see it.
     pub network: Arc<Network>,
     pub dataset: Rc<DeviceDataset>,
     /// The ranks that share every batch.
@@ -28,11 +28,17 @@ pub(super) struct Model<'a> {
 }
 
 impl<'a> Model<'a> {
+    /// # Panics
+    /// The images are none that the network reads, or a label is none of its classes: the kernels would read what is not there.
     pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
-        if network.classes != CLASSES {
-            return Err(refuse(format!("expected a network of {CLASSES} classes, found {}; use --device cpu", network.classes)));
+        let (map, shape) = (network.maps[0], dataset.shape);
+        assert_eq!([map.height, map.width, map.channels], [shape.height, shape.width, shape.channels], "images of the network");
+        assert_eq!(dataset.normalisation.len(), shape.channels, "a normalisation a channel");
+        for set in [&dataset.training, &dataset.validation, &dataset.test] {
+            assert_eq!(set.images.len(), set.labels.len() * shape.values(), "images of the data set's shape");
+            assert!(set.labels.iter().all(|&label| usize::from(label) < network.classes), "labels of the network's classes");
         }
-        support::check(&network)?;
+        let network = Arc::new(lowered(&network));
         let kernels = cuda.load(&network)?;
         let dataset = cuda.dataset(dataset)?;
         Ok(Model { cuda, kernels, network, dataset, group })

@@ -12,10 +12,11 @@ use super::arithmetic::Arithmetic;
 use super::check::{Doing, refuse};
 use super::gpu::Gpu;
 use super::launch::{Kernels, layer_source, layout_assertions};
+use super::lowering::lowered;
 use crate::Result;
 use crate::network::Network;
 
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("common.cuh", include_str!("../../../kernels/common.cuh")),
     ("gather.cu", include_str!("../../../kernels/gather.cu")),
     ("convolution.cu", include_str!("../../../kernels/convolution.cu")),
@@ -23,6 +24,7 @@ const FILES: [(&str, &str); 10] = [
     ("forward.cu", include_str!("../../../kernels/forward.cu")),
     ("data_gradient.cu", include_str!("../../../kernels/data_gradient.cu")),
     ("filter_gradient.cu", include_str!("../../../kernels/filter_gradient.cu")),
+    ("plain.cu", include_str!("../../../kernels/plain.cu")),
     ("im2col.cu", include_str!("../../../kernels/im2col.cu")),
     ("head.cu", include_str!("../../../kernels/head.cu")),
     ("update.cu", include_str!("../../../kernels/update.cu")),
@@ -30,9 +32,11 @@ const FILES: [(&str, &str); 10] = [
 
 /// All of `kernels/`, with those of a network's layers, as one program: what NVRTC is given.
 pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
+    let network = &lowered(network);
+    let classes = format!("#define CLASSES {}\n", network.classes);
     let files: String = FILES.iter().map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n")).collect();
     let layers = layer_source(network, arithmetic != Arithmetic::Single);
-    format!("{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", layout_assertions())
+    format!("{classes}{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", layout_assertions())
 }
 
 /// The kernels for a GPU and a network: from the cache, or compiled.

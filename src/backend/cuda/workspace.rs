@@ -24,17 +24,15 @@ pub(super) struct Workspace {
 pub(super) struct Buffers {
     /// `[slot][map]`, one a map of the network; borders are zero and stay so.
     pub maps: Vec<CudaSlice<f32>>,
-    /// `[slot][gradient of the convolution's sum, or of its pooled map]`, one a layer.
+    /// `[slot][gradient of the convolution's sum, or of its pooled map; of what a pool or a mean writes]`, one a layer.
     pub gradients: Vec<CudaSlice<f32>>,
     /// `[slot][gradient of the convolution's sum]` where a pool follows it and two kernels read it, one a layer.
     pub unpooled: Vec<CudaSlice<f32>>,
     /// `[slot][what the pool chose]`, one a layer.
     pub choices: Vec<CudaSlice<u8>>,
-    /// `[slot][channels]`: the gradient of the global mean.
-    pub mean_gradient: Option<CudaSlice<f32>>,
     /// `[slot][classes]`: gradients of the logits, and first, where the products are cuBLAS's, the logits.
     pub logits: CudaSlice<f32>,
-    pub labels: CudaSlice<u8>,
+    pub labels: CudaSlice<u16>,
     pub slots: usize,
     training: bool,
     /// Whether memory, not a wish, decided how many slots there are: asking again would give no more.
@@ -49,19 +47,19 @@ impl Default for Workspace {
     }
 }
 
-/// Floats of a layer's gradient, bytes of its pool's choice, floats of the mean's gradient and of the gradient before the pool, an image.
-fn sizes(network: &Network, layer: &Layer) -> [usize; 4] {
+/// Floats of a layer's gradient, bytes of its pool's choice, and floats of the gradient before the pool, an image.
+fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
     match layer {
         Layer::Convolution(convolution) => match convolution.epilogue {
             Epilogue::ReluMaxPool { pooled } => {
                 let unpooled = if is_unpooled(convolution) { convolution.output.inner_len() } else { 0 };
-                [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), 0, unpooled]
+                [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), unpooled]
             }
-            _ => [convolution.output.inner_len(), 0, 0, 0],
+            _ => [convolution.output.inner_len(), 0, 0],
         },
-        Layer::Pool(_) => [0; 4],
-        Layer::GlobalMean(mean) => [0, 0, network.maps[mean.output].len(), 0],
-        Layer::Dense(_) => [0; 4],
+        Layer::Pool(pool) => [network.maps[pool.output].inner_len(), 0, 0],
+        Layer::GlobalMean(mean) => [network.maps[mean.output].inner_len(), 0, 0],
+        Layer::Dense(_) => [0; 3],
     }
 }
 
@@ -80,11 +78,11 @@ fn most_images(network: &Network) -> usize {
 pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
     let maps: usize = network.maps.iter().map(|map| 4 * map.len()).sum();
     let of = |layer: &Layer| {
-        let [gradient, choice, mean, unpooled] = sizes(network, layer);
-        4 * (gradient + mean + unpooled) + choice
+        let [gradient, choice, unpooled] = sizes(network, layer);
+        4 * (gradient + unpooled) + choice
     };
     let rest: usize = if training { network.layers.iter().map(of).sum::<usize>() } else { 0 };
-    (maps + rest + 4 * network.classes + 1) as u64
+    (maps + rest + 4 * network.classes + 2) as u64
 }
 
 impl Workspace {
@@ -142,30 +140,15 @@ impl Workspace {
 impl Buffers {
     fn new(gpu: &Gpu, network: &Network, slots: usize, training: bool) -> Result<Buffers> {
         let maps = network.maps.iter().map(|map| gpu.zeros(map.len() * slots)).collect::<Result<_>>()?;
-        let (mut gradients, mut choices, mut unpooled, mut mean_gradient) = (Vec::new(), Vec::new(), Vec::new(), None);
+        let (mut gradients, mut choices, mut unpooled) = (Vec::new(), Vec::new(), Vec::new());
         for layer in &network.layers {
-            let [gradient, choice, mean, before_pool] = if training { sizes(network, layer) } else { [0; 4] };
+            let [gradient, choice, before_pool] = if training { sizes(network, layer) } else { [0; 3] };
             unpooled.push(gpu.room(before_pool * slots)?);
             gradients.push(gpu.room(gradient * slots)?);
             choices.push(gpu.room(choice * slots)?);
-            if mean > 0 {
-                mean_gradient = Some(gpu.room(mean * slots)?);
-            }
         }
         let (logits, labels) = (gpu.room(network.classes * slots)?, gpu.room(slots)?);
-        Ok(Buffers {
-            maps,
-            gradients,
-            unpooled,
-            choices,
-            mean_gradient,
-            logits,
-            labels,
-            slots,
-            training,
-            capped: false,
-            network: network.clone(),
-        })
+        Ok(Buffers { maps, gradients, unpooled, choices, logits, labels, slots, training, capped: false, network: network.clone() })
     }
 }
 

@@ -81,7 +81,7 @@ macro_rules! device_types {
     };
 }
 
-device_types!(u8 = "u8", i32 = "int", u32 = "u32", i64 = "i64", u64 = "u64", f32 = "float", f64 = "double");
+device_types!(u8 = "u8", u16 = "u16", i32 = "int", u32 = "u32", i64 = "i64", u64 = "u64", f32 = "float", f64 = "double");
 
 // Arrays of both languages have their elements side by side.
 unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {
@@ -174,13 +174,14 @@ pub(super) use kernels;
 /// Declares kernels of which there is one for each layer, as methods of [`Kernels`], and lists them as `KERNELS`:
 ///
 /// ```text
-/// fn method(parameter of the kernel: its type, …) of shape: "name, before the layer's number", the tile that the layer's kernel has;
+/// fn method(parameter of the kernel: its type, …) of shape: "name, before the layer's number", its name where it is plain, the tile that the layer's
+/// kernel has;
 /// blocks: |tile, lanes| of the grid's three dimensions;
 /// ```
 macro_rules! layer_kernels {
     ($(
         $(#[$documentation:meta])*
-        fn $method:ident($($parameter:ident: $type:ty),+) of $shape:ident: $symbol:literal, $tile:expr;
+        fn $method:ident($($parameter:ident: $type:ty),+) of $shape:ident: $symbol:literal, $plain:literal, $tile:expr;
         blocks: $blocks:expr;
     )+) => {
         impl $crate::backend::cuda::launch::Kernels {
@@ -195,14 +196,15 @@ macro_rules! layer_kernels {
                     &self,
                     lanes: usize,
                     layer: usize,
-                    $shape: &$crate::backend::cuda::launch::ConvolutionShape,
+                    kernels: &$crate::backend::cuda::launch::LayerKernels,
                     $($parameter: $type),+
                 ) -> $crate::Result<()> {
-                    let tile = $tile($shape);
+                    let $shape = &kernels.shape;
+                    let (tile, symbol) = if kernels.tiles { ($tile($shape), $symbol) } else { (Tile::PLAIN, $plain) };
                     let blocks = $blocks(tile, lanes);
                     let arguments = &mut [$(std::ptr::from_ref(&$parameter).cast_mut().cast()),+];
                     // The types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
-                    unsafe { self.launch(&format!(concat!($symbol, "_{}"), layer), blocks, tile.threads(), arguments) }
+                    unsafe { self.launch(&format!("{symbol}_{layer}"), blocks, tile.threads(), arguments) }
                 }
             )+
         }
@@ -210,7 +212,7 @@ macro_rules! layer_kernels {
         /// The kernels of this file.
         pub const KERNELS: &[$crate::backend::cuda::launch::Declaration] = &[
             $($crate::backend::cuda::launch::Declaration {
-                symbols: &[$symbol],
+                symbols: &[$symbol, $plain],
                 per_layer: true,
                 threads: None,
                 parameters: || vec![$((stringify!($parameter), <$type as $crate::backend::cuda::launch::DeviceType>::name())),+],

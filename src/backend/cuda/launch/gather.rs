@@ -46,11 +46,12 @@ kernels! {
         clock: Option<ConstPointer<'_, u32>>,
         listed: Option<ConstPointer<'_, u32>>,
         pitch: i32,
-        pixels: ConstPointer<'_, u8>,
-        labels: ConstPointer<'_, u8>,
+        pixels: Option<ConstPointer<'_, u8>>,
         table: ConstPointer<'_, f32>,
+        floats: Option<ConstPointer<'_, f32>>,
+        labels: ConstPointer<'_, u16>,
         map: MutPointer<'_, f32>,
-        slot_labels: MutPointer<'_, u8>
+        slot_labels: MutPointer<'_, u16>
     )[lanes: usize] = ["gather"][0];
     blocks: [(images as usize).div_ceil(GATHERED), 1, lanes];
     threads: 256;

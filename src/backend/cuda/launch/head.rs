@@ -3,9 +3,6 @@
 use super::{ELEMENTWISE, blocks, kernels};
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 
-/// Classes that the kernels are written for.
-pub const CLASSES: usize = 10;
-
 kernels! {
     /// The mean over a map's positions.
     fn global_mean(
@@ -31,6 +28,7 @@ kernels! {
         row: i32,
         len: i32,
         before: i32,
+        through_relu: i32,
         map: ConstPointer<'_, f32>,
         gradient: ConstPointer<'_, f32>,
         to: MutPointer<'_, f32>
@@ -50,8 +48,8 @@ kernels! {
         weights: ConstPointer<'_, f32>,
         pitch: i32,
         features: ConstPointer<'_, f32>,
-        labels: ConstPointer<'_, u8>,
-        gradient: Option<MutPointer<'_, f32>>,
+        labels: ConstPointer<'_, u16>,
+        logits: MutPointer<'_, f32>,
         sums: Option<MutPointer<'_, f32>>,
         parameters: i32,
         margins: Option<MutPointer<'_, f32>>
@@ -68,6 +66,7 @@ kernels! {
         weights: ConstPointer<'_, f32>,
         pitch: i32,
         gradient: ConstPointer<'_, f32>,
+        rectified: Option<ConstPointer<'_, f32>>,
         to: MutPointer<'_, f32>
     )[lanes: usize] = ["dense_backward"][0];
     blocks: [blocks(images as usize * inputs as usize), 1, lanes];
@@ -81,7 +80,7 @@ kernels! {
         bias_at: i32,
         weights: ConstPointer<'_, f32>,
         pitch: i32,
-        labels: ConstPointer<'_, u8>,
+        labels: ConstPointer<'_, u16>,
         logits: MutPointer<'_, f32>,
         sums: Option<MutPointer<'_, f32>>,
         parameters: i32,

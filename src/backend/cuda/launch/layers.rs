@@ -1,12 +1,13 @@
 //! The kernels that are made for each layer of a network: `kernels/forward.cu`, `data_gradient.cu` and `filter_gradient.cu` are templates, and
-//! [`source`] writes down what NVRTC makes of them. A layer's numbers are then constants, which the compiler folds into addresses.
+//! [`source`] writes down what NVRTC makes of them. A layer's numbers are then constants, which the compiler folds into addresses. What they do not
+//! know, the plain kernels of `kernels/plain.cu` compute.
 
 use std::fmt::Write;
 
 use super::declare::layer_kernels;
 use super::{ConvolutionShape, OutputMap};
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
-use crate::network::{Convolution, Epilogue, Layer, Network};
+use crate::network::{Convolution, Dense, Epilogue, Layer, Network};
 
 /// Warps of a multiprocessor that a kernel leaves registers for: 168 a thread for 12 warps, 255 for 8.
 const MANY_WARPS: usize = 12;
@@ -26,6 +27,9 @@ pub struct Tile {
 }
 
 impl Tile {
+    /// Of a plain kernel, whose threads compute a sum each.
+    pub const PLAIN: Tile = Tile { rows: 1, columns: 32, down: 8, across: 1, along: 1 };
+
     /// For matrices of so many columns.
     fn of(columns: usize) -> Tile {
         match columns {
@@ -58,12 +62,12 @@ impl Tile {
     }
 
     /// Rows of the block's tile.
-    fn height(self) -> usize {
+    pub const fn height(self) -> usize {
         self.rows * self.down
     }
 
     /// Columns of the block's tile.
-    fn width(self) -> usize {
+    pub const fn width(self) -> usize {
         self.columns * self.across
     }
 
@@ -73,55 +77,120 @@ impl Tile {
     }
 }
 
+/// The kernels of a convolution, or of a fully connected layer as one.
+pub struct LayerKernels {
+    pub shape: ConvolutionShape,
+    /// Whether they compute tiles of sums; else they are those of `kernels/plain.cu`.
+    pub tiles: bool,
+}
+
+impl LayerKernels {
+    pub fn new(layer: &Convolution) -> LayerKernels {
+        LayerKernels { shape: ConvolutionShape::new(layer), tiles: uses_tiles(layer) }
+    }
+
+    /// Those of the last layer's filter gradient.
+    pub fn dense(layer: &Dense) -> LayerKernels {
+        LayerKernels { shape: ConvolutionShape::dense(layer), tiles: true }
+    }
+}
+
+/// Rows and columns of a map at most, border included, that `kernels/data_gradient.cu` has indices for: 7 bits each.
+const MOST_SIDE: usize = 127;
+
+/// Whether the kernels that compute tiles of sums know a convolution.
+pub fn uses_tiles(layer: &Convolution) -> bool {
+    let (input, output) = (layer.input_map, layer.output);
+    let pooled = matches!(layer.epilogue, Epilogue::ReluMaxPool { .. });
+    let divides = |side: usize| side.is_multiple_of(layer.stride);
+    let needs_data_gradient = layer.producer.is_some();
+    !(pooled && (output.height % 2, output.width % 2) != (0, 0))
+        && !(needs_data_gradient && !(divides(input.height) && divides(input.width)))
+        && input.height.max(input.width) + input.before + input.after <= MOST_SIDE
+}
+
+/// Whether the kernels of `kernels/im2col.cu`, which surround cuBLAS's products, know a convolution.
+pub fn surrounds_products(network: &Network, layer: &Convolution) -> bool {
+    let bypass = layer.bypass.map(|bypass| network.convolution(bypass));
+    // They tell an identity from the mean over 2 × 2 by its channels.
+    let shortcut_fits = |last: &Convolution| match shortcut_factor(network, last) {
+        0 => true,
+        factor => factor == 2 && shortcut_channels(network, last) < last.output.channels,
+    };
+    let has_relu = !matches!(layer.epilogue, Epilogue::Linear { .. });
+    uses_tiles(layer) && layer.has_bias && has_relu && [Some(layer), bypass].into_iter().flatten().all(shortcut_fits)
+}
+
+/// Channels of the shortcut that is added to a convolution's sum; 0 where none is.
+fn shortcut_channels(network: &Network, layer: &Convolution) -> usize {
+    if let Epilogue::Stream { shortcut: Some(from), .. } = layer.epilogue { network.maps[from].channels } else { 0 }
+}
+
+/// Rows of the windows over which the shortcut of a residual block's last convolution is averaged; 0 where it is the identity, or there is none.
+fn shortcut_factor(network: &Network, layer: &Convolution) -> usize {
+    let Epilogue::Stream { shortcut: Some(from), .. } = layer.epilogue else { return 0 };
+    let (from, to) = (network.maps[from], layer.output);
+    if [from.height, from.width, from.channels] == [to.height, to.width, to.channels] { 0 } else { from.height / to.height }
+}
+
 /// The kernels of one layer, as CUDA C++.
 struct LayerSource {
     index: usize,
-    shape: ConvolutionShape,
+    kernels: LayerKernels,
     text: String,
 }
 
 impl LayerSource {
-    fn new(index: usize, shape: ConvolutionShape, numbers: &[(&str, usize)], to: OutputMap) -> LayerSource {
-        let mut all = shape.fields();
+    fn new(index: usize, kernels: LayerKernels, numbers: &[(&str, usize)], to: OutputMap) -> LayerSource {
+        let mut all = kernels.shape.fields();
         all.extend(
             [("to_row", to.row), ("to_len", to.len), ("to_before", to.before), ("shortcut", to.shortcut)].map(|(n, v)| (n, v.to_string())),
         );
         all.extend(numbers.iter().map(|&(name, value)| (name, value.to_string())));
         let all = all.iter().map(|(name, value)| format!("{name} = {value}")).collect::<Vec<_>>().join(", ");
-        LayerSource { index, shape, text: format!("struct Layer{index} {{\n    static constexpr int {all};\n}};\n") }
+        LayerSource { index, kernels, text: format!("struct Layer{index} {{\n    static constexpr int {all};\n}};\n") }
     }
 
-    /// Adds a kernel: an instance of one of the templates. `warps` of a multiprocessor have registers at least.
+    /// Adds a kernel: an instance of one of the templates, or of its plain twin. `warps` of a multiprocessor have registers at least.
     fn kernel(&mut self, template: &str, name: &str, parameters: &str, tile: Tile, warps: usize) {
         let Tile { rows, columns, down, across, along } = tile;
         let (index, threads) = (self.index, tile.threads());
         let blocks = warps * 32 / threads;
         let instance = format!("{template}<Layer{index}, Tile<{rows}, {columns}, {down}, {across}, {along}>>");
         // A string takes what is written to it.
-        let _ = write!(
-            self.text,
-            "extern \"C\" __global__ void __launch_bounds__({threads}, {blocks}) {name}_{index}({parameters}) {{\n    \
-             __shared__ __align__(16) float space[{instance}::SPACE];\n    {instance}::compute({parameters}_ARGUMENTS, space);\n}}\n"
-        );
+        let _ = if self.kernels.tiles {
+            write!(
+                self.text,
+                "extern \"C\" __global__ void __launch_bounds__({threads}, {blocks}) {name}_{index}({parameters}) {{\n    \
+                 __shared__ __align__(16) float space[{instance}::SPACE];\n    {instance}::compute({parameters}_ARGUMENTS, space);\n}}\n"
+            )
+        } else {
+            write!(
+                self.text,
+                "extern \"C\" __global__ void __launch_bounds__({}) plain_{name}_{index}({parameters}) {{\n    \
+                 Plain{template}<Layer{index}>::compute({parameters}_ARGUMENTS);\n}}\n",
+                Tile::PLAIN.threads()
+            )
+        };
     }
 
     fn forward(&mut self, most: usize) {
-        self.kernel("Forward", "forward", "FORWARD", Tile::forward(&self.shape), most);
+        self.kernel("Forward", "forward", "FORWARD", Tile::forward(&self.kernels.shape), most);
     }
 
     fn data_gradient(&mut self) {
-        self.kernel("DataGradient", "data_gradient", "DATA_GRADIENT", Tile::data_gradient(&self.shape), FEW_WARPS);
+        self.kernel("DataGradient", "data_gradient", "DATA_GRADIENT", Tile::data_gradient(&self.kernels.shape), FEW_WARPS);
     }
 
     fn filter_gradient(&mut self, most: usize) {
-        self.kernel("FilterGradient", "filter_gradient", "FILTER_GRADIENT", Tile::filter_gradient(&self.shape), most);
+        self.kernel("FilterGradient", "filter_gradient", "FILTER_GRADIENT", Tile::filter_gradient(&self.kernels.shape), most);
     }
 }
 
-/// Whether the gradient of a pooled layer's sums is written out, because two kernels read it; else the filter gradient alone reads that of the pooled
+/// Whether the gradient of a pooled layer's sums is written out, because two kernels that compute tiles read it; else kernels read that of the pooled
 /// map.
 pub fn is_unpooled(layer: &Convolution) -> bool {
-    layer.producer.is_some() && matches!(layer.epilogue, Epilogue::ReluMaxPool { .. })
+    layer.producer.is_some() && matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) && uses_tiles(layer)
 }
 
 /// The kernels of a network's layers, to stand behind `kernels/`. `tensor`: the tensor cores multiply, which takes more registers.
@@ -132,9 +201,9 @@ pub fn source(network: &Network, tensor: bool) -> String {
         match layer {
             Layer::Convolution(layer) => text += &convolution(network, index, layer, warps).text,
             Layer::Dense(layer) => {
-                let shape = ConvolutionShape::dense(layer);
-                let mut of =
-                    LayerSource::new(index, shape, &[("gradient_pooled", 0)], OutputMap { row: 0, len: 0, before: 0, shortcut: 0 });
+                let numbers = [("gradient_pooled", 0), ("has_bias", usize::from(layer.has_bias))];
+                let to = OutputMap { row: 0, len: 0, before: 0, shortcut: 0 };
+                let mut of = LayerSource::new(index, LayerKernels::dense(layer), &numbers, to);
                 of.filter_gradient(warps);
                 text += &of.text;
             }
@@ -145,27 +214,33 @@ pub fn source(network: &Network, tensor: bool) -> String {
 }
 
 fn convolution(network: &Network, index: usize, layer: &Convolution, warps: usize) -> LayerSource {
-    let shape = ConvolutionShape::new(layer);
-    let mut shortcut_channels = 0;
-    if let Epilogue::Stream { shortcut: Some(from), .. } = layer.epilogue {
-        shortcut_channels = network.maps[from].channels;
-    }
-    let to = OutputMap::new(network.maps[layer.epilogue.written()], shortcut_channels);
-    // The pool's choice already knows what the ReLU let through.
-    let producer_pools = |producer| matches!(network.convolution(producer).epilogue, Epilogue::ReluMaxPool { .. });
+    let kernels = LayerKernels::new(layer);
+    let to = OutputMap::new(network.maps[layer.epilogue.written()], shortcut_channels(network, layer));
+    let bypass = layer.bypass.map(|bypass| network.convolution(bypass));
     let numbers = [
+        ("has_bias", usize::from(layer.has_bias)),
+        ("relu", usize::from(!matches!(layer.epilogue, Epilogue::Linear { .. }))),
         ("stream", usize::from(matches!(layer.epilogue, Epilogue::Stream { .. }))),
-        ("gradient_pooled", usize::from(shape.pooled == 1 && !is_unpooled(layer))),
-        ("through_relu", usize::from(layer.producer.is_some_and(|producer| !producer_pools(producer)))),
-        ("bypass", layer.bypass.map_or(0, |bypass| network.convolution(bypass).output.channels)),
+        ("shortcut_factor", shortcut_factor(network, layer)),
+        ("gradient_pooled", usize::from(kernels.shape.pooled == 1 && !is_unpooled(layer))),
+        ("through_relu", usize::from(layer.producer.is_some_and(|producer| goes_through_relu(network, producer)))),
+        ("bypass", bypass.map_or(0, |bypass| bypass.output.channels)),
+        ("bypass_factor", bypass.map_or(0, |bypass| shortcut_factor(network, bypass))),
     ];
-    let mut of = LayerSource::new(index, shape, &numbers, to);
+    let mut of = LayerSource::new(index, kernels, &numbers, to);
     of.forward(warps);
     of.filter_gradient(warps);
     if layer.producer.is_some() {
         of.data_gradient();
     }
     of
+}
+
+/// Whether the gradient of the map that a layer has written is zero where the map is: the gradient that is kept for the layer is that of what its ReLU
+/// reads. Where the layer's maximum is taken after the ReLU, the pool's choice knows what the ReLU let through.
+pub fn goes_through_relu(network: &Network, layer: usize) -> bool {
+    let layer = &network.layers[layer];
+    layer.has_relu() && !matches!(layer, Layer::Convolution(Convolution { epilogue: Epilogue::ReluMaxPool { .. }, .. }))
 }
 
 layer_kernels! {
@@ -180,7 +255,7 @@ layer_kernels! {
         choice: Option<MutPointer<'_, u8>>,
         stream: Option<MutPointer<'_, f32>>,
         shortcut: Option<ConstPointer<'_, f32>>
-    ) of c: "forward", Tile::forward;
+    ) of c: "forward", "plain_forward", Tile::forward;
     blocks: |tile: Tile, lanes| [(images as usize * c.positions()).div_ceil(tile.height()), (c.out as usize).div_ceil(tile.width()), lanes];
 
     /// The gradient of the sum that a layer's input comes from. Positions that differ modulo the stride have tiles of their own.
@@ -190,13 +265,14 @@ layer_kernels! {
         weights: ConstPointer<'_, f32>,
         pitch: i32,
         gradient: ConstPointer<'_, f32>,
+        choice: Option<ConstPointer<'_, u8>>,
         rectified: Option<ConstPointer<'_, f32>>,
         bypass: Option<ConstPointer<'_, f32>>,
         output: MutPointer<'_, f32>
-    ) of c: "data_gradient", Tile::data_gradient;
+    ) of c: "data_gradient", "plain_data_gradient", Tile::data_gradient;
     blocks: |tile: Tile, lanes| {
-        let classes = (c.stride * c.stride) as usize;
-        let positions = (c.in_height * c.in_width) as usize / classes;
+        let stride = c.stride as usize;
+        let (classes, positions) = (stride * stride, (c.in_height as usize).div_ceil(stride) * (c.in_width as usize).div_ceil(stride));
         [(images as usize * positions).div_ceil(tile.height()) * classes, (c.in_channels as usize).div_ceil(tile.width()), lanes]
     };
 
@@ -210,7 +286,7 @@ layer_kernels! {
         gradient: ConstPointer<'_, f32>,
         choice: Option<ConstPointer<'_, u8>>,
         sums: MutPointer<'_, f32>
-    ) of c: "filter_gradient", Tile::filter_gradient;
+    ) of c: "filter_gradient", "plain_filter_gradient", Tile::filter_gradient;
     blocks: |tile: Tile, lanes| [
         c.filter_rows().div_ceil(tile.height()) * (c.out as usize).div_ceil(tile.width()),
         (images as usize).div_ceil(length as usize),

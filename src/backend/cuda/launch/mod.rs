@@ -10,6 +10,7 @@ mod gather;
 mod head;
 mod im2col;
 mod layers;
+mod plain;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -17,8 +18,8 @@ mod update;
 pub(super) use convolution::{ConvolutionShape, OutputMap};
 pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout};
 pub(super) use gather::ImageShape;
-pub(super) use head::CLASSES;
-pub(super) use layers::{is_unpooled, source as layer_source};
+pub(super) use layers::{LayerKernels, goes_through_relu, is_unpooled, source as layer_source, surrounds_products, uses_tiles};
+pub(super) use plain::PoolShape;
 pub(super) use update::{Parts, StepNumbers, UpdateRule};
 
 use std::sync::Arc;
@@ -31,7 +32,7 @@ use declare::{blocks, kernels, shared_structs};
 
 /// All kernels.
 fn declarations() -> impl Iterator<Item = &'static Declaration> {
-    [layers::KERNELS, gather::KERNELS, head::KERNELS, im2col::KERNELS, update::KERNELS].into_iter().flatten()
+    [layers::KERNELS, gather::KERNELS, head::KERNELS, im2col::KERNELS, plain::KERNELS, update::KERNELS].into_iter().flatten()
 }
 
 impl Kernels {
@@ -50,10 +51,11 @@ impl Kernels {
 pub(super) fn layout_assertions() -> String {
     let same = "template <typename A, typename B> struct Same { enum { value = 0 }; };\n\
                 template <typename A> struct Same<A, A> { enum { value = 1 }; };\n";
-    let layouts = [convolution::layouts(), gather::layouts(), update::layouts()];
+    let layouts = [convolution::layouts(), gather::layouts(), plain::layouts(), update::layouts()];
     let constants = [
         ("GATHERED", gather::GATHERED),
-        ("CLASSES", head::CLASSES),
+        ("PLAIN_ROWS", layers::Tile::PLAIN.height()),
+        ("PLAIN_COLUMNS", layers::Tile::PLAIN.width()),
         ("BIAS_COLUMNS", im2col::BIAS_COLUMNS),
         ("BIAS_ROWS", im2col::BIAS_ROWS),
         ("MOST_PARTS", update::MOST_PARTS),

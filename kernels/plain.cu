@@ -1,0 +1,195 @@
+// Plain kernels, for layers that the tiles of forward.cu, data_gradient.cu and filter_gradient.cu do not know: a thread computes one number, in a loop
+// over its terms. They are made for each such layer, take the same arguments, and write the same things. No speed is claimed.
+//
+// A block takes 8 rows of 32 columns: `Tile::PLAIN` of src/backend/cuda/launch/layers.rs.
+
+#define PLAIN_ROWS 8
+#define PLAIN_COLUMNS 32
+
+// Pooled or not: the gradient of the sum at a position that may lie outside, of a slot.
+template <class L>
+__device__ __forceinline__ float gradient_of_sum(const float* gradient, const u8* choice, i64 slot, int y, int x, int o) {
+    if constexpr (L::pooled) {
+        // What is left over at the lower and right edges of an odd map is in no window.
+        if (y / 2 >= L::height / 2 || x / 2 >= L::width / 2) return 0.0f;
+        const i64 at = ((slot * (L::height / 2) + y / 2) * (L::width / 2) + x / 2) * L::out + o;
+        return choice[at] == y % 2 * 2 + x % 2 ? gradient[at] : 0.0f;
+    } else {
+        return gradient[((slot * L::height + y) * L::width + x) * L::out + o];
+    }
+}
+
+template <class L>
+struct PlainForward {
+    // The sum of output `o` at a position of an image's map.
+    static __device__ __forceinline__ float sum(const float* w, const float* map, int y, int x, int o) {
+        const float* from = map + y * L::stride * L::in_row + x * L::stride * L::in_channels;
+        float sum = 0.0f;
+        for (int ky = 0; ky < L::kernel; ky++) {
+            for (int term = 0; term < L::run; term++) sum += from[ky * L::in_row + term] * w[(ky * L::run + term) * L::out + o];
+        }
+        return sum;
+    }
+
+    // What a residual block adds: see OutputMap.
+    static __device__ __forceinline__ float added(const float* shortcut, i64 slot, int y, int x, int o) {
+        if constexpr (L::shortcut > 0 && L::shortcut_factor == 0) return shortcut[((slot * L::height + y) * L::width + x) * L::out + o];
+        if constexpr (L::shortcut > 0 && L::shortcut_factor > 0) {
+            constexpr int FACTOR = L::shortcut_factor, WIDTH = FACTOR * L::width;
+            if (o >= L::shortcut) return 0.0f;
+            const float* from = shortcut + ((slot * (FACTOR * L::height) + FACTOR * y) * WIDTH + FACTOR * x) * L::shortcut + o;
+            return rectified_mean<FACTOR>(from, WIDTH * L::shortcut, L::shortcut);
+        }
+        return 0.0f;
+    }
+
+    static __device__ __forceinline__ void compute(FORWARD) {
+        constexpr int STEP = L::pooled ? 2 : 1, HEIGHT = L::height / STEP, WIDTH = L::width / STEP;
+        const int lane = blockIdx.z, o = blockIdx.y * PLAIN_COLUMNS + threadIdx.x % PLAIN_COLUMNS;
+        const int p = blockIdx.x * PLAIN_ROWS + threadIdx.x / PLAIN_COLUMNS;
+        if (o >= L::out || p >= images * (HEIGHT * WIDTH)) return;
+        const int y = p / WIDTH % HEIGHT, x = p % WIDTH;
+        const i64 slot = (i64)lane * images + p / (HEIGHT * WIDTH);
+        const float* w = weights + (i64)which[lane] * pitch;
+        const float bias = L::has_bias ? w[L::bias + o] : 0.0f;
+        const float* map = input + slot * L::in_len;
+        w += L::weights;
+        float* to = output + slot * L::to_len + (L::to_before + y) * L::to_row + (L::to_before + x) * L::out + o;
+        if constexpr (L::pooled) {
+            float four[4];
+            int chosen;
+            for (int i = 0; i < 4; i++) four[i] = sum(w, map, 2 * y + i / 2, 2 * x + i % 2, o) + bias;
+            *to = pooled(four, chosen);
+            if (choice) choice[((slot * HEIGHT + y) * WIDTH + x) * L::out + o] = (u8)chosen;
+        } else {
+            const float value = sum(w, map, y, x, o) + bias + added(shortcut, slot, y, x, o);
+            if (L::stream) stream[((slot * HEIGHT + y) * WIDTH + x) * L::out + o] = value;
+            *to = L::relu ? relu(value) : value;
+        }
+    }
+};
+
+template <class L>
+struct PlainDataGradient {
+    static __device__ __forceinline__ void compute(DATA_GRADIENT) {
+        const int lane = blockIdx.z, channel = blockIdx.y * PLAIN_COLUMNS + threadIdx.x % PLAIN_COLUMNS;
+        const int p = blockIdx.x * PLAIN_ROWS + threadIdx.x / PLAIN_COLUMNS;
+        if (channel >= L::in_channels || p >= images * (L::in_height * L::in_width)) return;
+        const int y = p / L::in_width % L::in_height, x = p % L::in_width;
+        const i64 slot = (i64)lane * images + p / (L::in_height * L::in_width);
+        const float* w = weights + (i64)which[lane] * pitch + L::weights;
+        float sum = 0.0f;
+        for (int tap = 0; tap < L::kernel * L::kernel; tap++) {
+            const int below = y + L::in_before - tap / L::kernel, right = x + L::in_before - tap % L::kernel;
+            if (below < 0 || right < 0 || below % L::stride != 0 || right % L::stride != 0) continue;
+            const int from_y = below / L::stride, from_x = right / L::stride;
+            if (from_y >= L::height || from_x >= L::width) continue;
+            const float* row = w + (tap * L::in_channels + channel) * L::out;
+            for (int o = 0; o < L::out; o++) sum += gradient_of_sum<L>(gradient, choice, slot, from_y, from_x, o) * row[o];
+        }
+        const i64 into = ((slot * L::in_height + y) * L::in_width + x) * L::in_channels + channel;
+        if constexpr (L::bypass > 0 && L::bypass_factor > 0) {
+            constexpr int FACTOR = L::bypass_factor;
+            const i64 at = (slot * (L::in_height / FACTOR) + y / FACTOR) * (L::in_width / FACTOR) + x / FACTOR;
+            sum += bypass[at * L::bypass + channel] / (float)(FACTOR * FACTOR);
+        }
+        if (L::through_relu) {
+            const float seen = rectified[slot * L::in_len + (L::in_before + y) * L::in_row + (L::in_before + x) * L::in_channels + channel];
+            sum = seen > 0.0f ? sum : 0.0f;
+        }
+        if (L::bypass > 0 && L::bypass_factor == 0) sum += bypass[into];
+        output[into] = sum;
+    }
+};
+
+template <class L>
+struct PlainFilterGradient {
+    static __device__ __forceinline__ void compute(FILTER_GRADIENT) {
+        constexpr int ROWS = L::kernel * L::run, TILES = (ROWS + PLAIN_ROWS) / PLAIN_ROWS;
+        const int lane = blockIdx.z, leaf = blockIdx.y;
+        const int row = blockIdx.x % TILES * PLAIN_ROWS + threadIdx.x / PLAIN_COLUMNS;
+        const int o = blockIdx.x / TILES * PLAIN_COLUMNS + threadIdx.x % PLAIN_COLUMNS;
+        // The last row is the bias's.
+        if (row >= ROWS + L::has_bias || o >= L::out) return;
+        const int first = leaf * length, last = first + length < images ? first + length : images;
+        const int offset = row / L::run * L::in_row + row % L::run;
+        float sum = 0.0f;
+        for (int image = first; image < last; image++) {
+            const i64 slot = (i64)lane * images + image;
+            for (int p = 0; p < L::height * L::width; p++) {
+                const int y = p / L::width, x = p % L::width;
+                const float from = row == ROWS ? 1.0f : input[slot * L::in_len + y * L::stride * L::in_row + x * L::stride * L::in_channels + offset];
+                sum += from * gradient_of_sum<L>(gradient, choice, slot, y, x, o);
+            }
+        }
+        sums[((i64)lane * places + leaf) * pitch + L::weights + row * L::out + o] = sum;
+    }
+};
+
+// Windows over a map that has no border. Rust's is in src/backend/cuda/launch/plain.rs.
+struct PoolShape {
+    int size, stride, average;
+    // The map read.
+    int in_height, in_width, channels;
+    // The map written: its extents, and floats of a row and an image with its border.
+    int height, width, row, len, before;
+    // Whether ReLU follows.
+    int relu;
+};
+
+// Where the largest of a window's values is, the first of equal ones; a NaN wins over everything after it.
+__device__ __forceinline__ int largest_in(const PoolShape& s, const float* window) {
+    int best = 0;
+    for (int i = 1; i < s.size * s.size; i++) {
+        const int at = (i / s.size * s.in_width + i % s.size) * s.channels;
+        if (window[best] == window[best] && !(window[at] <= window[best])) best = at;
+    }
+    return best;
+}
+
+// pool_forward: map [slot][in_height][in_width][channels] -> map [slot][bordered height][width][channels].
+extern "C" __global__ void __launch_bounds__(256) pool_forward(PoolShape shape, int slots, const float* map, float* to) {
+    const int size = shape.height * shape.width * shape.channels;
+    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
+        const i64 slot = at / size;
+        const int within = (int)(at % size), channel = within % shape.channels;
+        const int x = within / shape.channels % shape.width, y = within / shape.channels / shape.width;
+        const float* window = map + ((slot * shape.in_height + y * shape.stride) * shape.in_width + x * shape.stride) * shape.channels + channel;
+        float value = 0.0f;
+        if (shape.average) {
+            for (int i = 0; i < shape.size * shape.size; i++) value += window[(i / shape.size * shape.in_width + i % shape.size) * shape.channels];
+            value /= (float)(shape.size * shape.size);
+        } else {
+            value = window[largest_in(shape, window)];
+        }
+        to[slot * shape.len + (shape.before + y) * shape.row + (shape.before + x) * shape.channels + channel] = shape.relu ? relu(value) : value;
+    }
+}
+
+// pool_backward: gradient of the windows' values [slot][height][width][channels] -> that of the map read, or, where through_relu is 1, of what its ReLU
+// read.
+extern "C" __global__ void __launch_bounds__(256) pool_backward(
+    PoolShape shape, int slots, int through_relu, const float* map, const float* gradient, float* to) {
+    const int size = shape.in_height * shape.in_width * shape.channels;
+    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < (i64)slots * size; at += (i64)gridDim.x * blockDim.x) {
+        const i64 slot = at / size;
+        const int within = (int)(at % size), channel = within % shape.channels;
+        const int x = within / shape.channels % shape.in_width, y = within / shape.channels / shape.in_width;
+        // The windows that hold the position.
+        const int top = y < shape.size ? 0 : (y - shape.size) / shape.stride + 1, left = x < shape.size ? 0 : (x - shape.size) / shape.stride + 1;
+        float sum = 0.0f;
+        for (int from_y = top; from_y < shape.height && from_y * shape.stride <= y; from_y++) {
+            for (int from_x = left; from_x < shape.width && from_x * shape.stride <= x; from_x++) {
+                const float received = gradient[((slot * shape.height + from_y) * shape.width + from_x) * shape.channels + channel];
+                const i64 begin =
+                    ((slot * shape.in_height + from_y * shape.stride) * shape.in_width + from_x * shape.stride) * shape.channels + channel;
+                if (shape.average) {
+                    sum += received / (float)(shape.size * shape.size);
+                } else if (begin + largest_in(shape, map + begin) == at) {
+                    sum += received;
+                }
+            }
+        }
+        to[at] = through_relu && !(map[at] > 0.0f) ? 0.0f : sum;
+    }
+}

@@ -1,0 +1,113 @@
+//! Random networks, the built-in ones, many classes and images of floats on the GPU back end, against the CPU's. Without a GPU (or the stand-in of
+//! tests/cuda-double) tests say that they are skipped; with DPS_NEED_CUDA=1 that is a failure. DPS_NETWORKS says how many random networks there are, and
+//! DPS_FROM the first one's seed.
+#![cfg(feature = "cuda")]
+
+mod random_networks;
+mod support;
+
+use dps::backend::cpu::{CpuBackend, VectorUnit};
+use dps::backend::{Backend, Device, LaneStart, Set, cuda};
+use dps::comm::Single;
+use dps::config::{Execution, NetworkName, OptimizerName, Products};
+use dps::data::{Dataset, Examples, Pixels};
+use dps::optimizer::{Rule, Schedule};
+use dps::pruning::Mask;
+use random_networks::{Case, Draws};
+use support::gpu::{difference, open};
+
+/// The largest difference of a tensor's gradient, as a share of its largest entry, and of the margins; after that of the loss is found small.
+fn off(case: &Case, execution: &Execution, weights: &[f32]) -> Option<f32> {
+    let cuda = open(execution)?;
+    let (network, dataset) = (&case.network, &case.dataset);
+    let mut gpu = cuda.backend(network, dataset, &Single).unwrap();
+    let mut cpu = CpuBackend::new(network.clone(), dataset, VectorUnit::best(), 2, &Single);
+    let examples = dataset.training.len();
+    let (found, loss) = gpu.gradient(weights, examples).unwrap();
+    let (expected, expected_loss) = cpu.gradient(weights, examples).unwrap();
+    assert!((loss - expected_loss).abs() < 1e-5 * (1.0 + expected_loss), "{}: loss {loss}, expected {expected_loss}", case.name);
+    let tensors = network.tensors.iter().map(|tensor| difference(&found[tensor.range()], &expected[tensor.range()]));
+    let rule = Rule::plain(OptimizerName::Sgd, Schedule::constant(0.1));
+    let start = LaneStart { seed: 4, weights: weights.to_vec(), mask: Mask::Dense(network.parameters()), rule, state: None };
+    let (gpu_lanes, cpu_lanes) = (gpu.lanes(vec![start.clone()]).unwrap(), cpu.lanes(vec![start]).unwrap());
+    let list: Vec<u32> = (0..dataset.validation.len() as u32).collect();
+    let found = gpu.margins(&gpu_lanes, &[0], Set::Validation, &list).unwrap();
+    let margins = difference(&found, &cpu.margins(&cpu_lanes, &[0], Set::Validation, &list).unwrap());
+    tensors.chain([margins]).reduce(|most, off| if off.is_nan() { off } else { most.max(off) })
+}
+
+/// Compares gradients, losses and margins. Where a ReLU or a maximum is decided by rounding, other weights must agree.
+fn compare(case: &Case, execution: &Execution) {
+    let Some(mut found) = off(case, execution, &case.weights) else { return };
+    if (2e-5..0.5).contains(&found) {
+        println!("{}: off by {found}, as if rounding had decided; with other weights:", case.name);
+        let mut draws = Draws::new(77);
+        let weights: Vec<f32> = case.weights.iter().map(|weight| weight * (1.0 + 0.3 * draws.sign()) as f32).collect();
+        found = off(case, execution, &weights).unwrap();
+    }
+    assert!(found < 2e-5, "{}: off by {found}", case.name);
+}
+
+fn number(variable: &str, without: u64) -> u64 {
+    std::env::var(variable).map_or(without, |text| text.parse().expect("a whole number"))
+}
+
+#[test]
+fn random_networks_agree() {
+    let from = number("DPS_FROM", 0);
+    for seed in from..from + number("DPS_NETWORKS", 8) {
+        let case = Case::new(seed, 1 + seed as usize * 7 % 20);
+        println!("{}", case.name);
+        let products = [Products::Fused, Products::Split, Products::Cublas][seed as usize % 3];
+        compare(&case, &Execution { products, ..Execution::default() });
+    }
+}
+
+/// Those that tests/cuda.rs does not go through step by step.
+#[test]
+fn built_in_networks_agree() {
+    for name in [NetworkName::Lenet300x100, NetworkName::Lenet5Caffe, NetworkName::WideResnet16x2] {
+        compare(&Case::named(name, 2), &Execution::default());
+    }
+}
+
+#[test]
+fn any_number_of_classes_agrees() {
+    for classes in [2, 16, 17, 300] {
+        for products in [Products::Fused, Products::Cublas] {
+            compare(&Case::of_classes(classes, 6), &Execution { products, ..Execution::default() });
+        }
+    }
+}
+
+/// Images of floats are what the table makes of bytes, so gradients are the same bits.
+#[test]
+fn images_of_floats_are_those_of_bytes() {
+    let Some(cuda) = open(&Execution::default()) else { return };
+    let case = Case::of_classes(10, 6);
+    let bytes = &case.dataset;
+    let images = case.images();
+    let floats = |set: &Examples| Examples { images: Pixels::Floats(images.clone()), ..set.clone() };
+    let floats = Dataset {
+        training: floats(&bytes.training),
+        validation: floats(&bytes.validation),
+        test: floats(&bytes.test),
+        digest: "floats".into(),
+        ..bytes.clone()
+    };
+    let [found, expected] = [&floats, bytes].map(|dataset| {
+        let mut gpu = cuda.backend(&case.network, dataset, &Single).unwrap();
+        gpu.gradient(&case.weights, 6).unwrap()
+    });
+    assert!(expected.0.iter().any(|&entry| entry != 0.0));
+    assert_eq!(found, expected);
+}
+
+/// What is said of layers is what the comparisons above went through: all kinds of kernels.
+#[test]
+fn random_networks_use_every_kind_of_kernel() {
+    let mut words: Vec<&str> = (0..8).flat_map(|seed| cuda::kernels(&Case::new(seed, 1).network)).collect();
+    words.sort_unstable();
+    words.dedup();
+    assert_eq!(words, ["a thread a channel", "a warp an image", "plain loops", "tiles of sums"]);
+}
