@@ -104,9 +104,9 @@ pub fn uses_tiles(layer: &Convolution) -> bool {
     let pooled = matches!(layer.epilogue, Epilogue::ReluMaxPool { .. });
     let divides = |side: usize| side.is_multiple_of(layer.stride);
     let needs_data_gradient = layer.producer.is_some();
+    let few = input.height.max(input.width) + input.before + input.after <= MOST_SIDE;
     !(pooled && (output.height % 2, output.width % 2) != (0, 0))
-        && !(needs_data_gradient && !(divides(input.height) && divides(input.width)))
-        && input.height.max(input.width) + input.before + input.after <= MOST_SIDE
+        && (!needs_data_gradient || divides(input.height) && divides(input.width) && few)
 }
 
 /// Whether the kernels of `kernels/im2col.cu`, which surround cuBLAS's products, know a convolution.
