@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-slurm simulate soak build bench paper check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-slurm simulate soak coverage build bench paper check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -102,6 +102,9 @@ simulate: setup ## play SEEDS=1000 histories of studies on simulated ranks and d
 
 soak: setup ## kill a random rank 200 times, and compare what comes out
 	@cargo test --test resume -- --ignored --nocapture soak
+
+coverage: setup ## simulate 2,000 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
+	@DPS_COVERAGE=2000 DPS_WRITE_PAGES=1 cargo test --test coverage -- --nocapture
 
 build: setup ## build the optimised programs
 	@cargo build --release

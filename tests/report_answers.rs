@@ -123,13 +123,13 @@ fn critical_batch_sizes_are_those_of_the_law_by_each_definition() {
     let steps = |size: u32| f64::from(study.grid().cell(size, 0.0).unwrap().steps_to_result().unwrap());
     // The fewest examples and the fewest steps are those of the ends.
     assert_eq!(of(Definition::Measured).value, steps(1) / steps(8192));
-    // B·K* = c1 + c2 B is 1.2 of its least at 0.2 c1/c2 and a little.
+    // B·K* = c1 + c2 B is 1.2 of that at B = 1 at 0.2 c1/c2 and a little.
     let overhead = of(Definition::Overhead);
-    let expected = 0.2 * c1 / c2 + 1.2;
-    assert!(
-        (overhead.value / expected - 1.0).abs() < 0.15 && overhead.low < expected && overhead.high > expected,
-        "{overhead:?} of {expected}"
-    );
+    let expected = |critical: f64| 0.2 * critical + 1.2;
+    assert!((overhead.value / expected(c1 / c2) - 1.0).abs() < 0.15, "{overhead:?} of {}", expected(c1 / c2));
+    for (found, critical) in [(overhead.value, fit.value), (overhead.low, fit.low), (overhead.high, fit.high)] {
+        assert!((found / expected(critical) - 1.0).abs() < 1e-12, "{overhead:?} of {fit:?}");
+    }
     assert!(!found.iter().any(|one| one.definition == Definition::NoiseScale), "nothing was measured");
     // β of 200 over ‖∇f‖² of 4 are 50 examples.
     let mut measured = Synthetic::small().results();

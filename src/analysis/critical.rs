@@ -1,6 +1,6 @@
 //! The critical batch size by several definitions.
 
-use super::fit::Estimate;
+use super::fit::{Estimate, Fit, Law};
 use super::fits::Fitted;
 use super::smoothness::Smooth;
 use super::studies::StudyResults;
@@ -48,7 +48,9 @@ impl Definition {
                 "E_min/S_min of (S/S_min − 1)(E/E_min − 1) = 1 with steps S and examples E = S·B (McCandlish et al., 2018)"
             }
             Definition::Measured => "the fewest examples of any batch size over the fewest steps of any (after McCandlish et al., 2018)",
-            Definition::Overhead => "the batch size at which examples K*·B exceed 1.2 times their minimum (Zhang et al., 2024)",
+            Definition::Overhead => {
+                "the batch size at which the examples K*·B of the fit are 1.2 times those at the smallest batch size (after Zhang et al., 2024)"
+            }
             Definition::NoiseScale => "tr Σ/‖∇f‖², the median along the training (McCandlish et al., 2018)",
         }
     }
@@ -67,8 +69,7 @@ pub struct Critical {
     pub from: String,
 }
 
-/// The critical batch sizes of a study, by sparsity, then definition. Intervals of what is not fitted are those of the fit's residual bootstrap, which needs a
-/// fit.
+/// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit: their intervals are of its residual bootstrap.
 pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec<Critical> {
     let mut found = Vec::new();
     for fitted in fits {
@@ -85,8 +86,8 @@ pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec
                 significant(fit.c2.value)
             );
             add(Definition::TradeOff, fit.critical, ends);
-            add(Definition::Measured, fit.of_points(measured_ends), measured.clone());
-            add(Definition::Overhead, fit.of_points(overhead), measured);
+            add(Definition::Measured, measured_ends(fit, &points), measured.clone());
+            add(Definition::Overhead, overhead(fit, &points), measured);
         }
         let is_known = |smooth: &&Smooth| smooth.key.sparsity == sparsity && !smooth.noise_scale[1].value.is_nan();
         for smooth in smooth.iter().filter(is_known) {
@@ -98,37 +99,51 @@ pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec
     found
 }
 
-/// The least B·K over the least K of (B, K) points.
-fn measured_ends(points: &[(f64, f64)]) -> f64 {
-    let least = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).fold(f64::INFINITY, f64::min);
-    least(|(size, steps)| size * steps) / least(|(_, steps)| *steps)
+/// The least B·K over the least K of (B, K) points by B. Its interval is that of the same ratio of the fitted curve, which has those at the smallest and at the
+/// largest of the batch sizes: resampled points would each have a least one of their own, below the curve.
+fn measured_ends(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
+    let least = |of: fn(f64, f64) -> f64| points.iter().map(|&(size, steps)| of(size.into(), steps.into())).fold(f64::INFINITY, f64::min);
+    let (smallest, largest) = ends(points);
+    fit.of_law(|law| smallest * law.steps(smallest) / law.steps(largest)).about(least(|size, steps| size * steps) / least(|_, steps| steps))
 }
 
-/// Where B·K first exceeds its minimum by [`OVERHEAD`] beyond the batch size that has the minimum, of (B, K) points by B; between points log (B·K) is taken
-/// as straight over log B. Infinite where it never does.
-fn overhead(points: &[(f64, f64)]) -> f64 {
-    let logs: Vec<(f64, f64)> = points.iter().map(|(size, steps)| (size.ln(), (size * steps).ln())).collect();
-    let Some(least) = (0..logs.len()).min_by(|&a, &b| logs[a].1.total_cmp(&logs[b].1)) else { return f64::NAN };
-    let most = logs[least].1 + (1.0 + OVERHEAD).ln();
-    let crossing = logs[least..].windows(2).find(|pair| pair[1].1 > most);
-    crossing.map_or(f64::INFINITY, |pair| {
-        let [(from, below), (to, above)] = [pair[0], pair[1]];
-        (from + (to - from) * (most - below) / (above - below)).exp()
-    })
+/// Where B·K of the fitted curve exceeds that at the smallest batch size of (B, K) points by [`OVERHEAD`]. Infinite beyond the largest.
+fn overhead(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
+    let (smallest, largest) = ends(points);
+    // (c1 + c2 B) = 1.2 (c1 + c2 B₀).
+    let exceeds = |Law { c1, c2 }: Law| OVERHEAD * c1 / c2 + (1.0 + OVERHEAD) * smallest;
+    fit.of_law(|law| Some(exceeds(law)).filter(|&size| size <= largest).unwrap_or(f64::INFINITY))
+}
+
+/// The smallest and the largest batch size of (B, K) points by B.
+fn ends(points: &[(u32, u32)]) -> (f64, f64) {
+    let size = |point: Option<&(u32, u32)>| point.map_or(f64::NAN, |point| f64::from(point.0.max(1)));
+    (size(points.first()), size(points.last()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// K = 1,000/B + 10: examples 1,000 + 10 B.
     #[test]
-    fn overhead_and_ends_are_those_of_the_points() {
-        // Examples 1,000, 1,000, 1,100, 1,600: 1.2 times the minimum lies between the last two.
-        let points = [(1.0, 1000.0), (10.0, 100.0), (100.0, 11.0), (1000.0, 1.6)];
-        let expected = 100.0 * 10f64.powf((1.2_f64 / 1.1).ln() / (1.6_f64 / 1.1).ln());
-        assert!((overhead(&points) / expected - 1.0).abs() < 1e-12);
-        assert_eq!(overhead(&points[..3]), f64::INFINITY);
-        assert!(overhead(&[]).is_nan());
-        assert!((measured_ends(&points) - 1000.0 / 1.6).abs() < 1e-9);
+    fn ends_and_overhead_are_those_of_a_curve_without_noise() {
+        let points: Vec<(u32, u32)> = [1, 10, 50, 100, 1000].into_iter().map(|size| (size, 1000 / size + 10)).collect();
+        let fit = Fit::new(&points).unwrap();
+        let near = |found: Estimate, known: f64| {
+            assert!([found.value, found.low, found.high].iter().all(|value| (value / known - 1.0).abs() < 1e-3), "{found:?} of {known}")
+        };
+        near(measured_ends(&fit, &points), 1010.0 / 11.0);
+        // 1,000 + 10 · 21.2 are 1.2 · 1,010.
+        near(overhead(&fit, &points), 21.2);
+        assert_eq!(overhead(&fit, &points[..2]).value, f64::INFINITY, "beyond what was measured");
+    }
+
+    /// Four times as many steps at one batch size between: the ends are those measured all the same, and the interval holds them.
+    #[test]
+    fn what_was_measured_is_in_its_interval() {
+        let points = [(1, 1010), (10, 440), (50, 30), (100, 20), (1000, 11)];
+        let ends = measured_ends(&Fit::new(&points).unwrap(), &points);
+        assert!((ends.value - 1010.0 / 11.0).abs() < 1e-9 && ends.low < ends.value && ends.value <= ends.high, "{ends:?}");
     }
 }

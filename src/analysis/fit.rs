@@ -12,6 +12,9 @@ pub const LINEAR_SLOPE: f64 = -0.95;
 /// Local slope above which data parallelism is called maximal.
 pub const MAXIMAL_SLOPE: f64 = -0.05;
 
+/// Shares of simulations with known truth in which the intervals held it, the least and the most of any interval (`make coverage`).
+pub const COVERED: (f64, f64) = (0.93, 0.97);
+
 /// A number with its 95 % interval. Limits may be infinite; they are NaN where there is no interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
@@ -34,8 +37,7 @@ impl Estimate {
         resampled.sort_unstable_by(f64::total_cmp);
         let percentile = |share: f64| resampled.get((share * (resampled.len() - 1) as f64).round() as usize).copied().unwrap_or(value);
         // Of few points the percentiles may leave out the number itself.
-        let (low, high) = (percentile(0.025), percentile(0.975));
-        Estimate { value, low: if low > value { value } else { low }, high: if high < value { value } else { high } }
+        Estimate { value, low: percentile(0.025), high: percentile(0.975) }.about(value)
     }
 
     /// Geometric mean, with the limits of Student's t over logarithms. One value has no interval, and values that are not above 0 have no mean: then NaN.
@@ -58,6 +60,12 @@ impl Estimate {
     /// The product with a number above 0 that is known.
     pub fn scaled(self, by: f64) -> Self {
         Estimate { value: self.value * by, low: self.low * by, high: self.high * by }
+    }
+
+    /// Another number that its interval is of too: a limit gives way where it would leave the number out.
+    pub fn about(self, value: f64) -> Self {
+        let (low, high) = (if self.low > value { value } else { self.low }, if self.high < value { value } else { self.high });
+        Estimate { value, low, high }
     }
 
     /// Whether the interval holds a number.
@@ -104,21 +112,20 @@ pub struct Fit {
     pub deviation: f64,
     /// (c1, c2) of each resample.
     resamples: Vec<Law>,
-    /// (batch size, K*) as measured.
-    measured: Vec<(f64, f64)>,
-    /// log K* of each resample at those batch sizes.
-    resampled: Vec<Vec<f64>>,
 }
 
-/// c1 and c2.
+/// The curve K = c1/B + c2.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Law {
-    c1: f64,
-    c2: f64,
+pub struct Law {
+    /// c1, in steps × examples.
+    pub c1: f64,
+    /// c2, in steps.
+    pub c2: f64,
 }
 
 impl Law {
-    fn steps(self, batch_size: f64) -> f64 {
+    /// K at a batch size.
+    pub fn steps(self, batch_size: f64) -> f64 {
         self.c1 / batch_size + self.c2
     }
 }
@@ -152,13 +159,11 @@ impl Fit {
             let number = scramble(counter) % residuals.len() as u64;
             residuals.get(number as usize).copied().unwrap_or(0.0) * stretch
         };
-        let resampled: Vec<Vec<f64>> = (0..RESAMPLES).map(|_| fitted.iter().map(|fitted| fitted + draw()).collect()).collect();
-        let resamples: Vec<Law> = resampled.iter().map(|logs| least_squares(&inverse, logs)).collect();
+        let mut resample = || least_squares(&inverse, &fitted.iter().map(|fitted| fitted + draw()).collect::<Vec<_>>());
+        let resamples: Vec<Law> = (0..RESAMPLES).map(|_| resample()).collect();
         let estimate = |of: fn(Law) -> f64| Estimate::new(of(law), resamples.iter().copied().map(of).collect());
         let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
-        let points = measured.len();
-        let measured = measured.iter().map(|&(size, steps)| (f64::from(size.max(1)), f64::from(steps.max(1)))).collect();
-        Ok(Fit { c1, c2, critical, points, deviation, resamples, measured, resampled })
+        Ok(Fit { c1, c2, critical, points: measured.len(), deviation, resamples })
     }
 
     /// The critical batch size of (batch size, K*) points, without an interval. NaN or infinite where they have none.
@@ -168,19 +173,18 @@ impl Fit {
         law.c1 / law.c2
     }
 
-    /// A number that follows from the measured (batch size, K*) points themselves, in the order in which they were fitted. Its interval is of the same resamples.
-    pub fn of_points(&self, of: impl Fn(&[(f64, f64)]) -> f64) -> Estimate {
-        let resampled = self.resampled.iter().map(|logs| {
-            let points: Vec<(f64, f64)> = self.measured.iter().zip(logs).map(|(point, log)| (point.0, log.exp())).collect();
-            of(&points)
-        });
-        Estimate::new(of(&self.measured), resampled.collect())
+    /// A number that follows from the fitted curve.
+    pub fn of_law(&self, of: impl Fn(Law) -> f64) -> Estimate {
+        Estimate::new(of(self.law()), self.resamples.iter().map(|law| of(*law)).collect())
+    }
+
+    fn law(&self) -> Law {
+        Law { c1: self.c1.value, c2: self.c2.value }
     }
 
     /// K at a batch size, by the fit.
     pub fn steps(&self, batch_size: f64) -> Estimate {
-        let law = Law { c1: self.c1.value, c2: self.c2.value };
-        Estimate::new(law.steps(batch_size), self.resamples.iter().map(|law| law.steps(batch_size)).collect())
+        self.of_law(|law| law.steps(batch_size))
     }
 
     /// The regime at a batch size, where every critical batch size in the interval gives the same one.
@@ -228,9 +232,8 @@ impl Fit {
 
     /// Every number of resamples is taken twice, so the other's are taken in reverse: the resamples of two fits are independent.
     fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
-        let law = |fit: &Fit| Law { c1: fit.c1.value, c2: fit.c2.value };
         let resampled = self.resamples.iter().zip(other.resamples.iter().rev()).map(|(this, other)| of(*this) / of(*other));
-        Estimate::new(of(law(self)) / of(law(other)), resampled.collect())
+        Estimate::new(of(self.law()) / of(other.law()), resampled.collect())
     }
 }
 

@@ -45,6 +45,41 @@ class Page(html.parser.HTMLParser):
         check(self.open and self.open.pop() == tag, f"</{tag}> closes another tag")
 
 
+def table(folder, name):
+    """The rows of a CSV file by column; none where there is no such file."""
+    path = folder / f"{name}.csv"
+    if not path.is_file():
+        return []
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def check_critical(folder):
+    """The critical batch sizes of measured ends and of 20 % overhead follow from the cells and from c1 and c2 of the fits; returns how many were checked."""
+    points = {}
+    for cell in table(folder, "cells"):
+        steps, key = cell["steps_to_result"], (cell["study"], cell["sparsity"])
+        check(steps != "·" or cell["trials"] == "0", f"a cell that is still to come has {cell['trials']} trials")
+        if steps not in ("", "·"):
+            points.setdefault(key, []).append((int(cell["batch_size"]), int(steps)))
+    laws = {(fit["study"], fit["sparsity"]): (float(fit["c1"]), float(fit["c2"])) for fit in table(folder, "fits") if fit["c1"]}
+    checked = 0
+    for row in table(folder, "critical"):
+        key = row["study"], row["sparsity"]
+        if row["definition"] == "measured ends":
+            expected = min(size * steps for size, steps in points[key]) / min(steps for _, steps in points[key])
+        elif row["definition"] == "20 % overhead":
+            (c1, c2), sizes = laws[key], [size for size, _ in points[key]]
+            expected = 0.2 * c1 / c2 + 1.2 * min(sizes) if c2 else float("inf")
+            expected = expected if expected <= max(sizes) else float("inf")
+        else:
+            continue
+        found = float(row["critical_batch_size"])
+        check(found == expected or abs(found / expected - 1) < 1e-9, f"{key}, {row['definition']}: {found}, which should be {expected}")
+        checked += 1
+    return checked
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: check_report.py FOLDER")
@@ -60,6 +95,8 @@ def main():
         for area in root.iter("{http://www.w3.org/2000/svg}rect"):
             hidden = area.get("fill") is None
             check(not hidden or len(area) == 1, f"{path.name} has a point without words")
+        for line in root.iter("{http://www.w3.org/2000/svg}polyline"):
+            check(line.get("stroke-opacity") != "0" or len(line) == 1, f"{path.name} has a line without words")
         texts = [text for text in ("".join(element.itertext()).strip() for element in root) if text]
         check(len(texts) > 3, f"{path.name} has no labels")
         head = path.with_suffix(".png").read_bytes()[:24]
@@ -74,7 +111,8 @@ def main():
             heading, *rows[name] = csv.reader(file)
         check(all(len(row) == len(heading) for row in rows[name]), f"{name}.csv is not square")
         check(len((folder / f"{name}.md").read_text().splitlines()) == len(rows[name]) + 2, f"{name}.md has other rows than {name}.csv")
-    print(f"{folder}: {len(figures)} figures, {len(rows['cells'])} cells, {len(rows['fits'])} fits and {len(rows['trials'])} trials are sound")
+    critical = check_critical(folder)
+    print(f"{folder}: {len(figures)} figures, {critical} critical batch sizes, {len(rows['cells'])} cells, {len(rows['fits'])} fits and {len(rows['trials'])} trials are sound")
 
 
 main()

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::super::critical::{Critical, Definition};
-use super::super::fit::Estimate;
+use super::super::fit::{COVERED, Estimate};
 use super::table::interval;
 
 /// A row a sparsity and definition, and what the definitions are.
@@ -15,8 +15,8 @@ pub fn critical(critical: &[Critical]) -> Markup {
     html! {
         p {
             "Definitions differ in what they call critical, so their numbers may differ by more than their 95 % intervals. Those of the first four are of "
-            "the fit's residual bootstrap, rough for the two that take a minimum of scattered points (measured ends, overhead); that of the noise scale is "
-            "over trials, and there is none of a single trial."
+            "the fit's residual bootstrap; that of the noise scale is over trials, and there is none of a single trial. In simulations "
+            "with known truth such intervals hold it in " (100.0 * COVERED.0) " to " (100.0 * COVERED.1) " of 100 cases (make coverage)."
         }
         div.wide {
             table.words {
