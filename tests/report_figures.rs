@@ -195,6 +195,65 @@ fn every_pair_of_searched_metaparameters_has_a_figure() {
     assert_eq!(figures(&study, &[]).iter().filter(|figure| figure.name.starts_with("metaparameters")).count(), 6);
 }
 
+/// Of a study that searched more than the learning rate and the momentum every trial is a line, with its words, coloured by how it ended.
+#[test]
+fn every_trial_is_a_line_through_all_dimensions() {
+    assert!(figure(&study(Synthetic::small().results()), "parallel").is_none(), "a plane shows two dimensions better");
+    assert!(figure(&study(Synthetic { optimizer: "sgd", ..Synthetic::small() }.results()), "parallel").is_none());
+    for race in [Race::Off, Race::Until(1.0)] {
+        let mut results = Synthetic { race, ..Synthetic::small() }.results();
+        results.configuration =
+            results.configuration.replace("[search]\n", "[search]\nweight_decay = { min = 1e-5, max = 0.1, scale = \"log\" }\n");
+        for (number, trial) in results.cells.iter_mut().flat_map(|cell| &mut cell.trials).enumerate() {
+            trial.metaparameters.set(Metaparameter::WeightDecay, Some(10f64.powf(-5.0 + 4.0 * (number % 8) as f64 / 7.0)));
+        }
+        let count = |status| results.cells.iter().map(|cell| cell.count(status)).sum::<usize>();
+        let [complete, incomplete, infeasible, censored] = Status::ALL.map(count);
+        let trials = complete + incomplete + infeasible + censored;
+        let study = study(results.clone());
+        assert!(study.configuration.is_ok(), "{:?}", study.configuration);
+        let svg = figure(&study, "parallel").unwrap();
+        marks(&svg, &["η", "m", "λ", "S 0, B 2", "S 0.9, B 128", "Place in its range", "infeasible", "best"]);
+        // Steps are an axis where trials go on after the first that reached the goal.
+        assert_eq!(svg.contains("\nsteps\n"), race == Race::Off);
+        let hovers: Vec<&str> = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-opacity=\"0\"")).collect();
+        assert_eq!(hovers.len(), trials);
+        let points = |line: &str| line.split("points=\"").nth(1).unwrap().split('"').next().unwrap().split_whitespace().count();
+        let long = hovers.iter().filter(|line| points(line) == 4).count();
+        assert_eq!(long, if race == Race::Off { complete } else { 0 }, "complete trials end at their steps");
+        assert!(hovers.iter().all(|line| points(line) >= 3));
+        let best = results.cells[0].best().unwrap();
+        let words = format!("batch size 2, sparsity 0, trial {}: complete after {} steps", best.index, "4,592");
+        assert!(hovers.iter().any(|line| line.contains(&words)), "{hovers:?}");
+        // The lines of infeasible trials, and their sample in the legend.
+        let crossed = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("#CC79A7")).count();
+        assert_eq!(crossed, infeasible + 1);
+        let caption = figures(&study, &[]).into_iter().find(|figure| figure.name == "parallel").unwrap().caption;
+        assert!(caption.contains("λ: weight decay from 1e-5 to 0.1, logarithmic"), "{caption}");
+    }
+}
+
+/// K* times the batch size across, K* up: the first examples are those of batch size 2, and both curves have their ring at twice c1 and twice c2.
+#[test]
+fn steps_stand_against_examples_with_the_hyperbola_of_the_fit() {
+    let large = Synthetic { trials: 3, race: Race::Off, noise: 0.0, ..Synthetic::large() };
+    let svg = figure(&study(large.results()), "trade-off").unwrap();
+    marks(&svg, &["Examples (steps × batch size)", "Steps-to-result", "B 2", "equal batch size B", "critical batch size", "sparsity 0.5"]);
+    let titles: Vec<&str> = svg.lines().filter(|line| line.starts_with("<rect") && line.contains("<title>")).collect();
+    assert_eq!(titles.len(), 3 * 11 + 3);
+    let words = "batch size 2, sparsity 0: K* 4,592, goal not reached at 4,576; 9,184 examples";
+    assert!(titles.iter().any(|title| title.contains(words)), "{titles:?}");
+    // Of eleven batch sizes six have lines.
+    assert_eq!(svg.lines().filter(|line| line.starts_with("B ")).count(), 6);
+    let ring = |title: &&&str| title.contains("sparsity 0: critical batch size");
+    assert!(
+        titles.iter().find(ring).unwrap().contains("; twice E_min = 9")
+            && titles.iter().filter(|title| title.contains("twice E_min")).count() == 3
+    );
+    let short = study(Synthetic { batch_sizes: vec![2, 8], ..Synthetic::small() }.results());
+    assert!(figure(&short, "trade-off").is_none(), "nothing was fitted");
+}
+
 #[test]
 fn without_a_searched_momentum_trials_are_strips_over_the_learning_rate() {
     let results = Synthetic { optimizer: "sgd", ..Synthetic::small() }.results();

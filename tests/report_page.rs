@@ -60,11 +60,11 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
         let at = page[from..].find(words).unwrap_or_else(|| panic!("no \"{words}\" after {from} in the page"));
         from += at;
     }
-    assert_eq!(page.matches("<svg").count(), 12);
+    assert_eq!(page.matches("<svg").count(), 13);
     let pictures = |kind: &str| {
         fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
     };
-    assert_eq!([".svg", ".pdf", ".png", ".csv", ".md"].map(pictures), [12, 12, 12, 11, 11]);
+    assert_eq!([".svg", ".pdf", ".png", ".csv", ".md"].map(pictures), [13, 13, 13, 11, 11]);
     // Each figure's files and the table of what it shows are linked below it, and tables have links to their figures.
     let name = "fashion-mnist-simple-cnn-momentum-ratio";
     let files =
@@ -123,7 +123,7 @@ fn figures_for_papers_have_their_width_and_their_text() {
         assert!(pdf.contains("/FontFile"), "the PDF carries its font");
         figures += 1;
     }
-    assert_eq!(figures, 12);
+    assert_eq!(figures, 13);
 }
 
 #[test]

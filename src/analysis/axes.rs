@@ -30,6 +30,8 @@ pub struct Axis {
     low: f64,
     high: f64,
     title: String,
+    /// What stands at 0, 1, 2 … of an axis of names.
+    names: Vec<String>,
 }
 
 impl Axis {
@@ -51,7 +53,13 @@ impl Axis {
             Scale::Log10 | Scale::ReverseLog => 0.06 * (high - low).max(2.0),
         };
         let (low, high) = (scale.value(low - padding), scale.value(high + padding));
-        Axis { scale, low, high, title: title.to_owned() }
+        Axis { scale, low, high, title: title.to_owned(), names: Vec::new() }
+    }
+
+    /// An axis with a name at each of 0, 1, 2 …
+    pub fn named(title: &str, names: Vec<String>) -> Axis {
+        let last = names.len().max(2) as f64 - 1.0;
+        Axis { names, ..Axis::around(Scale::Linear, title, [0.0, last], (0.0, 1.0)) }
     }
 
     /// What it measures, with its unit.
@@ -83,6 +91,9 @@ impl Axis {
 
     /// The values that get labels: about `most` of them.
     fn ticks(&self, most: usize) -> Vec<f64> {
+        if !self.names.is_empty() {
+            return (0..self.names.len()).map(|place| place as f64).collect();
+        }
         let most = most.max(2) as f64;
         let (low, high) = (self.scale.position(self.low), self.scale.position(self.high));
         let whole = || {
@@ -115,6 +126,9 @@ impl Axis {
     }
 
     fn label(&self, value: f64) -> String {
+        if let Some(name) = self.names.get(value.round().max(0.0) as usize) {
+            return name.clone();
+        }
         match self.scale {
             Scale::Log2 => power("2", value.log2()),
             // One notation an axis: powers of ten where decimals would be long for any of its values.
@@ -211,6 +225,13 @@ mod tests {
         assert_eq!(axis(Scale::ReverseLog, 0.9, 0.9999), ["0.9", "0.99", "0.999", "0.9999"]);
         assert_eq!(axis(Scale::ReverseLog, 0.7, 0.95), ["0.8", "0.9", "0.95"]);
         assert_eq!(axis(Scale::Linear, 0.0, 4.4), ["0", "1", "2", "3", "4"]);
+    }
+
+    #[test]
+    fn names_stand_at_whole_numbers() {
+        let axis = Axis::named("", ["η", "m", "steps"].map(str::to_owned).to_vec());
+        assert_eq!(labels(&axis), ["η", "m", "steps"]);
+        assert!(axis.contains(0.0) && axis.contains(2.0) && !axis.contains(2.5));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub enum Stroke {
 pub enum Layer {
     /// A line through points; what is outside the axes is left out.
     Line(Stroke, RGBColor, Vec<(f64, f64)>),
+    /// Lines, each with words that are shown where a mouse is over it.
+    Paths(Stroke, RGBColor, Vec<Path>),
     /// A marker at each point.
     Points(Marker, RGBColor, Vec<Dot>),
     /// The outline of a marker at each point that is a bound.
@@ -49,6 +51,15 @@ pub struct Dot {
     /// Where it is, in natural units of the axes.
     pub at: (f64, f64),
     /// Which cell or trial it is of, its value and what is known of that.
+    pub words: String,
+}
+
+/// A line of a figure with words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// What it joins, in natural units of the axes.
+    pub points: Vec<(f64, f64)>,
+    /// What it is of.
     pub words: String,
 }
 
@@ -95,12 +106,21 @@ pub struct Chart {
     pub legend: Vec<Entry>,
 }
 
-/// Where words stand: an area of the chart in SVG units, (left, top) and its half width.
+/// Where words are shown, in SVG units.
 struct Hover {
-    at: (i32, i32),
-    half: i32,
+    place: Place,
     words: String,
 }
+
+enum Place {
+    /// A square: its middle and half its width.
+    Square((i32, i32), i32),
+    /// A line.
+    Line(Vec<(i32, i32)>),
+}
+
+/// How near a mouse must be to a line, in SVG units.
+const NEAR: i32 = 4;
 
 impl Chart {
     /// The figure as an SVG document.
@@ -179,11 +199,23 @@ impl Chart {
 fn with_hovers(svg: &str, hovers: &[Hover]) -> String {
     let Some((drawn, end)) = svg.rsplit_once("</svg>").filter(|_| !hovers.is_empty()) else { return svg.to_owned() };
     let mut areas = "<g class=\"points\" fill-opacity=\"0\">\n".to_owned();
-    for Hover { at: (x, y), half, words } in hovers {
-        let (left, top, side) = (x - half, y - half, 2 * half);
+    for Hover { place, words } in hovers {
+        let words = markup(words);
         // Writing to a string cannot fail.
-        let _ =
-            writeln!(areas, "<rect x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\"><title>{}</title></rect>", markup(words));
+        let _ = match place {
+            Place::Square((x, y), half) => {
+                let (left, top, side) = (x - half, y - half, 2 * half);
+                writeln!(areas, "<rect x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\"><title>{words}</title></rect>")
+            }
+            Place::Line(points) => {
+                let points: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
+                let (points, wide) = (points.join(" "), 2 * NEAR);
+                writeln!(
+                    areas,
+                    "<polyline points=\"{points}\" stroke=\"black\" stroke-opacity=\"0\" stroke-width=\"{wide}\"><title>{words}</title></polyline>"
+                )
+            }
+        };
     }
     format!("{drawn}{areas}</g>\n</svg>{end}")
 }
@@ -239,12 +271,21 @@ impl Panel {
                         }
                     }
                 }
+                Layer::Paths(stroke, colour, paths) => {
+                    // Their colours must be told from each other.
+                    let width = if *stroke == Stroke::Thin { 2 } else { layout.line + 2 };
+                    for path in paths {
+                        plot.draw_series(LineSeries::new(path.points.iter().copied(), colour.stroke_width(width)))?;
+                        let places = path.points.iter().map(|point| plot.plotting_area().map_coordinate(point)).collect();
+                        hovers.push(Hover { place: Place::Line(places), words: path.words.clone() });
+                    }
+                }
                 Layer::Points(marker, colour, points) | Layer::Hollow(marker, colour, points) => {
                     let solid = matches!(layer, Layer::Points(..));
                     for dot in points.iter().filter(|dot| inside(&dot.at)) {
                         let at = plot.plotting_area().map_coordinate(&dot.at);
                         marker.draw(root, at, layout.marker, *colour, solid)?;
-                        hovers.push(Hover { at, half: layout.marker + 4, words: dot.words.clone() });
+                        hovers.push(Hover { place: Place::Square(at, layout.marker + 4), words: dot.words.clone() });
                     }
                 }
                 Layer::Band(colour, edges) => {

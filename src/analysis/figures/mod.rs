@@ -5,6 +5,7 @@ mod curves;
 mod fewer;
 mod optimizers;
 mod panels;
+mod parallel;
 mod parameters;
 mod rates;
 mod ratio;
@@ -12,6 +13,7 @@ mod scatter;
 mod smoothness;
 mod so_far;
 mod together;
+mod trade_off;
 mod workloads;
 
 pub use optimizers::optimizers;
@@ -56,10 +58,12 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
         figures.push(together::together(study));
         figures.extend(together::normalised(study));
         figures.extend(panels::panels(study, fits));
+        figures.extend(trade_off::trade_off(study, fits));
         figures.extend(ratio::ratio(study));
         figures.extend(rates::rates(study));
         figures.extend(parameters::parameters(study, fits));
         figures.extend(scatter::scatter(study));
+        figures.extend(parallel::parallel(study));
         figures.extend(fewer::fewer(study));
         figures.extend(so_far::so_far(study));
         figures.extend(budgets::fixed_budgets(study));

@@ -13,7 +13,7 @@ use crate::readable::{count, some};
 use crate::records::{Cell, Status, Trial};
 
 /// Shape and colour of a status; either alone tells it.
-fn look(status: Status) -> (Marker, RGBColor) {
+pub(super) fn look(status: Status) -> (Marker, RGBColor) {
     match status {
         Status::Complete => (Marker::Disc, Series::numbered(0).colour),
         Status::Incomplete => (Marker::Triangle, Series::numbered(1).colour),
@@ -23,7 +23,7 @@ fn look(status: Status) -> (Marker, RGBColor) {
 }
 
 /// The best trial's star.
-const STAR: RGBColor = RGBColor(240, 228, 66);
+pub(super) const STAR: RGBColor = RGBColor(240, 228, 66);
 
 /// The scale of a metaparameter's axis.
 fn scale(name: Metaparameter) -> Scale {
@@ -51,7 +51,7 @@ fn names(across: Metaparameter, up: Metaparameter) -> (String, String) {
 }
 
 /// Whether a pair is the paper's, on which lines of equal effective learning rate are drawn.
-fn is_papers(across: Metaparameter, up: Metaparameter) -> bool {
+pub(super) fn is_papers(across: Metaparameter, up: Metaparameter) -> bool {
     (across, up) == (Metaparameter::LearningRate, Metaparameter::Momentum)
 }
 
@@ -105,7 +105,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
 }
 
 /// What it means that a trial was censored.
-fn ends(study: &StudyResults) -> String {
+pub(super) fn ends(study: &StudyResults) -> String {
     let mut factors: Vec<f64> = study.results.cells.iter().filter_map(|cell| study.race_of(cell).factor()).collect();
     factors.sort_by(f64::total_cmp);
     factors.dedup();
@@ -149,15 +149,19 @@ fn squares(grid: &Grid, [across, up]: [Metaparameter; 2], [x, y]: [&Axis; 2], ef
         let layers = lines.into_iter().chain(marks(cell, at)).collect();
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };
+    let (cells, columns) = arranged(grid);
+    (cells.into_iter().map(panel).collect(), columns)
+}
+
+/// The cells of a grid as the panels of a figure, and how many stand in a row: a row a batch size and a column a sparsity where those fit.
+pub(super) fn arranged(grid: &Grid) -> (Vec<(u32, f64)>, usize) {
     let (sizes, sparsities) = (&grid.batch_sizes, &grid.sparsities);
     if (2..=5).contains(&sparsities.len()) {
         let cells = sizes.iter().flat_map(|&size| sparsities.iter().map(move |&sparsity| (size, sparsity)));
-        (cells.map(panel).collect(), sparsities.len())
+        (cells.collect(), sparsities.len())
     } else {
         let cells = sparsities.iter().flat_map(|&sparsity| sizes.iter().map(move |&size| (size, sparsity)));
-        let panels: Vec<Panel> = cells.map(panel).collect();
-        let columns = panels.len().clamp(1, 4);
-        (panels, columns)
+        (cells.collect(), (sizes.len() * sparsities.len()).clamp(1, 4))
     }
 }
 
@@ -189,7 +193,7 @@ fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
 }
 
 /// What is said of a trial: how it ended and what it was trained with.
-fn words(cell: &Cell, trial: &Trial) -> String {
+pub(super) fn words(cell: &Cell, trial: &Trial) -> String {
     let values = Metaparameter::ALL.iter().filter_map(|&name| {
         let value = trial.metaparameters.get(name)?;
         Some(format!(", {} {}", name.title(), name.show(value)))

@@ -142,14 +142,14 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
         @if !alone {
             h3 { "Trials" }
             (trials::trials(study))
-            (links(figures, &["metaparameters", "rates", "fewer-trials", "so-far"]))
+            (links(figures, &["metaparameters", "parallel", "rates", "fewer-trials", "so-far"]))
             h3 { "Fits" }
             (fits::fits(study, fits))
             (links(figures, &["panels", "fits"]))
             @if !critical.is_empty() {
                 h3 { "The critical batch size by several definitions" }
                 (critical::critical(critical))
-                (links(figures, &["panels", "noise-scale"]))
+                (links(figures, &["panels", "trade-off", "noise-scale"]))
             }
             @if !times.is_empty() {
                 h3 { "Time to the goal" }

@@ -1,0 +1,113 @@
+//! Every trial as a line through all metaparameters that were searched (parallel coordinates; Inselberg, 1985).
+
+use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, Dot, Entry, Layer, Panel, Path, Stroke};
+use super::super::marker::Marker;
+use super::super::studies::StudyResults;
+use super::super::warnings::share;
+use super::Figure;
+use super::scatter::{STAR, arranged, ends, is_papers, look, words};
+use crate::config::{self, Metaparameter, Range, Setting};
+use crate::readable::{count, significant};
+use crate::records::{Cell, Status, Trial};
+
+/// A panel a cell. None for a study that searched fewer than two metaparameters, or the learning rate and the momentum alone, which a plane shows better; nor where
+/// the search space is not known.
+pub fn parallel(study: &StudyResults) -> Option<Figure> {
+    let search = &study.configuration.as_ref().ok()?.search;
+    let searched: Vec<(Metaparameter, Range)> = search.settings.iter().filter_map(range).collect();
+    if searched.len() < 2 || matches!(searched[..], [(across, _), (up, _)] if is_papers(across, up)) {
+        return None;
+    }
+    let grid = study.grid();
+    let ratios = study.results.cells.iter().flat_map(|cell| cell.trials.iter().filter_map(|trial| ratio(cell, trial)));
+    let slowest = Some(ratios.fold(1.0, f64::max)).filter(|&slowest| slowest > 1.0);
+    let names = searched.iter().map(|(name, _)| short(*name)).chain(slowest.map(|_| "steps".to_owned()));
+    let x = Axis::named("Metaparameter", names.collect());
+    let y = Axis::around(Scale::Linear, "Place in its range", [0.0, 1.0], (0.0, 1.0));
+    let path = |cell: &Cell, trial: &Trial| {
+        let places = searched.iter().map(|(name, range)| share(range, trial.metaparameters.get(*name)?));
+        let steps = slowest.and_then(|slowest| Some(ratio(cell, trial)?.ln() / slowest.ln()));
+        let places: Option<Vec<f64>> = places.chain(steps.map(Some)).collect();
+        Some((0..).map(f64::from).zip(places?).collect::<Vec<_>>())
+    };
+    let panel = |(size, sparsity): (u32, f64)| {
+        let title = format!("S {sparsity}, B {}", count(size));
+        let Some(cell) = grid.cell(size, sparsity) else {
+            return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
+        };
+        let best = cell.best();
+        let paths = |stroke: Stroke, status: Status, is_shown: &dyn Fn(&Trial) -> bool| {
+            let trials = cell.trials.iter().filter(|trial| trial.status == status && is_shown(trial));
+            let path = |trial: &Trial| Some(Path { points: path(cell, trial)?, words: words(cell, trial) });
+            Layer::Paths(stroke, look(status).1, trials.filter_map(path).collect())
+        };
+        let is_best = |trial: &Trial| best.is_some_and(|best| best.index == trial.index);
+        // The most telling on top.
+        let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
+        let mut layers: Vec<Layer> = order.map(|status| paths(Stroke::Thin, status, &|trial| !is_best(trial))).to_vec();
+        layers.push(paths(Stroke::Solid, Status::Complete, &is_best));
+        let star = |at: (f64, f64)| Dot { at, words: best.map_or(String::new(), |best| words(cell, best)) };
+        let stars = best.and_then(|best| path(cell, best)).unwrap_or_default().into_iter().map(star);
+        layers.push(Layer::Points(Marker::Star, STAR, stars.collect()));
+        Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
+    };
+    let (cells, columns) = arranged(&grid);
+    let entry =
+        |status: Status| Entry { name: status.name().to_owned(), colour: look(status).1, stroke: Some(Stroke::Solid), marker: None };
+    let best = Entry { name: "best".to_owned(), colour: look(Status::Complete).1, stroke: Some(Stroke::Solid), marker: Some(Marker::Star) };
+    let ranges: Vec<String> = searched.iter().map(|(name, range)| described(*name, range)).collect();
+    let steps = slowest.map_or(String::new(), |slowest| {
+        format!(" Steps: of complete trials alone, from K* of the cell to {} times it, on a logarithmic scale.", significant(slowest))
+    });
+    Some(Figure {
+        name: "parallel".into(),
+        heading: "The search in all its dimensions".into(),
+        caption: format!(
+            "Every trial as a line, a panel a cell (S sparsity, B batch size): on each axis its place between the lower and the upper end of the range that was \
+             searched, on the search's own scale. {}.{steps} Where the lines of complete trials come close together, that metaparameter matters; where the best \
+             one meets an axis at its end, the range was too narrow.{}",
+            ranges.join("; "),
+            ends(study)
+        ),
+        table: "trials",
+        chart: Chart {
+            title: format!("{}: trials in all dimensions", study.name()),
+            columns,
+            crowded: true,
+            panels: cells.into_iter().map(panel).collect(),
+            legend: Status::ALL.into_iter().map(entry).chain([best]).collect(),
+        },
+    })
+}
+
+/// A metaparameter that was searched, with its range.
+fn range((name, setting): (Metaparameter, Setting)) -> Option<(Metaparameter, Range)> {
+    match setting {
+        Setting::Range(range) if range.min < range.max => Some((name, range)),
+        _ => None,
+    }
+}
+
+/// Steps of a complete trial over K*.
+fn ratio(cell: &Cell, trial: &Trial) -> Option<f64> {
+    Some(f64::from(trial.steps?) / f64::from(cell.steps_to_result()?.max(1)))
+}
+
+/// What stands below an axis.
+fn short(name: Metaparameter) -> String {
+    if name.symbol().is_empty() { name.title().to_owned() } else { name.symbol().to_owned() }
+}
+
+/// A range in words: `η: learning rate from 0.0001 to 1.0, logarithmic`.
+fn described(name: Metaparameter, range: &Range) -> String {
+    let symbol = if name.symbol().is_empty() { String::new() } else { format!("{}: ", name.symbol()) };
+    let scale = match range.scale {
+        config::Scale::Integer | config::Scale::Linear => "linear",
+        config::Scale::Log => "logarithmic",
+        config::Scale::ReverseLog => "logarithmic in the distance to 1",
+    };
+    // As the configuration has them: 1e-10, not its ten decimals.
+    let limit = |value: f64| if name.is_whole() { name.show(value) } else { format!("{value:?}") };
+    format!("{symbol}{} from {} to {}, {scale}", name.title(), limit(range.min), limit(range.max))
+}
