@@ -274,8 +274,14 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
 
     let mut unfinished = part(6);
     unfinished.cells[1].trials.iter_mut().for_each(|trial| (trial.status, trial.steps) = (Status::Incomplete, None));
-    let (unfinished, _folder) = report(vec![unfinished]);
+    let (unfinished, folder) = report(vec![unfinished]);
     let text = page(&unfinished);
+    // A cell that is still to come is a row too, of its place alone; one that did not reach the goal has trials.
+    let cells = fs::read_to_string(folder.path().join("cells.csv")).unwrap();
+    let rows: Vec<&str> = cells.lines().skip(1).map(|row| row.split_once("momentum,").unwrap().1).collect();
+    assert_eq!(rows.len(), 8);
+    assert!(rows[1].starts_with("8,0,,") && rows[1].contains(",8,0,8,"), "{rows:?}");
+    assert_eq!([rows[6], rows[7]], ["32,0.9,·,,0,,,,,,,,,", "128,0.9,·,,0,,,,,,,,,"]);
     // Sparsity 0 keeps three points and loses one; 0.9 has two.
     assert!(text.contains("Sparsity 0: left out, as no trial reached the goal: batch size 8."));
     assert!(text.contains("Sparsity 0.9: no fit") && text.contains("<td>–</td>") && text.contains("<td>·</td>"));

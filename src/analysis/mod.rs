@@ -1,6 +1,6 @@
 //! What results say: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
 //!
-//! What lives here reads [`Results`](crate::results::Results) and nothing else; it neither trains nor opens HDF5 files. A figure is
+//! What lives here reads [`Results`](crate::results::Results), which `others` makes of what others measured; it neither trains nor opens HDF5 files. A figure is
 //! data (a [`Chart`]) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
 
 mod axes;
@@ -16,6 +16,7 @@ mod goals;
 mod grid;
 mod layout;
 mod marker;
+mod others;
 mod page;
 mod pdf;
 mod png;
@@ -39,6 +40,7 @@ pub use fits::{EnoughTrials, Fitted, NEAR, Shift, fits};
 pub use goals::{Bounds, threshold};
 pub use grid::Grid;
 pub use layout::Style;
+pub use others::{read_layout, read_table};
 pub use pdf::pdf;
 pub use png::png;
 pub use report::{LIST, Options, Report, report};

@@ -116,7 +116,8 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
 /// Figures of studies of one data set, network and goal, and of all studies.
 fn comparisons(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
     let mut groups: Vec<Vec<&StudyResults>> = Vec::new();
-    for (study, _) in studies {
+    // A table names no optimizer.
+    for (study, _) in studies.iter().filter(|(study, _)| !study.results.workload.optimizer.is_empty()) {
         let of = |study: &StudyResults| {
             let workload = &study.results.workload;
             (workload.dataset.clone(), workload.network.clone(), workload.goal_threshold, workload.validation_examples)

@@ -122,7 +122,7 @@ fn parameter_configs(configuration: &config::Study) -> Value {
 }
 
 /// What their layout calls a metaparameter, where it has it.
-fn their_name(name: Metaparameter) -> String {
+pub(super) fn their_name(name: Metaparameter) -> String {
     match name {
         Metaparameter::DecaySteps => "learning_rate_decay_steps".to_owned(),
         _ => name.name().to_owned(),

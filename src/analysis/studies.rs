@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::Grid;
+use super::others::is_of_dps;
 use crate::config::{self, Race};
 use crate::readable::first_line;
 use crate::records::{Cell, CellKey, Status};
@@ -43,7 +44,10 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {
         let configuration = config::parse(&source, &results.configuration, &[]);
-        let configuration = configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string()));
+        let configuration = match is_of_dps(&results) {
+            true => configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string())),
+            false => Err("dps did not measure it".to_owned()),
+        };
         let environments = vec![results.environment.clone()];
         let measured_in = results.cells.iter().map(|cell| (cell.key, 0)).collect();
         let found = StudyResults {
@@ -143,16 +147,26 @@ impl StudyResults {
             (criterion, false) => format!(", {criterion} pruning"),
             (criterion, true) => format!(", {criterion} pruning, shuffled"),
         });
-        workload_name(&self.results.workload) + &pruning + &self.apart.as_ref().map_or(String::new(), |words| format!(" ({words})"))
+        let workload = &self.results.workload;
+        // A table has a goal for each name.
+        let goal = if workload.network.is_empty() { format!(", goal {}", workload.goal_error) } else { String::new() };
+        workload_name(workload) + &goal + &pruning + &self.apart.as_ref().map_or(String::new(), |words| format!(" ({words})"))
     }
 
     /// The goal in words.
     pub fn goal(&self) -> String {
         let workload = &self.results.workload;
-        format!(
-            "validation error ≤ {} (at most {} of {} wrong)",
-            workload.goal_error, workload.goal_threshold, workload.validation_examples
-        )
+        match workload.validation_examples {
+            0 => format!("{}, as its files or the command line have it", workload.goal_error),
+            examples => format!("{} (at most {} of {examples} wrong)", self.goal_in_short(), workload.goal_threshold),
+        }
+    }
+
+    /// The goal in a title. What others measured may be of another error, or a loss.
+    pub fn goal_in_short(&self) -> String {
+        let workload = &self.results.workload;
+        let what = if workload.validation_examples == 0 { "the goal" } else { "validation error ≤" };
+        format!("{what} {}", workload.goal_error)
     }
 
     /// Where a cell was measured.
@@ -263,5 +277,11 @@ fn slug(names: &[&str]) -> String {
 
 /// The workload in a line, without its goal.
 pub fn workload_name(workload: &WorkloadSummary) -> String {
-    format!("{}, {}, {}, {} learning rate", workload.dataset, workload.network, workload.optimizer, workload.schedule)
+    let schedule = if workload.schedule.is_empty() { String::new() } else { format!("{} learning rate", workload.schedule) };
+    joined(&[&workload.dataset, &workload.network, &workload.optimizer, &schedule])
+}
+
+/// Words that are there, with commas between.
+pub fn joined(words: &[&str]) -> String {
+    words.iter().copied().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
 }

@@ -2,6 +2,7 @@
 
 use super::claims::{Claim, Finding, PAPERS_SPARSITIES, Verdict, papers_batch_sizes};
 use super::fewer::FewerTrials;
+use super::others::{has_trials, is_of_dps};
 use super::page::Section;
 use super::studies::StudyResults;
 use super::tables::Table;
@@ -35,8 +36,11 @@ pub fn summary(sections: &[Section]) -> String {
         text += &format!("\n### Steps-to-result\n\n{}", steps_to_result(study).markdown());
         text += &format!("\nThe fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.\n");
         text += &format!("\n### Claims\n\n{}", claims(&section.claims));
-        text += &format!("\n### Cells\n\n{}\n{}", cells(study).markdown(), words_on_cells(study));
-        text += &missing(study);
+        // Of others' cells the work is not known.
+        if is_of_dps(&study.results) {
+            text += &format!("\n### Cells\n\n{}\n{}", cells(study).markdown(), words_on_cells(study));
+            text += &missing(study);
+        }
         text += "\n";
     }
     text + &rules(sections)
@@ -45,9 +49,10 @@ pub fn summary(sections: &[Section]) -> String {
 /// The goal, and how much of the study is measured.
 fn beginning(study: &StudyResults) -> String {
     let measured = study.results.cells.len();
-    let all = measured + missing_cells(study).len();
+    let all = measured + if is_of_dps(&study.results) { missing_cells(study).len() } else { 0 };
     let least = study.results.cells.iter().map(|cell| cell.trials.len()).min();
-    let trials = least.map_or(String::new(), |least| format!(", with {} or more each", some(least, "trial")));
+    let trials =
+        least.filter(|_| has_trials(&study.results)).map_or(String::new(), |least| format!(", with {} or more each", some(least, "trial")));
     format!(
         "Goal: {}. {} of {} measured{trials}; {}.\n",
         study.goal(),

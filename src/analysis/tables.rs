@@ -7,6 +7,7 @@ use super::fewer::FewerTrials;
 use super::fit::{Estimate, Regime};
 use super::fits::{EnoughTrials, Fitted, Shift, decays};
 use super::goals::{Bounds, threshold};
+use super::others::{has_curves, has_trials, is_of_dps};
 use super::page::Section;
 use super::smoothness::{Along, Measured, Smooth, Surface};
 use super::studies::StudyResults;
@@ -70,6 +71,9 @@ const WORK: [&str; 12] = [
     "to_end_validation_examples",
     "seconds",
 ];
+
+/// The steps-to-result of a cell that has not been measured.
+const TO_COME: &str = "·";
 
 /// Columns of the table of claims.
 const CLAIMS: [&str; 6] = ["study", "claim", "place", "sparsity", "measured", "verdict"];
@@ -209,6 +213,8 @@ fn study(study: &StudyResults) -> Vec<String> {
         texts.dedup();
         texts.join("; ")
     };
+    // Of what others measured 0 stands for what they do not say.
+    let known = |number: u32| optional(Some(number).filter(|&number| number > 0 || is_of_dps(&study.results)));
     let race = configured.map(|study| study.execution.race.factor().map_or("false".to_owned(), |factor| factor.to_string()));
     vec![
         study.slug.clone(),
@@ -218,12 +224,12 @@ fn study(study: &StudyResults) -> Vec<String> {
         workload.optimizer.clone(),
         workload.schedule.clone(),
         workload.goal_error.to_string(),
-        workload.goal_threshold.to_string(),
-        workload.validation_examples.to_string(),
-        workload.test_examples.to_string(),
-        workload.max_steps.to_string(),
-        workload.evaluate_every.to_string(),
-        workload.parameters.to_string(),
+        known(workload.goal_threshold),
+        known(workload.validation_examples),
+        known(workload.test_examples),
+        known(workload.max_steps),
+        known(workload.evaluate_every),
+        known(workload.parameters),
         optional(configured.map(|study| study.pruning.criterion)),
         optional(configured.map(|study| study.pruning.shuffle)),
         optional(race),
@@ -234,21 +240,33 @@ fn study(study: &StudyResults) -> Vec<String> {
 }
 
 fn cells(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> Vec<Vec<String>> {
+    let (has_trials, is_of_dps) = (has_trials(&study.results), is_of_dps(&study.results));
     let row = |cell: &Cell| {
-        let best = cell.best();
+        let best = cell.best().filter(|_| has_trials);
         let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
         let mut row = of_cell(study, cell.key);
         row.push(optional(cell.steps_to_result()));
         row.push(fit.map_or(String::new(), |fit| fit.regime(f64::from(cell.key.batch_size)).map_or("undecided", Regime::name).to_owned()));
-        row.push(cell.trials.len().to_string());
-        row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
+        row.push(optional(has_trials.then_some(cell.trials.len())));
+        row.extend(Status::ALL.map(|status| optional(has_trials.then(|| cell.count(status)))));
         row.push(optional(best.map(|trial| trial.index)));
         row.extend(shown.iter().map(|&name| optional(best.and_then(|trial| trial.metaparameters.get(name)))));
         row.push(optional(study.results.workload.test_error(cell)));
-        row.push(cell.seconds.to_string());
+        row.push(optional(is_of_dps.then_some(cell.seconds)));
         row
     };
-    study.results.cells.iter().map(row).collect()
+    let width = 9 + Status::ALL.len() + shown.len();
+    // Of a cell that is still to come nothing but its place is known.
+    let to_come = |key: &CellKey| {
+        let mut row = of_cell(study, *key);
+        row.extend([TO_COME, "", "0"].map(str::to_owned));
+        row.resize(width, String::new());
+        row
+    };
+    let mut rows: Vec<(CellKey, Vec<String>)> = study.results.cells.iter().map(|cell| (cell.key, row(cell))).collect();
+    rows.extend(study.missing().iter().map(|key| (*key, to_come(key))));
+    rows.sort_by(|(a, _), (b, _)| a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size)));
+    rows.into_iter().map(|(_, row)| row).collect()
 }
 
 fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
@@ -270,6 +288,8 @@ fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
 }
 
 fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
+    let is_of_dps = is_of_dps(&study.results);
+    let own = |field: String| if is_of_dps { field } else { String::new() };
     let row = |(key, trial): (CellKey, &Trial)| {
         let mut row = of_cell(study, key);
         row.push(trial.index.to_string());
@@ -278,10 +298,14 @@ fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
         let best_errors = trial.curve.iter().filter(|point| point.examples == all).map(|point| point.errors).min();
         row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string(), optional(best_errors)]);
         row.extend(shown.iter().map(|&name| optional(trial.metaparameters.get(name))));
-        row.extend([trial.parameters_kept.to_string(), format!("{:016x}", trial.mask_hash), trial.dead_layers.to_string()]);
-        row.push(trial.seconds.to_string());
+        let kept = Some(trial.parameters_kept).filter(|&kept| kept > 0 || is_of_dps);
+        row.extend([optional(kept), own(format!("{:016x}", trial.mask_hash)), own(trial.dead_layers.to_string())]);
+        row.push(own(trial.seconds.to_string()));
         row
     };
+    if !has_trials(&study.results) {
+        return Vec::new();
+    }
     study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
 }
 
@@ -310,7 +334,8 @@ fn fewer_trials(study: &StudyResults) -> Vec<Vec<String>> {
         };
         (1..=cell.trials.len()).map(row).collect::<Vec<_>>()
     };
-    study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some()).flat_map(rows).collect()
+    let cells = study.results.cells.iter().filter(|cell| has_trials(&study.results) && cell.steps_to_result().is_some());
+    cells.flat_map(rows).collect()
 }
 
 /// What each cell took, and what two rules would have taken with the configured step budget.
@@ -323,10 +348,10 @@ fn work(study: &StudyResults) -> Vec<Vec<String>> {
         row.extend(
             [done, goal.low, goal.high, end.high].into_iter().flat_map(|work| [work.gradients.to_string(), work.validation.to_string()]),
         );
-        row.push(cell.seconds.to_string());
+        row.push(optional(is_of_dps(&study.results).then_some(cell.seconds)));
         row
     };
-    study.results.cells.iter().map(row).collect()
+    study.results.cells.iter().filter(|_| has_curves(&study.results)).map(row).collect()
 }
 
 /// A row a claim and sparsity.

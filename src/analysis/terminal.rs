@@ -1,13 +1,14 @@
 //! Tables for the terminal.
 
 use super::Grid;
+use super::others::{has_curves, has_trials, is_of_dps};
 use super::studies::workload_name;
 use super::warnings::dead_layers;
 use super::work::{Range, Work, computed, papers_steps, to_end, to_goal};
 use crate::config::Metaparameter;
 use crate::readable::{aligned, count};
 use crate::records::{Cell, Status};
-use crate::results::Results;
+use crate::results::{Results, WorkloadSummary};
 
 /// In place of a number: no trial of the cell reached the goal.
 const NOT_REACHED: &str = "–";
@@ -19,23 +20,21 @@ const NOT_MEASURED: &str = "·";
 /// each cell with how its trials ended and the metaparameters of the best, and the work.
 pub fn table(results: &Results) -> String {
     let workload = &results.workload;
-    let mut text = format!(
-        "{}\nGoal: validation error ≤ {} (at most {} of {} examples wrong), tested every {} steps up to {}.\n",
-        workload_name(workload),
-        workload.goal_error,
-        count(workload.goal_threshold),
-        count(workload.validation_examples),
-        workload.evaluate_every,
-        count(workload.max_steps),
-    );
+    let mut text = workload_name(workload);
+    text += &match workload.validation_examples {
+        0 => format!("\nGoal: {}. Others measured it.\n", workload.goal_error),
+        _ => goal(workload),
+    };
     if results.cells.is_empty() {
         return text + "\nNo cell is finished yet.\n";
     }
     let grid = Grid::new(results);
     text += "\nSteps-to-result: fewest steps over a cell's trials\n";
     text += &aligned(&steps_to_result(&grid), "  ");
-    text += "\nTrials and the best one's metaparameters\n";
-    text += &aligned(&cells(&grid, results), "  ");
+    if has_trials(results) {
+        text += "\nTrials and the best one's metaparameters\n";
+        text += &aligned(&cells(&grid, results), "  ");
+    }
     let unreached = results.cells.iter().any(|cell| cell.steps_to_result().is_none());
     let unmeasured = grid.batch_sizes.len() * grid.sparsities.len() > results.cells.len();
     if unreached {
@@ -47,12 +46,25 @@ pub fn table(results: &Results) -> String {
     for sentence in dead_layers(results) {
         text += &format!("\n{sentence}\n");
     }
-    text += "\nWork, and what other rules would have taken, with whole evaluations\n";
-    text += &aligned(&work(results), "  ");
+    if has_curves(results) {
+        text += "\nWork, and what other rules would have taken, with whole evaluations\n";
+        text += &aligned(&work(results), "  ");
+    }
     if !results.complete {
         text += "\nThe study is not finished: cells are still to come.\n";
     }
     text
+}
+
+fn goal(workload: &WorkloadSummary) -> String {
+    format!(
+        "\nGoal: validation error ≤ {} (at most {} of {} examples wrong), tested every {} steps up to {}.\n",
+        workload.goal_error,
+        count(workload.goal_threshold),
+        count(workload.validation_examples),
+        workload.evaluate_every,
+        count(workload.max_steps),
+    )
 }
 
 /// The work of all cells, and what the rules would have taken with the configured step budget and with the paper's.
@@ -103,8 +115,10 @@ fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
     let mut heading: Vec<String> =
         ["batch size", "sparsity"].into_iter().chain(Status::ALL.map(Status::name)).chain(["best trial"]).map(str::to_owned).collect();
     heading.extend(shown.iter().map(|name| name.title().to_owned()));
-    heading.extend(["test error", "seconds"].map(str::to_owned));
+    let own: &[&str] = if is_of_dps(results) { &["test error", "seconds"] } else { &[] };
+    heading.extend(own.iter().map(|&name| name.to_owned()));
 
+    let columns = heading.len();
     let row = |cell: &Cell| -> Vec<String> {
         let best = cell.best();
         let mut row = vec![count(cell.key.batch_size), cell.key.sparsity.to_string()];
@@ -115,6 +129,7 @@ fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
         let test_error = results.workload.test_error(cell);
         row.push(test_error.map_or(NOT_REACHED.to_owned(), |error| format!("{error:.4}")));
         row.push(format!("{:.1}", cell.seconds));
+        row.truncate(columns);
         row
     };
     let sorted = grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| (batch_size, sparsity)));

@@ -2,6 +2,7 @@
 
 use super::fewer::{CLOSE, FewerTrials};
 use super::grid::Grid;
+use super::others::{has_trials, is_of_dps};
 use super::studies::StudyResults;
 use crate::config::{Metaparameter, Race, Range, Scale, Search, Setting};
 use crate::readable::count;
@@ -18,7 +19,9 @@ pub const FEWEST_TRIALS: usize = 3;
 /// search space, that too few trials decided, or whose K* still falls with the number of trials.
 pub fn warnings(study: &StudyResults) -> Vec<String> {
     let mut found = study.notes.clone();
+    let is_of_dps = is_of_dps(&study.results);
     match &study.configuration {
+        Err(_) if !is_of_dps => {}
         Err(problem) => found.push(format!(
             "The configuration in the file cannot be read ({problem}): edges of the search space and missing cells are unchecked."
         )),
@@ -30,6 +33,7 @@ pub fn warnings(study: &StudyResults) -> Vec<String> {
             }
         }
     }
+    let has_trials = has_trials(&study.results);
     if !study.results.complete && study.configuration.is_err() {
         found.push("The study is not finished: cells are still to come.".to_owned());
     }
@@ -44,6 +48,8 @@ pub fn warnings(study: &StudyResults) -> Vec<String> {
                 cell.count(Status::Incomplete),
                 cell.count(Status::Infeasible)
             )),
+            // Of a table nothing is known of how many trials were run.
+            Some(_) if !has_trials => {}
             Some(best) => {
                 let edges = study.configuration.as_ref().map(|study| edges(&study.search, &cell.trials, best)).unwrap_or_default();
                 found.extend(edges.into_iter().map(|edge| format!("{name}: {edge}.")));

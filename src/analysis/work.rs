@@ -51,7 +51,7 @@ pub fn to_end(workload: &WorkloadSummary, cells: &[Cell], budget: u32) -> Range 
 fn rule(workload: &WorkloadSummary, cells: &[Cell], steps: &dyn Fn(&Trial) -> u32) -> Work {
     sum(cells, |trial| {
         let steps = if trial.status == Status::Infeasible { trial.steps_run } else { steps(trial) };
-        (steps, u64::from(steps / workload.evaluate_every) * u64::from(workload.validation_examples))
+        (steps, u64::from(steps / workload.evaluate_every.max(1)) * u64::from(workload.validation_examples))
     })
 }
 

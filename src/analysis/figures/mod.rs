@@ -31,6 +31,7 @@ use super::fit::Estimate;
 use super::fits::Fitted;
 use super::grid::{Curve, batch};
 use super::marker::Series;
+use super::others::{has_curves, has_trials};
 use super::studies::StudyResults;
 use crate::readable::{count, significant};
 use crate::records::CellKey;
@@ -62,14 +63,20 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
         figures.extend(ratio::ratio(study));
         figures.extend(rates::rates(study));
         figures.extend(parameters::parameters(study, fits));
+    }
+    if !alone && has_trials(&study.results) {
         figures.extend(scatter::scatter(study));
         figures.extend(parallel::parallel(study));
         figures.extend(fewer::fewer(study));
         figures.extend(so_far::so_far(study));
+    }
+    if !alone {
         figures.extend(budgets::fixed_budgets(study));
     }
-    figures.extend(if alone { smoothness::loss(study) } else { curves::loss(study) });
-    figures.extend(curves::error(study));
+    if has_curves(&study.results) {
+        figures.extend(if alone { smoothness::loss(study) } else { curves::loss(study) });
+        figures.extend(curves::error(study));
+    }
     figures.extend(smoothness::lipschitz(study));
     figures.extend(smoothness::noise_scale(study));
     figures
@@ -114,8 +121,8 @@ fn in_brackets(Estimate { value, low, high }: Estimate) -> String {
 fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f64) -> String {
     let every = f64::from(study.results.workload.evaluate_every);
     move |size, steps| {
-        let before = (steps - every).max(0.0);
-        format!("{}: K* {}, goal not reached at {}", name(size, sparsity), count(steps as u32), count(before as u32))
+        let before = if every > 0.0 { format!(", goal not reached at {}", count((steps - every).max(0.0) as u32)) } else { String::new() };
+        format!("{}: K* {}{before}", name(size, sparsity), count(steps as u32))
     }
 }
 

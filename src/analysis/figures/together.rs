@@ -37,7 +37,7 @@ pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
 pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
     let y = steps_axis(study, &curves);
-    let title = format!("{}: steps to validation error ≤ {}", study.name(), study.results.workload.goal_error);
+    let title = format!("{}: steps to {}", study.name(), study.goal_in_short());
     let grid = study.grid();
     let mut chart = chart(study, &curves, y, 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
     let coloured = grid.sparsities.iter().map(|&sparsity| Series::of_sparsity(sparsity).colour).zip(&curves);

@@ -5,7 +5,7 @@ use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
 use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
-use super::super::studies::StudyResults;
+use super::super::studies::{StudyResults, joined};
 use super::{Figure, batch_axis, curves, dots, linear_scaling, sparsity_entry, steps_words};
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
@@ -24,7 +24,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     let row = |&(study, fits): &(&StudyResults, &[Fitted])| {
         let curves = curves(study);
         let workload = &study.results.workload;
-        let title = format!("{}, {}", workload.dataset, workload.optimizer);
+        let title = joined(&[&workload.dataset, &workload.optimizer]);
         let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
         let y = Axis::around(Scale::Log2, &title, curves.iter().flatten().map(|point| point.1), budget);
         let measured = study.grid().sparsities;

@@ -56,7 +56,7 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
 
 /// How coarsely K* is known.
 fn rounding(study: &StudyResults) -> Option<String> {
-    let every = study.results.workload.evaluate_every;
+    let every = Some(study.results.workload.evaluate_every).filter(|&every| every > 0)?;
     let lowest = study.results.cells.iter().filter_map(|cell| cell.steps_to_result()).min()?;
     let share = 100.0 * f64::from(every) / f64::from(lowest.max(1));
     Some(format!(

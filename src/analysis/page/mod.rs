@@ -16,6 +16,7 @@ use super::claims::Finding;
 use super::critical::Critical;
 use super::figures::Figure;
 use super::fits::Fitted;
+use super::others::{has_trials, is_of_dps};
 use super::smoothness::Smooth;
 use super::studies::StudyResults;
 use super::timing::Timed;
@@ -95,9 +96,11 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
                 }
                 @for figure in compared { (drawn(figure)) }
                 @for section in sections { (self::section(section, options.goals)) }
-                h2 { "Configuration" }
-                p { "To run a study again, give this to dps-train." }
-                @for Section { study, .. } in sections {
+                @if sections.iter().any(|section| is_of_dps(&section.study.results)) {
+                    h2 { "Configuration" }
+                    p { "To run a study again, give this to dps-train." }
+                }
+                @for Section { study, .. } in sections.iter().filter(|section| is_of_dps(&section.study.results)) {
                     details open[sections.len() == 1] {
                         summary { (study.name()) }
                         pre { (study.results.configuration) }
@@ -133,16 +136,18 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
             h3 { "Steps-to-result K*" }
             (run::steps_to_result(study))
             (links(figures, &["steps-to-result", "normalised", "panels", "ratio"]))
-            @if !goals.is_empty() {
+            @if !goals.is_empty() && is_of_dps(&study.results) {
                 h3 { "Other goals" }
                 (goals::goals(study, goals))
             }
         }
         @for figure in figures { (drawn(figure)) }
         @if !alone {
-            h3 { "Trials" }
-            (trials::trials(study))
-            (links(figures, &["metaparameters", "parallel", "rates", "fewer-trials", "so-far"]))
+            @if has_trials(&study.results) {
+                h3 { "Trials" }
+                (trials::trials(study))
+                (links(figures, &["metaparameters", "parallel", "rates", "fewer-trials", "so-far"]))
+            }
             h3 { "Fits" }
             (fits::fits(study, fits))
             (links(figures, &["panels", "fits"]))
@@ -170,6 +175,8 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
             ul.warnings {
                 @for warning in warnings { li { (warning) } }
             }
+        } @else if !is_of_dps(&study.results) {
+            p { "None of what its files say." }
         } @else if alone {
             p { "None: every configured cell has a result." }
         } @else {

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 
+use super::super::others::{has_trials, is_of_dps};
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, table};
 use crate::forecast::{Forecast, Measured};
@@ -25,6 +26,7 @@ pub fn run(study: &StudyResults) -> Markup {
     let finished = if study.results.complete { "finished" } else { "cells are still to come" };
     let goal = match study.measures_alone() {
         true => "none: every trial runs to its last step, and its loss surface is measured on the way".to_owned(),
+        false if workload.validation_examples == 0 => study.goal(),
         false => format!(
             "validation error ≤ {}: at most {} of {} examples wrong",
             workload.goal_error,
@@ -32,16 +34,26 @@ pub fn run(study: &StudyResults) -> Markup {
             count(workload.validation_examples)
         ),
     };
-    let mut rows = vec![
-        ("Workload", study.name()),
-        ("Parameters", count(workload.parameters)),
-        ("Goal", goal),
-        ("Tested", format!("every {} steps, up to {}", workload.evaluate_every, count(workload.max_steps))),
-        ("Batch sizes", list(&mut sizes.iter().map(|size| count(*size)))),
-        ("Sparsities", list(&mut sparsities.iter().map(f64::to_string))),
-        ("Trials", format!("{trials}, {cells}; {finished}")),
-        ("Result files", study.sources.join(", ")),
-    ];
+    let mut rows = vec![("Workload", study.name())];
+    // What others measured need not say all this.
+    if workload.parameters > 0 {
+        rows.push(("Parameters", count(workload.parameters)));
+    }
+    rows.push(("Goal", goal));
+    if workload.evaluate_every > 0 {
+        rows.push(("Tested", format!("every {} steps, up to {}", workload.evaluate_every, count(workload.max_steps))));
+    }
+    rows.push(("Batch sizes", list(&mut sizes.iter().map(|size| count(*size)))));
+    rows.push(("Sparsities", list(&mut sparsities.iter().map(f64::to_string))));
+    if has_trials(&study.results) {
+        rows.push(("Trials", format!("{trials}, {cells}; {finished}")));
+    }
+    if !is_of_dps(&study.results) {
+        rows.push(("Read from", study.sources.join(", ")));
+        rows.push(("Run by", "others; what is not here their files do not say".to_owned()));
+        return dl(rows);
+    }
+    rows.push(("Result files", study.sources.join(", ")));
     let missing = study.missing();
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
     let most = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
@@ -62,6 +74,10 @@ pub fn run(study: &StudyResults) -> Markup {
         rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
         rows.push(("Data (SHA-256)", environment.data_digest.clone()));
     }
+    dl(rows)
+}
+
+fn dl(rows: Vec<(&str, String)>) -> Markup {
     html! {
         dl {
             @for (name, value) in rows { dt { (name) } dd { (value) } }

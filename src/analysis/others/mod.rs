@@ -1,0 +1,61 @@
+//! Studies that other programs measured, to be drawn and fitted beside our own: tables of steps-to-result, and the layout of Shallue et al.
+//!
+//! What such a study does not say is left out of the report. It has no [`Environment`], which tells it from a study of dps.
+
+mod layout;
+mod table;
+
+pub use layout::read_layout;
+pub use table::read_table;
+
+use crate::records::{Cell, CellKey, Status, Trial};
+use crate::results::{Environment, Results, WorkloadSummary};
+
+/// Bytes of a file at most.
+const MOST_BYTES: u64 = 1 << 26;
+
+/// Whether dps measured these results.
+pub fn is_of_dps(results: &Results) -> bool {
+    !results.environment.program_version.is_empty()
+}
+
+/// Whether they say which trials were run: the metaparameters of each.
+pub fn has_trials(results: &Results) -> bool {
+    is_of_dps(results) || trials(results).any(|trial| trial.metaparameters.iter().next().is_some())
+}
+
+/// Whether they have the trials' evaluations.
+pub fn has_curves(results: &Results) -> bool {
+    is_of_dps(results) || trials(results).any(|trial| !trial.curve.is_empty())
+}
+
+fn trials(results: &Results) -> impl Iterator<Item = &Trial> {
+    results.cells.iter().flat_map(|cell| &cell.trials)
+}
+
+/// Results without an environment and a configuration.
+fn results(workload: WorkloadSummary, cells: Vec<Cell>) -> Results {
+    Results { configuration: String::new(), environment: Environment::default(), workload, cells, complete: true }
+}
+
+/// A cell of trials.
+fn cell(key: CellKey, trials: Vec<Trial>) -> Cell {
+    Cell { key, trials, test_errors: None, seconds: 0.0 }
+}
+
+/// A trial of which no more is known than how it ended: after how many steps to the goal, or without it.
+fn trial(index: u32, status: Status, steps: Option<u32>, steps_run: u32) -> Trial {
+    Trial {
+        index,
+        metaparameters: Default::default(),
+        status,
+        steps,
+        steps_run,
+        parameters_kept: 0,
+        mask_hash: 0,
+        dead_layers: 0,
+        curve: Vec::new(),
+        measurements: Vec::new(),
+        seconds: 0.0,
+    }
+}
