@@ -74,6 +74,8 @@ run_and_continue() {
   fi
   [ "$signal" != TERM ] || exit "$code"
 
+  # For the next run to record; a study that was stopped has written of that itself.
+  "$dps_train" ended "$output" --code "$code" || true
   after=$("$dps_train" status --progress "$output" 2>/dev/null) || after=none
   if [ "$before" = "$after" ]; then
     stalls=$(($(cat "$counter" 2>/dev/null || echo 0) + 1))

@@ -6,10 +6,12 @@ use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::exit::{self, CODES};
-use crate::journal::{Lock, lock_path};
+use crate::journal::{Journal, Lock, lock_path};
+use crate::storage::Disk;
 use crate::study::status;
 use crate::{Error, Result, signals, streams};
 
@@ -44,6 +46,8 @@ pub fn supervise(command: &[OsString], output: &Path, tries: u32) -> Result<u8> 
         let status = run(command, output)?;
         let code = code(status);
         let after = progress(output);
+        // The next start records it.
+        let note = || Journal::note_end(output, code, Arc::new(Disk));
         let words =
             format!("start {start} ended {}{}", words(status), after.as_ref().map_or(String::new(), |after| format!(", at {after}")));
         if signals::stop() {
@@ -55,6 +59,7 @@ pub fn supervise(command: &[OsString], output: &Path, tries: u32) -> Result<u8> 
         }
         stalls = if before == after { stalls + 1 } else { 0 };
         if stalls >= tries {
+            let _ = note();
             say(&format!(
                 "{words}; given up: {tries} starts in a row brought no progress. Mend what the command says, then run this again"
             ));
@@ -65,6 +70,9 @@ pub fn supervise(command: &[OsString], output: &Path, tries: u32) -> Result<u8> 
         wait(pause, signals::stop);
         // The ranks of a launcher that was killed notice it, save and end.
         wait(LEFT_BEHIND, || signals::stop() || holder(output).is_none());
+        if let Err(error) = note() {
+            say(&format!("how the start ended could not be noted: {error}"));
+        }
         if signals::stop() {
             return Ok(exit::STOPPED);
         }

@@ -22,7 +22,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("optimizer", &["config", "search"]),
     ("pruning", &["config", "network", "random"]),
     ("data", &["config", "error", "random", "readable"]),
-    ("records", &["config", "search"]),
+    ("records", &["config", "exit", "search"]),
     ("forecast", &["random", "readable", "records"]),
     ("backend", &["comm", "config", "data", "error", "network", "optimizer", "pruning", "readable"]),
     ("training", &["backend", "comm", "config", "error", "network", "optimizer", "pruning", "records", "search"]),
@@ -32,11 +32,11 @@ const MODULES: &[(&str, &[&str])] = &[
     (
         "study",
         &[
-            "backend", "comm", "config", "data", "error", "forecast", "journal", "network", "progress", "pruning", "readable", "records",
-            "results", "signals", "storage", "training", "version",
+            "backend", "comm", "config", "data", "error", "exit", "forecast", "journal", "network", "progress", "pruning", "readable",
+            "records", "results", "signals", "storage", "training", "version",
         ],
     ),
-    ("supervise", &["error", "exit", "journal", "signals", "streams", "study"]),
+    ("supervise", &["error", "exit", "journal", "signals", "storage", "streams", "study"]),
     ("analysis", &["config", "error", "forecast", "optimizer", "readable", "records", "results", "storage"]),
     ("doctor", &["backend", "comm", "config", "data", "error", "exit", "readable", "version"]),
     ("init", &["config", "error"]),

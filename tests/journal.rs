@@ -16,7 +16,7 @@ use dps::journal::{
     Checkpoint, Contents, Header, Journal, Loaded, Lock, Partial, Record, checkpoint_path, journal_path, load, lock_path, overwrites, save,
     set_aside,
 };
-use dps::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
+use dps::records::{Cell, CellKey, CurvePoint, Ending, Measurement, Start, Status, Trial};
 use dps::search::Metaparameters;
 use dps::storage::Disk;
 use dps::training::{CellState, LaneRecord};
@@ -147,6 +147,10 @@ fn journal_of(path: &Path, records: &[Record]) -> Vec<usize> {
     lengths
 }
 
+/// The times of the header and of the restart, in seconds since 1970.
+const BEGAN: u64 = 1_767_323_045;
+const LATER: u64 = 1_767_326_400;
+
 /// What a journal with these records says, by an independent and simple-minded way; for records without duplicates.
 fn expected(records: &[Record]) -> Contents {
     let trials = |key: CellKey| -> Vec<Trial> {
@@ -160,13 +164,15 @@ fn expected(records: &[Record]) -> Contents {
         trials.sort_by_key(|trial| trial.index);
         trials
     };
+    let first = Start { began: BEGAN, before: Ending::First, ..Start::default() };
     let mut contents = Contents {
         header: header(),
         finished: vec![],
         partial: vec![],
         scores: BTreeMap::new(),
         masks: vec![],
-        restarts: 0,
+        starts: vec![first.clone()],
+        ended: None,
         dropped_bytes: 0,
     };
     for record in records {
@@ -175,8 +181,8 @@ fn expected(records: &[Record]) -> Contents {
                 let key = CellKey { batch_size, sparsity };
                 contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds });
             }
-            Record::Restart { .. } => contents.restarts += 1,
-            Record::Trial { .. } | Record::Extension { .. } | Record::Together(_) => {}
+            Record::Restart { .. } => contents.starts.push(Start { began: LATER, number: 1, before: Ending::Unknown, ..first.clone() }),
+            Record::Trial { .. } | Record::Extension { .. } | Record::Together(_) | Record::Start(_) | Record::End(_) => {}
             Record::Mask(ref mask) => contents.masks.push(mask.clone()),
             Record::Scores { seed, ref values } => drop(contents.scores.insert(seed, values.clone())),
         }
@@ -213,6 +219,48 @@ fn what_is_appended_is_read_back() {
     assert_eq!(read.curve[0].loss.to_bits(), 0xFFC0_1234);
     assert!(read.seconds.is_nan());
     assert_eq!(format!("{read:?}"), format!("{:?}", infeasible(0)));
+}
+
+/// When, where and by what a study was started.
+fn start(number: u32, before: Ending) -> Start {
+    let host_names = "node1, node2".to_owned();
+    Start { began: LATER, number, before, ranks: 4, threads: 2, hosts: 2, host_names, program: "0.2.0 (commit c0ffee)".to_owned() }
+}
+
+#[test]
+fn each_start_knows_how_the_one_before_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("x.h5");
+    let path = journal_path(&output);
+    let restart = Record::Restart { started: "2026-01-02T04:00:00Z".into(), configuration: None };
+    let note = |code: u8| Journal::note_end(&output, code, Arc::new(Disk));
+    let ended = || Journal::read(&path, &Disk).unwrap().unwrap().ended;
+    note(137).unwrap();
+    assert!(!path.exists(), "there was no study to note it of");
+    let lengths = journal_of(&path, &[Record::Start(start(0, Ending::First)), Record::End(Ending::Stopped)]);
+    assert_eq!(ended(), Some(Ending::Stopped));
+    for code in [0, 75] {
+        note(code).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len() as usize, lengths[2], "the study says that itself");
+    }
+    // The launcher was killed, and the ranks that it left stopped.
+    note(137).unwrap();
+    assert_eq!(ended(), Some(Ending::Killed(9)));
+    // What is started without reaching the study is no end of it.
+    note(5).unwrap();
+    assert_eq!(ended(), Some(Ending::Killed(9)));
+    open(&path).unwrap().0.append(&[restart.clone()]).unwrap();
+    assert_eq!(ended(), None);
+    let bare = Start { began: LATER, number: 1, before: Ending::Killed(9), ..Start::default() };
+    assert_eq!(open(&path).unwrap().1.starts, [start(0, Ending::First), bare], "of a program that recorded no more");
+    open(&path).unwrap().0.append(&[Record::Start(start(1, Ending::Killed(9)))]).unwrap();
+    note(5).unwrap();
+    open(&path).unwrap().0.append(&[restart]).unwrap();
+    let contents = open(&path).unwrap().1;
+    assert_eq!(contents.restarts(), 2);
+    assert_eq!((contents.starts[1].clone(), contents.starts[2].before), (start(1, Ending::Killed(9)), Ending::RankLost));
+    // The bytes of both kinds of record, as of the others.
+    assert_eq!(crc32fast::hash(&fs::read(&path).unwrap()[lengths[0]..lengths[2]]), 2_324_488_404);
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dps::records::Ending;
 use dps::results::{self, Results};
 use support::study::{succeed, train, write_config, write_data};
 
@@ -88,6 +89,11 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     let grown = study.path("grown.h5");
     succeed(&mut merge(&[&part], &grown, &[]));
     assert!(!results::read(&grown).unwrap().complete);
+
+    // The starts of all parts, by time.
+    let starts = &found.environment.starts;
+    assert_eq!((starts.len(), starts.is_sorted_by_key(|start| start.began)), (3, true), "{starts:?}");
+    assert!(starts.iter().all(|start| (start.number, start.before, start.ranks) == (0, Ending::First, 1)), "{starts:?}");
 
     // What was merged can be merged again, and its parts with it.
     let again = study.path("again.h5");

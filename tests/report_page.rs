@@ -6,7 +6,7 @@ use std::fs;
 
 use dps::analysis::{self, Options, Report, Style, gather, warnings};
 use dps::config::{Metaparameter, Race};
-use dps::records::Status;
+use dps::records::{Ending, Start, Status};
 use dps::results::Results;
 use support::synthetic::Synthetic;
 
@@ -153,6 +153,17 @@ fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
     fs::write(&list, format!("{text}inner/x.svg\n../x.svg\nx.h5\n.svg\n")).unwrap();
     report(Synthetic::small().results());
     assert!(folder.path().join("inner/x.svg").exists() && folder.path().join("x.h5").exists());
+}
+
+#[test]
+fn a_study_that_was_started_again_says_after_what() {
+    let mut results = Synthetic::small().results();
+    let start = |number: u32, before: Ending| Start { number, before, ranks: 8 - number, ..Start::default() };
+    results.environment.starts = vec![start(0, Ending::First)];
+    assert!(!page(&report(vec![results.clone()]).0).contains("<dt>Starts</dt>"));
+    results.environment.starts.extend([start(1, Ending::Killed(9)), start(2, Ending::Stopped)]);
+    let words = "<dt>Starts</dt><dd>3 starts: after signal 9 killed it, on 7 ranks; after a stop, on 6 ranks</dd>";
+    assert!(page(&report(vec![results]).0).contains(words));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use dps::config::Metaparameter;
-use dps::records::{Cell, CellKey, CurvePoint, Measurement, Status, Trial};
+use dps::records::{Cell, CellKey, CurvePoint, Ending, Measurement, Start, Status, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::{Error, analysis};
 use proptest::prelude::*;
@@ -133,7 +133,22 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn any_start()(
+        (began, number, code) in any::<(u64, u32, u8)>(),
+        kind in 0..7,
+        (ranks, threads, hosts) in any::<(u32, u32, u32)>(),
+        host_names in "[^\0]{0,60}",
+    ) -> Start {
+        let before = [
+            Ending::First, Ending::Finished, Ending::Stopped, Ending::RankLost, Ending::Killed(code), Ending::Failed(code), Ending::Unknown,
+        ][kind as usize];
+        Start { began, number, before, ranks, threads, hosts, host_names, program: "0.2.0 (commit c0ffee)".to_owned() }
+    }
+}
+
+prop_compose! {
     fn any_study()(
+        starts in prop::collection::vec(any_start(), 0..4),
         cells in prop::collection::vec((prop::collection::vec(any_trial(), 0..5), prop::option::of(any::<u32>()), 0.0..1.0), 0..5),
         configuration in "[^\0]*",
         complete in any::<bool>(),
@@ -142,7 +157,9 @@ prop_compose! {
             (0..).zip(&mut trials).for_each(|(index, trial)| trial.index = index);
             Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: sparsity * 3.0 }
         });
-        Results { configuration, ..study(cells.collect(), complete) }
+        let mut study = Results { configuration, ..study(cells.collect(), complete) };
+        study.environment.starts = starts;
+        study
     }
 }
 

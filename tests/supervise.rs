@@ -6,6 +6,7 @@ mod support;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use dps::records::Ending;
 use support::records::complete;
 use support::study::{Study, mpirun, signal, succeed, train};
 
@@ -86,6 +87,17 @@ fn a_study_that_loses_ranks_is_finished_with_the_same_records() {
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.contains("dps-train supervise: start 1 ended ") && stderr.contains("; started again in "), "{stderr}");
     assert_eq!(complete(&study.output), expected);
+    // Each start is in the file, with the cause of the restart. Where mpirun hangs, supervise kills it.
+    let starts = dps::results::read(&study.output).unwrap().environment.starts;
+    assert_eq!(starts.iter().map(|start| start.number).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(starts[0].before, Ending::First);
+    for start in &starts[1..] {
+        assert!(matches!(start.before, Ending::Killed(_) | Ending::RankLost), "{starts:?}");
+    }
+    for start in &starts {
+        assert_eq!((start.ranks, start.threads, start.hosts), (2, 1, 1), "{starts:?}");
+        assert!(start.began > starts[0].began - 1 && start.program.starts_with(env!("CARGO_PKG_VERSION")), "{starts:?}");
+    }
 }
 
 #[test]
@@ -99,6 +111,8 @@ fn a_signal_stops_the_study_for_good() {
         assert_eq!(code, Some(75), "{stderr}");
         assert!(stderr.contains("; not started again, as a signal stopped it"), "{stderr}");
         assert_eq!(ranks(&study), [0_u32; 0]);
+        let journal = dps::journal::Journal::read(&study.output.with_extension("journal"), &dps::storage::Disk).unwrap().unwrap();
+        assert_eq!(journal.ended, Some(Ending::Stopped));
     }
 }
 

@@ -72,6 +72,13 @@ pub enum Train {
         /// Starts in a row without progress after which it gives up.
         tries: u32,
     },
+    /// Note how the last start of a study ended.
+    Ended {
+        /// The study's result file.
+        output: PathBuf,
+        /// Its exit code.
+        code: u8,
+    },
     /// List the configurations that come with the program, or print one.
     Configs {
         /// Which one to print.
@@ -317,6 +324,18 @@ enum RawCommand {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
+    /// Note in a study's journal how its last start ended, where that was no end of which the study could write itself: for scripts that start it again.
+    ///
+    /// The next start records it in the result file. dps-train supervise and the batch scripts note it themselves.
+    #[command(after_help = "For example, after mpirun was killed: dps-train ended results/quickstart.h5 --code 137")]
+    Ended {
+        /// The study's result file, which need not be there yet.
+        #[arg(value_name = "RESULT.h5")]
+        results: PathBuf,
+        /// The exit code as a shell has it: of a signal's death 128 and its number.
+        #[arg(long, value_name = "N")]
+        code: u8,
+    },
     /// Write a new configuration with comments, which asks for what is not given.
     Init {
         /// The file to write, which must not be there yet.
@@ -441,6 +460,7 @@ impl Train {
                 let output = results.map_or_else(|| output_of(&command), Ok)?;
                 Ok(Train::Supervise { command, output, tries })
             }
+            (Some(RawCommand::Ended { results, code }), _) => Ok(Train::Ended { output: results, code }),
             (Some(RawCommand::Status { results, json, progress }), _) => {
                 let form = match (json, progress) {
                     (true, _) => StatusForm::Json,

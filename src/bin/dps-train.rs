@@ -18,6 +18,7 @@ use dps::comm::{Communicator, Single, resident_memory, together};
 use dps::config::DatasetName;
 use dps::data::{self, Dataset, Facts};
 use dps::init::{self, Given};
+use dps::journal::Journal;
 use dps::progress::{Event, ProgressForm};
 use dps::readable::{count, first_line, some};
 use dps::storage::Disk;
@@ -72,6 +73,7 @@ fn run() -> u8 {
         Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
         Ok(Train::Replay(arguments)) => finish(&replay(&arguments)),
         Ok(Train::Supervise { command, output, tries }) => supervised(&command, &output, tries),
+        Ok(Train::Ended { output, code }) => finish(&Journal::note_end(&output, code, Arc::new(Disk))),
         Ok(Train::Doctor { data, gpu }) => {
             let examination = doctor::examine(&data);
             out(&examination.text(gpu));

@@ -1,18 +1,19 @@
 //! What a journal says: its header, its records, and the cells and trials they add up to.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{OTHER_STUDY, frame};
 use crate::backend::floats;
-use crate::records::{Cell, CellKey, MaskRecord, Trial, best};
+use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial, best};
 
 const MAGIC: &str = "dps journal ";
 
 /// Version of the format, of the fields of records, and of how they are computed: it rises with every change of one, so that no study is finished by
-/// another program than the one that began it.
+/// another program than the one that began it. A new kind of record that changes none of that leaves it: a program that does not know the kind refuses it.
 const VERSION: u32 = 5;
 
 /// Which study a journal is of.
@@ -85,6 +86,10 @@ pub enum Record {
     /// Several records that were appended at once, as their bytes. Records of their own could be left with gaps between them by a loss of power, which no
     /// write that was cut short leaves.
     Together(Vec<Vec<u8>>),
+    /// What the start is, that the header or the [`Restart`](Record::Restart) before tells of.
+    Start(Start),
+    /// How the last start ended. Where there are several, the last one knows best.
+    End(Ending),
 }
 
 /// The contents of a journal.
@@ -100,10 +105,40 @@ pub struct Contents {
     pub scores: BTreeMap<u64, Vec<f32>>,
     /// Masks of criteria whose masks depend on the sparsity.
     pub masks: Vec<MaskRecord>,
-    /// How many later runs went on with the study.
-    pub restarts: u32,
+    /// Every start of the study, the first one among them.
+    pub starts: Vec<Start>,
+    /// How the last start ended, where that is known.
+    pub ended: Option<Ending>,
     /// Bytes at the end that are no whole record: one cut short by a kill, or damaged since. What is before them is whole.
     pub dropped_bytes: u64,
+}
+
+impl Contents {
+    /// A journal without records.
+    pub(super) fn beginning(header: Header) -> Contents {
+        let starts = vec![bare_start(&header.started, 0, Ending::First)];
+        Contents {
+            header,
+            finished: vec![],
+            partial: vec![],
+            scores: BTreeMap::new(),
+            masks: vec![],
+            starts,
+            ended: None,
+            dropped_bytes: 0,
+        }
+    }
+
+    /// How many later runs went on with the study.
+    pub fn restarts(&self) -> u32 {
+        self.starts.len().saturating_sub(1) as u32
+    }
+}
+
+/// A start of which only the time is known.
+fn bare_start(started: &str, number: usize, before: Ending) -> Start {
+    let began = humantime::parse_rfc3339(started).ok().and_then(|began| began.duration_since(SystemTime::UNIX_EPOCH).ok());
+    Start { began: began.map_or(0, |began| began.as_secs()), number: number as u32, before, ..Start::default() }
 }
 
 /// A cell that is not finished.
@@ -159,7 +194,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     at += frame::HEAD + first.payload.len();
     let mut last_checksum = first.checksum;
 
-    let (mut cells, mut scores, mut masks, mut restarts, mut finished) = (Vec::new(), BTreeMap::new(), Vec::new(), 0, 0);
+    let (mut cells, mut scores, mut masks, mut finished) = (Vec::new(), BTreeMap::new(), Vec::new(), 0);
+    let (mut starts, mut ended) = (vec![bare_start(&header.started, 0, Ending::First)], None);
     while let Some(record) = frame::record(bytes, at) {
         if record.previous != last_checksum {
             return Err(format!(
@@ -200,8 +236,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
                     entry.finished = Some((place, test_errors, seconds));
                     finished = finished.max(place + 1);
                 }
-                Record::Restart { configuration, .. } => {
-                    restarts += 1;
+                Record::Restart { started, configuration } => {
+                    starts.push(bare_start(&started, starts.len(), ended.take().unwrap_or_default()));
                     if let Some(configuration) = configuration {
                         header.configuration = configuration;
                     }
@@ -217,6 +253,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
                     scores.insert(seed, values);
                 }
                 Record::Mask(mask) => masks.push(mask),
+                Record::Start(start) => {
+                    starts.pop();
+                    starts.push(start);
+                }
+                Record::End(ending) => ended = Some(ending),
                 Record::Together(_) => return Err(strange(at)),
             }
         }
@@ -238,7 +279,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
         Partial { key, trials: trials.into_values().collect(), extended }
     });
     let dropped_bytes = (bytes.len() - at) as u64;
-    let contents = Contents { header, finished: finished.collect(), partial: partial.collect(), scores, masks, restarts, dropped_bytes };
+    let contents =
+        Contents { header, finished: finished.collect(), partial: partial.collect(), scores, masks, starts, ended, dropped_bytes };
     Ok((contents, last_checksum))
 }
 

@@ -1,15 +1,15 @@
 //! The journal as a file.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::contents::{beginning, decode, encode, together};
-use super::{Contents, Header, OTHER_STUDY, Record, error, explain};
+use super::{Contents, Header, Lock, OTHER_STUDY, Record, error, explain, journal_path, lock_path};
 use crate::Result;
 use crate::config::{GRID_KEYS, IGNORED_KEYS, differences};
+use crate::records::Ending;
 use crate::storage::Storage;
 
 /// A study's journal, open for appending. The caller holds the study's [`Lock`](super::Lock).
@@ -46,15 +46,7 @@ impl Journal {
         let (contents, length, last_checksum) = if bytes.is_empty() {
             let (bytes, last_checksum) = beginning(header).map_err(|problem| error(path, problem))?;
             storage.publish(path, &bytes).map_err(|cause| explain(path, "the journal could not be started", &cause))?;
-            let contents = Contents {
-                header: header.clone(),
-                finished: vec![],
-                partial: vec![],
-                scores: BTreeMap::new(),
-                masks: vec![],
-                restarts: 0,
-                dropped_bytes: 0,
-            };
+            let contents = Contents::beginning(header.clone());
             (contents, bytes.len() as u64, last_checksum)
         } else {
             let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(path, problem))?;
@@ -62,6 +54,12 @@ impl Journal {
             let length = bytes.len() as u64 - contents.dropped_bytes;
             (contents, length, last_checksum)
         };
+        let journal = Journal::at(path, &contents, length, last_checksum, storage)?;
+        Ok(Opened { journal, contents })
+    }
+
+    /// The journal at `path`, which has whole records of `length` bytes.
+    fn at(path: &Path, contents: &Contents, length: u64, last_checksum: u32, storage: Arc<dyn Storage>) -> Result<Journal> {
         let failed = |cause: io::Error| explain(path, "the journal could not be opened for appending", &cause);
         let file = storage.open(path).map_err(failed)?;
         let torn = contents.dropped_bytes > 0;
@@ -69,7 +67,29 @@ impl Journal {
         journal.mend().map_err(failed)?;
         // A run that was killed between writing its last record and syncing it left one that is read but may not be on the disk.
         journal.storage.sync(&journal.file).map_err(failed)?;
-        Ok(Opened { journal, contents })
+        Ok(journal)
+    }
+
+    /// Notes how the last start of the study of the result file at `result` ended, by the exit code that whoever started it saw: of a signal's death 128 and
+    /// its number. A study that was finished or stopped says so itself. Where there is no journal, nothing is done.
+    ///
+    /// # Errors
+    /// [`Error::Journal`](crate::Error::Journal): another job holds the lock; or the journal is damaged, or cannot be read or written.
+    pub fn note_end(result: &Path, code: u8, storage: Arc<dyn Storage>) -> Result<()> {
+        let ending = Ending::of_code(code);
+        let path = journal_path(result);
+        if matches!(ending, Ending::Finished | Ending::Stopped) || !path.exists() {
+            return Ok(());
+        }
+        let _lock = Lock::take(&lock_path(result))?;
+        let bytes = bytes(&path, &*storage)?;
+        let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(&path, problem))?;
+        // What was noted first is of this start; what follows without another start is of a command that failed before it.
+        if !matches!(contents.ended, None | Some(Ending::Stopped)) {
+            return Ok(());
+        }
+        let length = bytes.len() as u64 - contents.dropped_bytes;
+        Journal::at(&path, &contents, length, last_checksum, storage)?.append(&[Record::End(ending)])
     }
 
     /// What the journal at `path` says, if there is one. Nothing is changed, so the journal of a running study can be read too: a record that is

@@ -105,7 +105,7 @@ impl Environment {
         releases.into_iter().collect::<Vec<_>>().join(" and ")
     }
 
-    /// Takes in another part's: distinct texts in one, the most ranks and threads, the earliest start and the latest end.
+    /// Takes in another part's: distinct texts in one, the most ranks and threads, all starts, the earliest start and the latest end.
     fn join(&mut self, other: &Environment) {
         for (mine, theirs) in [
             (&mut self.program_version, &other.program_version),
@@ -119,6 +119,10 @@ impl Environment {
         }
         self.ranks = self.ranks.max(other.ranks);
         self.threads = self.threads.max(other.threads);
+        // In order of time; those of a part that was merged before are there already.
+        self.starts.extend(other.starts.iter().cloned());
+        self.starts.sort();
+        self.starts.dedup();
         if other.started < self.started {
             self.started.clone_from(&other.started);
         }

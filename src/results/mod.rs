@@ -18,7 +18,7 @@ pub use read::read;
 pub use schema::SCHEMA_VERSION;
 pub use write::{write, write_through};
 
-use crate::records::Cell;
+use crate::records::{Cell, Start};
 
 /// HDF5's words for an error, which may have line breaks, in one line.
 fn one_line(error: &hdf5::Error) -> String {
@@ -63,6 +63,8 @@ pub struct Environment {
     pub started: String,
     /// When the last cell so far was finished, ISO 8601 in UTC.
     pub finished: String,
+    /// Every start of the study, in order of time; none of a file by a program that did not record them.
+    pub starts: Vec<Start>,
 }
 
 /// The workload as results describe it.

@@ -7,11 +7,13 @@ use std::path::Path;
 use hdf5::types::TypeDescriptor;
 use hdf5::{File, H5Type, LinkType, Location};
 
-use super::rows::{Found, Rows, measurements, table};
-use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow, optional_count};
+use super::rows::{Found, Rows, optional_table, table};
+use super::schema::{
+    CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TEXT_BYTES, Table, Text, TrialRow, optional_count,
+};
 use super::{Environment, Results, WorkloadSummary, metaparameters, one_line, second};
 use crate::error::locked;
-use crate::records::{Cell, CellKey, Trial};
+use crate::records::{Cell, CellKey, Start, Trial};
 use crate::search::Metaparameters;
 use crate::{Error, Result};
 
@@ -78,7 +80,7 @@ fn contents(file: &File, bytes: u64) -> Found<Results> {
     };
     Ok(Results {
         configuration: text(&*configuration?, "toml")?,
-        environment: self::environment(&*environment?)?,
+        environment: Environment { starts: starts(file, bytes)?, ..self::environment(&*environment?)? },
         workload,
         cells,
         complete,
@@ -113,6 +115,7 @@ fn environment(at: &Location) -> Found<Environment> {
         data_digest: text(at, "data_digest")?,
         started: text(at, "started")?,
         finished: text(at, "finished")?,
+        starts: Vec::new(),
     })
 }
 
@@ -140,6 +143,13 @@ fn workload(at: &Location) -> Found<WorkloadSummary> {
     }
 }
 
+/// The starts of the study, where the file has them.
+fn starts(file: &File, bytes: u64) -> Found<Vec<Start>> {
+    let rows: Vec<StartRow> = optional_table(file, bytes)?;
+    let start = |(number, row): (usize, &StartRow)| row.start().map_err(|problem| format!("damaged: row {number} of /starts: {problem}"));
+    rows.iter().enumerate().map(start).collect()
+}
+
 /// The rows of a file of the present version.
 fn rows(file: &File, bytes: u64) -> Found<Rows> {
     let cells = table(file, bytes)?;
@@ -149,7 +159,7 @@ fn rows(file: &File, bytes: u64) -> Found<Rows> {
         metaparameters: metaparameters::read(file, bytes, trials.len())?,
         trials,
         curves: table(file, bytes)?,
-        measurements: measurements(file, bytes)?,
+        measurements: optional_table(file, bytes)?,
     })
 }
 

@@ -42,7 +42,7 @@ pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
     if rows == 0 { Ok(Vec::new()) } else { dataset.read_raw().map_err(damaged) }
 }
 
-/// The rows of /smoothness, which only studies have that measure it.
-pub(super) fn measurements(file: &File, bytes: u64) -> Found<Vec<MeasurementRow>> {
-    if file.link_exists(MeasurementRow::PATH) { table(file, bytes) } else { Ok(Vec::new()) }
+/// The rows of a table that not every file has.
+pub(super) fn optional_table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
+    if file.link_exists(Row::PATH) { table(file, bytes) } else { Ok(Vec::new()) }
 }

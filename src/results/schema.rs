@@ -1,10 +1,12 @@
 //! The tables of a result file: names, columns, units. docs/results.md says the same to readers.
 
+use std::str::FromStr;
+
 use hdf5::H5Type;
 use hdf5::types::{EnumMember, EnumType, FixedUnicode, IntSize, TypeDescriptor};
 
 use super::WorkloadSummary;
-use crate::records::{Cell, CurvePoint, Measurement, Status, Trial};
+use crate::records::{Cell, CurvePoint, Ending, Measurement, Start, Status, Trial};
 use crate::search::Metaparameters;
 
 /// The attribute `schema` of every result file.
@@ -114,6 +116,50 @@ table!(MeasurementRow, "smoothness", "One row a measurement of the loss surface;
     variance: f64 = "variance of the gradient of one example: squared_norms less the square of gradient_norm",
     noise_scale: f64 = "gradient noise scale in examples: variance over the square of gradient_norm",
 });
+
+table!(StartRow, "starts", "One row a start of the study, in order of time. They decide no result. The table is there where the program recorded them." {
+    began: u64 = "seconds since 1970 in UTC; 0 where that is not known",
+    number: u32 = "number among the starts of its result file, from 0; of a merged file, each part has its own",
+    before: EndingCode = "how the start with the number before had ended: first: there was none; finished; stopped: by a signal or the loss of its launcher; rank_lost: also where a rank was stuck or the ranks disagreed; killed: by a signal; failed; unknown: nobody saw it",
+    before_code: i32 = "the number of that signal, or the exit code of that failure; -1 where there is none",
+    ranks: u32 = "ranks; 0 where that is not known",
+    threads: u32 = "threads a rank",
+    hosts: u32 = "hosts that the ranks were on",
+    host_names: ShortText = "their names, in order of ranks, with commas between; of many the first ones",
+    program: ShortText = "version and commit of the program",
+});
+
+/// Bytes of a text in a table.
+const SHORT_BYTES: usize = 256;
+
+/// A text in a table.
+pub(super) type ShortText = FixedUnicode<SHORT_BYTES>;
+
+/// The variants of [`Ending`], those with a code with an empty one, in the order of their numbers in the file.
+const ENDINGS: [Ending; 7] =
+    [Ending::First, Ending::Finished, Ending::Stopped, Ending::RankLost, Ending::Killed(0), Ending::Failed(0), Ending::Unknown];
+
+/// [`Ending`] without its code, as the file has it: any byte, as of [`StatusCode`].
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(super) struct EndingCode(u8);
+
+impl std::fmt::Debug for EndingCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match ENDINGS.get(usize::from(self.0)) {
+            Some(ending) => f.write_str(ending.name()),
+            None => write!(f, "ending {}", self.0),
+        }
+    }
+}
+
+// SAFETY: a transparent u8, described as an enumeration whose base is an unsigned byte.
+unsafe impl H5Type for EndingCode {
+    fn type_descriptor() -> TypeDescriptor {
+        let member = |(value, ending): (u64, Ending)| EnumMember { name: ending.name().to_owned(), value };
+        TypeDescriptor::Enum(EnumType { size: IntSize::U1, signed: false, members: (0..).zip(ENDINGS).map(member).collect() })
+    }
+}
 
 /// [`Status`] as the file has it: any byte, so that reading a damaged file is no undefined behaviour.
 #[derive(Clone, Copy)]
@@ -235,6 +281,56 @@ impl CurveRow {
     fn point(&self) -> CurvePoint {
         CurvePoint { step: self.step, loss: self.loss, errors: self.errors, examples: self.examples }
     }
+}
+
+impl StartRow {
+    /// The row of a start; none where a text of it is too long.
+    pub fn new(start: &Start) -> Option<Self> {
+        let number = ENDINGS.iter().position(|ending| ending.name() == start.before.name())?;
+        Some(StartRow {
+            began: start.began,
+            number: start.number,
+            before: EndingCode(number as u8),
+            before_code: match start.before {
+                Ending::Killed(code) | Ending::Failed(code) => code.into(),
+                _ => -1,
+            },
+            ranks: start.ranks,
+            threads: start.threads,
+            hosts: start.hosts,
+            host_names: exactly(&start.host_names)?,
+            program: exactly(&start.program)?,
+        })
+    }
+
+    /// The start this row describes; or what cannot be.
+    pub fn start(&self) -> Result<Start, String> {
+        let ending = ENDINGS.get(usize::from(self.before.0)).ok_or_else(|| format!("{:?} is none", self.before))?;
+        let before = match (*ending, u8::try_from(self.before_code)) {
+            (Ending::Killed(_), Ok(signal)) => Ending::Killed(signal),
+            (Ending::Failed(_), Ok(code)) => Ending::Failed(code),
+            (Ending::Killed(_) | Ending::Failed(_), Err(_)) => {
+                return Err(format!("{} is neither a signal nor an exit code", self.before_code));
+            }
+            (ending, _) => ending,
+        };
+        let text = |text: &ShortText| String::from_utf8(text.as_bytes().to_vec()).map_err(|_| "a text is not UTF-8".to_owned());
+        Ok(Start {
+            began: self.began,
+            number: self.number,
+            before,
+            ranks: self.ranks,
+            threads: self.threads,
+            hosts: self.hosts,
+            host_names: text(&self.host_names)?,
+            program: text(&self.program)?,
+        })
+    }
+}
+
+/// A text of at most N bytes; none where it has more, or a NUL character.
+pub(super) fn exactly<const N: usize>(text: &str) -> Option<FixedUnicode<N>> {
+    FixedUnicode::from_str(text).ok().filter(|fixed: &FixedUnicode<N>| fixed.as_bytes() == text.as_bytes())
 }
 
 impl MeasurementRow {

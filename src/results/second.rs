@@ -2,7 +2,7 @@
 
 use hdf5::{File, H5Type};
 
-use super::rows::{Found, Rows, measurements, table as read};
+use super::rows::{Found, Rows, optional_table, table as read};
 use super::schema::{CellRow, StatusCode, TrialRow, optional_count, optional_value, table};
 use crate::config::Metaparameter;
 use crate::search::Metaparameters;
@@ -67,7 +67,7 @@ pub(super) fn rows(file: &File, bytes: u64) -> Found<Rows> {
         cells: cells.iter().enumerate().map(&mut cell).collect::<Found<_>>()?,
         trials: trials.iter().map(SecondTrialRow::row).collect(),
         curves: read(file, bytes)?,
-        measurements: measurements(file, bytes)?,
+        measurements: optional_table(file, bytes)?,
         metaparameters,
     })
 }

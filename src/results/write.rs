@@ -2,14 +2,13 @@
 
 use std::io;
 use std::path::Path;
-use std::str::FromStr;
 
 use hdf5::file::{FileAccessBuilder, LibraryVersion};
 use hdf5::types::TypeDescriptor;
 use hdf5::{DatasetBuilder, File, Group, H5Type, Location};
 
 use super::metaparameters::PATH;
-use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, TEXT_BYTES, Table, Text, TrialRow};
+use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TEXT_BYTES, Table, Text, TrialRow, exactly};
 use super::{Results, one_line, publish};
 use crate::Result;
 use crate::config::Metaparameter;
@@ -116,7 +115,12 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     let of_trials: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters).collect();
     metaparameters(&group(file, PATH)?, &of_trials)?;
     table(file, &curves)?;
-    if measurements.is_empty() { Ok(()) } else { table(file, &measurements) }
+    if !measurements.is_empty() {
+        table(file, &measurements)?;
+    }
+    let starts: Option<Vec<StartRow>> = environment.starts.iter().map(StartRow::new).collect();
+    let starts = starts.ok_or_else(|| hdf5::Error::from("the names of hosts have a NUL character or too many bytes"))?;
+    if starts.is_empty() { Ok(()) } else { table(file, &starts) }
 }
 
 /// Writes the metaparameters of all rows of /trials.
@@ -166,7 +170,7 @@ fn group(file: &File, name: &str) -> hdf5::Result<Group> {
 }
 
 fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
-    let fixed = Text::from_str(value).ok().filter(|fixed| fixed.as_bytes() == value.as_bytes());
+    let fixed: Option<Text> = exactly(value);
     let fixed = fixed.ok_or_else(|| hdf5::Error::from(format!("{name} has a NUL character or more than {TEXT_BYTES} bytes")))?;
     // No type of length 0 exists; the padding, NUL, is not part of the text.
     let kind = TypeDescriptor::FixedUnicode(value.len().max(1));

@@ -13,7 +13,7 @@ use crate::config::{self, Configuration};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
-use crate::records::{Cell, CellKey, MaskRecord, Trial};
+use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial};
 use crate::results::{self, Results};
 use crate::storage::Storage;
 use crate::training::{CellState, Scored};
@@ -56,8 +56,9 @@ pub(super) struct Restored {
     pub masks: Vec<MaskRecord>,
     /// The cell of the checkpoint, and its state.
     pub left: Option<(CellKey, CellState)>,
-    /// Start of the study.
+    /// Start of the study, and every start of it, this one among them.
     pub started: String,
+    pub starts: Vec<Start>,
     /// Its configuration as TOML: this one, with the cells and trials of earlier runs.
     pub configuration: String,
 }
@@ -100,7 +101,7 @@ impl Files {
             started: now(),
         };
         let begun = path.exists();
-        let Opened { mut journal, contents } = Journal::open(&path, &header, storage.clone())?;
+        let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
         let extents = Extents { network, validation_examples: dataset.validation.len() };
         let Grown { trials: most, trials_before, configuration } = grown(loaded, &contents.header.configuration);
         extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
@@ -111,6 +112,8 @@ impl Files {
             let mut records: Vec<Record> = contents.partial.iter().filter(gets_more).map(|partial| extension(partial.key)).collect();
             records.push(Record::Restart { started: now(), configuration });
             journal.append(&records)?;
+            let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
+            contents.starts.push(Start { number, before, ..Start::default() });
         }
         if contents.dropped_bytes > 0 {
             tell(&format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes));
@@ -140,6 +143,7 @@ impl Files {
             masks: contents.masks,
             left,
             started: contents.header.started,
+            starts: contents.starts,
             configuration: configuration.unwrap_or_else(|| loaded.text.clone()),
         };
         let files = Files {
@@ -155,6 +159,15 @@ impl Files {
             _lock: lock,
         };
         Ok((files, restored))
+    }
+
+    /// Records what this start is, which is the last of `starts`, and returns them all.
+    pub(super) fn start(&mut self, start: Start, mut starts: Vec<Start>) -> Result<Vec<Start>> {
+        let (number, before) = starts.pop().map_or((0, Ending::First), |known| (known.number, known.before));
+        let start = Start { number, before, ..start };
+        self.journal.append(&[Record::Start(start.clone())])?;
+        starts.push(start);
+        Ok(starts)
     }
 
     /// Some seeds' connections are scored.
@@ -229,6 +242,11 @@ impl Files {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
         }
         Ok(())
+    }
+
+    /// The run ends. Where that cannot be written, the next start does not know how this one ended.
+    pub(super) fn end(&mut self, ending: Ending) {
+        let _ = self.journal.append(&[Record::End(ending)]);
     }
 
     /// Writes the result file with what is measured so far.

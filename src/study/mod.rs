@@ -8,6 +8,7 @@ mod memory;
 mod place;
 mod replay;
 mod run;
+mod start;
 mod status;
 mod surroundings;
 

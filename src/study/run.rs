@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::files::{Files, Restored, now};
 use super::place::Place;
+use super::start::this_start;
 use super::surroundings::Surroundings;
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, host_name, together};
@@ -17,11 +18,11 @@ use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::pruning::kept_parameters;
 use crate::readable::some;
-use crate::records::{Cell, CellKey, Trial, all_finished, best, cells, is_finished};
+use crate::records::{Cell, CellKey, Ending, Trial, all_finished, best, cells, is_finished};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, Workers, measure};
 use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
-use crate::{Error, Result};
+use crate::{Error, Result, exit};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -63,6 +64,37 @@ pub fn run(
     fresh: bool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
+    let mut kept = Kept { output, fresh, files: None };
+    let outcome = go_on(loaded, dataset, place, device, &mut kept, observer);
+    if let Some(files) = &mut kept.files {
+        let code = match &outcome {
+            Ok(Outcome::Finished(_)) => exit::DONE,
+            Ok(Outcome::Stopped) => exit::STOPPED,
+            Err(error) => error.exit_code(),
+        };
+        files.end(Ending::of_code(code));
+    }
+    outcome
+}
+
+/// Where a run keeps what it measures.
+struct Kept<'a> {
+    output: &'a Path,
+    /// Whether an earlier study's files are moved aside.
+    fresh: bool,
+    /// On rank 0, once they are open.
+    files: Option<Files>,
+}
+
+/// Opens the files and measures.
+fn go_on(
+    loaded: &Configuration,
+    dataset: &Dataset,
+    place: &Place,
+    device: &impl Device,
+    kept: &mut Kept,
+    observer: &mut dyn Observer,
+) -> Result<Outcome> {
     let (study, world, surroundings) = (&loaded.study, place.world, place.surroundings);
     let network = Arc::new(check(loaded, &dataset.facts())?);
     agree(world, "program", VERSION_AND_COMMIT)?;
@@ -71,7 +103,8 @@ pub fn run(
 
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
-    let (files, restored) = open(loaded, dataset, &network, place, output, fresh, observer)?;
+    let restored = open(loaded, dataset, &network, place, kept, observer)?;
+    let (output, files) = (kept.output, &mut kept.files);
     let whole = config::parse(&loaded.name, &restored.configuration, &[])?.study.grid;
     let trials = study.search.draw(whole.trials);
     scorer.listen(Some(surroundings.stop));
@@ -80,6 +113,7 @@ pub fn run(
     let mut results = begin(loaded, dataset, place, scorer.describe(), threshold, network.parameters());
     results.configuration = restored.configuration;
     results.environment.started = restored.started;
+    results.environment.starts = restored.starts;
     results.cells = restored.finished;
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
     let mut driver =
@@ -160,32 +194,37 @@ fn lanes(study: &Study, backend: &impl Backend, world: &dyn Communicator) -> usi
     least.map_or(1, |least| least as usize)
 }
 
-/// Rank 0's files, and what they say, on every rank.
+/// Opens rank 0's files; what they say, on every rank.
 fn open(
     loaded: &Configuration,
     dataset: &Dataset,
     network: &Network,
     place: &Place,
-    output: &Path,
-    fresh: bool,
+    kept: &mut Kept,
     observer: &mut dyn Observer,
-) -> Result<(Option<Files>, Restored)> {
-    let world = place.world;
+) -> Result<Restored> {
+    let (world, start) = (place.world, this_start(place));
     let opened = if world.rank() == 0 {
         let mut tell = |line: &str| observer.event(&Event::Note { line });
-        Files::open(loaded, dataset, network, output, place, fresh, &mut tell).map(Some)
+        let opened = Files::open(loaded, dataset, network, kept.output, place, kept.fresh, &mut tell);
+        opened.and_then(|(mut files, mut restored)| {
+            restored.starts = files.start(start, restored.starts)?;
+            Ok(Some((files, restored)))
+        })
     } else {
         Ok(None)
     };
-    let (files, bytes) = match together(world, opened)? {
-        Some((files, restored)) => (Some(files), postcard::to_stdvec(&restored).unwrap_or_default()),
-        None => (None, Vec::new()),
+    let bytes = match together(world, opened)? {
+        Some((files, restored)) => {
+            kept.files = Some(files);
+            postcard::to_stdvec(&restored).unwrap_or_default()
+        }
+        None => Vec::new(),
     };
-    let restored = postcard::from_bytes(&world.broadcast(bytes)).map_err(|cause| Error::Communication {
+    postcard::from_bytes(&world.broadcast(bytes)).map_err(|cause| Error::Communication {
         rank: world.rank(),
         problem: format!("expected what rank 0 read from the journal, found something else ({cause}); run the same program on all ranks"),
-    })?;
-    Ok((files, restored))
+    })
 }
 
 /// Where a cell goes on.
@@ -238,7 +277,7 @@ struct Driver<'a> {
     world: &'a dyn Communicator,
     surroundings: Surroundings,
     /// On rank 0.
-    files: Option<Files>,
+    files: &'a mut Option<Files>,
     observer: &'a mut dyn Observer,
     key: CellKey,
     /// Trials a cell.
@@ -366,6 +405,7 @@ fn begin(loaded: &Configuration, dataset: &Dataset, place: &Place, device: Strin
             data_digest: dataset.digest.clone(),
             started: String::new(),
             finished: now(),
+            starts: Vec::new(),
         },
         workload: WorkloadSummary {
             dataset: workload.dataset.to_string(),

@@ -36,6 +36,8 @@ pub struct StudyStatus {
     pub digest: String,
     /// How many later runs continued the study; unknown of a result file without a journal.
     pub restarts: Option<u32>,
+    /// How the run before each of those had ended, in words.
+    pub causes: Vec<String>,
     /// Start of the study, ISO 8601 in UTC.
     pub started: String,
     /// When the journal, the checkpoint or the result file was last written, ISO 8601 in UTC.
@@ -102,14 +104,14 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     let job = Lock::holder(&journal::lock_path(output));
     let journal = Journal::read(&journal_path, &Disk)?;
     let checkpoint_path = journal::checkpoint_path(output);
-    let (configuration, started, finished, partial, restarts, checkpoint) = match journal {
+    let (configuration, started, finished, partial, starts, checkpoint) = match journal {
         Some(contents) => {
             let header = contents.header;
             let checkpoint = match journal::load(&checkpoint_path, &header.digest, &header.data_digest, &Disk)? {
                 Loaded::Checkpoint(found) => Some(found),
                 Loaded::Absent | Loaded::Damaged(_) => None,
             };
-            (header.configuration, header.started, contents.finished, contents.partial, Some(contents.restarts), checkpoint)
+            (header.configuration, header.started, contents.finished, contents.partial, Some(contents.starts), checkpoint)
         }
         None if output.exists() => {
             let results = results::read(output)?;
@@ -155,7 +157,8 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         finished: finished.iter().map(FinishedCell::new).collect(),
         under_way,
         job,
-        restarts,
+        restarts: starts.as_ref().map(|starts| starts.len().saturating_sub(1) as u32),
+        causes: starts.iter().flatten().skip(1).map(|start| start.before.to_string()).collect(),
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
     })
@@ -223,7 +226,8 @@ impl fmt::Display for StudyStatus {
             writeln!(f, "  job         process {process} on {host}, since {since}")?;
         }
         let restarts = self.restarts.map_or(String::new(), |restarts| format!(", restarted {}", some(restarts as usize, "time")));
-        writeln!(f, "  started     {}{restarts}", self.started)?;
+        let causes = if self.causes.is_empty() { String::new() } else { format!(", after {}", self.causes.join("; ")) };
+        writeln!(f, "  started     {}{restarts}{causes}", self.started)?;
         let ago = humantime::parse_rfc3339(&self.last_write).ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let ago =
             ago.map_or(String::new(), |ago| format!(", {} ago", humantime::format_duration(std::time::Duration::from_secs(ago.as_secs()))));

@@ -10,6 +10,7 @@ import tomllib
 import h5py
 
 STATUS = {"complete": 0, "incomplete": 1, "infeasible": 2, "censored": 3}
+ENDING = {"first": 0, "finished": 1, "stopped": 2, "rank_lost": 3, "killed": 4, "failed": 5, "unknown": 6}
 
 
 def check(condition, problem):
@@ -64,8 +65,16 @@ def main():
         enum = h5py.check_enum_dtype(file["trials"].dtype["status"])
         check(enum == STATUS, f"the statuses are {enum}, expected {STATUS}")
         cells, trials, curves = file["cells"][:], file["trials"][:], file["curves"][:]
+        starts = file["starts"][:]
+        enum = h5py.check_enum_dtype(starts.dtype["before"])
+        check(enum == ENDING, f"the endings are {enum}, expected {ENDING}")
         metaparameters = {name: column[:] for name, column in file["metaparameters"].items()}
 
+    check(len(starts) > 0, "/starts has no rows")
+    check(list(starts["number"]) == list(range(len(starts))), f"/starts has the numbers {list(starts['number'])}")
+    for start in starts:
+        check((start["before"] == ENDING["first"]) == (start["number"] == 0), f"start {start['number']} follows ending {start['before']}")
+        check(start["began"] > 1.7e9 and start["ranks"] > 0 and start["hosts"] > 0, f"start {start['number']}: no time, no ranks or no hosts")
     check(metaparameters.keys() == search.keys() - {"sobol"}, f"/metaparameters has {sorted(metaparameters)}, not what the configuration searches")
     for name, values in metaparameters.items():
         check(len(values) == len(trials), f"/metaparameters/{name} has {len(values)} rows, /trials {len(trials)}")

@@ -78,7 +78,7 @@ check "the report waits for the array" is "$report" JobState PENDING
 check "the report is made" within 240 is "$report" JobState COMPLETED
 for task in 0 1 2 3; do check "task $task has completed" is "${array}_$task" JobState COMPLETED; done
 check "the warned task ran twice" said a/small.parts/2.log "run 2, on"
-check "and went on in the same journal" said <(train status --json $warned.h5) '"restarts":1'
+check "and went on in the same journal" said <(train status --json $warned.h5) '"restarts":1,"causes":."a stop".'
 check "another ran once" never_said a/small.parts/1.log "run 2, on"
 check "the results are those of the study run alone" same whole.h5 a/small.h5 4
 check "with a page" test -s a/small-report/index.html
@@ -127,6 +127,7 @@ check "its cell is the same" same whole.h5 g.h5 4
 
 check "the other one was requeued" within 60 at_least "$lost" Restarts 1
 check "and says after what" said h.log "requeued after exit code"
+check "as its journal does" said <(train status h.h5) "restarted 1 time, after signal 9 killed it"
 check "it has completed" within 240 is "$lost" JobState COMPLETED
 check "its cell is the same, too" same whole.h5 h.h5 4
 

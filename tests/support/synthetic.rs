@@ -77,6 +77,7 @@ impl Synthetic {
                 data_digest: "ab".repeat(32),
                 started: "2026-01-02T03:04:05Z".to_owned(),
                 finished: "2026-01-02T04:05:06Z".to_owned(),
+                ..Environment::default()
             },
             workload: WorkloadSummary {
                 dataset: "fashion-mnist".to_owned(),

@@ -7,6 +7,7 @@ use super::super::studies::StudyResults;
 use super::table::{ABSENT, table};
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
+use crate::records::Ending;
 
 /// What was run, where and by what.
 pub fn run(study: &StudyResults) -> Markup {
@@ -72,6 +73,12 @@ pub fn run(study: &StudyResults) -> Markup {
         ));
         rows.push(("Run by", format!("dps {} {}", environment.program_version, environment.commit).trim_end().to_owned()));
         rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
+        if environment.starts.len() > 1 {
+            let later = environment.starts.iter().filter(|start| start.before != Ending::First);
+            let causes: Vec<String> =
+                later.map(|start| format!("after {}, on {}", start.before, some(start.ranks as usize, "rank"))).collect();
+            rows.push(("Starts", format!("{}: {}", some(environment.starts.len(), "start"), causes.join("; "))));
+        }
         rows.push(("Data (SHA-256)", environment.data_digest.clone()));
     }
     dl(rows)
