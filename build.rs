@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from, for `--version` and the results, and whether this HDF5 can write without a lock.
+//! Tells the program which commit and compiler it was built from and with, for `--version` and the results, and whether this HDF5 can write without a lock.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,17 @@ use std::process::Command;
 fn main() {
     // Without a line of this kind cargo would run this script again for every changed file.
     println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rustc-env=DPS_COMMIT={}", commit().unwrap_or_else(|| "unknown".to_owned()));
+    let (commit, tree) = commit().map_or(("unknown".to_owned(), "unknown"), |commit| {
+        let tree = match changes().as_deref() {
+            Some("") => "clean",
+            Some(_) => "modified",
+            None => "unknown",
+        };
+        (commit, tree)
+    });
+    println!("cargo:rustc-env=DPS_COMMIT={commit}");
+    println!("cargo:rustc-env=DPS_SOURCE_TREE={tree}");
+    println!("cargo:rustc-env=DPS_COMPILER={}", compiler().unwrap_or_else(|| "unknown".to_owned()));
 
     let hdf5_is = |version: &str| std::env::var_os(format!("DEP_HDF5_VERSION_{version}")).is_some();
     println!("cargo:rustc-check-cfg=cfg(hdf5_locks_are_optional)");
@@ -29,6 +39,23 @@ fn commit() -> Option<String> {
         }
     }
     git(&["rev-parse", "--short=12", "HEAD"])
+}
+
+/// What the program is made of.
+const SOURCES: [&str; 6] = ["src", "kernels", "configs", "build.rs", "Cargo.toml", "Cargo.lock"];
+
+/// Which of the files that the program is made of differ from the commit, a line each.
+fn changes() -> Option<String> {
+    for path in SOURCES {
+        println!("cargo:rerun-if-changed={path}");
+    }
+    git(&[&["status", "--porcelain", "--"], &SOURCES[..]].concat())
+}
+
+/// The compiler's name, version and date.
+fn compiler() -> Option<String> {
+    let output = Command::new(std::env::var_os("RUSTC")?).arg("--version").output().ok()?;
+    String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
 }
 
 fn git(arguments: &[&str]) -> Option<String> {

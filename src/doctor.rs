@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::backend::cpu::VectorUnit;
-use crate::comm::{Single, launcher, threads};
+use crate::comm::{Single, launcher, processor_model, threads};
 use crate::config::DatasetName;
 use crate::data::locate;
 use crate::exit;
@@ -75,21 +75,18 @@ impl Examination {
     }
 }
 
-/// The value of a line `key : value` of a file in /proc.
-fn field(file: &str, key: &str) -> Option<String> {
-    let text = std::fs::read_to_string(file).ok()?;
-    text.lines().find_map(|line| Some(line.strip_prefix(key)?.trim_start().strip_prefix(':')?.trim().to_owned()))
-}
-
 fn processor() -> String {
-    let model = field("/proc/cpuinfo", "model name").map(|model| format!(" of {model}")).unwrap_or_default();
-    let gibibytes = |key| Some(field("/proc/meminfo", key)?.strip_suffix("kB")?.trim().parse::<f64>().ok()? / f64::from(1 << 20));
+    let known = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let gibibytes = |key| {
+        let line = known.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? / f64::from(1 << 20))
+    };
     let memory = match (gibibytes("MemTotal"), gibibytes("MemAvailable")) {
         (Some(total), Some(free)) => format!("{total:.1} GiB of memory, {free:.1} GiB available"),
         _ => "memory unknown".into(),
     };
     let count = threads(&Single);
-    format!("{}{model}, {}, {memory}", some(count, "core"), VectorUnit::best().name())
+    format!("{} of {}, {}, {memory}", some(count, "core"), processor_model(), VectorUnit::best().name())
 }
 
 #[cfg(feature = "mpi")]

@@ -95,6 +95,11 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     assert_eq!((starts.len(), starts.is_sorted_by_key(|start| start.began)), (3, true), "{starts:?}");
     assert!(starts.iter().all(|start| (start.number, start.before, start.ranks) == (0, Ending::First, 1)), "{starts:?}");
 
+    let environment = &found.environment;
+    assert_eq!(environment.command_line.matches("dps-train ").count(), 3, "{}", environment.command_line);
+    assert!(environment.compiler.starts_with("rustc 1.") && !environment.processor.is_empty(), "{environment:?}");
+    assert!(["clean", "modified", "unknown"].contains(&environment.source_tree.as_str()), "{environment:?}");
+
     // What was merged can be merged again, and its parts with it.
     let again = study.path("again.h5");
     succeed(&mut merge(&[&output, &a, &output], &again, &[]));

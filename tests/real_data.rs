@@ -42,8 +42,14 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
     let data = std::env::var_os("DPS_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
     let dataset = dataset
         .get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset.clone(), &data, &loaded.study.data).expect("make test-data"));
-    let place =
-        Place { world: &Single, mpi_library: "none".into(), threads: 2, storage: Arc::new(Disk), surroundings: Surroundings::PROCESS };
+    let place = Place {
+        world: &Single,
+        mpi_library: "none".into(),
+        command_line: String::new(),
+        threads: 2,
+        storage: Arc::new(Disk),
+        surroundings: Surroundings::PROCESS,
+    };
     let cpu = Cpu { unit: VectorUnit::best(), threads: 2 };
     let output = folder.join(format!("{seed}-{race}.h5"));
     let outcome = run(&loaded, dataset, &place, &cpu, &output, false, &mut *progress::silent()).unwrap();

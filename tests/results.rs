@@ -47,6 +47,10 @@ fn study(cells: Vec<Cell>, complete: bool) -> Results {
         configuration: "# ε\n[workload]\ngoal_error = 0.02\nmax_steps = 40000\nevaluate_every = 16\n".to_owned(),
         environment: Environment {
             program_version: "0.1.0".to_owned(),
+            source_tree: "modified".to_owned(),
+            compiler: "rustc 1.89.0".to_owned(),
+            command_line: "dps-train 'a b.toml'".to_owned(),
+            processor: "Xeon".to_owned(),
             mpi_library: "none".to_owned(),
             ranks: 2,
             threads: 1,
@@ -174,6 +178,31 @@ proptest! {
         // As text, so that NaN equals NaN.
         prop_assert_eq!(format!("{:?}", results::read(&path).unwrap()), format!("{study:?}"));
     }
+}
+
+#[test]
+fn columns_have_units_and_meanings_that_other_programs_find() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("study.h5");
+    results::write(&path, &small_study()).unwrap();
+    let file = hdf5::File::open(&path).unwrap();
+    let texts = |at: &str, name: &str| -> Vec<String> {
+        let attribute = file.dataset(at).unwrap().attr(name).unwrap();
+        attribute.read_raw::<hdf5::types::VarLenUnicode>().unwrap().iter().map(ToString::to_string).collect()
+    };
+    for (table, columns) in [("cells", 13), ("trials", 15), ("curves", 4)] {
+        let described = file.dataset(table).unwrap().attr("columns").unwrap().read_scalar::<hdf5::types::FixedUnicode<32_768>>().unwrap();
+        let names: Vec<&str> = described.lines().filter_map(|line| line.split(": ").next()).collect();
+        assert_eq!((texts(table, "units").len(), texts(table, "long_name").len(), names.len()), (columns, columns, columns), "{table}");
+        let unit = |name: &str| texts(table, "units")[names.iter().position(|column| *column == name).unwrap()].clone();
+        match table {
+            "cells" => assert_eq!((unit("batch_size"), unit("seconds"), unit("best_row")), ("examples".into(), "s".into(), String::new())),
+            "trials" => assert_eq!((unit("steps"), unit("sparsity"), unit("final_loss")), ("steps".into(), "1".into(), "nat".into())),
+            _ => assert_eq!(texts(table, "long_name")[0], "optimizer steps taken before it"),
+        }
+    }
+    assert_eq!(texts("metaparameters/learning_rate", "units"), ["1"]);
+    assert_eq!(texts("metaparameters/learning_rate", "long_name"), ["learning rate"]);
 }
 
 #[test]

@@ -31,7 +31,14 @@ fn run_told(
     storage: Arc<dyn Storage>,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    let place = Place { world: &Single, mpi_library: "none".into(), threads: 1, storage, surroundings: Surroundings::PROCESS };
+    let place = Place {
+        world: &Single,
+        mpi_library: "none".into(),
+        command_line: String::new(),
+        threads: 1,
+        storage,
+        surroundings: Surroundings::PROCESS,
+    };
     run(loaded, dataset, &place, &Cpu { unit: VectorUnit::best(), threads: 1 }, output, false, observer)
 }
 

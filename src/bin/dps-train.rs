@@ -320,7 +320,8 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(dataset) => dataset,
         Err(error) => return refuse(error),
     };
-    let place = Place { world, mpi_library, threads, storage: Arc::new(Disk), surroundings: Surroundings::PROCESS };
+    let place =
+        Place { world, mpi_library, command_line: command_line(), threads, storage: Arc::new(Disk), surroundings: Surroundings::PROCESS };
     let mut observer = if speaks {
         progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal())
     } else {
@@ -359,6 +360,13 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             error.exit_code()
         }
     }
+}
+
+/// The words of the command line as a shell would take them.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // No word has a NUL character, so they can be joined.
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// Threads of this rank: what the configuration says, or its share of the host's processors.

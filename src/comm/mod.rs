@@ -18,7 +18,7 @@ mod watch;
 pub use self::mpi::{MpiWorld, mpi_library};
 pub use abandon::abandon;
 pub use agreement::{agree, together};
-pub use placement::{available_memory, host_hash, host_name, resident_memory, threads};
+pub use placement::{available_memory, host_hash, host_name, processor_model, resident_memory, threads};
 pub use single::Single;
 pub use tree::{Leaves, Node, additions};
 

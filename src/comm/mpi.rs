@@ -36,7 +36,9 @@ impl MpiWorld {
 /// The MPI library's own description of itself, first line.
 pub fn mpi_library() -> String {
     let version = ::mpi::environment::library_version().unwrap_or_default();
-    version.lines().next().unwrap_or_default().split(',').next().unwrap_or_default().trim_matches(['\0', ' ']).to_string()
+    let first = version.lines().next().unwrap_or_default().split(',').next().unwrap_or_default().trim_matches('\0');
+    // MPICH has a tab behind "Version:".
+    first.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Some ranks of the world.

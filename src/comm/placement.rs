@@ -14,6 +14,13 @@ pub fn host_name() -> String {
     if failed { "unknown".into() } else { String::from_utf8_lossy(&name[..end]).into_owned() }
 }
 
+/// The model of this host's processors, as Linux says; where it does not, their architecture.
+pub fn processor_model() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = text.lines().find_map(|line| Some(line.strip_prefix("model name")?.trim_start().strip_prefix(':')?.trim()));
+    model.unwrap_or(std::env::consts::ARCH).to_owned()
+}
+
 /// A number for this host: ranks with the same one are on the same host.
 pub fn host_hash() -> u64 {
     hash(host_name().as_bytes())

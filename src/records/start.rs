@@ -25,6 +25,9 @@ pub struct Start {
     pub program: String,
 }
 
+/// Exit code of Open MPI's mpirun that lost a host.
+const HOST_LOST: u8 = 205;
+
 /// How a start of a study ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub enum Ending {
@@ -34,7 +37,7 @@ pub enum Ending {
     Finished,
     /// A signal, or the loss of its launcher, stopped it, and it saved what it had.
     Stopped,
-    /// A rank was lost or stuck, or the ranks disagreed.
+    /// A rank or its host was lost, or a rank was stuck, or the ranks disagreed.
     RankLost,
     /// A signal of this number killed its launcher or one of its processes.
     Killed(u8),
@@ -51,7 +54,7 @@ impl Ending {
         match code {
             exit::DONE => Ending::Finished,
             exit::STOPPED => Ending::Stopped,
-            exit::COMMUNICATION => Ending::RankLost,
+            exit::COMMUNICATION | HOST_LOST => Ending::RankLost,
             // 64 is the highest signal; ssh and Open MPI's mpirun also end with 255.
             129..=192 => Ending::Killed(code - 128),
             _ => Ending::Failed(code),

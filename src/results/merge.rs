@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Environment, Results};
+use super::{Environment, LONGEST_COMMAND, Results};
 use crate::config::{self, CELL_KEYS, IGNORED_KEYS, Study, differences};
+use crate::error::short;
 use crate::records::{Cell, all_finished};
 use crate::{Error, Result};
 
@@ -110,6 +111,10 @@ impl Environment {
         for (mine, theirs) in [
             (&mut self.program_version, &other.program_version),
             (&mut self.commit, &other.commit),
+            (&mut self.source_tree, &other.source_tree),
+            (&mut self.compiler, &other.compiler),
+            (&mut self.command_line, &other.command_line),
+            (&mut self.processor, &other.processor),
             (&mut self.mpi_library, &other.mpi_library),
             (&mut self.host, &other.host),
             (&mut self.device, &other.device),
@@ -117,6 +122,7 @@ impl Environment {
             let texts: BTreeSet<&str> = mine.split("; ").chain(theirs.split("; ")).filter(|text| !text.is_empty()).collect();
             *mine = texts.into_iter().collect::<Vec<_>>().join("; ");
         }
+        self.command_line = short(&self.command_line, LONGEST_COMMAND);
         self.ranks = self.ranks.max(other.ranks);
         self.threads = self.threads.max(other.threads);
         // In order of time; those of a part that was merged before are there already.

@@ -20,6 +20,9 @@ pub use write::{write, write_through};
 
 use crate::records::{Cell, Start};
 
+/// Letters of a command line that are kept.
+pub const LONGEST_COMMAND: usize = 4_000;
+
 /// HDF5's words for an error, which may have line breaks, in one line.
 fn one_line(error: &hdf5::Error) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
@@ -47,6 +50,14 @@ pub struct Environment {
     pub program_version: String,
     /// Commit it was built from, or empty.
     pub commit: String,
+    /// Whether it was built from the files of that commit: "clean", "modified" or "unknown"; empty where the file does not say, as of the three texts below.
+    pub source_tree: String,
+    /// The compiler that built it.
+    pub compiler: String,
+    /// The command line of rank 0, without its launcher; of a long one the beginning and the end.
+    pub command_line: String,
+    /// Model of the processors of rank 0's host.
+    pub processor: String,
     /// The MPI library's own description, or "none".
     pub mpi_library: String,
     /// Ranks of the run that wrote the file.

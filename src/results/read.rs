@@ -107,6 +107,10 @@ fn environment(at: &Location) -> Found<Environment> {
     Ok(Environment {
         program_version: text(at, "program_version")?,
         commit: text(at, "commit")?,
+        source_tree: optional_text(at, "source_tree")?,
+        compiler: optional_text(at, "compiler")?,
+        command_line: optional_text(at, "command_line")?,
+        processor: optional_text(at, "processor")?,
         mpi_library: text(at, "mpi_library")?,
         ranks: number(at, "ranks")?,
         threads: number(at, "threads")?,
@@ -247,6 +251,11 @@ fn group(file: &File, name: &str) -> Found<hdf5::Group> {
 fn text(at: &Location, name: &str) -> Found<String> {
     let value: Text = attribute(at, name, |kind| matches!(kind, TypeDescriptor::FixedUnicode(1..=TEXT_BYTES)))?;
     String::from_utf8(value.as_bytes().to_vec()).map_err(|_| format!("damaged: the attribute {name} is not UTF-8 text"))
+}
+
+/// A text that files of earlier programs do not have: empty there.
+fn optional_text(at: &Location, name: &str) -> Found<String> {
+    if at.attr(name).is_ok() { text(at, name) } else { Ok(String::new()) }
 }
 
 fn number<T: H5Type>(at: &Location, name: &str) -> Found<T> {

@@ -28,15 +28,19 @@ pub(super) trait Table: H5Type + Copy {
     const PATH: &'static str;
     /// What one row is.
     const ROW: &'static str;
-    /// One line a column: its name, meaning and unit.
+    /// One line a column: its name and meaning.
     const COLUMNS: &'static str;
+    /// Each column's unit, as netCDF names units; empty of numbers of things, of codes and of texts.
+    const UNITS: &'static [&'static str];
+    /// Each column's meaning.
+    const MEANINGS: &'static [&'static str];
 
     /// The first column in which two rows differ, in words. NaN equals NaN.
     fn difference(&self, expected: &Self) -> Option<String>;
 }
 
 macro_rules! table {
-    ($name:ident, $path:literal, $row:literal { $($column:ident: $kind:ty = $meaning:literal),+ $(,)? }) => {
+    ($name:ident, $path:literal, $row:literal { $($column:ident: $kind:ty $([$unit:literal])? = $meaning:literal),+ $(,)? }) => {
         #[doc = $row]
         #[derive(Debug, Clone, Copy, H5Type)]
         #[repr(C)]
@@ -46,6 +50,8 @@ macro_rules! table {
             const PATH: &'static str = $path;
             const ROW: &'static str = $row;
             const COLUMNS: &'static str = concat!($(stringify!($column), ": ", $meaning, "\n"),+);
+            const UNITS: &'static [&'static str] = &[$(concat!($($unit)?)),+];
+            const MEANINGS: &'static [&'static str] = &[$($meaning),+];
 
             fn difference(&self, expected: &Self) -> Option<String> {
                 $(
@@ -63,62 +69,62 @@ macro_rules! table {
 pub(super) use table;
 
 table!(CellRow, "cells", "One row a finished study cell: one batch size at one sparsity." {
-    batch_size: u32 = "examples in a batch, over all ranks",
-    sparsity: f64 = "fraction of parameters removed before training",
+    batch_size: u32 ["examples"] = "examples in a batch, over all ranks",
+    sparsity: f64 ["1"] = "fraction of parameters removed before training",
     trials: u32 = "trials measured, the sum of the four counts that follow",
     complete: u32 = "trials that reached the goal error",
     incomplete: u32 = "trials that spent the step budget",
     infeasible: u32 = "trials whose loss became NaN or infinite",
     censored: u32 = "trials ended because another had decided the cell; none had reached the goal until then",
-    steps_to_result: i64 = "K*: fewest steps over the complete trials; -1 where there is none",
+    steps_to_result: i64 ["steps"] = "K*: fewest steps over the complete trials; -1 where there is none",
     best_trial: i64 = "the trial with those steps, the lowest number among equals; -1 where there is none",
     best_row: i64 = "row of that trial in /trials, and in the columns of /metaparameters; -1 where there is none",
-    test_errors: i64 = "test examples the best trial gets wrong at its goal step; -1 where not measured",
-    test_error: f64 = "the same as a fraction of the test set; NaN where not measured",
-    seconds: f64 = "wall-clock seconds of the cell",
+    test_errors: i64 ["examples"] = "test examples the best trial gets wrong at its goal step; -1 where not measured",
+    test_error: f64 ["1"] = "the same as a fraction of the test set; NaN where not measured",
+    seconds: f64 ["s"] = "wall-clock seconds of the cell",
 });
 
 table!(TrialRow, "trials", "One row a trial: one training run of a cell with one set of metaparameters." {
     cell: u32 = "row of /cells it belongs to, from 0",
-    batch_size: u32 = "examples in a batch, over all ranks",
-    sparsity: f64 = "fraction of parameters removed before training",
+    batch_size: u32 ["examples"] = "examples in a batch, over all ranks",
+    sparsity: f64 ["1"] = "fraction of parameters removed before training",
     trial: u32 = "number in its cell, from 0; also the seed of its initial weights, its mask and, unless all trials share one, its data order",
     status: StatusCode = "complete: goal reached; incomplete: budget spent; infeasible: loss not finite; censored: cell decided by another trial",
-    steps: i64 = "optimizer steps to the goal; -1 where it was not reached",
-    steps_run: u32 = "optimizer steps taken in all",
-    best_validation_error: f64 = "lowest error over evaluations on the whole validation set, a fraction; NaN where there is none",
-    final_loss: f64 = "loss of the last evaluation; NaN where there is none",
+    steps: i64 ["steps"] = "optimizer steps to the goal; -1 where it was not reached",
+    steps_run: u32 ["steps"] = "optimizer steps taken in all",
+    best_validation_error: f64 ["1"] = "lowest error over evaluations on the whole validation set, a fraction; NaN where there is none",
+    final_loss: f64 ["nat"] = "loss of the last evaluation; NaN where there is none",
     parameters_kept: u32 = "parameters left after pruning",
     mask_hash: u64 = "64-bit hash of the mask",
     dead_layers: u32 = "layers of which no weight is left",
-    seconds: f64 = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
+    seconds: f64 ["s"] = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
     curve_start: u64 = "first row of its evaluations in /curves",
     curve_length: u32 = "number of its evaluations",
 });
 
 table!(CurveRow, "curves", "One row an evaluation; a trial's are consecutive and in order of steps." {
-    step: u32 = "optimizer steps taken before it",
-    loss: f32 = "mean training loss over the batch of the last step, in nats",
-    errors: u32 = "validation examples classified wrongly among those seen",
-    examples: u32 = "validation examples seen; where not all, the evaluation stopped early and errors is a lower bound",
+    step: u32 ["steps"] = "optimizer steps taken before it",
+    loss: f32 ["nat"] = "mean training loss over the batch of the last step, in nats",
+    errors: u32 ["examples"] = "validation examples classified wrongly among those seen",
+    examples: u32 ["examples"] = "validation examples seen; where not all, the evaluation stopped early and errors is a lower bound",
 });
 
 table!(MeasurementRow, "smoothness", "One row a measurement of the loss surface; a trial's are consecutive and in order of steps. The table is there where any trial was measured." {
     cell: u32 = "row of /cells, from 0",
-    batch_size: u32 = "examples in a batch, over all ranks",
-    sparsity: f64 = "fraction of parameters removed before training",
+    batch_size: u32 ["examples"] = "examples in a batch, over all ranks",
+    sparsity: f64 ["1"] = "fraction of parameters removed before training",
     trial: u32 = "number in its cell, from 0",
-    step: u32 = "optimizer steps taken before it",
-    lipschitz: f64 = "local Lipschitz constant of the gradient along the next step; NaN at a trial's end, and where it is not finite",
-    loss: f64 = "mean loss over the examples measured on, in nats",
-    gradient_norm: f64 = "norm of the mean gradient of the kept parameters",
-    squared_norms: f64 = "mean over the examples of the squared norm of each one's gradient",
-    variance: f64 = "variance of the gradient of one example: squared_norms less the square of gradient_norm",
-    noise_scale: f64 = "gradient noise scale in examples: variance over the square of gradient_norm",
+    step: u32 ["steps"] = "optimizer steps taken before it",
+    lipschitz: f64 ["nat"] = "local Lipschitz constant of the gradient along the next step; NaN at a trial's end, and where it is not finite",
+    loss: f64 ["nat"] = "mean loss over the examples measured on, in nats",
+    gradient_norm: f64 ["nat"] = "norm of the mean gradient of the kept parameters",
+    squared_norms: f64 ["nat^2"] = "mean over the examples of the squared norm of each one's gradient",
+    variance: f64 ["nat^2"] = "variance of the gradient of one example: squared_norms less the square of gradient_norm",
+    noise_scale: f64 ["examples"] = "gradient noise scale in examples: variance over the square of gradient_norm",
 });
 
 table!(StartRow, "starts", "One row a start of the study, in order of time. They decide no result. The table is there where the program recorded them." {
-    began: u64 = "seconds since 1970 in UTC; 0 where that is not known",
+    began: u64 ["seconds since 1970-01-01T00:00:00Z"] = "seconds since 1970 in UTC; 0 where that is not known",
     number: u32 = "number among the starts of its result file, from 0; of a merged file, each part has its own",
     before: EndingCode = "how the start with the number before had ended: first: there was none; finished; stopped: by a signal or the loss of its launcher; rank_lost: also where a rank was stuck or the ranks disagreed; killed: by a signal; failed; unknown: nobody saw it",
     before_code: i32 = "the number of that signal, or the exit code of that failure; -1 where there is none",

@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use hdf5::file::{FileAccessBuilder, LibraryVersion};
-use hdf5::types::TypeDescriptor;
-use hdf5::{DatasetBuilder, File, Group, H5Type, Location};
+use hdf5::types::{TypeDescriptor, VarLenUnicode};
+use hdf5::{DatasetBuilder, Extents, File, Group, H5Type, Location};
 
 use super::metaparameters::PATH;
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TEXT_BYTES, Table, Text, TrialRow, exactly};
@@ -78,6 +78,10 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     let environment = &results.environment;
     text(&at, "program_version", &environment.program_version)?;
     text(&at, "commit", &environment.commit)?;
+    text(&at, "source_tree", &environment.source_tree)?;
+    text(&at, "compiler", &environment.compiler)?;
+    text(&at, "command_line", &environment.command_line)?;
+    text(&at, "processor", &environment.processor)?;
     text(&at, "mpi_library", &environment.mpi_library)?;
     number(&at, "ranks", environment.ranks)?;
     number(&at, "threads", environment.threads)?;
@@ -139,6 +143,8 @@ fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> 
         dataset.write_raw(&values)?;
         text(&dataset, "description", name.meaning().split(". ").next().unwrap_or_default())?;
         text(&dataset, "symbol", name.symbol())?;
+        texts(&dataset, "units", (), &[if name.is_whole() { "steps" } else { "1" }])?;
+        texts(&dataset, "long_name", (), &[name.title()])?;
     }
     Ok(())
 }
@@ -162,7 +168,9 @@ fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
         dataset.write_raw(rows)?;
     }
     text(&dataset, "description", Row::ROW)?;
-    text(&dataset, "columns", Row::COLUMNS)
+    text(&dataset, "columns", Row::COLUMNS)?;
+    texts(&dataset, "units", Row::UNITS.len(), Row::UNITS)?;
+    texts(&dataset, "long_name", Row::MEANINGS.len(), Row::MEANINGS)
 }
 
 fn group(file: &File, name: &str) -> hdf5::Result<Group> {
@@ -175,6 +183,13 @@ fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
     // No type of length 0 exists; the padding, NUL, is not part of the text.
     let kind = TypeDescriptor::FixedUnicode(value.len().max(1));
     at.new_attr_builder().empty_as(&kind).create(name)?.write_scalar(&fixed)
+}
+
+/// Texts that this program does not read back, so they may have variable length, as other readers like them.
+fn texts(at: &Location, name: &str, shape: impl Into<Extents>, values: &[&str]) -> hdf5::Result<()> {
+    let values = values.iter().map(|value| value.parse()).collect::<std::result::Result<Vec<VarLenUnicode>, _>>();
+    let values = values.map_err(|_| hdf5::Error::from(format!("{name} has a NUL character")))?;
+    at.new_attr::<VarLenUnicode>().shape(shape).create(name)?.write_raw(&values)
 }
 
 fn number<T: H5Type>(at: &Location, name: &str, value: T) -> hdf5::Result<()> {

@@ -12,6 +12,8 @@ pub struct Place<'a> {
     pub world: &'a dyn Communicator,
     /// What MPI calls itself, or "none".
     pub mpi_library: String,
+    /// The command line of this process.
+    pub command_line: String,
     /// Threads of this rank.
     pub threads: usize,
     /// Where rank 0 keeps the study's files.

@@ -9,9 +9,10 @@ use super::place::Place;
 use super::start::this_start;
 use super::surroundings::Surroundings;
 use crate::backend::{Backend, Device};
-use crate::comm::{Communicator, agree, host_name, together};
+use crate::comm::{Communicator, agree, host_name, processor_model, together};
 use crate::config::{self, Configuration, DataOrder, Study};
 use crate::data::{Dataset, Facts};
+use crate::error::short;
 use crate::forecast::{Forecast, Measured};
 use crate::journal::Partial;
 use crate::network::Network;
@@ -19,9 +20,9 @@ use crate::progress::{Event, Observer};
 use crate::pruning::kept_parameters;
 use crate::readable::some;
 use crate::records::{Cell, CellKey, Ending, Trial, all_finished, best, cells, is_finished};
-use crate::results::{Environment, Results, WorkloadSummary};
+use crate::results::{Environment, LONGEST_COMMAND, Results, WorkloadSummary};
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Probe, Workers, measure};
-use crate::version::{COMMIT, VERSION, VERSION_AND_COMMIT};
+use crate::version::{COMMIT, COMPILER, SOURCE_TREE, VERSION, VERSION_AND_COMMIT};
 use crate::{Error, Result, exit};
 
 /// How a run ended.
@@ -397,6 +398,10 @@ fn begin(loaded: &Configuration, dataset: &Dataset, place: &Place, device: Strin
         environment: Environment {
             program_version: VERSION.into(),
             commit: COMMIT.into(),
+            source_tree: SOURCE_TREE.into(),
+            compiler: COMPILER.into(),
+            command_line: short(&place.command_line, LONGEST_COMMAND),
+            processor: processor_model(),
             mpi_library: place.mpi_library.clone(),
             ranks: place.world.size() as u32,
             threads: place.threads as u32,

@@ -35,6 +35,9 @@ def main():
                     same(f"{name}.{column}", table[column].fillna(-1) if values.min(initial=0) < 0 else table[column], raw[column])
         same("metaparameters", study.trials["learning_rate"], file["metaparameters/learning_rate"][:])
         assert study.workload["dataset"] == study.configuration["workload"]["dataset"]
+        same("starts", study.starts["ranks"], file["starts"]["ranks"])
+        assert list(study.starts["before"])[0] == "first" and isinstance(study.starts["host_names"][0], str)
+        assert study.environment["compiler"].startswith("rustc ") and "dps-train" in study.environment["command_line"]
         assert isinstance(study.environment["host"], str) and isinstance(study.environment["ranks"], int)
 
     cells, trials, curves = (pd.read_csv(report / f"{name}.csv") for name in ("cells", "trials", "curves"))
@@ -57,6 +60,8 @@ def main():
         own = study.trials[(study.trials["batch_size"] == row.batch_size) & (study.trials["sparsity"] == row.sparsity)]
         same("xarray rates", cell["trial_learning_rate"].sel(trial=own["trial"].to_numpy()).to_numpy(), own["learning_rate"])
     assert grid["steps_to_result"].attrs["long_name"].startswith("K*")
+    units = {name: grid[name].attrs["units"] for name in ("steps_to_result", "batch_size", "seconds", "trial_learning_rate", "trial_final_loss")}
+    assert list(units.values()) == ["steps", "examples", "s", "1", "nat"], units
     print(f"{path}: {len(study.cells)} cells, {len(study.trials)} trials, {len(study.curves)} evaluations read by dps_results")
 
 

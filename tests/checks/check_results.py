@@ -65,6 +65,17 @@ def main():
         enum = h5py.check_enum_dtype(file["trials"].dtype["status"])
         check(enum == STATUS, f"the statuses are {enum}, expected {STATUS}")
         cells, trials, curves = file["cells"][:], file["trials"][:], file["curves"][:]
+        environment = {name: text.decode() for name, text in file["environment"].attrs.items() if isinstance(text, bytes)}
+        check(environment["compiler"].startswith("rustc "), f"the compiler is {environment['compiler']!r}")
+        check(environment["source_tree"] in ("clean", "modified", "unknown"), f"the source tree is {environment['source_tree']!r}")
+        check(environment["processor"], "the processor has no name")
+        check("dps-train" in environment["command_line"], f"the command line is {environment['command_line']!r}")
+        for table in (file[name] for name in ("cells", "trials", "curves", "starts")):
+            for name in ("units", "long_name"):
+                texts = list(table.attrs[name])
+                check(len(texts) == len(table.dtype.names), f"{table.name} has {len(texts)} {name} for {len(table.dtype.names)} columns")
+                check(all(isinstance(text, str) for text in texts), f"the {name} of {table.name} are {texts[0]!r} …, no text")
+        check(all(isinstance(column.attrs["units"], str) for column in file["metaparameters"].values()), "a metaparameter has no unit")
         starts = file["starts"][:]
         enum = h5py.check_enum_dtype(starts.dtype["before"])
         check(enum == ENDING, f"the endings are {enum}, expected {ENDING}")

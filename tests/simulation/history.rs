@@ -156,7 +156,14 @@ fn start(scheduler: &Arc<Scheduler>, shared: &Arc<Shared>, loaded: &Arc<Configur
 
 /// What dps-train does once it has its configuration and its data.
 fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator) -> End {
-    let place = Place { world, mpi_library: "simulated".into(), threads: 1, storage: shared.storage.clone(), surroundings: SURROUNDINGS };
+    let place = Place {
+        world,
+        mpi_library: "simulated".into(),
+        command_line: String::new(),
+        threads: 1,
+        storage: shared.storage.clone(),
+        surroundings: SURROUNDINGS,
+    };
     let device = Cpu { unit: VectorUnit::best(), threads: 1 };
     match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, false, &mut Told(shared)) {
         Ok(Outcome::Finished(_)) => End::Finished,

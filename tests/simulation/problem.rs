@@ -93,6 +93,7 @@ impl Problem {
             let place = Place {
                 world: &Single,
                 mpi_library: "none".into(),
+                command_line: String::new(),
                 threads: 1,
                 storage: Arc::new(super::disk::Disk::new(folder.path().to_owned())),
                 surroundings: Surroundings::PROCESS,

@@ -8,7 +8,7 @@
     study.to_xarray()                # the same, by batch size, sparsity and trial
 
 A number that does not exist is missing (NaN or <NA>), where the file has -1. docs/results.md describes the file, and each table's
-`attrs["columns"]` what its columns mean.
+`attrs["columns"]` and `attrs["units"]` what its columns mean and their units.
 """
 
 import tomllib
@@ -29,7 +29,7 @@ class Study:
 
     `configuration`, `workload` and `environment` are dictionaries. `cells`, `trials`, `curves` and `smoothness` are tables with the columns of the
     file; `trials` also has a column for each metaparameter, `curves` the batch size, sparsity and trial that an evaluation belongs to, and
-    `smoothness` has no rows where nothing was measured. `complete` says whether every cell of the grid is there.
+    `smoothness` has no rows where nothing was measured. `starts` has a row a start of the study, and none in files that do not record them. `complete` says whether every cell of the grid is there.
     """
 
     configuration: dict
@@ -40,6 +40,7 @@ class Study:
     trials: pd.DataFrame
     curves: pd.DataFrame
     smoothness: pd.DataFrame
+    starts: pd.DataFrame
 
     def steps_to_result(self):
         """K*, the fewest steps over a cell's trials, by batch size and sparsity; missing where no trial reached the goal."""
@@ -56,15 +57,20 @@ class Study:
             labels = {name: str for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)}
             found = table.astype(floats | labels).to_xarray()
             for name in found.data_vars:
-                found[name].attrs["long_name"] = self._meaning(name)
+                found[name].attrs["long_name"] = self._of_column("columns", name)
+                if unit := self._of_column("units", name):
+                    found[name].attrs["units"] = unit
+            for name in keys:
+                if unit := self._of_column("units", name):
+                    found[name].attrs["units"] = unit
             return found.rename({name: prefix + name for name in found.data_vars})
 
         cells = by(self.cells, ["batch_size", "sparsity"], "")
         trials = by(self.trials.drop(columns="cell"), ["batch_size", "sparsity", "trial"], "trial_")
         return xr.merge([cells.rename({"trials": "trial_count"}), trials], join="outer").assign_attrs(self.workload)
 
-    def _meaning(self, name):
-        return self.cells.attrs["columns"].get(name) or self.trials.attrs["columns"].get(name, "")
+    def _of_column(self, what, name):
+        return self.cells.attrs[what].get(name) or self.trials.attrs[what].get(name, "")
 
 
 def open(path):
@@ -79,6 +85,7 @@ def open(path):
         for name, column in file["metaparameters"].items():
             trials[name] = column[:]
             trials.attrs["columns"][name] = _value(column.attrs["description"])
+            trials.attrs["units"][name] = _value(column.attrs.get("units", ""))
         owner = trials.index.repeat(trials["curve_length"])
         for place, name in enumerate(("batch_size", "sparsity", "trial")):
             curves.insert(place, name, trials[name].to_numpy()[owner])
@@ -92,6 +99,7 @@ def open(path):
             trials=trials,
             curves=curves,
             smoothness=smoothness,
+            starts=_table(file["starts"]) if "starts" in file else pd.DataFrame(),
         )
 
 
@@ -103,10 +111,13 @@ def _table(dataset):
         if codes is not None:
             names = {code: word for word, code in codes.items()}
             table[name] = pd.Categorical(table[name].map(names), categories=sorted(codes, key=codes.get))
+        elif rows.dtype[name].kind == "S":
+            table[name] = [text.decode() for text in rows[name]]
         elif name in _OPTIONAL:
             table[name] = table[name].astype("Int64").mask(table[name] < 0)
     lines = _value(dataset.attrs["columns"]).splitlines()
     table.attrs["columns"] = dict(line.split(": ", 1) for line in lines)
+    table.attrs["units"] = dict(zip(rows.dtype.names, dataset.attrs.get("units", []), strict=False))
     return table
 
 
