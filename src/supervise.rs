@@ -2,6 +2,8 @@
 //!
 //! What lives here starts a process, waits for it and looks at the study's files; it knows nothing of MPI and trains nothing.
 
+mod hosts;
+
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,6 +16,8 @@ use crate::journal::{Journal, Lock, lock_path};
 use crate::storage::Disk;
 use crate::study::status;
 use crate::{Error, Result, signals, streams};
+
+pub use hosts::Hosts;
 
 /// How often the command is looked at, and how often the study's lock.
 const LOOK: Duration = Duration::from_millis(50);
@@ -37,19 +41,23 @@ const BEGINNING: Duration = Duration::from_secs(45);
 /// Runs `command`, which measures the study of the result file at `output`, until it is done, until it ends in a way that a new start does not mend, until a signal
 /// stops it, or until `tries` starts in a row have brought no progress. The exit code is the command's last one.
 ///
+/// With `hosts`, each start is on those of them that answer.
+///
 /// # Errors
-/// [`Error::Configuration`]: the command cannot be started.
-pub fn supervise(command: &[OsString], output: &Path, tries: u32) -> Result<u8> {
+/// [`Error::Configuration`]: the command cannot be started, or is not one that takes hosts. [`Error::Results`]: the list of hosts cannot be written.
+pub fn supervise(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tries: u32) -> Result<u8> {
     let mut stalls = 0;
     for start in 1_u64.. {
         let before = progress(output);
-        let status = run(command, output)?;
-        let code = code(status);
+        let on_hosts = hosts.map_or(Ok(Some(command.to_vec())), |hosts| hosts.command(command, output))?;
+        let (code, ended) = match &on_hosts {
+            Some(command) => run(command, output).map(|status| (code(status), format!("ended {}", words(status))))?,
+            None => (exit::COMMUNICATION, "did not begin, as no host answers".to_owned()),
+        };
         let after = progress(output);
         // The next start records it.
-        let note = || Journal::note_end(output, code, Arc::new(Disk));
-        let words =
-            format!("start {start} ended {}{}", words(status), after.as_ref().map_or(String::new(), |after| format!(", at {after}")));
+        let note = || if on_hosts.is_some() { Journal::note_end(output, code, Arc::new(Disk)) } else { Ok(()) };
+        let words = format!("start {start} {ended}{}", after.as_ref().map_or(String::new(), |after| format!(", at {after}")));
         if signals::stop() {
             say(&format!("{words}; not started again, as a signal stopped it"));
             return Ok(code);

@@ -36,7 +36,7 @@ const MODULES: &[(&str, &[&str])] = &[
             "records", "results", "signals", "storage", "training", "version",
         ],
     ),
-    ("supervise", &["error", "exit", "journal", "signals", "storage", "streams", "study"]),
+    ("supervise", &["error", "exit", "journal", "results", "signals", "storage", "streams", "study"]),
     ("analysis", &["config", "error", "forecast", "optimizer", "readable", "records", "results", "storage"]),
     ("doctor", &["backend", "comm", "config", "data", "error", "exit", "readable", "version"]),
     ("init", &["config", "error"]),

@@ -3,10 +3,12 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use dps::records::Ending;
+use dps::records::{Cell, Ending};
 use support::records::complete;
 use support::study::{Study, mpirun, signal, succeed, train};
 
@@ -28,6 +30,16 @@ fn measure(study: &Study, ranks: usize) -> Command {
     command.arg(&study.config).arg("--data").arg(study.folder.path()).arg("--output").arg(&study.output);
     command.args(["--quiet", "--threads", "1", "--set", "execution.checkpoint_seconds=1"]);
     command
+}
+
+/// The records of the study that nothing disturbed.
+fn expected() -> &'static Vec<Cell> {
+    static CELLS: OnceLock<Vec<Cell>> = OnceLock::new();
+    CELLS.get_or_init(|| {
+        let study = study();
+        succeed(&mut measure(&study, 1));
+        complete(&study.output)
+    })
 }
 
 /// The same command under supervision.
@@ -69,11 +81,6 @@ fn ended(child: Child) -> (Option<i32>, String) {
 
 #[test]
 fn a_study_that_loses_ranks_is_finished_with_the_same_records() {
-    let expected = {
-        let study = study();
-        succeed(&mut measure(&study, 1));
-        complete(&study.output)
-    };
     let study = study();
     let mut child = supervised(&measure(&study, 2), &[]).spawn().unwrap();
     for victim in [1, 0] {
@@ -86,7 +93,7 @@ fn a_study_that_loses_ranks_is_finished_with_the_same_records() {
     let (code, stderr) = ended(child);
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stderr.contains("dps-train supervise: start 1 ended ") && stderr.contains("; started again in "), "{stderr}");
-    assert_eq!(complete(&study.output), expected);
+    assert_eq!(complete(&study.output), *expected());
     // Each start is in the file, with the cause of the restart. Where mpirun hangs, supervise kills it.
     let starts = dps::results::read(&study.output).unwrap().environment.starts;
     assert_eq!(starts.iter().map(|start| start.number).collect::<Vec<_>>(), [0, 1, 2]);
@@ -98,6 +105,43 @@ fn a_study_that_loses_ranks_is_finished_with_the_same_records() {
         assert_eq!((start.ranks, start.threads, start.hosts), (2, 1, 1), "{starts:?}");
         assert!(start.began > starts[0].began - 1 && start.program.starts_with(env!("CARGO_PKG_VERSION")), "{starts:?}");
     }
+}
+
+/// In place of ssh: runs a command on this machine, in the name of a host. A host is lost once a file says so.
+const AGENT: &str = r#"
+while :; do case $1 in -*) shift ;; *) break ;; esac; done
+host=$1
+shift
+[ ! -e "$(dirname "$0")/lost-$host" ] || exit 255
+[ "$*" = true ] || echo $$ > "$(dirname "$0")/daemon-$host"
+exec sh -c "exec $*"
+"#;
+
+#[test]
+fn a_study_that_loses_a_host_goes_on_with_the_others() {
+    let study = study();
+    let at = |name: &str| study.folder.path().join(name);
+    std::fs::write(at("agent"), format!("#!/bin/sh{AGENT}")).unwrap();
+    std::fs::set_permissions(at("agent"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let agent = at("agent").to_str().unwrap().to_owned();
+    let plain = measure(&study, 2);
+    let mut command = Command::new(plain.get_program());
+    command.args(["--mca", "plm_rsh_agent", &agent]).args(plain.get_args());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = supervised(&command, &["--hosts", "alpha:1,beta:1", "--reach", &agent]).spawn().unwrap();
+    wait_for("two ranks have a checkpoint", &mut child, || ranks(&study).len() == 2 && progress(&study).contains("step "));
+    std::fs::write(at("lost-beta"), "").unwrap();
+    let daemon = std::fs::read_to_string(at("daemon-beta")).unwrap();
+    succeed(Command::new("pkill").args(["-KILL", "-P", daemon.trim()]));
+    signal(daemon.trim().parse().unwrap(), "KILL");
+    let (code, stderr) = ended(child);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("dps-train supervise: no answer from beta: goes on with 1 of 2 ranks on the other hosts"), "{stderr}");
+    assert_eq!(complete(&study.output), *expected());
+    let starts = dps::results::read(&study.output).unwrap().environment.starts;
+    assert_eq!(starts.iter().map(|start| start.ranks).collect::<Vec<_>>(), [2, 1], "{stderr}");
+    assert_eq!(starts[1].before, Ending::RankLost, "{stderr}");
+    assert_eq!(std::fs::read_to_string(at("x.hosts")).unwrap(), "alpha slots=1\n");
 }
 
 #[test]
@@ -149,5 +193,9 @@ fn commands_that_measure_nothing_are_refused() {
     assert!(refused(&["--", "true"]).contains("name the study's result file with --results"));
     assert!(refused(&["--", "dps-train", "x.toml", "--fresh"]).contains("--fresh"));
     assert!(refused(&["--", "dps-train", "status", "x.h5"]).contains("expected a command that measures a study"));
+    let at = |hosts: &str| refused(&["--results", "x.h5", "--hosts", hosts, "--", "srun", "-n", "2"]);
+    assert!(
+        at("a:0").contains("expected hosts such as node1:4,node2:4") && at("a:1").contains("begins with Open MPI's mpirun, found srun")
+    );
     assert!(refused(&["--results", "x.h5", "--", "/nowhere/mpirun"]).contains("expected a command that can be run, found /nowhere/mpirun"));
 }

@@ -69,6 +69,10 @@ pub enum Train {
         command: Vec<OsString>,
         /// The study's result file.
         output: PathBuf,
+        /// The hosts that it may use: a list or a file.
+        hosts: Option<String>,
+        /// What runs a command on a host.
+        reach: String,
         /// Starts in a row without progress after which it gives up.
         tries: u32,
     },
@@ -320,6 +324,13 @@ enum RawCommand {
         /// Starts in a row without progress after which it gives up.
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         tries: u32,
+        /// Hosts with their numbers of ranks, as node1:4,node2:4, or a file for Open MPI's mpirun with a line "node1 slots=4" for each: each start is on those
+        /// that answer, with fewer ranks where they have less room. COMMAND is then Open MPI's mpirun.
+        #[arg(long, value_name = "LIST|FILE")]
+        hosts: Option<String>,
+        /// What runs the command `true` on a host, to see whether it answers within 20 seconds; the host's name follows it.
+        #[arg(long, value_name = "COMMAND", default_value = "ssh -o BatchMode=yes -o ConnectTimeout=10", requires = "hosts")]
+        reach: String,
         /// The command, as it would be run without supervise.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -456,9 +467,9 @@ impl Train {
                 let overrides = execution.overrides().collect();
                 Ok(Train::Replay(ReplayArguments { results, batch_size, sparsity, trial, overrides, data: data.folder(), csv }))
             }
-            (Some(RawCommand::Supervise { results, tries, command }), _) => {
+            (Some(RawCommand::Supervise { results, tries, hosts, reach, command }), _) => {
                 let output = results.map_or_else(|| output_of(&command), Ok)?;
-                Ok(Train::Supervise { command, output, tries })
+                Ok(Train::Supervise { command, output, hosts, reach, tries })
             }
             (Some(RawCommand::Ended { results, code }), _) => Ok(Train::Ended { output: results, code }),
             (Some(RawCommand::Status { results, json, progress }), _) => {

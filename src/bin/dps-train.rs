@@ -24,6 +24,7 @@ use dps::readable::{count, first_line, some};
 use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
 use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site, Surroundings};
+use dps::supervise::Hosts;
 use dps::version::VERSION_AND_COMMIT;
 use dps::{Error, Result, analysis, config, doctor, exit, journal, progress, records, results, signals, streams, study, supervise};
 
@@ -72,7 +73,10 @@ fn run() -> u8 {
         Ok(Train::Merge { parts, output, force }) => finish(&merge(parts, &output, force)),
         Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| status(path, form))),
         Ok(Train::Replay(arguments)) => finish(&replay(&arguments)),
-        Ok(Train::Supervise { command, output, tries }) => supervised(&command, &output, tries),
+        Ok(Train::Supervise { command, output, hosts, reach, tries }) => {
+            let hosts = hosts.map(|list| Hosts::read(&list, &reach)).transpose();
+            hosts.map_or_else(|error| finish(&Err(error)), |hosts| supervised(&command, hosts.as_ref(), &output, tries))
+        }
         Ok(Train::Ended { output, code }) => finish(&Journal::note_end(&output, code, Arc::new(Disk))),
         Ok(Train::Doctor { data, gpu }) => {
             let examination = doctor::examine(&data);
@@ -97,11 +101,11 @@ fn run() -> u8 {
 }
 
 /// The exit code of a command that is started again until it is done.
-fn supervised(command: &[OsString], output: &Path, tries: u32) -> u8 {
+fn supervised(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tries: u32) -> u8 {
     if let Err(cause) = signals::listen(false) {
         err(&format!("dps-train: signals cannot be caught ({cause}): they end this process, and the command goes on"));
     }
-    supervise::supervise(command, output, tries).unwrap_or_else(|error| finish(&Err(error)))
+    supervise::supervise(command, hosts, output, tries).unwrap_or_else(|error| finish(&Err(error)))
 }
 
 /// The exit code of a result; an error is said.

@@ -24,7 +24,7 @@ WRONG = [
     "data fetch --data", "data give", "merge", "merge RESULT", "merge -o x.h5", "merge RESULT -o", "status", "status --json",
     "status RESULT --json --progress", "replay", "replay RESULT", "replay RESULT --batch-size 2", "replay RESULT --batch-size -1 --sparsity 0",
     "ended", "ended x.h5", "ended RESULT --code 256", "ended RESULT --code -1", "supervise", "supervise --", "supervise -- true", "supervise -- dps-train", "supervise CONFIG", "supervise --tries 0 -- dps-train CONFIG",
-    "supervise --tries x -- dps-train CONFIG", "supervise -- dps-train status RESULT", "supervise -- dps-train CONFIG --fresh",
+    "supervise --hosts a:b -- mpirun dps-train CONFIG", "supervise --hosts -oProxyCommand=x -- mpirun dps-train CONFIG", "supervise --reach ssh -- dps-train CONFIG", "supervise --tries x -- dps-train CONFIG", "supervise -- dps-train status RESULT", "supervise -- dps-train CONFIG --fresh",
     "supervise -- /nowhere/dps-train CONFIG", "supervise --results x.h5 -- ./x.toml", f"supervise -- {LONG} dps-train CONFIG",
     "supervise -- dps-train supervise -- dps-train CONFIG", "supervise -- \x1b[31m/dps-train CONFIG", "replay RESULT --batch-size 2 --sparsity x", "replay RESULT --batch-size 2 --sparsity 0 --trial -1", "doctor --cpu", "doctor doctor", "help nothing", "--\x1b[31m", "\x1b[31m --\x9b",
     "CONFIG --set \x1b]0;x\x07=1", "CONFIG --set x.\x1b=1", "--",

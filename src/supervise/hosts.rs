@@ -1,0 +1,206 @@
+//! The hosts of a supervised command: those that answer get its ranks, on a list that Open MPI's mpirun reads.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::say;
+use crate::{Error, Result, results, signals};
+
+/// How long a host may take to answer.
+const ANSWER: Duration = Duration::from_secs(20);
+
+/// How often it is looked at whether hosts have answered.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The hosts that a command may use, and how they are asked whether they are there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hosts {
+    /// Each with its number of ranks at most.
+    pub all: Vec<(String, usize)>,
+    /// The words of a command that runs what follows a host's name on that host.
+    pub reach: Vec<String>,
+}
+
+impl Hosts {
+    /// The hosts of a list such as "node1:4,node2:4", or of a file with a line `node1 slots=4` for each, as Open MPI's mpirun reads it. Without a number a host
+    /// has one rank. `reach` has words with spaces between.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`]: the list is none, or `reach` is empty.
+    pub fn read(list: &str, reach: &str) -> Result<Hosts> {
+        let file = Path::new(list);
+        let items: Vec<String> = if file.is_file() {
+            let text = fs::read_to_string(file)
+                .map_err(|cause| refused(format!("expected a list of hosts, found a file that cannot be read ({cause})")))?;
+            text.lines().map(|line| line.split('#').next().unwrap_or_default().trim().to_owned()).filter(|line| !line.is_empty()).collect()
+        } else {
+            list.split(',').map(|item| item.trim().to_owned()).collect()
+        };
+        let all = items.iter().map(|item| host(item)).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty());
+        let all = all.ok_or_else(|| {
+            refused(format!("expected hosts such as node1:4,node2:4, or a file with a line \"node1 slots=4\" for each, found {list:?}"))
+        })?;
+        let reach: Vec<String> = reach.split_whitespace().map(str::to_owned).collect();
+        if reach.is_empty() {
+            return Err(refused("expected --reach with a command that reaches a host, such as ssh, found none".into()));
+        }
+        Ok(Hosts { all, reach })
+    }
+
+    /// The command for the hosts that answer: with their list, which is written beside the result file at `output`, and with no more ranks than they have room for.
+    /// None where no host answers.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`]: the command is no mpirun. [`Error::Results`]: the list cannot be written.
+    pub fn command(&self, command: &[OsString], output: &Path) -> Result<Option<Vec<OsString>>> {
+        let (launcher, words) = mpirun(command)?;
+        let answers = self.answering();
+        let (left, lost): (Vec<_>, Vec<_>) = self.all.iter().zip(answers).partition(|(_, answers)| *answers);
+        let slots: usize = left.iter().map(|((_, slots), _)| slots).sum();
+        if slots == 0 {
+            return Ok(None);
+        }
+        let (asked, words) = ranks(words, slots);
+        if !lost.is_empty() {
+            let names: Vec<&str> = lost.iter().map(|((name, _), _)| name.as_str()).collect();
+            say(&format!("no answer from {}: goes on with {} of {asked} ranks on the other hosts", names.join(", "), asked.min(slots)));
+        }
+        let path = list_path(output);
+        let lines: String = left.iter().map(|((name, slots), _)| format!("{name} slots={slots}\n")).collect();
+        results::publish(&path, lines.as_bytes())?;
+        Ok(Some([launcher, &["--hostfile".into(), path.into_os_string()], &words].concat()))
+    }
+
+    /// Whether each host answers. All are asked at once.
+    fn answering(&self) -> Vec<bool> {
+        let ask = |(name, _): &(String, usize)| {
+            let mut words = self.reach.iter();
+            let mut asked = Command::new(words.next()?);
+            asked.args(words).arg(name).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            asked.spawn().ok()
+        };
+        let mut asked: Vec<Option<Child>> = self.all.iter().map(ask).collect();
+        let mut answers = vec![None; asked.len()];
+        let begun = Instant::now();
+        while begun.elapsed() < ANSWER && !signals::stop() && answers.contains(&None) {
+            for (answer, asked) in answers.iter_mut().zip(&mut asked) {
+                let status = asked.as_mut().map(Child::try_wait);
+                match status {
+                    Some(Ok(None)) => {}
+                    Some(Ok(Some(status))) => *answer = Some(status.success()),
+                    None | Some(Err(_)) => *answer = Some(false),
+                }
+            }
+            thread::sleep(LOOK);
+        }
+        for late in asked.iter_mut().flatten() {
+            let _ = late.kill();
+            let _ = late.wait();
+        }
+        answers.into_iter().map(|answer| answer == Some(true)).collect()
+    }
+}
+
+fn refused(problem: String) -> Error {
+    Error::Configuration { path: "supervise --hosts".to_owned(), problems: vec![problem] }
+}
+
+/// A host and its number of ranks, from "node1", "node1:4" or "node1 slots=4".
+fn host(item: &str) -> Option<(String, usize)> {
+    let mut words = item.split_whitespace();
+    let (name, slots) = match words.next()?.split_once(':') {
+        Some((name, slots)) => (name, Some(slots)),
+        None => (item.split_whitespace().next()?, words.find_map(|word| word.strip_prefix("slots="))),
+    };
+    let slots = slots.map_or(Some(1), |slots| slots.parse().ok().filter(|slots| (1..=100_000).contains(slots)))?;
+    // What begins with a hyphen would be an option of ssh.
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
+    (!name.is_empty() && !name.starts_with('-') && name.chars().all(is_name)).then(|| (name.to_owned(), slots))
+}
+
+/// mpirun's own word, and those behind it.
+fn mpirun(command: &[OsString]) -> Result<(&[OsString], &[OsString])> {
+    let found = command.split_at_checked(1).filter(|(launcher, _)| {
+        let name = launcher.first().and_then(|word| Path::new(word).file_name());
+        name.is_some_and(|name| ["mpirun", "mpiexec", "orterun", "prterun"].iter().any(|known| name == *known))
+    });
+    let found = found.ok_or_else(|| {
+        refused(format!(
+            "expected a command that begins with Open MPI's mpirun, found {}; leave out --hosts for another",
+            command.first().map_or("none".into(), |word| word.to_string_lossy())
+        ))
+    })?;
+    let own = ["-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile"];
+    match found.1.iter().find(|word| own.iter().any(|option| word == option)) {
+        Some(word) => Err(refused(format!("expected no hosts among mpirun's options, found {}; leave it out", word.display()))),
+        None => Ok(found),
+    }
+}
+
+/// The ranks that mpirun's words ask for, and the words with `most` at most. Where they ask for no number, there is one rank a slot.
+fn ranks(words: &[OsString], most: usize) -> (usize, Vec<OsString>) {
+    let mut words = words.to_vec();
+    // Those of the program follow mpirun's.
+    let at = words.iter().position(|word| ["-n", "-np", "--n", "--np", "-c"].iter().any(|option| word == *option)).map(|at| at + 1);
+    let asked = at.and_then(|at| words.get(at)?.to_str()?.parse().ok());
+    match (at, asked) {
+        (Some(at), Some(asked)) => {
+            words[at] = most.min(asked).to_string().into();
+            (asked, words)
+        }
+        _ => (most, words),
+    }
+}
+
+/// The list of hosts beside a result file.
+fn list_path(output: &Path) -> PathBuf {
+    output.with_extension("hosts")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_read_from_a_list_and_from_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hosts");
+        fs::write(&path, "# two\nnode1 slots=4\n\nnode2   slots=2 max_slots=3 # a small one\nnode3\n").unwrap();
+        let expected = [("node1".to_owned(), 4), ("node2".to_owned(), 2), ("node3".to_owned(), 1)];
+        for list in ["node1:4, node2:2,node3", path.to_str().unwrap()] {
+            let hosts = Hosts::read(list, "ssh -o BatchMode=yes").unwrap();
+            assert_eq!(hosts, Hosts { all: expected.to_vec(), reach: vec!["ssh".into(), "-o".into(), "BatchMode=yes".into()] });
+        }
+        for list in ["", "node1:0", "node1:x", "-oProxyCommand=x:1", "a b:c,", "/nowhere/hosts"] {
+            assert!(Hosts::read(list, "ssh").unwrap_err().to_string().contains("expected hosts such as node1:4"), "{list}");
+        }
+        assert!(Hosts::read("node1", " ").is_err());
+    }
+
+    #[test]
+    fn a_command_gets_the_hosts_that_answer_and_no_more_ranks_than_they_have() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = folder.path().join("x.h5");
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        let path = folder.path().join("x.hosts");
+        // `sh -c SCRIPT HOST true` has the host as $0.
+        let script = folder.path().join("reach");
+        fs::write(&script, "case $1 in up*) exit 0;; esac; exit 255\n").unwrap();
+        let hosts = |list: &str| Hosts::read(list, &format!("sh {}", script.display())).unwrap();
+        let command = |list: &str, text: &str| hosts(list).command(&words(text), &output);
+        let said = command("up1:2,down:4,up2:1", "mpirun -n 8 dps-train x.toml").unwrap().unwrap();
+        assert_eq!(said, words(&format!("mpirun --hostfile {} -n 3 dps-train x.toml", path.display())));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "up1 slots=2\nup2 slots=1\n");
+        assert_eq!(command("up1:9", "mpirun -np 8 dps-train").unwrap().unwrap()[4], "8");
+        assert_eq!(command("up1:9", "mpirun dps-train").unwrap().unwrap().len(), 4);
+        assert_eq!(command("down:9", "mpirun -n 8 dps-train").unwrap(), None);
+        let refused = command("up1:9", "mpirun -H up1 -n 8 dps-train").unwrap_err().to_string();
+        assert!(refused.contains("expected no hosts among mpirun's options, found -H"), "{refused}");
+        let refused = command("up1:9", "srun -n 8 dps-train").unwrap_err().to_string();
+        assert!(refused.contains("expected a command that begins with Open MPI's mpirun, found srun"), "{refused}");
+    }
+}
