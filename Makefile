@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-slurm simulate soak coverage build bench paper check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-mpi test-slurm simulate soak coverage build bench paper check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -81,6 +81,9 @@ gpu-cost: setup nvrtc ## predict a GPU's times from the machine code of its kern
 test-data: setup ## test on real data what the others test on made-up ones
 	@cargo run --release --quiet --bin dps-train -- data fetch fashion-mnist
 	cargo test --test real_data -- --ignored --nocapture
+
+test-mpi: setup ## build with Open MPI 5 and MPICH 5 (from PyPI) too, and start each program by each mpirun; needs Python's venv
+	@tests/mpi/run.sh $(TARGET)
 
 test-slurm: build ## run the batch scripts on a real Slurm on this machine; needs root
 	@if ! command -v slurmctld > /dev/null || ! command -v munged > /dev/null; then

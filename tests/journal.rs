@@ -249,7 +249,7 @@ fn each_start_knows_how_the_one_before_it_ended() {
     // What is started without reaching the study is no end of it.
     note(5).unwrap();
     assert_eq!(ended(), Some(Ending::Killed(9)));
-    open(&path).unwrap().0.append(&[restart.clone()]).unwrap();
+    open(&path).unwrap().0.append(std::slice::from_ref(&restart)).unwrap();
     assert_eq!(ended(), None);
     let bare = Start { began: LATER, number: 1, before: Ending::Killed(9), ..Start::default() };
     assert_eq!(open(&path).unwrap().1.starts, [start(0, Ending::First), bare], "of a program that recorded no more");

@@ -258,6 +258,9 @@ fn start(arguments: &StudyArguments) -> u8 {
         return train(arguments, &Single, "none".into());
     }
     let launched = Launched::now();
+    if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
+        return lonely(&launched, error);
+    }
     match dps::comm::MpiWorld::start() {
         Ok(world) => {
             if let Err(error) = launched.check(world.ranks().size(), Some(&dps::comm::mpi_library())) {

@@ -14,11 +14,14 @@ const PREFIXES: [&str; 9] = ["OMPI_", "PMI_", "PMIX_", "PRTE_", "SLURM_PROCID", 
 /// Variables with the number of processes that a launcher started, and the launcher. Where mpirun starts its own daemons through srun, ranks have
 /// both: mpirun's come first.
 const SIZES: [(&str, &str); 4] = [
-    ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
+    (OPEN_MPI_SIZE, "Open MPI's mpirun"),
     ("MV2_COMM_WORLD_SIZE", "MVAPICH's mpirun"),
     ("PMI_SIZE", "MPICH's mpirun or srun --mpi=pmi2"),
     (SRUN_SIZE, "srun"),
 ];
+
+/// Open MPI's variable with the number of processes.
+const OPEN_MPI_SIZE: &str = "OMPI_COMM_WORLD_SIZE";
 
 /// Srun's variable with the number of processes.
 const SRUN_SIZE: &str = "SLURM_STEP_NUM_TASKS";
@@ -38,6 +41,16 @@ impl Launched {
         let started =
             |&(variable, launcher): &(&'static str, &'static str)| Some((env::var(variable).ok()?.parse().ok()?, launcher, variable));
         Launched { rank: rank(), started: SIZES.iter().find_map(started) }
+    }
+
+    /// Checks, before MPI is started, that its start will not end the process with a message of its own: MPICH's does under Open MPI's mpirun, whose PMIx it
+    /// does not know. `library` is the name of the program's MPI.
+    ///
+    /// # Errors
+    /// As of [`check`](Launched::check).
+    pub fn check_before_start(&self, library: &str) -> Result<()> {
+        let is_foreign = self.started.is_some_and(|(.., variable)| variable == OPEN_MPI_SIZE) && family(library) == Some("MPICH");
+        if is_foreign { self.check(1, Some(library)) } else { Ok(()) }
     }
 
     /// Checks that the processes have found each other: a launcher of another MPI starts each as a world of its own, and all but one would find the study's
@@ -110,4 +123,22 @@ pub fn is_certain() -> bool {
 /// end the process with a message of its own where the helper is not installed.
 pub fn is_possible() -> bool {
     env::vars_os().any(|(name, _)| PREFIXES.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mpich_is_not_started_by_the_mpirun_of_open_mpi() {
+        let launched = |started| Launched { rank: 0, started };
+        let by_open_mpi = launched(Some((3, "Open MPI's mpirun", OPEN_MPI_SIZE)));
+        let said = by_open_mpi.check_before_start("MPICH Version: 5.0.2").unwrap_err().to_string();
+        assert!(said.contains("expected 3 ranks of one study, as Open MPI's mpirun started 3 processes"), "{said}");
+        assert!(said.contains("built with MPICH Version: 5.0.2; use the mpirun of that MPI"), "{said}");
+        by_open_mpi.check_before_start("Open MPI v5.0.11").unwrap();
+        launched(Some((3, "MPICH's mpirun", "PMI_SIZE"))).check_before_start("MPICH Version: 5.0.2").unwrap();
+        launched(Some((1, "Open MPI's mpirun", OPEN_MPI_SIZE))).check_before_start("MPICH Version: 5.0.2").unwrap();
+        launched(None).check_before_start("MPICH Version: 5.0.2").unwrap();
+    }
 }
