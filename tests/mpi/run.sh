@@ -36,15 +36,15 @@ install() { # NAME VERSION: a wheel of PyPI, in a folder of its own.
 }
 
 # The wrapper of the C compiler and the launcher of an MPI; its libraries, where the loader does not find them by itself.
-mpicc() { if [ "$1" = system ]; then command -v mpicc; else echo "$folder/mpi-$1/bin/mpicc"; fi; }
-mpirun() { if [ "$1" = system ]; then command -v mpirun; else echo "$folder/mpi-$1/bin/mpirun"; fi; }
+compiler() { if [ "$1" = system ]; then type -P mpicc; else echo "$folder/mpi-$1/bin/mpicc"; fi; }
+launcher() { if [ "$1" = system ]; then type -P mpirun; else echo "$folder/mpi-$1/bin/mpirun"; fi; }
 libraries() { if [ "$1" != system ]; then echo "$folder/mpi-$1/lib"; fi; }
 
 build() { # NAME: the program with that MPI, as FOLDER/mpi-NAME/dps-train.
   local built=$folder/mpi-build options=() library
   mkdir -p "$folder/mpi-$1" "$built"
   export CARGO_TARGET_DIR=$built MPICC
-  MPICC=$(mpicc "$1")
+  MPICC=$(compiler "$1")
   # mpi-sys does not notice that another MPI is asked for.
   if [ "$(cat "$built/mpi" 2>/dev/null)" != "$1" ]; then cargo clean --quiet --package mpi-sys 2>/dev/null; fi
   echo "$1" >"$built/mpi"
@@ -57,8 +57,8 @@ build() { # NAME: the program with that MPI, as FOLDER/mpi-NAME/dps-train.
 
 start() { # PROGRAM LAUNCHER RANKS OUTPUT: the study, with the exit code of its launcher.
   local options=()
-  if [[ $("$(mpirun "$2")" --version 2>/dev/null) == *"Open MPI"* ]]; then options=(--oversubscribe --bind-to none); fi
-  timeout --signal=KILL 300 "$(mpirun "$2")" "${options[@]}" -n "$3" "$folder/mpi-$1/dps-train" small.toml --data data --quiet --output "$4" </dev/null
+  if [[ $("$(launcher "$2")" --version 2>/dev/null) == *"Open MPI"* ]]; then options=(--oversubscribe --bind-to none); fi
+  timeout --signal=KILL 300 "$(launcher "$2")" "${options[@]}" -n "$3" "$folder/mpi-$1/dps-train" small.toml --data data --quiet --output "$4" </dev/null
 }
 
 same() { # A B: all cells of two results are there, with the same records: merge refuses others.
