@@ -12,7 +12,7 @@ use crate::config::{GRID_KEYS, IGNORED_KEYS, differences};
 use crate::records::Ending;
 use crate::storage::Storage;
 
-/// A study's journal, open for appending. The caller holds the study's [`Lock`](super::Lock).
+/// A study's journal, open for appending. The caller holds the study's [`Lock`].
 pub struct Journal {
     path: PathBuf,
     file: File,
