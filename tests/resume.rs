@@ -224,7 +224,7 @@ fn a_finished_study_is_not_measured_again_and_another_is_refused() {
     succeed(&mut study.command(train()));
     assert_eq!(complete(&study.output), cells, "results rebuilt from the journal");
     let grown = std::fs::metadata(study.output.with_extension("journal")).unwrap().len() - journal;
-    assert!(grown < 100, "only the restart is recorded anew, not {grown} bytes");
+    assert!(grown < 500 && journal > 10 * 500, "only the restart, its host and its end are recorded anew, not {grown} bytes of {journal}");
 
     let mut other = study.command(train());
     let output = other.args(["--set", "search.momentum=0.9"]).output().unwrap();
