@@ -147,9 +147,9 @@ fn journal_of(path: &Path, records: &[Record]) -> Vec<usize> {
     lengths
 }
 
-/// The times of the header and of the restart, in seconds since 1970.
-const BEGAN: u64 = 1_767_323_045;
-const LATER: u64 = 1_767_326_400;
+/// The times of the header and of the restart, in microseconds since 1970.
+const BEGAN: u64 = 1_767_323_045_000_000;
+const LATER: u64 = 1_767_326_400_000_000;
 
 /// What a journal with these records says, by an independent and simple-minded way; for records without duplicates.
 fn expected(records: &[Record]) -> Contents {
@@ -260,7 +260,7 @@ fn each_start_knows_how_the_one_before_it_ended() {
     assert_eq!(contents.restarts(), 2);
     assert_eq!((contents.starts[1].clone(), contents.starts[2].before), (start(1, Ending::Killed(9)), Ending::RankLost));
     // The bytes of both kinds of record, as of the others.
-    assert_eq!(crc32fast::hash(&fs::read(&path).unwrap()[lengths[0]..lengths[2]]), 2_324_488_404);
+    assert_eq!(crc32fast::hash(&fs::read(&path).unwrap()[lengths[0]..lengths[2]]), 1_230_213_242);
 }
 
 #[test]

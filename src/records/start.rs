@@ -7,7 +7,7 @@ use crate::exit;
 /// One start of a study. It decides no result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Start {
-    /// When it was, in seconds since 1970 in UTC; 0 where that is not known.
+    /// When it was, in microseconds since 1970 in UTC; 0 where that is not known. It tells starts of one second apart where files are merged.
     pub began: u64,
     /// Its number among the study's starts, from 0.
     pub number: u32,

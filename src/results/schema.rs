@@ -124,7 +124,7 @@ table!(MeasurementRow, "smoothness", "One row a measurement of the loss surface;
 });
 
 table!(StartRow, "starts", "One row a start of the study, in order of time. They decide no result. The table is there where the program recorded them." {
-    began: u64 ["seconds since 1970-01-01T00:00:00Z"] = "seconds since 1970 in UTC; 0 where that is not known",
+    began: u64 ["microseconds since 1970-01-01T00:00:00Z"] = "microseconds since 1970 in UTC; 0 where that is not known",
     number: u32 = "number among the starts of its result file, from 0; of a merged file, each part has its own",
     before: EndingCode = "how the start with the number before had ended: first: there was none; finished; stopped: by a signal or the loss of its launcher; rank_lost: also where a rank was stuck or the ranks disagreed; killed: by a signal; failed; unknown: nobody saw it",
     before_code: i32 = "the number of that signal, or the exit code of that failure; -1 where there is none",

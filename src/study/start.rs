@@ -21,7 +21,7 @@ pub(super) fn this_start(place: &Place) -> Start {
     }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     Start {
-        began: now.map_or(0, |now| now.as_secs()),
+        began: now.map_or(0, |now| now.as_micros() as u64),
         ranks: place.world.size() as u32,
         threads: place.threads as u32,
         hosts: hosts.len() as u32,
