@@ -5,25 +5,18 @@ use std::path::Path;
 use std::process::Command;
 
 use dps::config::Metaparameter;
-use dps::records::{Cell, CellKey, Status, Trial};
+use dps::records::{Cell, CellKey, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::search::Metaparameters;
 
 fn study(trials: u32) -> Results {
     let metaparameters = Metaparameters::from([(Metaparameter::LearningRate, 0.1)]);
     let trial = |index: u32| Trial {
-        index,
-        metaparameters,
-        status: Status::Incomplete,
-        steps: None,
         steps_run: 64,
         parameters_kept: 62_346,
         // Spread over all 64 bits, as hashes are.
         mask_hash: u64::from(index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15),
-        dead_layers: 0,
-        curve: vec![],
-        measurements: vec![],
-        seconds: 0.5,
+        ..Trial::new(index, metaparameters)
     };
     let key = CellKey { batch_size: 2, sparsity: 0.0 };
     let (environment, workload) =

@@ -103,6 +103,23 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// A trial of which nothing is recorded yet: incomplete, after no step.
+    pub fn new(index: u32, metaparameters: Metaparameters) -> Trial {
+        Trial {
+            index,
+            metaparameters,
+            status: Status::Incomplete,
+            steps: None,
+            steps_run: 0,
+            parameters_kept: 0,
+            mask_hash: 0,
+            dead_layers: 0,
+            curve: Vec::new(),
+            measurements: Vec::new(),
+            seconds: 0.0,
+        }
+    }
+
     /// Whether two records of a trial are equal but for its time. A NaN equals a NaN: their text is the same, as is no other number's.
     pub fn agrees(&self, other: &Trial) -> bool {
         let other = Trial { seconds: self.seconds, ..other.clone() };

@@ -90,19 +90,7 @@ impl Trials {
 
 /// The record of a trial that trains, from its beginning or from where it was left.
 pub fn begun(trial: usize, metaparameters: Metaparameters, left: Option<&LaneRecord>) -> Trial {
-    let mut record = Trial {
-        index: trial as u32,
-        metaparameters,
-        status: Status::Incomplete,
-        steps: None,
-        steps_run: 0,
-        parameters_kept: 0,
-        mask_hash: 0,
-        dead_layers: 0,
-        curve: Vec::new(),
-        measurements: Vec::new(),
-        seconds: 0.0,
-    };
+    let mut record = Trial::new(trial as u32, metaparameters);
     if let Some(left) = left {
         record.steps_run = left.curve.last().map_or(0, |point| point.step);
         record.curve = left.curve.clone();

@@ -10,23 +10,10 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mkdir -p "${1:?usage: run.sh FOLDER}" && cd "$1" && pwd) || exit 2
 cd "$here/../.." || exit 2
 work=$(mktemp -d /tmp/dps-mpi.XXXX)
-passed=0
-failed=0
+source "$here/../checks/check.bash"
 tear_down() { if [ "$failed" -eq 0 ]; then rm -rf "$work"; else echo "logs are in $work" >&2; fi; }
 trap tear_down EXIT
 trap 'failed=$((failed + 1)); exit 1' INT TERM
-
-check() { # NAME COMMAND…: passes where the command succeeds.
-  local name=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-    echo "ok      $name"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $name: $*"
-  fi
-}
 
 install() { # NAME VERSION: a wheel of PyPI, in a folder of its own.
   local at=$folder/mpi-$1

@@ -15,8 +15,7 @@ for needed in "$programs/dps-train" "$programs/dps-report" slurmctld slurmd mung
 done
 
 work=$(mktemp -d /tmp/dps-slurm.XXXX)
-passed=0
-failed=0
+source "$here/../checks/check.bash"
 tear_down() {
   "$here/down.sh" "$work/c"
   if [ "$failed" -eq 0 ]; then rm -rf "$work"; else echo "logs are in $work" >&2; fi
@@ -24,17 +23,6 @@ tear_down() {
 trap tear_down EXIT
 trap 'failed=$((failed + 1)); exit 1' INT TERM
 
-check() { # NAME COMMAND…: passes where the command succeeds.
-  local name=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-    echo "ok      $name"
-  else
-    failed=$((failed + 1))
-    echo "FAILED  $name: $*"
-  fi
-}
 within() { # SECONDS COMMAND…: until the command succeeds.
   local end=$((SECONDS + $1))
   shift

@@ -130,17 +130,13 @@ impl Synthetic {
                 _ => steps.min(40_000),
             };
             Trial {
-                index,
-                metaparameters,
                 status,
                 steps: (status == Status::Complete).then_some(steps),
                 steps_run,
                 parameters_kept: (62_346.0 * (1.0 - key.sparsity)) as u32,
                 mask_hash: 1,
-                dead_layers: 0,
-                curve: Vec::new(),
-                measurements: Vec::new(),
                 seconds: f64::from(steps_run) * 1e-3,
+                ..Trial::new(index, metaparameters)
             }
         };
         let mut trials: Vec<Trial> = (0..self.trials).map(trial).collect();

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::super::shallue::their_name;
 use super::{MOST_BYTES, cell, results, trial};
 use crate::config::Metaparameter;
+use crate::error::short;
 use crate::records::{CellKey, CurvePoint, Status, Trial};
 use crate::results::{Results, WorkloadSummary};
 use crate::storage::read_regular;
@@ -96,7 +97,7 @@ fn number_of(path: &Path) -> Option<u32> {
 fn read_cell(place: &Path, goal: Option<f64>) -> Found<(CellKey, WorkloadSummary, Vec<Trial>)> {
     let path = place.join(STUDY);
     let study = json(&path)?;
-    let refused = |what: &str| (path.clone(), format!("expected {what}, found {}", short(&study)));
+    let refused = |what: &str| (path.clone(), format!("expected {what}, found {}", short(&study.to_string(), 60)));
     let ours = study.get("dps");
     // Their data name a study by its folders.
     let folder = |up: usize| place.ancestors().nth(up).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
@@ -160,7 +161,7 @@ fn read_cell(place: &Path, goal: Option<f64>) -> Found<(CellKey, WorkloadSummary
 fn read_trial(place: &Path, index: u32, goal: &Goal) -> Found<Trial> {
     let path = place.join("metadata.json");
     let metadata = json(&path)?;
-    let refused = |what: &str| (path.clone(), format!("expected {what}, found {}", short(&metadata)));
+    let refused = |what: &str| (path.clone(), format!("expected {what}, found {}", short(&metadata.to_string(), 60)));
     let (curve, reached) = read_curve(&place.join("measurements.csv"), goal)?;
     let status = match (goal, metadata["status"].as_str()) {
         (Goal::Count(..), _) => {
@@ -249,11 +250,4 @@ fn unreadable(path: &Path, error: &std::io::Error) -> (PathBuf, String) {
 
 fn whole(value: &Value) -> Option<u32> {
     value.as_u64().and_then(|value| u32::try_from(value).ok())
-}
-
-/// The beginning of what was found.
-fn short(value: &Value) -> String {
-    let text = value.to_string();
-    let begin: String = text.chars().take(60).collect();
-    if begin.len() < text.len() { format!("{begin} …") } else { begin }
 }

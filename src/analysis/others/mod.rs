@@ -45,17 +45,5 @@ fn cell(key: CellKey, trials: Vec<Trial>) -> Cell {
 
 /// A trial of which no more is known than how it ended: after how many steps to the goal, or without it.
 fn trial(index: u32, status: Status, steps: Option<u32>, steps_run: u32) -> Trial {
-    Trial {
-        index,
-        metaparameters: Default::default(),
-        status,
-        steps,
-        steps_run,
-        parameters_kept: 0,
-        mask_hash: 0,
-        dead_layers: 0,
-        curve: Vec::new(),
-        measurements: Vec::new(),
-        seconds: 0.0,
-    }
+    Trial { status, steps, steps_run, ..Trial::new(index, Default::default()) }
 }

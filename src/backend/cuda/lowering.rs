@@ -1,33 +1,36 @@
 //! The network as the GPU's kernels see it, and which of them compute a layer.
 
 use super::launch::uses_tiles;
-use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network};
+use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Slot};
 
 /// The same network, whose hidden fully connected layers are convolutions of one position: a map of height × width × channels without a border lies in
 /// memory as one of 1 × 1 × inputs does. Maps, parameters and the numbers of layers stay what they are.
 pub(super) fn lowered(network: &Network) -> Network {
     let layers = network.layers.iter().map(|layer| match layer {
-        Layer::Dense(Dense { output: DenseOutput::Hidden { written, relu }, .. }) => {
-            let Layer::Dense(dense) = layer else { unreachable!("it is one") };
-            let written = *written;
-            let epilogue = if *relu { Epilogue::Relu { rectified: written } } else { Epilogue::Linear { written } };
-            Layer::Convolution(Convolution {
-                kernel: 1,
-                stride: 1,
-                output: Map::plain(1, 1, dense.outputs),
-                weights: dense.weights,
-                bias: dense.bias,
-                has_bias: dense.has_bias,
-                input: dense.input,
-                input_map: Map::plain(1, 1, dense.inputs),
-                epilogue,
-                producer: dense.producer,
-                bypass: None,
-            })
-        }
+        Layer::Dense(dense) => match dense.output {
+            DenseOutput::Hidden { written, relu } => Layer::Convolution(of_one_position(dense, written, relu)),
+            DenseOutput::Logits => layer.clone(),
+        },
         other => other.clone(),
     });
     Network { layers: layers.collect(), ..network.clone() }
+}
+
+/// A hidden fully connected layer as a convolution of one position, which writes to this map.
+fn of_one_position(dense: &Dense, written: Slot, relu: bool) -> Convolution {
+    Convolution {
+        kernel: 1,
+        stride: 1,
+        output: Map::plain(1, 1, dense.outputs),
+        weights: dense.weights,
+        bias: dense.bias,
+        has_bias: dense.has_bias,
+        input: dense.input,
+        input_map: Map::plain(1, 1, dense.inputs),
+        epilogue: if relu { Epilogue::Relu { rectified: written } } else { Epilogue::Linear { written } },
+        producer: dense.producer,
+        bypass: None,
+    }
 }
 
 /// Which kernels compute each layer of a network, in words.
