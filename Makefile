@@ -9,7 +9,10 @@ SHELL := bash
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 TARGET := $(or $(CARGO_TARGET_DIR),target)
-TRAIN := $(TARGET)/release/dps-train
+# Cargo's profile of the programs; its profile dev has a folder of another name.
+PROFILE ?= release
+PROGRAMS := $(TARGET)/$(if $(filter dev,$(PROFILE)),debug,$(PROFILE))
+TRAIN := $(PROGRAMS)/dps-train
 
 help: ## list what can be made
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1\t/p' Makefile | while IFS=$$'\t' read -r name words; do printf '  make %-16s %s\n' "$$name" "$$words"; done
@@ -30,13 +33,13 @@ quickstart: build ## measure a small study of Fashion-MNIST on two ranks, in a m
 
 study-small: build ## measure the README's sample study of Fashion-MNIST on two ranks, in less than an hour of two cores, and report it
 	$(call on_two_ranks,configs/study-small.toml)
-	$(TARGET)/release/dps-report results/study-small.h5 --output results/study-small
+	$(PROGRAMS)/dps-report results/study-small.h5 --output results/study-small
 
 smoothness-small: build ## measure the loss surface of docs/experiments.md, sparse and dense, on two ranks, in twenty minutes of processor time; report it, with the sample study if that is there
 	$(call on_two_ranks,configs/smoothness-small.toml)
 	files=(results/smoothness-small.h5)
 	if [ -e results/study-small.h5 ]; then files=(results/study-small.h5 "$${files[@]}"); fi
-	$(TARGET)/release/dps-report "$${files[@]}" --output results/smoothness-small
+	$(PROGRAMS)/dps-report "$${files[@]}" --output results/smoothness-small
 
 test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"
@@ -78,8 +81,8 @@ gpu-cost: setup nvrtc ## predict a GPU's times from the machine code of its kern
 	chmod +x "$$folder/nvidia/cu13/bin/nvdisasm"
 	python3 tests/gpu/cost.py $(TARGET)/tmp/kernels "$$folder/nvidia/cu13/bin/nvdisasm" --page docs/gpu.md $(if $(WRITE),--write)
 
-test-data: setup ## test on real data what the others test on made-up ones
-	@cargo run --release --quiet --bin dps-train -- data fetch fashion-mnist
+test-data: build ## test on real data what the others test on made-up ones
+	@$(TRAIN) data fetch fashion-mnist
 	cargo test --test real_data -- --ignored --nocapture
 
 test-mpi: setup ## build with Open MPI 5 and MPICH 5 (from PyPI) too, and start each program by each mpirun; needs Python's venv
@@ -90,13 +93,13 @@ test-slurm: build ## run the batch scripts on a real Slurm on this machine; need
 		apt-get update -q
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends slurm-wlm munge
 	fi
-	tests/slurm/run.sh $(TARGET)/release
+	tests/slurm/run.sh $(PROGRAMS)
 
 test-inputs: build ## run some 1,700 bad inputs, each of which must end in a sentence and an exit code; in two minutes
 	@tests/checks/bad_inputs.py --self-test
 	# Most of the time goes into waiting for a disk, which a file system in memory has none of.
 	if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
-	tests/checks/bad_inputs.py $(TARGET)/release
+	tests/checks/bad_inputs.py $(PROGRAMS)
 
 # SEED=123 plays one history again, FROM=5000 begins at that seed.
 SEEDS ?= 1000
@@ -109,8 +112,8 @@ soak: setup ## kill a random rank 200 times, and compare what comes out
 coverage: setup ## simulate 2,000 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
 	@DPS_COVERAGE=2000 DPS_WRITE_PAGES=1 cargo test --test coverage -- --nocapture
 
-build: setup ## build the optimised programs
-	@cargo build --release
+build: setup ## build the optimised programs; PROFILE=dev: those that the tests start
+	@cargo build --profile $(PROFILE)
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
 PARTS ?= kernels training evaluation ranks cell costs
