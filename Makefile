@@ -48,7 +48,7 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 	$(TARGET)/debug/dps-train configs/quickstart.toml --plan
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
-	DPS_NEED_NVRTC=1 cargo test
+	DPS_NEED_NVRTC=1 tests/run.py
 	$(MAKE) --no-print-directory gpu-cost test-double
 
 test-double: setup ## run the GPU back end's tests on the host, through a stand-in for CUDA
@@ -57,7 +57,7 @@ test-double: setup ## run the GPU back end's tests on the host, through a stand-
 	tests/cuda-double/build.sh "$$double"
 	# The program keeps what NVRTC made; the stand-in's is a path, not to be kept.
 	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
-	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1 cargo test --test cuda --test cuda_networks --test cuda_products --test cuda_study
+	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1 tests/run.py --test cuda --test cuda_networks --test cuda_products --test cuda_study
 
 test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped without one
 	@folder=$(abspath $(TARGET))/gpu-test
