@@ -56,16 +56,22 @@ pub fn si(value: f64, unit: &str) -> String {
     format!("{} {}{unit}", digits(value / 1000_f64.powi(thousands as i32), 3), PREFIXES[thousands])
 }
 
-/// A duration in the two largest units that fit: `3h 20m`, `1year 2months`; under a minute in seconds with one decimal.
+/// A duration in the two largest units that fit: `3h 20m`, `1 year 2 months`; under a minute in seconds with one decimal.
 pub fn duration(seconds: f64) -> String {
     match seconds {
         unknown if !unknown.is_finite() || unknown < 0.0 => "unknown".to_owned(),
         short if short < 59.95 => format!("{short:.1}s"),
         long => {
             let all = humantime::format_duration(Duration::from_secs(long.round() as u64)).to_string();
-            all.split(' ').take(2).collect::<Vec<_>>().join(" ")
+            all.split(' ').take(2).map(spaced).collect::<Vec<_>>().join(" ")
         }
     }
+}
+
+/// A number with its unit, which a space precedes where it is a word: `3h`, `10 days`.
+fn spaced(part: &str) -> String {
+    let (number, unit) = part.split_at(part.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(part.len()));
+    if unit.len() == 1 { part.to_owned() } else { format!("{number} {unit}") }
 }
 
 /// Rows as lines that begin with `indent`, their columns aligned to the right.
@@ -119,8 +125,8 @@ mod tests {
             (59.96, "1m"),
             (3_599.6, "1h"),
             (12_000.0, "3h 20m"),
-            (86_400.0 * 10.0 + 7_200.0, "10days 2h"),
-            (86_400.0 * 437.0, "1year 2months"),
+            (86_400.0 * 10.0 + 7_200.0, "10 days 2h"),
+            (86_400.0 * 437.0, "1 year 2 months"),
             (f64::INFINITY, "unknown"),
             (f64::NAN, "unknown"),
         ] {
