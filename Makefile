@@ -112,8 +112,9 @@ soak: setup ## kill a random rank 200 times, and compare what comes out
 coverage: setup ## simulate 2,000 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
 	@DPS_COVERAGE=2000 DPS_WRITE_PAGES=1 cargo test --test coverage -- --nocapture
 
-build: setup ## build the optimised programs; PROFILE=dev: those that the tests start
-	@cargo build --profile $(PROFILE)
+# With the tests, whose libraries want more features of some that the programs use too: without them these would be built twice.
+build: setup ## build the optimised programs; PROFILE=dev: those that the tests start, and the tests
+	@cargo build --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--bins --tests)
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
 PARTS ?= kernels training evaluation ranks cell costs
@@ -157,7 +158,7 @@ check: setup ## check formatting, lints and documentation
 	cargo clippy --all-targets --test cuda --test cuda_networks --test cuda_products --test cuda_study -- -D warnings
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
-	tests/checks/check_links.py
+	tests/checks/check_text.py
 
 setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang, HDF5
 	@if ! command -v cargo > /dev/null; then
