@@ -1,4 +1,5 @@
-//! Tells the program which commit and compiler it was built from and with, for `--version` and the results, and whether this HDF5 can write without a lock.
+//! Tells the program which commit and compiler it was built from and with, for `--version` and the results, and whether this HDF5 can write without a
+//! lock.
 
 use std::path::Path;
 use std::process::Command;

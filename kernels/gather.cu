@@ -1,9 +1,8 @@
 // Batches: which examples, and their normalised pixels.
 //
-// gather: images [n][height][width][channels] -> map [slot][bordered map], and labels [slot]. Images are `floats`, or, where these are null, bytes, which
-// become floats through a table of 256 a channel (the back end's only normalisation: the same floats as the CPU's).
-// Image i of a lane is example listed[lane * pitch + i], where there are lists; shuffled, it is sampled(seed, step * batch + first + i); else first + i,
-// for every lane.
+// gather: images [n][height][width][channels] -> map [slot][bordered map], and labels [slot]. Images are `floats`, or, where these are null, bytes,
+// which become floats through a table of 256 a channel (the back end's only normalisation: the same floats as the CPU's). Image i of a lane is
+// example listed[lane * pitch + i], where there are lists; shuffled, it is sampled(seed, step * batch + first + i); else first + i, for every lane.
 // Bound by bytes: 784 read and 3,136 written an image of 28 x 28 (3,072 and 12,288 of 32 x 32 x 3). The order costs some 500 integer operations an
 // image: eight images a block find theirs side by side.
 

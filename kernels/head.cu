@@ -101,8 +101,8 @@ __device__ __forceinline__ float margin_of(const float* row, int label) {
 
 #endif
 
-// dense_forward: features [slot][inputs] and weights [inputs][CLASSES], bias [CLASSES] of the lane (none where bias_at is negative) -> logits, and from
-// these
+// dense_forward: features [slot][inputs] and weights [inputs][CLASSES], bias [CLASSES] of the lane (none where bias_at is negative) -> logits, and
+// from these
 //   - training (sums not null): the gradient of the loss by the logits [slot][CLASSES] in `logits`, and the loss summed over each group of
 //     `length` images at sums[(lane * places + group) * pitch + parameters], in nats;
 //   - evaluation (margins not null): margins[(lane * places + group) * length + image of the group].
@@ -177,9 +177,9 @@ extern "C" __global__ void __launch_bounds__(256) dense_forward(
     if (threadIdx.x == 0) sums[place * pitch + parameters] = total;
 }
 
-// dense_backward: gradient of the logits [slot][CLASSES] -> gradient of the features [slot][inputs], or, where `rectified` is not null, of what the ReLU
-// read that these are the output of. Bound by bytes: 4 KB written an image of 1024 inputs (20 KFLOP for 10 classes). The gradient of the weights is
-// filter_gradient's, for which the layer is a convolution with one position.
+// dense_backward: gradient of the logits [slot][CLASSES] -> gradient of the features [slot][inputs], or, where `rectified` is not null, of what the
+// ReLU read that these are the output of. Bound by bytes: 4 KB written an image of 1024 inputs (20 KFLOP for 10 classes). The gradient of the weights
+// is filter_gradient's, for which the layer is a convolution with one position.
 extern "C" __global__ void __launch_bounds__(256) dense_backward(
     int images, int inputs, int weights_at, const int* which, const float* weights, int pitch, const float* gradient, const float* rectified,
     float* to) {
@@ -196,8 +196,8 @@ extern "C" __global__ void __launch_bounds__(256) dense_backward(
 }
 
 // softmax_loss: dense_forward's second half, where the products are cuBLAS's: `logits` [slot][CLASSES] without bias -> the same losses or margins,
-// and in training (sums not null) the gradient in the logits' place. A block takes a group of a lane; a thread takes an image at a time, or a warp does
-// where there are more than 16 classes. Bound by latency: 80 bytes and 10 exponentials an image of 10 classes.
+// and in training (sums not null) the gradient in the logits' place. A block takes a group of a lane; a thread takes an image at a time, or a warp
+// does where there are more than 16 classes. Bound by latency: 80 bytes and 10 exponentials an image of 10 classes.
 extern "C" __global__ void __launch_bounds__(256) softmax_loss(
     int images, int length, int places, int bias_at, const float* weights, int pitch, const u16* labels, float* logits, float* sums,
     int parameters, float* margins) {

@@ -87,8 +87,8 @@ extern "C" __global__ void __launch_bounds__(256) convolution_tail(
     }
 }
 
-// unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out], positions in windows. A thread takes the four
-// of a window. Bound by bytes: 4 P out written an image.
+// unpool: gradient of the pooled map and the pool's choice -> gradient of the sums [lane][count][P][out], positions in windows. A thread takes the
+// four of a window. Bound by bytes: 4 P out written an image.
 extern "C" __global__ void __launch_bounds__(256) unpool(
     ConvolutionShape c, int images, i64 slot, int count, const float* gradient, const u8* choice, float* to) {
     const int size = c.height * c.width / 4 * c.out, elements = count * size;
@@ -103,8 +103,8 @@ extern "C" __global__ void __launch_bounds__(256) unpool(
     }
 }
 
-// patch_sums (col2im): gradient of the patches [lane][count][P][T] -> what data_gradient writes: each element of the map adds up the patches that hold
-// it, in the order of the taps. Bound by bytes: 4 P T read an image.
+// patch_sums (col2im): gradient of the patches [lane][count][P][T] -> what data_gradient writes: each element of the map adds up the patches that
+// hold it, in the order of the taps. Bound by bytes: 4 P T read an image.
 extern "C" __global__ void __launch_bounds__(256) patch_sums(
     ConvolutionShape c, int images, i64 slot, int count, const float* patches, const float* rectified, const float* bypass, int bypass_channels,
     float* output) {

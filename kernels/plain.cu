@@ -1,5 +1,5 @@
-// Plain kernels, for layers that the tiles of forward.cu, data_gradient.cu and filter_gradient.cu do not know: a thread computes one number, in a loop
-// over its terms. They are made for each such layer, take the same arguments, and write the same things. No speed is claimed.
+// Plain kernels, for layers that the tiles of forward.cu, data_gradient.cu and filter_gradient.cu do not know: a thread computes one number, in a
+// loop over its terms. They are made for each such layer, take the same arguments, and write the same things. No speed is claimed.
 //
 // A block takes 8 rows of 32 columns: `Tile::PLAIN` of src/backend/cuda/launch/layers.rs.
 
@@ -166,8 +166,8 @@ extern "C" __global__ void __launch_bounds__(256) pool_forward(PoolShape shape, 
     }
 }
 
-// pool_backward: gradient of the windows' values [slot][height][width][channels] -> that of the map read, or, where through_relu is 1, of what its ReLU
-// read.
+// pool_backward: gradient of the windows' values [slot][height][width][channels] -> that of the map read, or, where through_relu is 1, of what its
+// ReLU read.
 extern "C" __global__ void __launch_bounds__(256) pool_backward(
     PoolShape shape, int slots, int through_relu, const float* map, const float* gradient, float* to) {
     const int size = shape.in_height * shape.in_width * shape.channels;

@@ -13,8 +13,8 @@ struct UpdateRule {
     float share_of_gradients, share_of_squares, epsilon;
 };
 
-// The same at one step, as the host's schedule has them: the learning rate; for Adam, with the corrections of bias, and the share that AdamW takes off
-// the weights.
+// The same at one step, as the host's schedule has them: the learning rate; for Adam, with the corrections of bias, and the share that AdamW takes
+// off the weights.
 struct StepNumbers {
     float rate, scale, shrink;
 };
@@ -25,12 +25,11 @@ struct StepNumbers {
 #define ADAM 3
 
 // update: one optimizer step of every lane, by the tree sum of its parts over the batch size; what is not kept stays as it is (zero). The arithmetic
-// is src/optimizer/rule.rs's. numbers is [step][lane], from the step clock[2] on. velocity holds Adam's average of the gradients, too; squares is read
-// by Adam alone, average where the lane averages its weights.
-// A lane whose mean loss is not finite stops: broken[lane] is set to the step, and nothing else of it changes any more.
-// The clock: clock[1] is the step under way, which clock_step copied from clock[0]; nobody else writes it here, and the first block moves
-// clock[0] on to the next step, which nobody reads here.
-// Bound by bytes: 4 (parts + 4) a parameter with momentum, 4 (parts + 2) with SGD: 3.0 MB for 62,346 parameters and 8 parts.
+// is src/optimizer/rule.rs's. numbers is [step][lane], from the step clock[2] on. velocity holds Adam's average of the gradients, too; squares is
+// read by Adam alone, average where the lane averages its weights. A lane whose mean loss is not finite stops: broken[lane] is set to the step, and
+// nothing else of it changes any more. The clock: clock[1] is the step under way, which clock_step copied from clock[0]; nobody else writes it here,
+// and the first block moves clock[0] on to the next step, which nobody reads here. Bound by bytes: 4 (parts + 4) a parameter with momentum, 4 (parts
+// + 2) with SGD: 3.0 MB for 62,346 parameters and 8 parts.
 extern "C" __global__ void __launch_bounds__(256) update(
     int parameters, int batch, int packed, Parts parts, i64 lane_stride, i64 part_stride, int loss_at, int pitch, const UpdateRule* rules,
     const StepNumbers* numbers, const int* kept, const int* kept_count, int most, const float* sums, float* weights, float* velocity, float* squares,
@@ -106,8 +105,8 @@ extern "C" __global__ void __launch_bounds__(256) pack(
     }
 }
 
-// squares: the sum of the squares of each place's kept gradients, in 64 bits: sums [place][pitch] -> to [place]. kept as for one lane, `count` of them.
-// Bound by bytes: 4 a parameter.
+// squares: the sum of the squares of each place's kept gradients, in 64 bits: sums [place][pitch] -> to [place]. kept as for one lane, `count` of
+// them. Bound by bytes: 4 a parameter.
 extern "C" __global__ void __launch_bounds__(256) squares(int places, int pitch, const int* kept, int count, const float* sums, double* to) {
     __shared__ double scratch[256];
     for (int place = blockIdx.x; place < places; place += gridDim.x) {

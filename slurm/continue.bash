@@ -1,5 +1,5 @@
-# Sourced by the batch scripts of this folder: runs dps-train on all tasks of the job, and has the job requeued where it was stopped to go on, or lost a
-# rank.
+# Sourced by the batch scripts of this folder: runs dps-train on all tasks of the job, and has the job requeued where it was stopped to go on, or lost
+# a rank.
 #
 # Settings, all from the environment that sbatch passes on:
 #   DPS_TRAIN     the program (default: dps-train)

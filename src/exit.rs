@@ -1,7 +1,7 @@
 //! The exit codes of both programs, each with what it means. Help, README and docs/how-it-works.md take them from here.
 //!
-//! `STOPPED` is "try again later" of sysexits.h, for a batch script to requeue on. `DEVICE` is also for memory that is used up: the host cannot do what
-//! is asked of it. `KILLED` is what a shell reports of a program that SIGINT ended.
+//! `STOPPED` is "try again later" of sysexits.h, for a batch script to requeue on. `DEVICE` is also for memory that is used up: the host cannot do
+//! what is asked of it. `KILLED` is what a shell reports of a program that SIGINT ended.
 
 /// Declares the exit codes; the doc comment of one is the sentence that users read.
 macro_rules! codes {
@@ -40,7 +40,8 @@ codes! {
     KILLED = 130,
 }
 
-/// Ends the process at once. Destructors and handlers do not run: they might wait for a launcher, for other ranks, or for a device that does not answer.
+/// Ends the process at once. Destructors and handlers do not run: they might wait for a launcher, for other ranks, or for a device that does not
+/// answer.
 pub fn leave(code: u8) -> ! {
     // SAFETY: _exit does nothing but end the process.
     unsafe { libc::_exit(code.into()) }

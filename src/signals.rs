@@ -34,8 +34,8 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Time that ranks have to save a checkpoint once their launcher is gone.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// Starts to listen for signals. A second SIGINT ends the process at once, for a person who does not want to wait. `launched` says that a launcher such
-/// as mpirun started this process: its death then stops the study as a signal does.
+/// Starts to listen for signals. A second SIGINT ends the process at once, for a person who does not want to wait. `launched` says that a launcher
+/// such as mpirun started this process: its death then stops the study as a signal does.
 ///
 /// # Errors
 /// The operating system refused.

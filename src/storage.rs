@@ -61,8 +61,8 @@ pub trait Storage: Send + Sync {
 /// Bytes that a file which is read whole may have: far more than a study's.
 pub const MOST_BYTES: u64 = 1 << 36;
 
-/// Opens a file of this program with `options`, and nothing but a regular file: a pipe would be waited at for ever, a device may have no end, and a link may lead to
-/// somebody else's file.
+/// Opens a file of this program with `options`, and nothing but a regular file: a pipe would be waited at for ever, a device may have no end, and a
+/// link may lead to somebody else's file.
 pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let found = |path: &Path| fs::symlink_metadata(path).map(|found| found.file_type());
     let refused = |what: &str| io::Error::new(ErrorKind::InvalidInput, format!("expected a regular file, found {what}"));

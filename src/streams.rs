@@ -76,8 +76,8 @@ pub fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(if code == exit::DONE && LOST.load(Ordering::Relaxed) { exit::UNPRINTED } else { code })
 }
 
-/// What a program does first. A panic, which is a bug of ours, becomes one sentence and [`exit::UNEXPECTED`]; under mpirun that ends the other ranks, too.
-/// Writing beyond a file size limit (`ulimit -f`) becomes an error like that of a full disk, where the signal of it would end the program.
+/// What a program does first. A panic, which is a bug of ours, becomes one sentence and [`exit::UNEXPECTED`]; under mpirun that ends the other ranks,
+/// too. Writing beyond a file size limit (`ulimit -f`) becomes an error like that of a full disk, where the signal of it would end the program.
 pub fn prepare(program: &'static str) {
     let _ = PROGRAM.set(program);
     // SAFETY: to ignore a signal runs no code of ours.

@@ -33,13 +33,13 @@ const HANGING: Duration = Duration::from_secs(30);
 /// How long ranks that a lost launcher left may take to end before the next start.
 const LEFT_BEHIND: Duration = Duration::from_secs(90);
 
-/// How often a command that is to stop is told so, and how long it may take to begin with the study before it is killed instead: Open MPI's mpirun hangs
-/// on a signal that comes while its ranks are being started.
+/// How often a command that is to stop is told so, and how long it may take to begin with the study before it is killed instead: Open MPI's mpirun
+/// hangs on a signal that comes while its ranks are being started.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 const BEGINNING: Duration = Duration::from_secs(45);
 
-/// Runs `command`, which measures the study of the result file at `output`, until it is done, until it ends in a way that a new start does not mend, until a signal
-/// stops it, or until `tries` starts in a row have brought no progress. The exit code is the command's last one.
+/// Runs `command`, which measures the study of the result file at `output`, until it is done, until it ends in a way that a new start does not mend,
+/// until a signal stops it, or until `tries` starts in a row have brought no progress. The exit code is the command's last one.
 ///
 /// With `hosts`, each start is on those of them that answer.
 ///
@@ -167,8 +167,8 @@ fn wait(most: Duration, holds: impl Fn() -> bool) {
     }
 }
 
-/// Whether a new start may mend such an end. A wrong configuration, missing data, a device that cannot be used or a disk that refuses stay what they are. Another
-/// job's lock may be one that ranks of an earlier start still hold.
+/// Whether a new start may mend such an end. A wrong configuration, missing data, a device that cannot be used or a disk that refuses stay what they
+/// are. Another job's lock may be one that ranks of an earlier start still hold.
 fn is_mended_by_a_start(code: u8, start: u64) -> bool {
     const LASTING: [u8; 8] =
         [exit::DONE, exit::CONFIGURATION, exit::DATA, exit::RESULTS, exit::DEVICE, exit::WARNINGS, exit::UNPRINTED, exit::KILLED];

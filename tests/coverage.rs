@@ -1,5 +1,5 @@
-//! How often the report's 95 % intervals hold what they are of: in simulations of which the truth is known. This test plays a few hundred; `make coverage`
-//! plays two thousand and writes their table into docs/results.md.
+//! How often the report's 95 % intervals hold what they are of: in simulations of which the truth is known. This test plays a few hundred;
+//! `make coverage` plays two thousand and writes their table into docs/results.md.
 
 mod support;
 
@@ -42,7 +42,8 @@ fn situations() -> [Situation; 4] {
     ]
 }
 
-/// By how much the best of a cell's trials lies above the best point of its search space, as a logarithm: steps grow with the squared distance from it.
+/// By how much the best of a cell's trials lies above the best point of its search space, as a logarithm: steps grow with the squared distance from
+/// it.
 fn best_of_trials(counter: u64) -> f64 {
     let of = |trial: u64, dimension: u64| uniform((counter * TRIALS + trial) * 2 + dimension);
     let distance = |trial: u64| (of(trial, 0) - 0.4).powi(2) + (of(trial, 1) - 0.6).powi(2);
@@ -99,8 +100,8 @@ fn said(name: &str) -> (f64, f64) {
     }
 }
 
-/// Names and the shares of the simulations in which the intervals held the truth. No interval excludes nothing: the ratio of two critical batch sizes that
-/// no floor bounds.
+/// Names and the shares of the simulations in which the intervals held the truth. No interval excludes nothing: the ratio of two critical batch sizes
+/// that no floor bounds.
 fn shares(simulations: Vec<Vec<Known>>) -> Vec<(&'static str, f64)> {
     let count = simulations.len() as f64;
     let holds = |(_, estimate, truth): &Known| estimate.holds(*truth) || estimate.low.is_nan();

@@ -90,8 +90,8 @@ fn gradients_by_split_products_agree() {
     }
 }
 
-/// Layers unlike the paper's, for which kernels are made as for any other: channels that are no multiple of a tile, of a slab or of 4, more of them than
-/// one tile has, kernels of 2 to 5, a stride of 2, images that are not square, residual blocks.
+/// Layers unlike the paper's, for which kernels are made as for any other: channels that are no multiple of a tile, of a slab or of 4, more of them
+/// than one tile has, kernels of 2 to 5, a stride of 2, images that are not square, residual blocks.
 #[test]
 fn gradients_of_other_networks_agree() {
     let convolution = |channels, kernel, stride, padding| LayerSpec::Convolution {
@@ -218,8 +218,8 @@ fn a_step_of_every_rule_and_schedule_agrees() {
     }
 }
 
-/// What the paper does not use: Adam and AdamW, cosines, steps and warm-ups, weight decay and averaged weights, for more steps than learning rates go to
-/// the GPU at once; and evaluations, which are of the averages.
+/// What the paper does not use: Adam and AdamW, cosines, steps and warm-ups, weight decay and averaged weights, for more steps than learning rates go
+/// to the GPU at once; and evaluations, which are of the averages.
 #[test]
 fn steps_of_every_other_rule_and_schedule_agree() {
     let Some(cuda) = gpu() else { return };

@@ -1,6 +1,6 @@
 //! Random networks, the built-in ones, many classes and images of floats on the GPU back end, against the CPU's. Without a GPU (or the stand-in of
-//! tests/cuda-double) tests say that they are skipped; with DPS_NEED_CUDA=1 that is a failure. DPS_NETWORKS says how many random networks there are, and
-//! DPS_FROM the first one's seed.
+//! tests/cuda-double) tests say that they are skipped; with DPS_NEED_CUDA=1 that is a failure. DPS_NETWORKS says how many random networks there are,
+//! and DPS_FROM the first one's seed.
 #![cfg(feature = "cuda")]
 
 mod random_networks;

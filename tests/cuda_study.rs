@@ -77,7 +77,8 @@ fn records_are_the_same_on_any_ranks_and_the_cpus_up_to_rounding() {
     assert!(all().any(|trial| trial.status == Status::Infeasible) && all().any(|trial| !trial.curve.is_empty()));
 }
 
-/// Compares records up to rounding: 12 steps may turn differences of 1e-6 into some of 1e-3, and an example or two of 60 at the border to the other side.
+/// Compares records up to rounding: 12 steps may turn differences of 1e-6 into some of 1e-3, and an example or two of 60 at the border to the other
+/// side.
 fn close(found: &[Cell], expected: &[Cell]) {
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(expected) {

@@ -428,7 +428,8 @@ fn run(path: &Path, checkpoint_path: &Path, storage: &Arc<Failing<Disk>>) -> (Ve
     let Ok(opened) = Journal::open(path, &header(), storage.clone()) else { return (acknowledged, saved, tried_since) };
     let mut journal = opened.journal;
     for (place, record) in script().into_iter().enumerate() {
-        // After a failure a program would stop; one that goes on must find the journal in order too. It cannot finish a cell whose trials it could not record.
+        // After a failure a program would stop; one that goes on must find the journal in order too. It cannot finish a cell whose trials it could
+        // not record.
         if matches!(record, Record::Cell { .. }) && acknowledged.len() < place {
             continue;
         }

@@ -96,8 +96,8 @@ fn uses(log: &str) -> BTreeMap<String, Use> {
     all
 }
 
-/// A network with what the paper's have not: channels that are no multiple of 4, layers that plain kernels compute, hidden fully connected layers, and
-/// more classes than a thread has registers for.
+/// A network with what the paper's have not: channels that are no multiple of 4, layers that plain kernels compute, hidden fully connected layers,
+/// and more classes than a thread has registers for.
 fn unlike_the_papers() -> Network {
     let (same, valid) = (Padding::Same, Padding::Valid);
     let biasless =

@@ -203,8 +203,8 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
     }
 }
 
-/// Among the millions of sums that these images make in ResNet-8, one may be so close to zero that its ReLU lets a gradient through on one side alone: that
-/// changes scores, whose mean is 1.3e-5, by up to 4e-8.
+/// Among the millions of sums that these images make in ResNet-8, one may be so close to zero that its ReLU lets a gradient through on one side
+/// alone: that changes scores, whose mean is 1.3e-5, by up to 4e-8.
 const OPENED: f64 = 1e-7;
 
 #[test]

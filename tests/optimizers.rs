@@ -1,5 +1,5 @@
-//! Optimizers, weight decay, averaged weights and schedules, compared with PyTorch's (tests/fixtures/optimizers.json); and what must hold of their states:
-//! the same bits on every vector unit and after an interruption, and removed weights that stay removed.
+//! Optimizers, weight decay, averaged weights and schedules, compared with PyTorch's (tests/fixtures/optimizers.json); and what must hold of their
+//! states: the same bits on every vector unit and after an interruption, and removed weights that stay removed.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Parts of the pages that are made: from the source the keys of a configuration and the exit codes, from the measured data the paper's claims with their
-//! figures. A page that is not up to date fails here; `DPS_WRITE_PAGES=1 cargo test --test pages` writes those parts anew.
+//! Parts of the pages that are made: from the source the keys of a configuration and the exit codes, from the measured data the paper's claims with
+//! their figures. A page that is not up to date fails here; `DPS_WRITE_PAGES=1 cargo test --test pages` writes those parts anew.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,5 @@
-//! The race on real data: cells measured with a race and without one have the same steps-to-result. `make test-data` fetches Fashion-MNIST and runs this.
+//! The race on real data: cells measured with a race and without one have the same steps-to-result. `make test-data` fetches Fashion-MNIST and runs
+//! this.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -160,8 +160,8 @@ fn hessian_products_are_finite_differences_of_gradients() {
     assert!(checked > 60, "{checked} checked, {kinks} at kinks");
 }
 
-/// Whether f32 numbers are f64 ones but for rounding: they may be off by 1e-4 of their tensor's largest number and 1e-6 of the network's largest. Terms
-/// are larger than their sums: plain f32 loops are off by up to 4e-5 where a mask leaves few terms. Says where the numbers differ.
+/// Whether f32 numbers are f64 ones but for rounding: they may be off by 1e-4 of their tensor's largest number and 1e-6 of the network's largest.
+/// Terms are larger than their sums: plain f32 loops are off by up to 4e-5 where a mask leaves few terms. Says where the numbers differ.
 fn difference(network: &Network, found: &[f32], expected: &[f64]) -> Option<String> {
     let largest = |values: &[f64]| values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
     assert_eq!(found.len(), expected.len());

@@ -289,8 +289,8 @@ fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
     assert!(caption.contains("Hollow markers are lower bounds"), "{caption}");
 }
 
-/// Gives the first trial of every cell five measurements, the first at untrained weights and the last at its end: along the training L of a sparse network is 3
-/// times the dense one's and β half of it, and Δ is the same. At untrained weights L and β are much larger.
+/// Gives the first trial of every cell five measurements, the first at untrained weights and the last at its end: along the training L of a sparse
+/// network is 3 times the dense one's and β half of it, and Δ is the same. At untrained weights L and β are much larger.
 fn measure(results: &mut Results) {
     for cell in &mut results.cells {
         let sparse = cell.key.sparsity > 0.0;

@@ -1,5 +1,5 @@
-//! Studies that others measured: tables of steps-to-result and the layout of Shallue et al., in a report beside our own. This is a test crate of its own for the
-//! reason that tests/full_disk.rs gives.
+//! Studies that others measured: tables of steps-to-result and the layout of Shallue et al., in a report beside our own. This is a test crate of its
+//! own for the reason that tests/full_disk.rs gives.
 
 mod support;
 

@@ -341,7 +341,8 @@ fn other_files_are_refused_in_words() {
     }
 }
 
-/// A file of schema version 2, kept from before metaparameters were a list. It stands among the fixtures, because measured files are replaced by newer ones.
+/// A file of schema version 2, kept from before metaparameters were a list. It stands among the fixtures, because measured files are replaced by
+/// newer ones.
 #[test]
 fn the_version_before_is_read_too() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-version-2.h5");

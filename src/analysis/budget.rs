@@ -73,7 +73,8 @@ impl Budget {
 /// Budgets of each kind at most.
 const MOST: usize = 4;
 
-/// Budgets of steps and of examples that tell the cells of a study apart: from the largest K*, and the most examples K*·B, down by halves, or further apart.
+/// Budgets of steps and of examples that tell the cells of a study apart: from the largest K*, and the most examples K*·B, down by halves, or further
+/// apart.
 pub fn budgets(study: &StudyResults) -> Vec<Budget> {
     let every = u64::from(study.results.workload.evaluate_every.max(1));
     let reached =

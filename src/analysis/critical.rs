@@ -69,7 +69,8 @@ pub struct Critical {
     pub from: String,
 }
 
-/// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit: their intervals are of its residual bootstrap.
+/// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit: their intervals are of its residual
+/// bootstrap.
 pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec<Critical> {
     let mut found = Vec::new();
     for fitted in fits {
@@ -99,8 +100,8 @@ pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec
     found
 }
 
-/// The least B·K over the least K of (B, K) points by B. Its interval is that of the same ratio of the fitted curve, which has those at the smallest and at the
-/// largest of the batch sizes: resampled points would each have a least one of their own, below the curve.
+/// The least B·K over the least K of (B, K) points by B. Its interval is that of the same ratio of the fitted curve, which has those at the smallest
+/// and at the largest of the batch sizes: resampled points would each have a least one of their own, below the curve.
 fn measured_ends(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
     let least = |of: fn(f64, f64) -> f64| points.iter().map(|&(size, steps)| of(size.into(), steps.into())).fold(f64::INFINITY, f64::min);
     let (smallest, largest) = ends(points);

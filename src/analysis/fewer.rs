@@ -25,8 +25,8 @@ impl FewerTrials {
         FewerTrials { steps, trials: cell.trials.len() }
     }
 
-    /// The K* that a share `share` of all choices of `count` trials finds or undercuts. None where so many choices hold no trial that is known to reach
-    /// the goal.
+    /// The K* that a share `share` of all choices of `count` trials finds or undercuts. None where so many choices hold no trial that is known to
+    /// reach the goal.
     pub fn quantile(&self, count: usize, share: f64) -> Option<u32> {
         let mut missed = 1.0;
         let is_reached = |&(fast, _): &(usize, &u32)| {

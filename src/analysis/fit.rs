@@ -27,8 +27,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// From the resamples of a number. Without an interval where the number, or more of the resamples than lie outside of it, are not numbers: a ratio of
-    /// two infinite ones.
+    /// From the resamples of a number. Without an interval where the number, or more of the resamples than lie outside of it, are not numbers: a
+    /// ratio of two infinite ones.
     fn new(value: f64, mut resampled: Vec<f64>) -> Self {
         let undefined = resampled.iter().filter(|resampled| resampled.is_nan()).count();
         if value.is_nan() || undefined as f64 > 0.025 * resampled.len() as f64 {
@@ -40,7 +40,8 @@ impl Estimate {
         Estimate { value, low: percentile(0.025), high: percentile(0.975) }.about(value)
     }
 
-    /// Geometric mean, with the limits of Student's t over logarithms. One value has no interval, and values that are not above 0 have no mean: then NaN.
+    /// Geometric mean, with the limits of Student's t over logarithms. One value has no interval, and values that are not above 0 have no mean: then
+    /// NaN.
     pub fn geometric(values: impl Iterator<Item = f64>) -> Self {
         let logs: Vec<f64> = values.map(f64::ln).collect();
         let count = logs.len() as f64;
@@ -237,8 +238,8 @@ impl Fit {
     }
 }
 
-/// The exponent of a power law y ∝ x^e, by least squares of log y against log x, with the limits of Student's t. None for fewer than three points, and where
-/// all x are equal or a number is not above 0.
+/// The exponent of a power law y ∝ x^e, by least squares of log y against log x, with the limits of Student's t. None for fewer than three points,
+/// and where all x are equal or a number is not above 0.
 pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     let logs: Vec<(f64, f64)> = points.iter().map(|point| (point.0.ln(), point.1.ln())).collect();
     let freedom = logs.len().checked_sub(2).filter(|&freedom| freedom > 0)?;

@@ -21,8 +21,8 @@ pub struct Fitted {
     pub c1_ratio: Option<Estimate>,
     /// c2 over the dense network's, where both are fitted.
     pub c2_ratio: Option<Estimate>,
-    /// H* = Σ η_k² over the best trial's steps to the goal, over the dense network's: geometric mean over the batch sizes where both have one. None where the
-    /// learning rate does not decay.
+    /// H* = Σ η_k² over the best trial's steps to the goal, over the dense network's: geometric mean over the batch sizes where both have one. None
+    /// where the learning rate does not decay.
     pub squared_rates_ratio: Option<Estimate>,
     /// How many trials a cell would have been enough for the critical batch size; none where that is not known.
     pub enough_trials: Option<EnoughTrials>,
@@ -91,8 +91,8 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
     grid.sparsities.iter().map(fitted).collect()
 }
 
-/// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends at K* hides what other trials would
-/// have found.
+/// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends at K* hides what other
+/// trials would have found.
 fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<EnoughTrials> {
     let is_of = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_some();
     let cells: Vec<&Cell> = study.results.cells.iter().filter(is_of).collect();

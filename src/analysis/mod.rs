@@ -1,7 +1,7 @@
 //! What results say: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
 //!
-//! What lives here reads [`Results`](crate::results::Results), which `others` makes of what others measured; it neither trains nor opens HDF5 files. A figure is
-//! data (a [`Chart`]) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
+//! What lives here reads [`Results`](crate::results::Results), which `others` makes of what others measured; it neither trains nor opens HDF5 files.
+//! A figure is data (a [`Chart`]) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
 
 mod axes;
 mod budget;

@@ -1,8 +1,8 @@
-//! Results in the layout of Shallue et al.'s published data (JMLR 20, 2019; the folder `batch_science` of google-research), so that what reads theirs reads
-//! ours: `dataset/model/optimizer/batch_size/study.json` and below it `trial_id/metadata.json` and `trial_id/measurements.csv`.
+//! Results in the layout of Shallue et al.'s published data (JMLR 20, 2019; the folder `batch_science` of google-research), so that what reads theirs
+//! reads ours: `dataset/model/optimizer/batch_size/study.json` and below it `trial_id/metadata.json` and `trial_id/measurements.csv`.
 //!
-//! Their layout has no place for sparsity, so it is part of the model's name. It has no goal, so every trial is there with all its evaluations. Whatever
-//! else has no place is in an object `dps`.
+//! Their layout has no place for sparsity, so it is part of the model's name. It has no goal, so every trial is there with all its evaluations.
+//! Whatever else has no place is in an object `dps`.
 
 use std::fs;
 use std::io;
@@ -16,15 +16,16 @@ use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
 use crate::{Error, Result};
 
-/// The columns of `measurements.csv`. A validation error is there for whole evaluations alone; `val/errors` of `val/examples` seen is what was counted.
+/// The columns of `measurements.csv`. A validation error is there for whole evaluations alone; `val/errors` of `val/examples` seen is what was
+/// counted.
 const COLUMNS: [&str; 6] =
     ["step", "train/cross_entropy_error", "val/classification_error", "test/classification_error", "val/errors", "val/examples"];
 
 /// Writes every cell of the studies below `folder`, and returns how many there are.
 ///
 /// # Errors
-/// [`Error::Results`]: a cell's folder is there already, as where two studies differ in what the layout cannot say; a configuration cannot be read; or a
-/// file cannot be written.
+/// [`Error::Results`]: a cell's folder is there already, as where two studies differ in what the layout cannot say; a configuration cannot be read;
+/// or a file cannot be written.
 pub fn shallue(studies: &[StudyResults], folder: &Path) -> Result<usize> {
     let mut cells = 0;
     for study in studies {
@@ -129,7 +130,8 @@ pub(super) fn their_name(name: Metaparameter) -> String {
     }
 }
 
-/// A trial's `metadata.json`. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one that a race cut off has not.
+/// A trial's `metadata.json`. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one that a race cut off
+/// has not.
 fn metadata(trial: &Trial) -> Value {
     let status = match trial.status {
         Status::Complete | Status::Incomplete => "COMPLETE",

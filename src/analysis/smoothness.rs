@@ -1,7 +1,7 @@
 //! What the measurements along training say of each cell, and of sparse against dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
 //!
-//! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β and c̃2 to
-//! Δ, H* being the sum of the squared rates of the steps to the goal (appendix A.2).
+//! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β
+//! and c̃2 to Δ, H* being the sum of the squared rates of the steps to the goal (appendix A.2).
 
 use super::fit::Estimate;
 use super::fits::{Fitted, Shift, decays, squared_rates};
@@ -207,8 +207,8 @@ impl Smooth {
     }
 }
 
-/// What was measured of each cell of a study that has measurements, in the study's order. `fits` are the study's own and those of other studies of the
-/// same workload with any goal; for each sparsity the first one is taken.
+/// What was measured of each cell of a study that has measurements, in the study's order. `fits` are the study's own and those of other studies of
+/// the same workload with any goal; for each sparsity the first one is taken.
 pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
     let cells = &study.results.cells;
     let with_fit = |cell: &Cell| {
@@ -227,8 +227,8 @@ pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
     cells.iter().filter_map(with_fit).collect()
 }
 
-/// The gradient noise scale of the whole training set in examples. A gradient over a part of it is longer than the whole one's by β · `sampling` of noise
-/// (its square, on average; McCandlish et al., 2018, appendix A.1), which is taken off; infinite where noise is all there is.
+/// The gradient noise scale of the whole training set in examples. A gradient over a part of it is longer than the whole one's by β · `sampling` of
+/// noise (its square, on average; McCandlish et al., 2018, appendix A.1), which is taken off; infinite where noise is all there is.
 pub fn noise_scale(found: &Measurement, sampling: f64) -> f64 {
     let square = found.gradient_norm * found.gradient_norm - found.variance() * sampling;
     if square > 0.0 { found.variance() / square } else { f64::INFINITY }

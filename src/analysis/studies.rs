@@ -38,8 +38,8 @@ pub struct StudyResults {
     pub notes: Vec<String>,
 }
 
-/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the work was
-/// run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
+/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
+/// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {
@@ -91,8 +91,8 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     studies
 }
 
-/// For each study the keys in which it differs from others of its name, with its values. None where those are none or many, or do not tell it from all of
-/// them.
+/// For each study the keys in which it differs from others of its name, with its values. None where those are none or many, or do not tell it from
+/// all of them.
 fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>> {
     let words = |(study, name): (&StudyResults, &String)| {
         let configured = study.configuration.as_ref().ok()?;
@@ -135,7 +135,8 @@ impl StudyResults {
         }
     }
 
-    /// By how much of the variance of one example's gradient the squared gradient of the examples measured on exceeds the whole training set's, on average.
+    /// By how much of the variance of one example's gradient the squared gradient of the examples measured on exceeds the whole training set's, on
+    /// average.
     pub fn sampling(&self) -> f64 {
         self.measured_on().map_or(0.0, |(some, all)| 1.0 / some - 1.0 / all)
     }
@@ -189,8 +190,8 @@ impl StudyResults {
         Grid::new(&self.results)
     }
 
-    /// The race in which a cell's trials ran. Where its trials were cut off before the end that the configuration says, as in a part of another race, it is
-    /// known from them.
+    /// The race in which a cell's trials ran. Where its trials were cut off before the end that the configuration says, as in a part of another race,
+    /// it is known from them.
     pub fn race_of(&self, cell: &Cell) -> Race {
         let said = self.configuration.as_ref().map_or(Race::Off, |study| study.execution.race);
         let cut = cell.trials.iter().filter(|trial| trial.status == Status::Censored).map(|trial| trial.steps_run).min();

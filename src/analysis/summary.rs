@@ -155,8 +155,8 @@ fn words_on_cells(study: &StudyResults) -> String {
     )
 }
 
-/// The cells that are not measured: of the paper's grid where the study has a data set, network, optimizer and step budget of the paper, else of the configured
-/// grid.
+/// The cells that are not measured: of the paper's grid where the study has a data set, network, optimizer and step budget of the paper, else of the
+/// configured grid.
 fn missing_cells(study: &StudyResults) -> Vec<CellKey> {
     let workload = &study.results.workload;
     if papers_steps(workload) != Some(workload.max_steps)

@@ -88,8 +88,9 @@ const GOALS: [&str; 7] = ["study", "batch_size", "sparsity", "goal_error", "goal
 /// Columns of the table of errors within fixed budgets.
 const BUDGETS: [&str; 7] = ["study", "batch_size", "sparsity", "budget", "amount", "best_errors_low", "best_errors_high"];
 
-/// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what cells took;
-/// and, where there are any, of what they say of the paper's claims, of their measurements along training and of what the theory makes of them.
+/// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what
+/// cells took; and, where there are any, of what they say of the paper's claims, of their measurements along training and of what the theory makes of
+/// them.
 pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
     let shown = metaparameters(sections);
     let names = || shown.iter().map(|name| name.name());
@@ -309,8 +310,8 @@ fn trials(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
     study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
 }
 
-/// The evaluations of each cell's best trial, those that the figures of curves show. Where examples are fewer than the validation set's, errors are a lower
-/// bound.
+/// The evaluations of each cell's best trial, those that the figures of curves show. Where examples are fewer than the validation set's, errors are a
+/// lower bound.
 fn curves(study: &StudyResults) -> Vec<Vec<String>> {
     let row = |(key, trial, point): (CellKey, &Trial, &CurvePoint)| {
         let mut row = of_cell(study, key);
@@ -387,7 +388,8 @@ fn timing(section: &Section) -> Vec<Vec<String>> {
     section.times.iter().map(row).collect()
 }
 
-/// A row a cell and goal. Without a lower limit no trial can have reached the goal within the step budget; without an upper one none is known to have.
+/// A row a cell and goal. Without a lower limit no trial can have reached the goal within the step budget; without an upper one none is known to
+/// have.
 fn other_goals(study: &StudyResults, goals: &[f64]) -> Vec<Vec<String>> {
     let thresholds = goals.iter().filter_map(|&goal| Some((goal, threshold(study, goal)?)));
     let row = |cell: &Cell, goal: f64, threshold: u32| {

@@ -53,8 +53,8 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
     all
 }
 
-/// What is said of each sparsity: the batch size with the shortest time to the goal and the cheapest one. One is said to be so where its interval lies below
-/// those of all others; else those that cannot be told from the best are named.
+/// What is said of each sparsity: the batch size with the shortest time to the goal and the cheapest one. One is said to be so where its interval
+/// lies below those of all others; else those that cannot be told from the best are named.
 pub fn sentences(times: &[Timed]) -> Vec<String> {
     let mut sparsities: Vec<f64> = times.iter().map(|timed| timed.key.sparsity).collect();
     sparsities.dedup();

@@ -72,8 +72,8 @@ pub fn dead_layers(results: &Results) -> Vec<String> {
     Grid::new(results).sparsities.iter().filter_map(of_sparsity).collect()
 }
 
-/// Which searched metaparameters of the best trial lie within [`EDGE`] of a limit of their range, in the search's own scale, or beyond those of all other
-/// trials.
+/// Which searched metaparameters of the best trial lie within [`EDGE`] of a limit of their range, in the search's own scale, or beyond those of all
+/// other trials.
 fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<String> {
     let edge = |(name, setting): (Metaparameter, Setting)| {
         let (Setting::Range(range), Some(value)) = (setting, best.metaparameters.get(name)) else { return None };

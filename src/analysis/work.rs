@@ -33,9 +33,9 @@ pub fn computed(cells: &[Cell]) -> Work {
     sum(cells, |trial| (trial.steps_run, trial.curve.iter().map(|point| u64::from(point.examples)).sum()))
 }
 
-/// What they would have taken if each trial went on until it reached the goal, else to step `budget`, as the authors' public code trains. An infeasible
-/// trial ends where it did, and each evaluation is of the whole validation set. A trial that was cut off, or spent a smaller budget, might have reached the
-/// goal at its next evaluation, or never.
+/// What they would have taken if each trial went on until it reached the goal, else to step `budget`, as the authors' public code trains. An
+/// infeasible trial ends where it did, and each evaluation is of the whole validation set. A trial that was cut off, or spent a smaller budget, might
+/// have reached the goal at its next evaluation, or never.
 pub fn to_goal(workload: &WorkloadSummary, cells: &[Cell], budget: u32) -> Range {
     let next = |trial: &Trial| trial.steps_run.saturating_add(workload.evaluate_every);
     let limit = |end: &dyn Fn(&Trial) -> u32| rule(workload, cells, &|trial| trial.steps.unwrap_or_else(|| end(trial)).min(budget));

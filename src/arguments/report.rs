@@ -12,8 +12,8 @@ use crate::version::VERSION_AND_COMMIT;
 #[derive(Debug, Clone, PartialEq, Parser)]
 #[command(name = "dps-report", bin_name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = 100, after_help = after_help())]
 pub struct ReportArguments {
-    /// Result files that dps-train wrote; several are compared. Also what others measured: a table of steps-to-result, named .csv, or a folder in the layout
-    /// of Shallue et al.'s public data.
+    /// Result files that dps-train wrote; several are compared. Also what others measured: a table of steps-to-result, named .csv, or a folder in the
+    /// layout of Shallue et al.'s public data.
     #[arg(value_name = "RESULT.h5", required = true)]
     pub results: Vec<PathBuf>,
     /// Folder the report is written to.
@@ -22,8 +22,8 @@ pub struct ReportArguments {
     /// What figures look like: for a screen, or for a paper (5.5 inches wide, all text of 8 points, no title).
     #[arg(long, value_enum, default_value_t)]
     pub style: FigureStyle,
-    /// Also find steps-to-result at this goal error, as far as the recorded evaluations say it; may be given several times. The first is the goal of data in
-    /// the layout of Shallue et al. that have none.
+    /// Also find steps-to-result at this goal error, as far as the recorded evaluations say it; may be given several times. The first is the goal of
+    /// data in the layout of Shallue et al. that have none.
     #[arg(long = "goal", value_name = "ERROR", value_parser = goal_error)]
     pub goals: Vec<f64>,
     /// Write the report again whenever a result file changes, until all studies are complete; the page loads itself anew.

@@ -1,4 +1,5 @@
-//! `dps-train CONFIG [options]`, `dps-train init`, `dps-train configs`, `dps-train keys`, `dps-train merge`, `dps-train status`, `dps-train doctor` and `dps-train data fetch [NAME]`.
+//! `dps-train CONFIG [options]`, `dps-train init`, `dps-train configs`, `dps-train keys`, `dps-train merge`, `dps-train status`, `dps-train doctor`
+//! and `dps-train data fetch [NAME]`.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -324,8 +325,8 @@ enum RawCommand {
         /// Starts in a row without progress after which it gives up.
         #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
         tries: u32,
-        /// Hosts with their numbers of ranks, as node1:4,node2:4, or a file for Open MPI's mpirun with a line "node1 slots=4" for each: each start is on those
-        /// that answer, with fewer ranks where they have less room. COMMAND is then Open MPI's mpirun.
+        /// Hosts with their numbers of ranks, as node1:4,node2:4, or a file for Open MPI's mpirun with a line "node1 slots=4" for each: each start is
+        /// on those that answer, with fewer ranks where they have less room. COMMAND is then Open MPI's mpirun.
         #[arg(long, value_name = "LIST|FILE")]
         hosts: Option<String>,
         /// What runs the command `true` on a host, to see whether it answers within 20 seconds; the host's name follows it.
@@ -335,7 +336,8 @@ enum RawCommand {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// Note in a study's journal how its last start ended, where that was no end of which the study could write itself: for scripts that start it again.
+    /// Note in a study's journal how its last start ended, where that was no end of which the study could write itself: for scripts that start it
+    /// again.
     ///
     /// The next start records it in the result file. dps-train supervise and the batch scripts note it themselves.
     #[command(after_help = "For example, after mpirun was killed: dps-train ended results/quickstart.h5 --code 137")]

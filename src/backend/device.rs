@@ -17,7 +17,8 @@ pub enum Chosen {
 /// The same kind of device for a study on every rank, and one line about the choice where it was left to us. Every rank must call it.
 ///
 /// # Errors
-/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for cuBLAS, split products or TF32 without one: never a silent fallback.
+/// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for cuBLAS, split products or TF32 without one: never a silent
+/// fallback.
 pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
     let execution = &study.execution;
     let unit = VectorUnit::best();

@@ -46,8 +46,9 @@ pub trait Backend {
     /// The device as messages and results name it.
     fn describe(&self) -> String;
 
-    /// From now on, where something takes long, `interrupt` is asked in the middle of it; once it says yes on any rank of the group, the operation ends on all of
-    /// them with [`Error::Interrupted`], and lanes that were to be changed may have been. None asks nobody. All ranks must call it alike.
+    /// From now on, where something takes long, `interrupt` is asked in the middle of it; once it says yes on any rank of the group, the operation
+    /// ends on all of them with [`Error::Interrupted`], and lanes that were to be changed may have been. None asks nobody. All ranks must call it
+    /// alike.
     fn listen(&mut self, interrupt: Option<Interrupt>);
 
     /// Lanes for which this rank's memory has room. Every rank of the world must ask.
@@ -56,8 +57,8 @@ pub trait Backend {
     /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: `[parameters]`, loss.
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;
 
-    /// H g: the gradient g of the loss, and its Hessian H, at `weights`, both summed over the first `examples` training examples, of logits divided by
-    /// `temperature`: `[parameters]`. Exact but for rounding, ReLU and the maximum having no curvature.
+    /// H g: the gradient g of the loss, and its Hessian H, at `weights`, both summed over the first `examples` training examples, of logits divided
+    /// by `temperature`: `[parameters]`. Exact but for rounding, ReLU and the maximum having no curvature.
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>>;
 
     /// Σ ‖mask · ∇fᵢ(weights)‖² over the first `examples` training examples, fᵢ being the loss of example i alone: what the gradient's variance

@@ -43,8 +43,8 @@ impl Launched {
         Launched { rank: rank(), started: SIZES.iter().find_map(started) }
     }
 
-    /// Checks, before MPI is started, that its start will not end the process with a message of its own: MPICH's does under Open MPI's mpirun, whose PMIx it
-    /// does not know. `library` is the name of the program's MPI.
+    /// Checks, before MPI is started, that its start will not end the process with a message of its own: MPICH's does under Open MPI's mpirun, whose
+    /// PMIx it does not know. `library` is the name of the program's MPI.
     ///
     /// # Errors
     /// As of [`check`](Launched::check).
@@ -53,8 +53,8 @@ impl Launched {
         if is_foreign { self.check(1, Some(library)) } else { Ok(()) }
     }
 
-    /// Checks that the processes have found each other: a launcher of another MPI starts each as a world of its own, and all but one would find the study's
-    /// files locked. `ranks` is the number of ranks of this process's world, and `library` the name of its MPI, if it has one.
+    /// Checks that the processes have found each other: a launcher of another MPI starts each as a world of its own, and all but one would find the
+    /// study's files locked. `ranks` is the number of ranks of this process's world, and `library` the name of its MPI, if it has one.
     ///
     /// # Errors
     /// [`Error::Communication`], with the command that works.

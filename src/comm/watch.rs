@@ -16,8 +16,8 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
 }
 
-/// Limits every later wait of this process to `seconds`; 0 sets no limit. Where one lasts longer, a thread prints a sentence and ends the process with
-/// `code`, since MPI gives no way out of a collective.
+/// Limits every later wait of this process to `seconds`; 0 sets no limit. Where one lasts longer, a thread prints a sentence and ends the process
+/// with `code`, since MPI gives no way out of a collective.
 pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
     static WATCHER: Once = Once::new();
     LONGEST.store(u64::from(seconds) * 1000, Ordering::Relaxed);

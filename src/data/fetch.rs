@@ -282,7 +282,8 @@ fn deadline(bytes: u64) -> Duration {
     CONNECTION + Duration::from_secs(bytes / SLOWEST)
 }
 
-/// The body at a web address. Every wait has a limit, so a machine without a network finds out within seconds; the whole may last until the `deadline`.
+/// The body at a web address. Every wait has a limit, so a machine without a network finds out within seconds; the whole may last until the
+/// `deadline`.
 fn download(address: &str, deadline: Duration) -> std::result::Result<Box<dyn Read>, String> {
     let config = ureq::Agent::config_builder()
         .timeout_resolve(Some(Duration::from_secs(5)))

@@ -47,9 +47,9 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// The forecast for the cells `left` of `trials` trials each, of which the first has taken `elapsed` seconds so far, from those that are measured, in their
-    /// order. `assumed` are the seconds of a dense cell where time does not depend on the batch size, by what is known before any is measured. None
-    /// where there is neither an assumption nor a measured cell, and where nothing is left.
+    /// The forecast for the cells `left` of `trials` trials each, of which the first has taken `elapsed` seconds so far, from those that are
+    /// measured, in their order. `assumed` are the seconds of a dense cell where time does not depend on the batch size, by what is known before any
+    /// is measured. None where there is neither an assumption nor a measured cell, and where nothing is left.
     pub fn new(measured: &[Measured], left: &[CellKey], trials: usize, elapsed: f64, assumed: Option<f64>) -> Option<Forecast> {
         let known: Vec<(CellKey, f64)> = measured.iter().filter_map(|cell| cell.with(trials)).collect();
         if left.is_empty() || known.is_empty() && assumed.is_none() {

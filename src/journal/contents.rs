@@ -13,7 +13,8 @@ use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial, best};
 const MAGIC: &str = "dps journal ";
 
 /// Version of the format, of the fields of records, and of how they are computed: it rises with every change of one, so that no study is finished by
-/// another program than the one that began it. A new kind of record that changes none of that leaves it: a program that does not know the kind refuses it.
+/// another program than the one that began it. A new kind of record that changes none of that leaves it: a program that does not know the kind
+/// refuses it.
 const VERSION: u32 = 5;
 
 /// Which study a journal is of.
@@ -83,8 +84,8 @@ pub enum Record {
     },
     /// A seed's network has a mask of one sparsity.
     Mask(MaskRecord),
-    /// Several records that were appended at once, as their bytes. Records of their own could be left with gaps between them by a loss of power, which no
-    /// write that was cut short leaves.
+    /// Several records that were appended at once, as their bytes. Records of their own could be left with gaps between them by a loss of power,
+    /// which no write that was cut short leaves.
     Together(Vec<Vec<u8>>),
     /// What the start is, that the header or the [`Restart`](Record::Restart) before tells of.
     Start(Start),
@@ -148,7 +149,8 @@ pub struct Partial {
     pub key: CellKey,
     /// Its trials that have ended, by index.
     pub trials: Vec<Trial>,
-    /// Where it was finished with fewer trials: test errors of its best one, while none of its trials is better and it was not cut short itself, and its seconds.
+    /// Where it was finished with fewer trials: test errors of its best one, while none of its trials is better and it was not cut short itself, and
+    /// its seconds.
     pub extended: Option<(Option<u32>, f64)>,
 }
 

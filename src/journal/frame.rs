@@ -1,8 +1,8 @@
 //! How a record lies in the journal: length, the length's complement, the checksum of the record before it, its own checksum, then its bytes.
 //!
 //! The complement tells a damaged length from a record cut short, makes looking for records behind a damaged one cheap, and refuses the
-//! zeros that some file systems leave at the end of a file after a loss of power. A record's checksum covers everything else of it; the one of the record before
-//! it chains them, so that none can be taken out, or put in another place.
+//! zeros that some file systems leave at the end of a file after a loss of power. A record's checksum covers everything else of it; the one of the
+//! record before it chains them, so that none can be taken out, or put in another place.
 
 /// Bytes before a record's own.
 pub const HEAD: usize = 16;
@@ -48,8 +48,8 @@ fn claimed(bytes: &[u8], at: usize) -> Option<&[u8]> {
     bytes.get(start..start.checked_add(length as usize)?)
 }
 
-/// Where the first whole record after the byte `at` starts. Bytes made to look like the beginnings of many records are not followed further than a few times the
-/// file's length: then the place reached is given, as if one began there.
+/// Where the first whole record after the byte `at` starts. Bytes made to look like the beginnings of many records are not followed further than a
+/// few times the file's length: then the place reached is given, as if one began there.
 pub fn next_record(bytes: &[u8], at: usize) -> Option<usize> {
     let mut budget = 8 * bytes.len();
     for start in at + 1..bytes.len() {

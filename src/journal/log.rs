@@ -70,8 +70,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Notes how the last start of the study of the result file at `result` ended, by the exit code that whoever started it saw: of a signal's death 128 and
-    /// its number. A study that was finished or stopped says so itself. Where there is no journal, nothing is done.
+    /// Notes how the last start of the study of the result file at `result` ended, by the exit code that whoever started it saw: of a signal's death
+    /// 128 and its number. A study that was finished or stopped says so itself. Where there is no journal, nothing is done.
     ///
     /// # Errors
     /// [`Error::Journal`](crate::Error::Journal): another job holds the lock; or the journal is damaged, or cannot be read or written.
@@ -105,7 +105,8 @@ impl Journal {
     /// Adds records, and returns once they are on the disk itself.
     ///
     /// # Errors
-    /// [`Error::Journal`](crate::Error::Journal): all of the records or none may be found when the journal is next opened; all before them will. The journal can still be appended to, once there is space.
+    /// [`Error::Journal`](crate::Error::Journal): all of the records or none may be found when the journal is next opened; all before them will. The
+    /// journal can still be appended to, once there is space.
     pub fn append(&mut self, records: &[Record]) -> Result<()> {
         let encoded = match records {
             [] => return Ok(()),

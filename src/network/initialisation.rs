@@ -8,8 +8,8 @@ use crate::random::{Numbers, Purpose};
 const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 
 /// The initial parameters of a trial, flat as [`Network::tensors`] lays them out: weights normal with variance 1 / fan_in, truncated at
-/// two deviations of the untruncated normal, or as their layer says ([`Initialisation`]); biases zero. A pure function of the seed and the parameter's
-/// index.
+/// two deviations of the untruncated normal, or as their layer says ([`Initialisation`]); biases zero. A pure function of the seed and the
+/// parameter's index.
 pub fn initial_weights(network: &Network, seed: u64) -> Vec<f32> {
     let numbers = Numbers::new(seed, Purpose::Initialisation);
     let mut weights = vec![0.0; network.parameters()];

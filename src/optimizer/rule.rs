@@ -86,8 +86,8 @@ impl Rule {
 
     /// What the updates of all parameters share at step k (from 0), for Adam and AdamW.
     ///
-    /// The corrections of bias, 1 − β^(k + 1), are computed once a step in double precision, by an implementation of the power that is the same on every
-    /// machine; what they make is rounded once.
+    /// The corrections of bias, 1 − β^(k + 1), are computed once a step in double precision, by an implementation of the power that is the same on
+    /// every machine; what they make is rounded once.
     pub fn adam(&self, step: u32) -> Adam {
         let (t, rate) = (f64::from(step) + 1.0, self.schedule.at(step));
         let [correction1, correction2] = self.betas.map(|beta| 1.0 - libm::pow(beta, t));

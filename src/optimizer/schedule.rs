@@ -28,7 +28,8 @@ pub enum Decay {
         /// Steps over which the rate falls, D.
         steps: f64,
     },
-    /// To η_end along half a wave of a cosine over a number of steps; then it stays. Source: Loshchilov & Hutter, ICLR 2017, equation 5, without restarts.
+    /// To η_end along half a wave of a cosine over a number of steps; then it stays. Source: Loshchilov & Hutter, ICLR 2017, equation 5, without
+    /// restarts.
     Cosine {
         /// Learning rate after the last of these steps, η_end.
         end: f64,

@@ -18,12 +18,12 @@ pub trait Criterion: Sync {
     }
 }
 
-/// A criterion that removes connections in rounds, and in each scores those that are left anew. Its masks depend on the sparsity, so one is made for each;
-/// it takes seconds, so a study keeps it in its journal.
+/// A criterion that removes connections in rounds, and in each scores those that are left anew. Its masks depend on the sparsity, so one is made for
+/// each; it takes seconds, so a study keeps it in its journal.
 ///
-/// What is scored is the network's flow: the sum R of the logits of an image whose values are all 1, the network's parameters replaced by their magnitudes.
-/// No data take part. ReLU, pools, means and shortcuts are those of the network: no value is negative, so ReLU changes none, and a maximum takes the first of
-/// equal values.
+/// What is scored is the network's flow: the sum R of the logits of an image whose values are all 1, the network's parameters replaced by their
+/// magnitudes. No data take part. ReLU, pools, means and shortcuts are those of the network: no value is negative, so ReLU changes none, and a
+/// maximum takes the first of equal values.
 pub trait Iterated: Sync {
     /// Rounds of a mask.
     fn rounds(&self) -> u32;
@@ -73,8 +73,8 @@ impl Given for LossGradient {
     const PASSES: f64 = 1.0;
 }
 
-/// The product H g of the Hessian and the gradient of the loss summed over the scoring examples, their logits divided by a temperature, at the initial
-/// weights: `[parameters]`.
+/// The product H g of the Hessian and the gradient of the loss summed over the scoring examples, their logits divided by a temperature, at the
+/// initial weights: `[parameters]`.
 #[derive(Debug, Clone)]
 pub struct HessianGradient(pub Vec<f32>);
 

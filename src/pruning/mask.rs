@@ -97,8 +97,8 @@ pub(super) fn candidates(network: &Network, biases: BiasPruning) -> (Vec<u32>, V
     (candidates, kept)
 }
 
-/// Leaves those `keep` of the parameters that score highest, and returns the others, both in any order. Ties go to the lower index; a NaN score sorts below
-/// every number.
+/// Leaves those `keep` of the parameters that score highest, and returns the others, both in any order. Ties go to the lower index; a NaN score sorts
+/// below every number.
 pub(super) fn highest(parameters: &mut Vec<u32>, keep: usize, score: impl Fn(usize) -> f64) -> Vec<u32> {
     let score = |index: u32| {
         let score = score(index as usize);

@@ -1,8 +1,8 @@
 //! Pruning at initialisation: scores of connections, and the masks cut from them.
 //!
-//! A criterion is a file of `criteria/` that implements [`Criterion`]; its types say what it needs. Whoever trains computes that and keeps the scores.
-//! Scores depend on the trial's seed alone, so one scoring serves every sparsity and batch size; those of an iterated criterion depend on the sparsity
-//! too, so that one mask is made for each. Nothing here may train or know of ranks.
+//! A criterion is a file of `criteria/` that implements [`Criterion`]; its types say what it needs. Whoever trains computes that and keeps the
+//! scores. Scores depend on the trial's seed alone, so one scoring serves every sparsity and batch size; those of an iterated criterion depend on the
+//! sparsity too, so that one mask is made for each. Nothing here may train or know of ranks.
 
 mod criteria;
 mod criterion;

@@ -4,8 +4,8 @@ use super::criterion::{Iterated, Start};
 use super::mask::{Mask, candidates, highest, rounded};
 use crate::config::BiasPruning;
 
-/// The mask of an iterated criterion at a sparsity above 0. `flow` is asked for the gradient of the network's flow at the magnitudes of the parameters,
-/// those that are removed being zero. What a round removes never comes back. Ties go to the lower index.
+/// The mask of an iterated criterion at a sparsity above 0. `flow` is asked for the gradient of the network's flow at the magnitudes of the
+/// parameters, those that are removed being zero. What a round removes never comes back. Ties go to the lower index.
 ///
 /// # Errors
 /// Those of `flow`.

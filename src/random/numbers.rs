@@ -72,8 +72,8 @@ impl Numbers {
         values.fill_with(|| truncated_normal(&next_block(&mut generator)));
     }
 
-    /// Writes standard normal numbers that belong to `first`, `first + 1`, … to `values`: each is the cosine of the Box–Muller pair of its index's first two
-    /// words, so at most 6.8 in magnitude.
+    /// Writes standard normal numbers that belong to `first`, `first + 1`, … to `values`: each is the cosine of the Box–Muller pair of its index's
+    /// first two words, so at most 6.8 in magnitude.
     pub fn normals(&self, first: u64, values: &mut [f64]) {
         let mut generator = self.seek(first);
         values.fill_with(|| {

@@ -50,7 +50,8 @@ pub struct Environment {
     pub program_version: String,
     /// Commit it was built from, or empty.
     pub commit: String,
-    /// Whether it was built from the files of that commit: "clean", "modified" or "unknown"; empty where the file does not say, as of the three texts below.
+    /// Whether it was built from the files of that commit: "clean", "modified" or "unknown"; empty where the file does not say, as of the three texts
+    /// below.
     pub source_tree: String,
     /// The compiler that built it.
     pub compiler: String,

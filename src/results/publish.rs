@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::storage::{Disk, Fill, Storage, advice};
 use crate::{Error, Result};
 
-/// Puts `contents` at `path`, creating its folder where needed: whoever opens `path` meets the old contents or the new, never a part. A link at `path` is
-/// replaced; what it leads to is not touched.
+/// Puts `contents` at `path`, creating its folder where needed: whoever opens `path` meets the old contents or the new, never a part. A link at
+/// `path` is replaced; what it leads to is not touched.
 ///
 /// # Errors
 /// [`Error::Results`]; no temporary is left, and what was there is untouched, or replaced whole where only that could not be made durable.
@@ -16,8 +16,8 @@ pub fn publish(path: &Path, contents: &[u8]) -> Result<()> {
     explained(path, checked(path.to_owned()).and_then(|target| Disk.publish(&target, contents)))
 }
 
-/// Puts the contents that `fill` writes at `path`, through `storage`. A link at `path`, which somebody may have made to keep the file on another disk,
-/// stays.
+/// Puts the contents that `fill` writes at `path`, through `storage`. A link at `path`, which somebody may have made to keep the file on another
+/// disk, stays.
 pub(super) fn replace(storage: &dyn Storage, path: &Path, fill: Fill) -> Result<()> {
     explained(path, target(path).and_then(|target| storage.publish_filled(&target, fill)))
 }

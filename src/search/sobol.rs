@@ -121,8 +121,8 @@ mod tests {
         }
     }
 
-    /// Points 20, 41 and 62, times 64, of an implementation of the same algorithm that is not ours: `i4_sobol_generate` of the Python package `sobol_seq`
-    /// 0.2.0.
+    /// Points 20, 41 and 62, times 64, of an implementation of the same algorithm that is not ours: `i4_sobol_generate` of the Python package
+    /// `sobol_seq` 0.2.0.
     #[test]
     fn sixteen_dimensions_are_those_of_another_program() {
         let points: Vec<Vec<f64>> = Points::new(SobolNumbers::BratleyFox, Points::MOST_DIMENSIONS).take(63).collect();

@@ -6,8 +6,8 @@ use crate::config::{Range, Scale, Search, Setting};
 impl Search {
     /// The metaparameters of the first `trials` trials of a cell, the same for every cell.
     ///
-    /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`](crate::config::Metaparameter); a fixed one takes
-    /// none. Source: the paper's section 2 and public code.
+    /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`](crate::config::Metaparameter); a fixed one
+    /// takes none. Source: the paper's section 2 and public code.
     pub fn draw(&self, trials: u32) -> Vec<Metaparameters> {
         self.points().take(trials as usize).map(|point| self.at(&point)).collect()
     }

@@ -140,8 +140,9 @@ impl CostBound {
         (self.flop() - self.score_flop) / self.site.flop_per_second + self.score_seconds()
     }
 
-    /// Seconds of a dense cell whose time does not depend on the batch size, by what is assumed before any cell is measured: the best trial reaches the goal
-    /// after half a pass over the training set, and training takes half of the site's speed. None without a race, where trials go on to their own ends.
+    /// Seconds of a dense cell whose time does not depend on the batch size, by what is assumed before any cell is measured: the best trial reaches
+    /// the goal after half a pass over the training set, and training takes half of the site's speed. None without a race, where trials go on to
+    /// their own ends.
     pub fn assumed(&self) -> Option<f64> {
         let examples =
             f64::from(self.study.grid.trials) * self.study.execution.race.factor()? * SHARE_OF_PASS * self.site.training_examples as f64;
@@ -243,7 +244,8 @@ impl fmt::Display for CostBound {
     }
 }
 
-/// Sparsities at which masks that need nothing but the initial weights leave layers without a weight, and in how many of the first [`EXAMINED`] trials.
+/// Sparsities at which masks that need nothing but the initial weights leave layers without a weight, and in how many of the first [`EXAMINED`]
+/// trials.
 fn dead_layers(study: &Study, network: &Network) -> Vec<(f64, usize)> {
     let Scoring::Once(Once::Weights(criterion)) = Scoring::of(&study.pruning) else { return Vec::new() };
     let scores = |seed| criterion.scores(&Start { network, seed, weights: &initial_weights(network, seed) }, &Nothing);

@@ -8,8 +8,8 @@ use crate::config::Configuration;
 use crate::forecast::{Forecast, Measured};
 use crate::records::{CellKey, cells};
 
-/// A sentence on the time that the study probably takes, or what is left of it where some of its cells are in the files at `output`. None where no cell is measured
-/// and nothing is known to assume, and where all are.
+/// A sentence on the time that the study probably takes, or what is left of it where some of its cells are in the files at `output`. None where no
+/// cell is measured and nothing is known to assume, and where all are.
 pub fn expected(bound: &CostBound, loaded: &Configuration, output: &Path) -> Option<String> {
     let grid = &loaded.study.grid;
     // Files of another study, or none, are no source.

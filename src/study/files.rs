@@ -202,13 +202,14 @@ impl Files {
         Ok(())
     }
 
-    /// Whether a checkpoint can be written without waiting for the last one, and without writing all the time: `since` is the time since the last one.
+    /// Whether a checkpoint can be written without waiting for the last one, and without writing all the time: `since` is the time since the last
+    /// one.
     pub(super) fn is_idle(&self, since: Duration) -> bool {
         self.writer.as_ref().is_none_or(|writer| writer.is_finished()) && since >= self.writing
     }
 
-    /// A cell can go on from here. The file is written while the study goes on; where `wait`, it is on the disk once this returns. An error of the one before is
-    /// this one's.
+    /// A cell can go on from here. The file is written while the study goes on; where `wait`, it is on the disk once this returns. An error of the
+    /// one before is this one's.
     pub(super) fn checkpoint(&mut self, key: CellKey, state: CellState, wait: bool) -> Result<()> {
         self.wait()?;
         let CellKey { batch_size, sparsity } = key;

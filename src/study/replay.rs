@@ -50,8 +50,8 @@ impl Replay {
     }
 }
 
-/// Trains a recorded trial of a cell again, as far as its record goes, on one rank. Its number must be below the study's number of trials. `tell` hears of
-/// each stretch of steps.
+/// Trains a recorded trial of a cell again, as far as its record goes, on one rank. Its number must be below the study's number of trials. `tell`
+/// hears of each stretch of steps.
 ///
 /// # Errors
 /// The configuration's, where its network does not fit the data; the device's.

@@ -26,8 +26,8 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// The hosts of a list such as "node1:4,node2:4", or of a file with a line `node1 slots=4` for each, as Open MPI's mpirun reads it. Without a number a host
-    /// has one rank. `reach` has words with spaces between.
+    /// The hosts of a list such as "node1:4,node2:4", or of a file with a line `node1 slots=4` for each, as Open MPI's mpirun reads it. Without a
+    /// number a host has one rank. `reach` has words with spaces between.
     ///
     /// # Errors
     /// [`Error::Configuration`]: the list is none, or `reach` is empty.
@@ -51,8 +51,8 @@ impl Hosts {
         Ok(Hosts { all, reach })
     }
 
-    /// The command for the hosts that answer: with their list, which is written beside the result file at `output`, and with no more ranks than they have room for.
-    /// None where no host answers.
+    /// The command for the hosts that answer: with their list, which is written beside the result file at `output`, and with no more ranks than they
+    /// have room for. None where no host answers.
     ///
     /// # Errors
     /// [`Error::Configuration`]: the command is no mpirun. [`Error::Results`]: the list cannot be written.

@@ -21,8 +21,8 @@ pub struct Masks<'a> {
 
 /// What masks come from.
 enum Known {
-    /// Scores by seed, from which the masks of every sparsity are cut. They depend on nothing else (a cell's batch size, sparsity and metaparameters play
-    /// no part), so a study scores each seed once.
+    /// Scores by seed, from which the masks of every sparsity are cut. They depend on nothing else (a cell's batch size, sparsity and metaparameters
+    /// play no part), so a study scores each seed once.
     Scores(Once, BTreeMap<u64, Vec<f32>>),
     /// Masks by seed and sparsity.
     Masks(&'static dyn Iterated, BTreeMap<(u64, u64), Mask>),
@@ -74,8 +74,9 @@ impl<'a> Masks<'a> {
         if let Known::Masks(..) = self.known { self.workers.all() } else { 1 }
     }
 
-    /// Scores the connections of some seeds' networks, and returns what the study is to keep of them. All ranks of the back end's group must ask alike, and
-    /// their group must be the whole world: were seeds shared out among groups, ranks would later differ in which they know, and wait for each other.
+    /// Scores the connections of some seeds' networks, and returns what the study is to keep of them. All ranks of the back end's group must ask
+    /// alike, and their group must be the whole world: were seeds shared out among groups, ranks would later differ in which they know, and wait for
+    /// each other.
     pub fn score(&mut self, backend: &mut impl Backend, seeds: &[u64], sparsity: f64, training_examples: usize) -> Result<Vec<Scored>> {
         let (network, pruning) = (self.network, self.pruning);
         let examples = first_of(pruning.examples, training_examples as u64) as usize;

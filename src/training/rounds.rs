@@ -27,7 +27,8 @@ impl Workers<'_> {
         self.world.size() * self.threads.max(1)
     }
 
-    /// The masks of some seeds' networks at one sparsity, in the order of the seeds. All ranks must call it alike; the masks do not depend on how many they are.
+    /// The masks of some seeds' networks at one sparsity, in the order of the seeds. All ranks must call it alike; the masks do not depend on how
+    /// many they are.
     ///
     /// # Errors
     /// [`Error::Interrupted`] where a rank is to give up. [`Error::Configuration`] where the network's flow is not finite.

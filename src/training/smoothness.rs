@@ -27,8 +27,8 @@ pub struct Site {
 }
 
 impl Site {
-    /// The sites `from`, each followed by the step that ends at the same trial's site in `to`. A lane that the step broke has no site there, and is left
-    /// out.
+    /// The sites `from`, each followed by the step that ends at the same trial's site in `to`. A lane that the step broke has no site there, and is
+    /// left out.
     pub fn steps(from: Vec<Site>, to: Vec<Site>) -> Vec<Site> {
         let mut ends: BTreeMap<usize, Vec<f32>> = to.into_iter().map(|site| (site.trial, site.weights)).collect();
         from.into_iter().filter_map(|site| Some(Site { next: Some(ends.remove(&site.trial)?), ..site })).collect()

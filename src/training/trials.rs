@@ -26,8 +26,8 @@ impl Trials {
         self.ended.values().filter_map(|trial| trial.steps).min()
     }
 
-    /// Whether a trial that reaches the goal in `steps` steps decides the cell rather than one that has ended. A run that goes on may come to the trials in
-    /// another order than that of their numbers.
+    /// Whether a trial that reaches the goal in `steps` steps decides the cell rather than one that has ended. A run that goes on may come to the
+    /// trials in another order than that of their numbers.
     pub fn is_better(&self, steps: u32, trial: usize) -> bool {
         best(self.ended.values()).is_none_or(|best| (Some(steps), trial) < (best.steps, best.index as usize))
     }

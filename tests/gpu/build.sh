@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # build.sh FOLDER [FEATURES]: puts all that a machine with a GPU needs into FOLDER, small enough to travel: dps-train, tests/cuda.rs,
-# cuda_networks.rs and cuda_products.rs, run.py, configurations and, where it is there, MNIST. By default it needs no MPI, no HDF5 and no Rust on that machine (features cuda,static-hdf5; the latter
-# needs CMake 3.26 here).
+# cuda_networks.rs and cuda_products.rs, run.py, configurations and, where it is there, MNIST. By default it needs no MPI, no HDF5 and no Rust on that
+# machine (features cuda,static-hdf5; the latter needs CMake 3.26 here).
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 features=${2:-cuda,static-hdf5}

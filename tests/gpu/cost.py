@@ -29,8 +29,8 @@ import re
 import subprocess
 import sys
 
-# One H100 SXM: multiprocessors, clock under load [Hz], memory [bytes/s]; schedulers of a multiprocessor (NVIDIA's data sheet and whitepaper; the clock is
-# that of the data sheet's peaks).
+# One H100 SXM: multiprocessors, clock under load [Hz], memory [bytes/s]; schedulers of a multiprocessor (NVIDIA's data sheet and whitepaper; the
+# clock is that of the data sheet's peaks).
 MULTIPROCESSORS, CLOCK, MEMORY, SCHEDULERS = 132, 1.755e9, 3.35e12, 4
 SHARE = (0.9, 0.6)
 TENSOR_CYCLES = (4.0, 6.4)
@@ -223,8 +223,8 @@ def shown(seconds):
     return f"{low * scale:.3g} to {high * scale:.3g} {unit}"
 
 
-# Steps to result that figure 1a of the paper is predicted with: c1 / batch size + c2 for each sparsity. Those of 0 and 0.9 are the fits of the cells in
-# docs/experiments/data, of 11 cells; those between are guesses.
+# Steps to result that figure 1a of the paper is predicted with: c1 / batch size + c2 for each sparsity. Those of 0 and 0.9 are the fits of the cells
+# in docs/experiments/data, of 11 cells; those between are guesses.
 FIGURE_1A = {0: (19_600, 133), 0.5: (22_000, 170), 0.7: (28_000, 240), 0.9: (56_300, 563)}
 EVALUATE_EVERY = 16
 # Validation images that a trial of an evaluation looks at until it is decided: src/training/evaluation.rs stops where the goal is missed.

@@ -27,8 +27,8 @@ NO_GPU = 77
 DEVICE = 6
 STAND_IN = "CUDA-EMU"
 
-# Network's configuration, batch size, trials, steps of the shorter run, sparsity, products. The longer run has three times as many steps; a step's time is
-# their difference, so that starting, compiling and scoring do not count.
+# Network's configuration, batch size, trials, steps of the shorter run, sparsity, products. The longer run has three times as many steps; a step's
+# time is their difference, so that starting, compiling and scoring do not count.
 SPEEDS = [
     ("mnist-simple-cnn-momentum", 2, 1, 2000, 0, "fused"),
     ("mnist-simple-cnn-momentum", 2, 100, 2000, 0, "fused"),
@@ -47,7 +47,8 @@ SPEEDS = [
     ("cifar-10-resnet-8-momentum-constant", 128, 100, 20, 0, "split"),
 ]
 
-# Figures of one step's kernels that Nsight Compute reads: time, share of issue slots used, wavefronts of the load-store unit, hits in the first-level cache.
+# Figures of one step's kernels that Nsight Compute reads: time, share of issue slots used, wavefronts of the load-store unit, hits in the first-level
+# cache.
 COUNTERS = [
     "gpu__time_duration.sum",
     "smsp__issue_active.avg.pct_of_peak_sustained_active",

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Tests dps-train with several MPIs: run.sh FOLDER. Prints a line a check, then "N passed, M failed".
 #
-# The MPIs are the system's, and Open MPI 5 and MPICH 5 from PyPI, which are installed into FOLDER/mpi-*. The program is built with each, without CUDA.
-# Each program is started by each MPI's own mpirun: by that of its MPI on 1 and 3 ranks, which must record the same, and by the others on 3, which must end at
-# once with a sentence, or record the same.
+# The MPIs are the system's, and Open MPI 5 and MPICH 5 from PyPI, which are installed into FOLDER/mpi-*. The program is built with each, without
+# CUDA. Each program is started by each MPI's own mpirun: by that of its MPI on 1 and 3 ranks, which must record the same, and by the others on 3,
+# which must end at once with a sentence, or record the same.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

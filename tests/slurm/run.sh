@@ -1,8 +1,8 @@
 #!/bin/bash
 # Tests the batch scripts in slurm/ on a real Slurm on this machine: run.sh FOLDER_OF_PROGRAMS. Prints a line a check, then "N passed, M failed".
 #
-# Needs root and Debian's packages slurm-wlm, munge and openmpi-bin. Every wait is bounded; the whole takes two to seven minutes on two cores, much of it waiting for requeued jobs: Slurm
-# lets up to a minute and a half pass before it starts one again.
+# Needs root and Debian's packages slurm-wlm, munge and openmpi-bin. Every wait is bounded; the whole takes two to seven minutes on two cores, much of
+# it waiting for requeued jobs: Slurm lets up to a minute and a half pass before it starts one again.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

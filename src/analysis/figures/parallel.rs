@@ -11,8 +11,8 @@ use crate::config::{self, Metaparameter, Range, Setting};
 use crate::readable::{count, significant};
 use crate::records::{Cell, Status, Trial};
 
-/// A panel a cell. None for a study that searched fewer than two metaparameters, or the learning rate and the momentum alone, which a plane shows better; nor where
-/// the search space is not known.
+/// A panel a cell. None for a study that searched fewer than two metaparameters, or the learning rate and the momentum alone, which a plane shows
+/// better; nor where the search space is not known.
 pub fn parallel(study: &StudyResults) -> Option<Figure> {
     let search = &study.configuration.as_ref().ok()?.search;
     let searched: Vec<(Metaparameter, Range)> = search.settings.iter().filter_map(range).collect();

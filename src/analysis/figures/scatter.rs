@@ -55,8 +55,8 @@ pub(super) fn is_papers(across: Metaparameter, up: Metaparameter) -> bool {
     (across, up) == (Metaparameter::LearningRate, Metaparameter::Momentum)
 }
 
-/// Every trial, a panel a cell, in each pair of metaparameters that were searched; where fewer than two were, a panel a sparsity with a strip a batch size. None
-/// without trials.
+/// Every trial, a panel a cell, in each pair of metaparameters that were searched; where fewer than two were, a panel a sparsity with a strip a batch
+/// size. None without trials.
 pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let trials: Vec<&Trial> = study.results.cells.iter().flat_map(|cell| &cell.trials).collect();
     let Some(first) = trials.first() else { return Vec::new() };

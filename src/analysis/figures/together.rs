@@ -17,8 +17,8 @@ use crate::results::{self, Results};
 use crate::{Error, Result};
 
 /// Draws K* against batch size as an SVG file: both axes in powers of two, a line and a marker shape a sparsity, and, dashed, perfect
-/// linear scaling from each sparsity's first measured point. A line is broken at a cell that is unmeasured or reached no goal. Of a study run for its measurements
-/// alone, which has no K*, the Lipschitz constant along training.
+/// linear scaling from each sparsity's first measured point. A line is broken at a cell that is unmeasured or reached no goal. Of a study run for its
+/// measurements alone, which has no K*, the Lipschitz constant along training.
 ///
 /// # Errors
 /// [`Error::Results`] where the file cannot be written; an older one is then untouched.
@@ -56,8 +56,8 @@ pub fn together(study: &StudyResults) -> Figure {
     }
 }
 
-/// K* over that of the smallest batch size at which every sparsity that reached the goal anywhere did so; none where there is no such batch size, or no
-/// sparsity has two points. Curves that were divided by points at different batch sizes could not be compared.
+/// K* over that of the smallest batch size at which every sparsity that reached the goal anywhere did so; none where there is no such batch size, or
+/// no sparsity has two points. Curves that were divided by points at different batch sizes could not be compared.
 pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let mut curves = curves(study);
     linear_entry(&curves)?;

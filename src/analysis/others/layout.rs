@@ -1,5 +1,5 @@
-//! The layout of Shallue et al.'s published data (JMLR 20, 2019), as `analysis::shallue` writes it too: `dataset/model/optimizer/batch_size/study.json` and below
-//! it `trial_id/metadata.json` and `trial_id/measurements.csv`.
+//! The layout of Shallue et al.'s published data (JMLR 20, 2019), as `analysis::shallue` writes it too:
+//! `dataset/model/optimizer/batch_size/study.json` and below it `trial_id/metadata.json` and `trial_id/measurements.csv`.
 //!
 //! Their own data have no goal and no sparsity. An export of ours has both, in an object `dps`, and gives the same steps-to-result again.
 
@@ -34,8 +34,8 @@ enum Goal {
     Below(f64),
 }
 
-/// Reads every study below a folder, by name; those of one data set, network, optimizer and goal are one. `goal` is the validation error to get below where
-/// the data have none of their own.
+/// Reads every study below a folder, by name; those of one data set, network, optimizer and goal are one. `goal` is the validation error to get below
+/// where the data have none of their own.
 ///
 /// # Errors
 /// [`Error::Results`] where there is no study, a file cannot be read or is not what it should be, or a goal is needed.

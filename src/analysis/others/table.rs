@@ -12,8 +12,8 @@ use crate::{Error, Result};
 /// The columns that a table must have; others are passed over.
 const COLUMNS: [&str; 5] = ["study", "batch_size", "sparsity", "steps_to_result", "goal"];
 
-/// Reads a table of comma-separated values with a heading (RFC 4180), in UTF-8: a row a batch size and sparsity of a study, with the steps that it took to the goal.
-/// Rows of one cell are its trials. Each name and goal is a study of its own, in the order of the file.
+/// Reads a table of comma-separated values with a heading (RFC 4180), in UTF-8: a row a batch size and sparsity of a study, with the steps that it
+/// took to the goal. Rows of one cell are its trials. Each name and goal is a study of its own, in the order of the file.
 ///
 /// # Errors
 /// [`Error::Results`] where the file cannot be read, a column is missing, or a field is not what its column holds.

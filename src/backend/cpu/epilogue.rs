@@ -33,8 +33,8 @@ fn factor(from: Map, block: &Convolution) -> usize {
     from.height / block.output.height
 }
 
-/// Adds the shortcut to `rows` rows of sums: the block's input stream as it is, or, where the shapes differ, rectified and averaged over factor × factor
-/// with zero channels appended.
+/// Adds the shortcut to `rows` rows of sums: the block's input stream as it is, or, where the shapes differ, rectified and averaged over factor ×
+/// factor with zero channels appended.
 #[inline(always)]
 pub(super) fn add_shortcut(layer: &Convolution, from: Map, stream: &[f32], first: usize, rows: usize, sums: &mut [f32]) {
     let channels = layer.output.channels;
@@ -87,8 +87,8 @@ pub(super) fn relu_backward(map: Map, rectified: &[f32], gradient_map: Map, grad
     }
 }
 
-/// The shortcut's share of a block input's gradient: to += the gradient of the block's output, through [`add_shortcut`] backwards. `rectified`, of shape
-/// `map`, is the ReLU of the block's input.
+/// The shortcut's share of a block input's gradient: to += the gradient of the block's output, through [`add_shortcut`] backwards. `rectified`, of
+/// shape `map`, is the ReLU of the block's input.
 #[inline(always)]
 pub(super) fn add_shortcut_backward(block: &Convolution, gradient: &[f32], from: Map, map: Map, rectified: &[f32], to: &mut [f32]) {
     let channels = block.output.channels;

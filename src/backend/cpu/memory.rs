@@ -74,8 +74,8 @@ pub fn room(physical: &Physical, ranks: usize, world: &dyn Communicator) -> u64 
     available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / most_bytes_a_lane(physical.network(), ranks))
 }
 
-/// Bytes a lane takes while it trains, at most: weights twice, averaged weights, two numbers of the optimizer, mask and gradient, what its mask leaves to
-/// be computed, and, where ranks share a batch, every rank's gradient of it.
+/// Bytes a lane takes while it trains, at most: weights twice, averaged weights, two numbers of the optimizer, mask and gradient, what its mask
+/// leaves to be computed, and, where ranks share a batch, every rank's gradient of it.
 fn most_bytes_a_lane(network: &Network, ranks: usize) -> u64 {
     let exchanged = if ranks > 1 { 2 + 2 * ranks } else { 0 };
     (4 * network.parameters() * (7 + exchanged)) as u64 + Plan::most_bytes(network)

@@ -1,6 +1,6 @@
-//! Products of the loss's Hessian with a vector of parameters, by forward-over-reverse differentiation (Pearlmutter, "Fast Exact Multiplication by the
-//! Hessian", 1994): each value of the forward and of the backward pass is carried with its derivative along the vector. ReLU and the maximum pass the
-//! derivative of what they let through, as automatic differentiation does, so the product is exact but for rounding.
+//! Products of the loss's Hessian with a vector of parameters, by forward-over-reverse differentiation (Pearlmutter, "Fast Exact Multiplication by
+//! the Hessian", 1994): each value of the forward and of the backward pass is carried with its derivative along the vector. ReLU and the maximum pass
+//! the derivative of what they let through, as automatic differentiation does, so the product is exact but for rounding.
 //!
 //! GraSP asks for one such product a seed. Its convolutions are the ones that training uses; what follows them is plain loops.
 
@@ -182,8 +182,8 @@ impl Tangents {
         }
     }
 
-    /// Adds H · vector, H the Hessian of the loss summed over these images, to `product`, in the parameters' order, and returns the summed loss. `images` are
-    /// `[image][bordered map]`; [`Tangents::prepare`] must have seen the same weights and vector.
+    /// Adds H · vector, H the Hessian of the loss summed over these images, to `product`, in the parameters' order, and returns the summed loss.
+    /// `images` are `[image][bordered map]`; [`Tangents::prepare`] must have seen the same weights and vector.
     pub(super) fn add_product(&mut self, images: &[f32], labels: &[u16], along: &Along, product: &mut [f32]) -> f32 {
         let network = self.network.clone();
         let length = network.maps[0].len();

@@ -76,7 +76,8 @@ pub(super) fn weights_len(layer: &Convolution) -> usize {
     POINTS * layer.input_map.channels * layer.output.channels
 }
 
-/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`; `weights` as [`weights()`] leaves them.
+/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`; `weights` as [`weights()`] leaves
+/// them.
 ///
 /// # Safety
 /// `input` is one image's bordered map, `sums` has rows × width × channels floats, the layer [`fits`], `points` are grown for it, and the

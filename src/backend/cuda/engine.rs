@@ -91,7 +91,8 @@ impl Backend for CudaBackend<'_> {
 
     fn room(&self, world: &dyn Communicator) -> u64 {
         let (cuda, ranks) = (self.model.cuda, world.size() as u64);
-        // Weights and what is kept beside them, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks exchange.
+        // Weights and what is kept beside them, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks
+        // exchange.
         let floats = 9 + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
         let bytes = 4 * self.model.pitch() as u64 * floats;
         // Ranks that share a GPU see the same free memory.

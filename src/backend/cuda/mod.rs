@@ -1,8 +1,8 @@
 //! The GPU back end: a rank's NVIDIA GPU trains its lanes.
 //!
-//! The data set lies on the device, as bytes where the images are bytes; batches, masks, losses, error counts, the step counter and the sampler's positions live there
-//! too, so that steps follow each other without the host. Kernels (`kernels/`) take all lanes at once and are compiled for the GPU found.
-//! Nothing here may fall back to another device, and nothing panics because a library is missing: every call that opens one comes after
+//! The data set lies on the device, as bytes where the images are bytes; batches, masks, losses, error counts, the step counter and the sampler's
+//! positions live there too, so that steps follow each other without the host. Kernels (`kernels/`) take all lanes at once and are compiled for the
+//! GPU found. Nothing here may fall back to another device, and nothing panics because a library is missing: every call that opens one comes after
 //! the question whether it is there.
 
 mod alias;

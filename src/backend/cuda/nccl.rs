@@ -24,8 +24,8 @@ const ABORT: Duration = Duration::from_secs(10);
 /// How long a stream is asked without a pause; what a step takes at small batches.
 const SPIN: Duration = Duration::from_millis(2);
 
-/// Keeps NCCL from registering the buffers of recorded steps, unless the environment says otherwise. They come from the driver's memory pool, and NCCL
-/// asks for memory of its own allocator, or of one with the same properties (NCCL's user guide, "User Buffer Registration").
+/// Keeps NCCL from registering the buffers of recorded steps, unless the environment says otherwise. They come from the driver's memory pool, and
+/// NCCL asks for memory of its own allocator, or of one with the same properties (NCCL's user guide, "User Buffer Registration").
 ///
 /// # Safety
 /// No other thread may run: it might read the environment.

@@ -75,8 +75,8 @@ pub fn gradient<T: Number>(network: &Network, weights: &[T], temperature: f32, b
     (gradient, loss)
 }
 
-/// The flow through a network, and its gradient, `[parameters]`: the sum of the logits of an image whose values are all 1. Where the weights are magnitudes it
-/// is the synaptic flow of Tanaka et al., NeurIPS 2020.
+/// The flow through a network, and its gradient, `[parameters]`: the sum of the logits of an image whose values are all 1. Where the weights are
+/// magnitudes it is the synaptic flow of Tanaka et al., NeurIPS 2020.
 pub fn flow<T: Number>(network: &Network, weights: &[T]) -> (Vec<T>, T) {
     let mut gradient = vec![T::from(0.0); network.parameters()];
     let mut pass = Pass::new(network, weights, 1.0, &mut gradient);

@@ -34,17 +34,17 @@ section! {
         share_gpu: bool = false => flag(),
         /// Trials that are trained at once, all ranks together; 0: as many as memory has room for. The others follow in later waves.
         lanes: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
-        /// Seconds between two checkpoints of the trials under way; 0: only when a signal stops the study. They are further apart where they would stop
-        /// the training for more than a fiftieth of the time, or be written for more than half of it.
+        /// Seconds between two checkpoints of the trials under way; 0: only when a signal stops the study. They are further apart where they would
+        /// stop the training for more than a fiftieth of the time, or be written for more than half of it.
         checkpoint_seconds: u32 = 2 => key(Whole::or_zero_for("none but at a signal").of("seconds"), "2"),
-        /// Seconds that a rank waits for the others before it ends them all; 0: for ever. A wait is at most as long as the slowest rank's step, score or
-        /// write.
+        /// Seconds that a rank waits for the others before it ends them all; 0: for ever. A wait is at most as long as the slowest rank's step, score
+        /// or write.
         deadline_seconds: u32 = 1800 => key(Whole::or_zero_for("no limit").of("seconds"), "1800"),
-        /// Whether a cell ends once its steps-to-result is decided, which is at the first evaluation at which a trial reaches the goal. A number goes on
-        /// to that many times the steps-to-result, so that it is known which of the other trials reach the goal by then; `true` is 1.
+        /// Whether a cell ends once its steps-to-result is decided, which is at the first evaluation at which a trial reaches the goal. A number goes
+        /// on to that many times the steps-to-result, so that it is known which of the other trials reach the goal by then; `true` is 1.
         race: Race = Race::Until(1.0) => key(RaceLength, "3").see("how-it-works.md#the-race"),
-        /// Whether every evaluation counts the errors on the whole validation set. Otherwise one stops where it is decided that the goal is missed, and its
-        /// number of errors is a lower bound.
+        /// Whether every evaluation counts the errors on the whole validation set. Otherwise one stops where it is decided that the goal is missed,
+        /// and its number of errors is a lower bound.
         full_evaluation: bool = false => flag().see("how-it-works.md#decided-evaluations"),
     }
 }
@@ -74,11 +74,11 @@ names! {
     Products {
         /// The program's own kernels: a trial's bits depend on nothing but the trial.
         Fused = "fused",
-        /// NVIDIA's cuBLAS, which chooses its kernels by the matrices' sizes: a trial's bits depend on how many trials are trained beside it, and so on
-        /// ranks, on memory and on where a study was interrupted.
+        /// NVIDIA's cuBLAS, which chooses its kernels by the matrices' sizes: a trial's bits depend on how many trials are trained beside it, and so
+        /// on ranks, on memory and on where a study was interrupted.
         Cublas = "cublas",
-        /// The program's own kernels on tensor cores, each factor split into two TF32 numbers: nearly as exact as in 32 bits. Needs compute capability
-        /// 8.0.
+        /// The program's own kernels on tensor cores, each factor split into two TF32 numbers: nearly as exact as in 32 bits. Needs compute
+        /// capability 8.0.
         Split = "split",
     }
 }

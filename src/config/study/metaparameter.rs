@@ -11,8 +11,8 @@ use crate::config::names::{Named, names};
 use crate::readable::{count, significant};
 
 names! {
-    /// What a trial trains with besides its seed. Each one that is searched is a dimension of the Sobol sequence, in this order: a new one comes last, or
-    /// the trials of every study change.
+    /// What a trial trains with besides its seed. Each one that is searched is a dimension of the Sobol sequence, in this order: a new one comes
+    /// last, or the trials of every study change.
     Metaparameter {
         /// Learning rate η. The default is the paper's range.
         LearningRate = "learning_rate",
@@ -28,11 +28,11 @@ names! {
         DecayEvery = "decay_every",
         /// Factor γ by which it falls.
         DecayFactor = "decay_factor",
-        /// Weight decay λ: a step's gradient is g + λ w. For `adamw` the gradient is g, and w ← w − η λ w before the update. Biases decay as weights do; removed
-        /// weights stay 0.
+        /// Weight decay λ: a step's gradient is g + λ w. For `adamw` the gradient is g, and w ← w − η λ w before the update. Biases decay as weights
+        /// do; removed weights stay 0.
         WeightDecay = "weight_decay",
-        /// Decay τ of averaged weights, which are evaluated in place of the weights: after each step a ← τ a + (1 − τ) w, a being the initial weights before
-        /// the first one.
+        /// Decay τ of averaged weights, which are evaluated in place of the weights: after each step a ← τ a + (1 − τ) w, a being the initial weights
+        /// before the first one.
         AverageDecay = "average_decay",
         /// Adam's β1, the share of the gradients' average that a step keeps.
         Beta1 = "beta1",

@@ -157,7 +157,8 @@ names! {
 names! {
     /// How the weights of a layer begin; inputs are those of one output.
     Initialisation {
-        /// Normal with variance 1 / inputs after truncation, truncated at two deviations of the normal that is truncated; as in the code of the paper's authors.
+        /// Normal with variance 1 / inputs after truncation, truncated at two deviations of the normal that is truncated; as in the code of the
+        /// paper's authors.
         VarianceScaling = "variance-scaling",
         /// Normal with variance 2 / inputs, not truncated (He et al., ICCV 2015).
         He = "he",

@@ -18,7 +18,8 @@ section! {
         criterion: CriterionName = CriterionName::Snip => name(),
         /// Whether biases can be removed.
         biases: BiasPruning = BiasPruning::Prunable => name(),
-        /// Whether the positions of kept weights are permuted at random within each layer, and likewise those of kept biases. The layers' densities stay those of the criterion; which of a layer's connections are kept is left to chance, as in a control of Frankle et al. (ICLR 2021).
+        /// Whether the positions of kept weights are permuted at random within each layer, and likewise those of kept biases. The layers' densities
+        /// stay those of the criterion; which of a layer's connections are kept is left to chance, as in a control of Frankle et al. (ICLR 2021).
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         shuffle: bool = false => flag(),
         /// Training examples that the scores are summed over, the first n; 0: all of them, as in the paper.
@@ -42,7 +43,8 @@ names! {
         Magnitude = "magnitude",
         /// Gradient signal preservation w · (H ∂L/∂w) (Wang et al., ICLR 2020).
         Grasp = "grasp",
-        /// A random subset of each layer, with the layer densities of an Erdős–Rényi kernel (Evci et al., ICML 2020): those of layers with few connections are higher.
+        /// A random subset of each layer, with the layer densities of an Erdős–Rényi kernel (Evci et al., ICML 2020): those of layers with few
+        /// connections are higher.
         Erk = "erk",
         /// Synaptic flow (Tanaka et al., NeurIPS 2020), in 100 rounds and without data.
         Synflow = "synflow",

@@ -19,8 +19,8 @@ section! {
         dataset: DatasetChoice => key(DatasetKind, "\"mnist\"").see("configuration.md#data-of-your-own"),
         /// The network: a name, or a list of its layers.
         network: NetworkChoice => key(NetworkKind, "\"simple-cnn\"").see("configuration.md#a-network-of-your-own"),
-        /// The optimizer. In its updates w are the parameters, g is their gradient, v the velocity, η the learning rate and m the momentum; a and s are Adam's
-        /// averages of the gradient and of its square, t counts the steps from 1, and λ is the weight decay.
+        /// The optimizer. In its updates w are the parameters, g is their gradient, v the velocity, η the learning rate and m the momentum; a and s
+        /// are Adam's averages of the gradient and of its square, t counts the steps from 1, and λ is the weight decay.
         optimizer: OptimizerName => name(),
         /// The learning-rate schedule. Steps k count from 0, or from the end of the warm-up, where there is one (`search.warmup_steps`).
         schedule: ScheduleName = ScheduleName::default() => name(),
@@ -47,7 +47,8 @@ names! {
         /// Adam (Kingma & Ba, ICLR 2015): a ← β1 a + (1 − β1) g; s ← β2 s + (1 − β2) g²; w ← w − η â / (√ŝ + ε), where â = a / (1 − β1^t) and
         /// ŝ = s / (1 − β2^t).
         Adam = "adam",
-        /// Adam whose weight decay is no part of the gradient (Loshchilov & Hutter, ICLR 2019, as PyTorch has it): w ← w − η λ w before Adam's update.
+        /// Adam whose weight decay is no part of the gradient (Loshchilov & Hutter, ICLR 2019, as PyTorch has it): w ← w − η λ w before Adam's
+        /// update.
         AdamW = "adamw",
     }
 }

@@ -7,9 +7,9 @@ use crate::pruning::criterion::{Criterion, Nothing, Start};
 use crate::pruning::mask::{Mask, highest, rounded};
 use crate::random::Purpose;
 
-/// Random subsets of layers whose densities are those of an Erdős–Rényi kernel (Evci et al., "Rigging the Lottery", ICML 2020, section 3): a layer's is
-/// ε (inputs + outputs + rows + columns) / (inputs · outputs · rows · columns) of its kernel, that of a fully connected layer ε (inputs + outputs) /
-/// (inputs · outputs), and 1 where that would exceed 1. ε is such that the network keeps as many parameters as by any other criterion.
+/// Random subsets of layers whose densities are those of an Erdős–Rényi kernel (Evci et al., "Rigging the Lottery", ICML 2020, section 3): a layer's
+/// is ε (inputs + outputs + rows + columns) / (inputs · outputs · rows · columns) of its kernel, that of a fully connected layer ε (inputs + outputs)
+/// / (inputs · outputs), and 1 where that would exceed 1. ε is such that the network keeps as many parameters as by any other criterion.
 ///
 /// Biases that are prunable are parameters of their layer as its weights are.
 pub struct Erk;
@@ -126,7 +126,8 @@ mod tests {
         for ((found, size), density) in of_layers(0.99).into_iter().zip(sizes).zip(density) {
             assert!((found - epsilon * density * size).abs() < 1.0, "{found} of {size}");
         }
-        // Half of the network: ε alone would give the first layer a density of 1.4 and the last one 2.7. Both stay whole, and the second gives the rest.
+        // Half of the network: ε alone would give the first layer a density of 1.4 and the last one 2.7. Both stay whole, and the second gives the
+        // rest.
         assert_eq!(of_layers(0.5), [800.0, 31_120.0 - 800.0 - 10_240.0, 10_240.0]);
     }
 

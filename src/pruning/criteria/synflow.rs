@@ -2,8 +2,8 @@
 
 use crate::pruning::criterion::Iterated;
 
-/// Synaptic flow (Tanaka et al., "Pruning neural networks without any data by iteratively conserving synaptic flow", NeurIPS 2020, algorithm 1): 100 rounds,
-/// after the t-th of which (1 − sparsity)^(t / 100) of the parameters are left.
+/// Synaptic flow (Tanaka et al., "Pruning neural networks without any data by iteratively conserving synaptic flow", NeurIPS 2020, algorithm 1): 100
+/// rounds, after the t-th of which (1 − sparsity)^(t / 100) of the parameters are left.
 ///
 /// A bias is a parameter as any other: |b| takes part in the flow. At initialisation it is zero, and so is its score.
 pub struct Synflow;

@@ -1,7 +1,7 @@
 //! The sum over examples of the squared norm of each one's gradient.
 //!
-//! Each example's gradient is formed, one at a time, in a buffer that stays in the cache. Norms by Gram matrices of patches would need products of all
-//! pairs of positions (576² × 25 for Simple-CNN's first layer, where its filter gradient takes 576 × 25 × 32), and know no masks.
+//! Each example's gradient is formed, one at a time, in a buffer that stays in the cache. Norms by Gram matrices of patches would need products of
+//! all pairs of positions (576² × 25 for Simple-CNN's first layer, where its filter gradient takes 576 × 25 × 32), and know no masks.
 
 use std::ops::Range;
 

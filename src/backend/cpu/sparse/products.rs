@@ -86,7 +86,8 @@ unsafe fn sums_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
     }
 }
 
-/// Adds, for a band of points, what each tap reads times the gradient to the tap's sums: `[tap][pane]`. `d` is the gradient of the band's first point.
+/// Adds, for a band of points, what each tap reads times the gradient to the tap's sums: `[tap][pane]`. `d` is the gradient of the band's first
+/// point.
 ///
 /// # Safety
 /// As [`sums`]; `gradient` has the shape of `d`'s planes.

@@ -40,8 +40,8 @@ pub(super) fn received(layer: &Convolution) -> Map {
 
 impl KeptWeights {
     /// Whether the convolution at `index`, of those whose parameters are `kept`, visits kept weights alone: where few are kept, and the kernels know
-    /// the shape. The one that reads the image follows its reader: with three channels it takes as long either way, but the layouts of its output would
-    /// differ.
+    /// the shape. The one that reads the image follows its reader: with three channels it takes as long either way, but the layouts of its output
+    /// would differ.
     pub(in super::super) fn pays(network: &Network, index: usize, kept: &[bool]) -> bool {
         let Layer::Convolution(layer) = &network.layers[index] else { return false };
         let count = kept[layer.weights..][..layer.weight_count()].iter().filter(|&&kept| kept).count();
@@ -81,8 +81,8 @@ impl KeptWeights {
     }
 }
 
-/// Whether the layers around the convolution at `index` are those of residual blocks as [`SparseLayers`](super::SparseLayers) knows them: convolutions one after the
-/// other, with ReLUs but no pools, and shortcuts that are the block's input or halve its sides.
+/// Whether the layers around the convolution at `index` are those of residual blocks as [`SparseLayers`](super::SparseLayers) knows them:
+/// convolutions one after the other, with ReLUs but no pools, and shortcuts that are the block's input or halve its sides.
 fn neighbours_fit(network: &Network, index: usize, layer: &Convolution) -> bool {
     let rectifies = |layer: &Convolution| matches!(layer.epilogue, Epilogue::Relu { .. } | Epilogue::Stream { .. });
     let shortcut_fits = |block: &Convolution| match block.epilogue {

@@ -236,8 +236,8 @@ fn convolution(network: &Network, index: usize, layer: &Convolution, warps: usiz
     of
 }
 
-/// Whether the gradient of the map that a layer has written is zero where the map is: the gradient that is kept for the layer is that of what its ReLU
-/// reads. Where the layer's maximum is taken after the ReLU, the pool's choice knows what the ReLU let through.
+/// Whether the gradient of the map that a layer has written is zero where the map is: the gradient that is kept for the layer is that of what its
+/// ReLU reads. Where the layer's maximum is taken after the ReLU, the pool's choice knows what the ReLU let through.
 pub fn goes_through_relu(network: &Network, layer: usize) -> bool {
     let layer = &network.layers[layer];
     layer.has_relu() && !matches!(layer, Layer::Convolution(Convolution { epilogue: Epilogue::ReluMaxPool { .. }, .. }))
