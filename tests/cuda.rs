@@ -5,7 +5,7 @@
 mod support;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::{Backend, Device, LaneStart, LaneState, Set};
+use dps::backend::{Backend, Device, EvaluationSet, LaneStart, LaneState};
 use dps::comm::Single;
 use dps::config::{Execution, Initialisation, LayerSpec, NetworkName, OptimizerName, Padding, Products};
 use dps::data::Sampler;
@@ -254,15 +254,18 @@ fn steps_of_every_other_rule_and_schedule_agree() {
     let which: Vec<usize> = (0..resumed.len()).collect();
     let (gpu_lanes, cpu_lanes) = (gpu.lanes(resumed.clone()).unwrap(), cpu.lanes(resumed).unwrap());
     let lists: Vec<u32> = which.iter().flat_map(|_| 0..20).collect();
-    let found = gpu.margins(&gpu_lanes, &which, Set::Test, &lists).unwrap();
-    let off = difference(&found, &cpu.margins(&cpu_lanes, &which, Set::Test, &lists).unwrap());
+    let found = gpu.margins(&gpu_lanes, &which, EvaluationSet::Test, &lists).unwrap();
+    let off = difference(&found, &cpu.margins(&cpu_lanes, &which, EvaluationSet::Test, &lists).unwrap());
     assert!(off < 1e-4, "margins off by {off}");
 }
 
 #[test]
 fn margins_of_listed_examples_agree() {
     let Some(cuda) = gpu() else { return };
-    margins_agree(&cuda, &[(Set::Test, &[0, 2], 260), (Set::Test, &[1], 1), (Set::Validation, &[0, 1, 2], 9)]);
+    margins_agree(
+        &cuda,
+        &[(EvaluationSet::Test, &[0, 2], 260), (EvaluationSet::Test, &[1], 1), (EvaluationSet::Validation, &[0, 1, 2], 9)],
+    );
 }
 
 #[test]
@@ -319,7 +322,7 @@ fn memory_for_images_that_is_short_is_allocated_once() {
     let examples: Vec<u32> = (0..2 * 60).map(|place| place % 60).collect();
     let mut round = |step: u32| {
         backend.train(&mut lanes, step..step + 1, 16).unwrap();
-        backend.margins(&lanes, &[0, 1], Set::Validation, &examples).unwrap();
+        backend.margins(&lanes, &[0, 1], EvaluationSet::Validation, &examples).unwrap();
         backend.train(&mut lanes, step + 1..step + 2, 80).unwrap();
         cuda.workspaces()
     };

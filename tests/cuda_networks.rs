@@ -7,7 +7,7 @@ mod random_networks;
 mod support;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::{Backend, Device, LaneStart, Set, cuda};
+use dps::backend::{Backend, Device, EvaluationSet, LaneStart, cuda};
 use dps::comm::Single;
 use dps::config::{Execution, NetworkName, OptimizerName, Products};
 use dps::data::{Dataset, Examples, Pixels};
@@ -31,8 +31,8 @@ fn off(case: &Case, execution: &Execution, weights: &[f32]) -> Option<f32> {
     let start = LaneStart { seed: 4, weights: weights.to_vec(), mask: Mask::Dense(network.parameters()), rule, state: None };
     let (gpu_lanes, cpu_lanes) = (gpu.lanes(vec![start.clone()]).unwrap(), cpu.lanes(vec![start]).unwrap());
     let list: Vec<u32> = (0..dataset.validation.len() as u32).collect();
-    let found = gpu.margins(&gpu_lanes, &[0], Set::Validation, &list).unwrap();
-    let margins = difference(&found, &cpu.margins(&cpu_lanes, &[0], Set::Validation, &list).unwrap());
+    let found = gpu.margins(&gpu_lanes, &[0], EvaluationSet::Validation, &list).unwrap();
+    let margins = difference(&found, &cpu.margins(&cpu_lanes, &[0], EvaluationSet::Validation, &list).unwrap());
     tensors.chain([margins]).reduce(|most, off| if off.is_nan() { off } else { most.max(off) })
 }
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use dps::Error;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::Cuda;
-use dps::backend::{Backend, Device, Set, choose};
+use dps::backend::{Backend, Device, EvaluationSet, choose};
 use dps::comm::Single;
 use dps::config::{self, DeviceName, Execution, NetworkName, OptimizerName, Products, Study};
 use dps::network::initial_weights;
@@ -82,7 +82,10 @@ fn steps_agree_and_have_the_same_bits_in_every_run() {
 #[test]
 fn margins_of_listed_examples_agree() {
     let Some(cuda) = cublas() else { return };
-    margins_agree(&cuda, &[(Set::Test, &[2, 0], 260), (Set::Test, &[1], 1), (Set::Validation, &[0, 1, 2], 9)]);
+    margins_agree(
+        &cuda,
+        &[(EvaluationSet::Test, &[2, 0], 260), (EvaluationSet::Test, &[1], 1), (EvaluationSet::Validation, &[0, 1, 2], 9)],
+    );
 }
 
 #[test]

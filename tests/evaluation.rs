@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::{Backend, EVALUATION_BLOCK, LaneStart, Set};
+use dps::backend::{Backend, EVALUATION_BLOCK, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::config::{DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
@@ -61,8 +61,8 @@ fn what_was_nearest_to_wrong_is_looked_at_first_until_it_is_decided() {
         let which = [2, 0, 1];
         let (mut margins, mut last) = (vec![Vec::new(); 3], vec![vec![0.0_f32; COUNT]; 3]);
         for round in 0..3 {
-            let whole = backend.margins(&lanes, &which, Set::Validation, &all.repeat(3)).unwrap();
-            let errors = backend.evaluate(&lanes, &which, Set::Validation).unwrap();
+            let whole = backend.margins(&lanes, &which, EvaluationSet::Validation, &all.repeat(3)).unwrap();
+            let errors = backend.evaluate(&lanes, &which, EvaluationSet::Validation).unwrap();
             let found = decide(&mut backend, &lanes, &which, limit, &mut margins).unwrap();
             for lane in 0..3 {
                 let whole = &whole[lane * COUNT..][..COUNT];

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
-use dps::backend::{Backend, LaneStart, Set};
+use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::config::{self, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
-use dps::network::{Kind, Network};
+use dps::network::{Network, TensorKind};
 use dps::optimizer::{Rule, Schedule};
 use dps::pruning::Mask;
 use serde::Deserialize;
@@ -56,7 +56,7 @@ fn parameters(network: &Network) -> Vec<f32> {
         name: tensor.name.clone(),
         offset: tensor.offset,
         length: tensor.len,
-        fan_in: (tensor.kind == Kind::Weights).then_some(tensor.fan_in),
+        fan_in: (tensor.kind == TensorKind::Weights).then_some(tensor.fan_in),
     };
     noise::parameters(&network.tensors.iter().map(tensor).collect::<Vec<_>>())
 }
@@ -121,7 +121,7 @@ fn listed_networks_are_pytorchs_on_the_reference_and_on_the_cpu() {
         let rule = Rule::plain(OptimizerName::Sgd, Schedule::constant(0.1));
         let mask = Mask::Dense(network.parameters());
         let lanes = backend.lanes(vec![LaneStart { seed: 0, weights: narrow, mask, rule, state: None }]).unwrap();
-        let margins = backend.margins(&lanes, &[0], Set::Validation, &[0, 1, 2, 3]).unwrap();
+        let margins = backend.margins(&lanes, &[0], EvaluationSet::Validation, &[0, 1, 2, 3]).unwrap();
         for ((margin, logits), &label) in margins.iter().zip(&expected.logits).zip(&dataset.training.labels) {
             let others = logits.iter().enumerate().filter(|(class, _)| *class != usize::from(label)).map(|(_, logit)| *logit);
             let expected = logits[usize::from(label)] - others.fold(f64::NEG_INFINITY, f64::max);

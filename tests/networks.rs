@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::{Backend, LaneStart, Set};
+use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::config::{BiasPruning, NetworkName, OptimizerName, Smoothness};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation, Pixels, Sampler};
@@ -96,9 +96,9 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
                 let start =
                     LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd), state: None };
                 let lanes = backend.lanes(vec![start]).unwrap();
-                assert_eq!(backend.evaluate(&lanes, &[0], Set::Validation).unwrap()[0] as usize, batch.errors);
+                assert_eq!(backend.evaluate(&lanes, &[0], EvaluationSet::Validation).unwrap()[0] as usize, batch.errors);
                 let examples: Vec<u32> = (0..batch.size as u32).collect();
-                let margins = backend.margins(&lanes, &[0], Set::Validation, &examples).unwrap();
+                let margins = backend.margins(&lanes, &[0], EvaluationSet::Validation, &examples).unwrap();
                 match &first {
                     None => first = Some((gradient, loss, margins)),
                     Some((expected, expected_loss, expected_margins)) => {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::{Backend, LaneStart, LaneState, Set};
+use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState};
 use dps::comm::Single;
 use dps::config::{self, Metaparameter, NetworkName, OptimizerName, ScheduleName};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
@@ -94,7 +94,7 @@ impl Problem {
         let mut lanes = backend.lanes(vec![start]).unwrap();
         let losses = steps.map(|step| backend.train(&mut lanes, step..step + 1, batch).unwrap()[0].loss).collect();
         let examples: Vec<u32> = (0..self.dataset.validation.len() as u32).collect();
-        let margins = backend.margins(&lanes, &[0], Set::Validation, &examples).unwrap();
+        let margins = backend.margins(&lanes, &[0], EvaluationSet::Validation, &examples).unwrap();
         (losses, backend.state(&lanes, 0).unwrap(), margins)
     }
 }

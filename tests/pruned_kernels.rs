@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::{Backend, LaneStart, LaneState, Progress, Set};
+use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
 use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
@@ -32,7 +32,7 @@ fn train(backend: &mut CpuBackend, weights: &[f32], mask: &Mask, batch: usize, s
     let start = LaneStart { seed: 4, weights: weights.to_vec(), mask: mask.clone(), rule, state: None };
     let mut lanes = backend.lanes(vec![start]).unwrap();
     let progress = backend.train(&mut lanes, 0..steps, batch).unwrap()[0];
-    let errors = backend.evaluate(&lanes, &[0], Set::Validation).unwrap()[0];
+    let errors = backend.evaluate(&lanes, &[0], EvaluationSet::Validation).unwrap()[0];
     (backend.state(&lanes, 0).unwrap(), progress, errors)
 }
 

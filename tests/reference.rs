@@ -6,7 +6,7 @@ mod support;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
-use dps::backend::{Backend, LaneStart, Set};
+use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::config::{BiasPruning, NetworkName, OptimizerName};
 use dps::network::{DenseOutput, Epilogue, Layer, Map, Network, PoolKind};
@@ -329,7 +329,7 @@ fn compare(case: &Case, mask: &Mask, units: &[VectorUnit]) -> usize {
         let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(0.1)) };
         let start = LaneStart { seed: 4, weights: narrow.clone(), mask: mask.clone(), rule, state: None };
         let mut lanes = backend.lanes(vec![start]).unwrap();
-        let found_margins = backend.margins(&lanes, &[0], Set::Validation, &examples).unwrap();
+        let found_margins = backend.margins(&lanes, &[0], EvaluationSet::Validation, &examples).unwrap();
         let progress = backend.train(&mut lanes, 0..1, labels.len()).unwrap()[0];
         // After one step the velocity is the mean gradient.
         let velocity = backend.state(&lanes, 0).unwrap().velocity;

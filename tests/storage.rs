@@ -13,14 +13,14 @@ use dps::data::Dataset;
 use dps::progress::{Event, Observer};
 use dps::records::Cell;
 use dps::storage::{Disk, Storage};
-use dps::study::{Outcome, Place, Surroundings, run};
+use dps::study::{Place, RunEnd, Surroundings, run};
 use dps::{Result, progress, results};
 use support::faults::{Failing, Fault};
 use support::records::timeless;
 use support::study::{write_config, write_data};
 
 /// Runs the study at `output` on a storage, or what is left of it.
-fn measure(loaded: &Configuration, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>) -> Result<Outcome> {
+fn measure(loaded: &Configuration, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>) -> Result<RunEnd> {
     run_told(loaded, dataset, output, storage, &mut *progress::silent())
 }
 
@@ -30,7 +30,7 @@ fn run_told(
     output: &Path,
     storage: Arc<dyn Storage>,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
+) -> Result<RunEnd> {
     let place = Place {
         world: &Single,
         mpi_library: "none".into(),

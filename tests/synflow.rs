@@ -9,7 +9,7 @@ use dps::backend::reference;
 use dps::config::{BiasPruning, LayerSpec, NetworkName};
 use dps::journal::{Journal, Opened, Record, journal_path};
 use dps::network::{Network, initial_weights};
-use dps::pruning::{Mask, Start, Synflow, in_rounds, shuffled};
+use dps::pruning::{Mask, Synflow, Untrained, in_rounds, shuffled};
 use dps::records::MaskRecord;
 use dps::storage::Disk;
 use serde::Deserialize;
@@ -34,7 +34,7 @@ struct Flow {
 }
 
 fn mask(network: &Network, weights: &[f32], sparsity: f64, biases: BiasPruning) -> Mask {
-    let start = Start { network, seed: 0, weights };
+    let start = Untrained { network, seed: 0, weights };
     let Ok(mask) = in_rounds(&Synflow, &start, sparsity, biases, |magnitudes| Ok::<_, Infallible>(reference::flow(network, magnitudes).0));
     mask
 }

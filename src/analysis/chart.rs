@@ -26,9 +26,9 @@ pub enum Stroke {
     Thin,
 }
 
-/// One thing drawn in a panel, in natural units of its axes. Later layers lie above earlier ones.
+/// One thing drawn in a panel, in natural units of its axes. Later ones lie above earlier ones.
 #[derive(Debug, Clone)]
-pub enum Layer {
+pub enum Element {
     /// A line through points; what is outside the axes is left out.
     Line(Stroke, RGBColor, Vec<(f64, f64)>),
     /// Lines, each with words that are shown where a mouse is over it.
@@ -73,7 +73,7 @@ pub struct Panel {
     /// The vertical axis.
     pub y: Axis,
     /// What is drawn.
-    pub layers: Vec<Layer>,
+    pub layers: Vec<Element>,
     /// In the middle of a panel with nothing else to show.
     pub note: Option<String>,
 }
@@ -108,11 +108,11 @@ pub struct Chart {
 
 /// Where words are shown, in SVG units.
 struct Hover {
-    place: Place,
+    place: Spot,
     words: String,
 }
 
-enum Place {
+enum Spot {
     /// A square: its middle and half its width.
     Square((i32, i32), i32),
     /// A line.
@@ -203,11 +203,11 @@ fn with_hovers(svg: &str, hovers: &[Hover]) -> String {
         let words = markup(words);
         // Writing to a string cannot fail.
         let _ = match place {
-            Place::Square((x, y), half) => {
+            Spot::Square((x, y), half) => {
                 let (left, top, side) = (x - half, y - half, 2 * half);
                 writeln!(areas, "<rect x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\"><title>{words}</title></rect>")
             }
-            Place::Line(points) => {
+            Spot::Line(points) => {
                 let points: Vec<String> = points.iter().map(|(x, y)| format!("{x},{y}")).collect();
                 let (points, wide) = (points.join(" "), 2 * NEAR);
                 writeln!(
@@ -260,7 +260,7 @@ impl Panel {
         let inside = |&(x, y): &(f64, f64)| self.x.contains(x) && self.y.contains(y);
         for layer in &self.layers {
             match layer {
-                Layer::Line(stroke, colour, points) => {
+                Element::Line(stroke, colour, points) => {
                     let width = if *stroke == Stroke::Thin { 1 } else { layout.line };
                     for run in points.split(|point| !inside(point)).filter(|run| !run.is_empty()) {
                         let run = run.iter().copied();
@@ -271,34 +271,34 @@ impl Panel {
                         }
                     }
                 }
-                Layer::Paths(stroke, colour, paths) => {
+                Element::Paths(stroke, colour, paths) => {
                     // Their colours must be told from each other.
                     let width = if *stroke == Stroke::Thin { 2 } else { layout.line + 2 };
                     for path in paths {
                         plot.draw_series(LineSeries::new(path.points.iter().copied(), colour.stroke_width(width)))?;
                         let places = path.points.iter().map(|point| plot.plotting_area().map_coordinate(point)).collect();
-                        hovers.push(Hover { place: Place::Line(places), words: path.words.clone() });
+                        hovers.push(Hover { place: Spot::Line(places), words: path.words.clone() });
                     }
                 }
-                Layer::Points(marker, colour, points) | Layer::Hollow(marker, colour, points) => {
-                    let solid = matches!(layer, Layer::Points(..));
+                Element::Points(marker, colour, points) | Element::Hollow(marker, colour, points) => {
+                    let solid = matches!(layer, Element::Points(..));
                     for dot in points.iter().filter(|dot| inside(&dot.at)) {
                         let at = plot.plotting_area().map_coordinate(&dot.at);
                         marker.draw(root, at, layout.marker, *colour, solid)?;
-                        hovers.push(Hover { place: Place::Square(at, layout.marker + 4), words: dot.words.clone() });
+                        hovers.push(Hover { place: Spot::Square(at, layout.marker + 4), words: dot.words.clone() });
                     }
                 }
-                Layer::Band(colour, edges) => {
+                Element::Band(colour, edges) => {
                     let kept = || edges.iter().filter(|(x, ..)| self.x.contains(*x));
                     let corners: Vec<_> = kept().map(|&(x, low, _)| (x, low)).chain(kept().rev().map(|&(x, _, high)| (x, high))).collect();
                     plot.plotting_area().draw(&Polygon::new(corners, colour.mix(0.16)))?;
                 }
-                Layer::Bars(colour, bars) => {
+                Element::Bars(colour, bars) => {
                     for &(x, low, high) in bars.iter().filter(|(x, low, high)| inside(&(*x, *high)) && low < high) {
                         plot.draw_series(LineSeries::new([(x, low), (x, high)], colour.stroke_width(3)))?;
                     }
                 }
-                Layer::Words(words, at) => {
+                Element::Words(words, at) => {
                     if inside(at) {
                         let style = style(layout.small, HPos::Right).color(&GREY).pos(Pos::new(HPos::Right, VPos::Top));
                         plot.plotting_area().draw(&Text::new(words.clone(), *at, style))?;

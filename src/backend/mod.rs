@@ -79,7 +79,7 @@ pub trait Backend {
     fn train(&mut self, lanes: &mut Self::Lanes, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>>;
 
     /// Examples of a set.
-    fn examples(&self, set: Set) -> usize;
+    fn examples(&self, set: EvaluationSet) -> usize;
 
     /// How many examples to ask for at a time, for that many lanes each, so that every processor of the group has work: a multiple of
     /// [`EVALUATION_BLOCK`].
@@ -88,10 +88,10 @@ pub trait Backend {
     /// The margins by which the lanes numbered `which` classify `examples` of a set, `[lane][example]`: every lane has its own list, all of
     /// them as long. A margin is the logit of the example's label less the largest other one; its sign bit says whether the example is classified
     /// wrongly, which of equal logits a lane whose label is not the first one does. One that is no number is an infinite one.
-    fn margins(&mut self, lanes: &Self::Lanes, which: &[usize], set: Set, examples: &[u32]) -> Result<Vec<f32>>;
+    fn margins(&mut self, lanes: &Self::Lanes, which: &[usize], set: EvaluationSet, examples: &[u32]) -> Result<Vec<f32>>;
 
     /// Counts the wrongly classified examples of a whole set for the lanes numbered `which`.
-    fn evaluate(&mut self, lanes: &Self::Lanes, which: &[usize], set: Set) -> Result<Vec<u32>> {
+    fn evaluate(&mut self, lanes: &Self::Lanes, which: &[usize], set: EvaluationSet) -> Result<Vec<u32>> {
         let all: Vec<u32> = (0..self.examples(set) as u32).collect();
         if all.is_empty() {
             return Ok(vec![0; which.len()]);
@@ -137,7 +137,7 @@ pub struct Progress {
 
 /// Which examples to evaluate on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Set {
+pub enum EvaluationSet {
     /// The held-out part of the training file.
     Validation,
     /// The test file.

@@ -23,7 +23,7 @@ use dps::progress::{Event, ProgressForm};
 use dps::readable::{count, first_line, some};
 use dps::storage::Disk;
 use dps::streams::{err, out, prompt};
-use dps::study::{CostBound, Memory, NetworkCost, Outcome, Place, Processors, Site, Surroundings};
+use dps::study::{CostBound, Memory, NetworkCost, Place, Processors, RunEnd, Site, Surroundings};
 use dps::supervise::Hosts;
 use dps::version::VERSION_AND_COMMIT;
 use dps::{Error, Result, analysis, config, doctor, exit, journal, progress, records, results, signals, streams, study, supervise};
@@ -345,9 +345,9 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Chosen::Cuda(cuda) => study::run(&loaded, &dataset, &place, &**cuda, &arguments.output, arguments.fresh, &mut *observer),
     };
     match outcome {
-        Ok(Outcome::Finished(results)) if speaks => finish(&report(arguments, &results)),
-        Ok(Outcome::Finished(_)) => exit::DONE,
-        Ok(Outcome::Stopped) => {
+        Ok(RunEnd::Finished(results)) if speaks => finish(&report(arguments, &results)),
+        Ok(RunEnd::Finished(_)) => exit::DONE,
+        Ok(RunEnd::Stopped) => {
             if speaks && arguments.progress == ProgressForm::Json {
                 err("{\"event\":\"stopped\"}");
             } else if speaks {

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::contents::{decompressed, describe};
 use super::find::{existing, folders, spellings};
-use super::sources::{Published, Set, Source, set};
+use super::sources::{DatasetFiles, Published, Source, set};
 use crate::config::DatasetName;
 use crate::{Error, Result};
 
@@ -40,7 +40,7 @@ pub fn fetch(name: DatasetName, folder: &Path, progress: &mut dyn FnMut(&str)) -
     fetch_set(&set(name), folder, progress)
 }
 
-fn fetch_set(set: &Set, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
     let accepted = folders(set.name, folder);
     for place in &accepted {
         if missing(set, place).is_empty() {
@@ -74,7 +74,7 @@ fn fetch_set(set: &Set, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result
 }
 
 /// What the user may have put by hand into the folders where `set` is looked for.
-fn local_sources(set: &Set, accepted: &[PathBuf]) -> Vec<Source> {
+fn local_sources(set: &DatasetFiles, accepted: &[PathBuf]) -> Vec<Source> {
     let has_any = |place: &&PathBuf| set.files.iter().any(|file| existing(place, &file.name).is_some());
     let mut sources: Vec<_> = accepted.iter().filter(has_any).cloned().map(Source::Folder).collect();
     let archive = set.sources.iter().find_map(|source| match source {
@@ -90,7 +90,7 @@ fn local_sources(set: &Set, accepted: &[PathBuf]) -> Vec<Source> {
 }
 
 /// The files of `set` whose first spelling in `place`, the one that would be loaded, is not there or not the original.
-fn missing<'a>(set: &'a Set, place: &Path) -> Vec<&'a Published> {
+fn missing<'a>(set: &'a DatasetFiles, place: &Path) -> Vec<&'a Published> {
     let is_there = |file: &Published| existing(place, &file.name).is_some_and(|path| verify(&path, file).is_ok());
     set.files.iter().filter(|file| !is_there(file)).collect()
 }
@@ -397,8 +397,8 @@ mod tests {
         Published { name: name.into(), bytes: bytes.len() as u64, sha256: Some(format!("{:x}", Sha256::digest(bytes))) }
     }
 
-    fn set_of(name: DatasetName, sources: Vec<Source>) -> Set {
-        Set { name, files: vec![published("one-idx1-ubyte", ONE), published("two-idx3-ubyte", TWO)], sources }
+    fn set_of(name: DatasetName, sources: Vec<Source>) -> DatasetFiles {
+        DatasetFiles { name, files: vec![published("one-idx1-ubyte", ONE), published("two-idx3-ubyte", TWO)], sources }
     }
 
     fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -444,7 +444,7 @@ mod tests {
     }
 
     /// What [`fetch_set`] returns into a data folder, and everything it said.
-    fn try_fetch(set: &Set, folder: &Path) -> (Result<PathBuf>, String) {
+    fn try_fetch(set: &DatasetFiles, folder: &Path) -> (Result<PathBuf>, String) {
         let mut said = String::new();
         let result = fetch_set(set, folder, &mut |text| said += &format!("{text}\n"));
         (result, said)

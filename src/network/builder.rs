@@ -1,6 +1,6 @@
 //! Puts a network together: feature maps, parameter tensors and layers, in forward order.
 
-use super::{Convolution, Dense, DenseOutput, Epilogue, Kind, Layer, Map, Network, Slot, Tensor};
+use super::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Slot, Tensor, TensorKind};
 use crate::config::Initialisation;
 
 /// The parameters of a layer.
@@ -39,13 +39,13 @@ impl Builder {
     /// Weights and bias of a layer with `fan_in` inputs for each of `outputs`.
     fn parameters(&mut self, learnt: &Learnt, fan_in: usize, outputs: usize) -> (usize, usize) {
         let Learnt { name, initialisation, has_bias } = *learnt;
-        let mut tensor = |kind: Kind, suffix: &str, len: usize| {
+        let mut tensor = |kind: TensorKind, suffix: &str, len: usize| {
             let offset = self.network.parameters();
             self.network.tensors.push(Tensor { name: format!("{name}.{suffix}"), kind, offset, len, fan_in, initialisation });
             offset
         };
-        let weights = tensor(Kind::Weights, "weights", fan_in * outputs);
-        let bias = if has_bias { tensor(Kind::Bias, "bias", outputs) } else { weights + fan_in * outputs };
+        let weights = tensor(TensorKind::Weights, "weights", fan_in * outputs);
+        let bias = if has_bias { tensor(TensorKind::Bias, "bias", outputs) } else { weights + fan_in * outputs };
         (weights, bias)
     }
 

@@ -1,6 +1,6 @@
 //! Initial weights: TensorFlow 1's `variance_scaling` defaults, as the public code of the paper uses, or He's.
 
-use super::{Kind, Network};
+use super::{Network, TensorKind};
 use crate::config::Initialisation;
 use crate::random::{Numbers, Purpose};
 
@@ -13,7 +13,7 @@ const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 pub fn initial_weights(network: &Network, seed: u64) -> Vec<f32> {
     let numbers = Numbers::new(seed, Purpose::Initialisation);
     let mut weights = vec![0.0; network.parameters()];
-    for tensor in network.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights) {
+    for tensor in network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights) {
         let mut normals = vec![0.0; tensor.len];
         let deviation = match tensor.initialisation {
             Initialisation::VarianceScaling => {
@@ -44,7 +44,7 @@ mod tests {
             let weights = initial_weights(&network, 3);
             for tensor in &network.tensors {
                 let values = &weights[tensor.range()];
-                if tensor.kind == Kind::Bias {
+                if tensor.kind == TensorKind::Bias {
                     assert!(values.iter().all(|&value| value == 0.0));
                     continue;
                 }

@@ -11,7 +11,7 @@ mod tensor;
 
 pub use initialisation::initial_weights;
 pub use layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Operations, Pool, PoolKind, Slot};
-pub use tensor::{Kind, Tensor};
+pub use tensor::{Tensor, TensorKind};
 
 use crate::config::{LayerSpec, NetworkName, Workload};
 

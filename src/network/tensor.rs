@@ -6,7 +6,7 @@ use crate::config::Initialisation;
 
 /// What a tensor is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TensorKind {
     /// Factors of a layer's inputs.
     Weights,
     /// Terms added to a layer's outputs.
@@ -20,7 +20,7 @@ pub struct Tensor {
     /// Layer and kind, as in "block2.conv1.weights".
     pub name: String,
     /// Weights or bias.
-    pub kind: Kind,
+    pub kind: TensorKind,
     /// First element in the flat vector.
     pub offset: usize,
     /// Elements.

@@ -10,7 +10,7 @@ pub trait Criterion: Sync {
     type Given: Given;
 
     /// One score for each parameter.
-    fn scores(&self, start: &Start, given: &Self::Given) -> Vec<f32>;
+    fn scores(&self, start: &Untrained, given: &Self::Given) -> Vec<f32>;
 
     /// The mask of that sparsity. Scores serve every sparsity.
     fn cut(&self, network: &Network, scores: &[f32], sparsity: f64, biases: BiasPruning) -> Mask {
@@ -37,7 +37,7 @@ pub trait Iterated: Sync {
 
 /// The network of a trial before it is trained.
 #[derive(Debug, Clone, Copy)]
-pub struct Start<'a> {
+pub struct Untrained<'a> {
     /// Its layers.
     pub network: &'a Network,
     /// The trial's seed.

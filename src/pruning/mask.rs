@@ -1,7 +1,7 @@
 //! Masks: which parameters a trial trains.
 
 use crate::config::BiasPruning;
-use crate::network::{Kind, Network};
+use crate::network::{Network, TensorKind};
 
 /// The kept parameters of a network, in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Mask {
     /// How many layers the mask leaves no weight.
     pub fn dead_layers(&self, network: &Network) -> usize {
         let Mask::Sparse { kept, .. } = self else { return 0 };
-        let weights = network.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights);
+        let weights = network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights);
         let begins = |place: usize| kept.partition_point(|&index| (index as usize) < place);
         weights.filter(|tensor| begins(tensor.range().start) == begins(tensor.range().end)).count()
     }
@@ -92,7 +92,7 @@ pub(super) fn candidates(network: &Network, biases: BiasPruning) -> (Vec<u32>, V
     let (mut candidates, mut kept) = (Vec::with_capacity(network.parameters()), Vec::new());
     for tensor in &network.tensors {
         let range = tensor.range().start as u32..tensor.range().end as u32;
-        if tensor.kind == Kind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
+        if tensor.kind == TensorKind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
     }
     (candidates, kept)
 }
@@ -117,9 +117,9 @@ pub(super) fn rounded(candidates: usize, sparsity: f64) -> usize {
 
 /// How many parameters a mask of that sparsity keeps.
 pub fn kept_parameters(network: &Network, sparsity: f64, biases: BiasPruning) -> usize {
-    let count = |kind: Kind| network.tensors.iter().filter(|tensor| tensor.kind == kind).map(|tensor| tensor.len).sum::<usize>();
+    let count = |kind: TensorKind| network.tensors.iter().filter(|tensor| tensor.kind == kind).map(|tensor| tensor.len).sum::<usize>();
     match biases {
-        BiasPruning::Exempt => count(Kind::Bias) + rounded(count(Kind::Weights), sparsity),
+        BiasPruning::Exempt => count(TensorKind::Bias) + rounded(count(TensorKind::Weights), sparsity),
         BiasPruning::Prunable => rounded(network.parameters(), sparsity),
     }
 }
@@ -149,7 +149,7 @@ mod tests {
         let biases = 32 + 64 + 10;
         assert_eq!(mask.kept(), biases + ((62_346 - biases) as f64 * 0.1).round() as usize);
         let Mask::Sparse { kept, .. } = mask else { panic!("a sparse mask") };
-        let bias_indices = network.tensors.iter().filter(|tensor| tensor.kind == Kind::Bias).flat_map(|tensor| tensor.range());
+        let bias_indices = network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Bias).flat_map(|tensor| tensor.range());
         assert!(bias_indices.into_iter().all(|index| kept.binary_search(&(index as u32)).is_ok()));
     }
 

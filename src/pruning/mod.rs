@@ -12,7 +12,7 @@ mod scoring;
 mod shuffle;
 
 pub use criteria::{Erk, Grasp, Magnitude, Random, Snip, Synflow, connection_sensitivity, gradient_signal, random_scores};
-pub use criterion::{Criterion, Given, HessianGradient, Iterated, LossGradient, Nothing, Start};
+pub use criterion::{Criterion, Given, HessianGradient, Iterated, LossGradient, Nothing, Untrained};
 pub use mask::{Mask, keep_highest, kept_parameters};
 pub use rounds::in_rounds;
 pub use scoring::{Once, Scoring};

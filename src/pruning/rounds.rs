@@ -1,6 +1,6 @@
 //! Masks that are made in rounds.
 
-use super::criterion::{Iterated, Start};
+use super::criterion::{Iterated, Untrained};
 use super::mask::{Mask, candidates, highest, rounded};
 use crate::config::BiasPruning;
 
@@ -11,7 +11,7 @@ use crate::config::BiasPruning;
 /// Those of `flow`.
 pub fn in_rounds<E>(
     criterion: &dyn Iterated,
-    start: &Start,
+    start: &Untrained,
     sparsity: f64,
     biases: BiasPruning,
     mut flow: impl FnMut(&[f64]) -> Result<Vec<f64>, E>,
@@ -45,7 +45,7 @@ mod tests {
     /// Masks of a flow whose gradient is 1 everywhere: the magnitudes alone decide, in one round or in many.
     fn by_magnitude(network: &Network, sparsity: f64, biases: BiasPruning) -> (Mask, usize) {
         let (weights, mut rounds) = (initial_weights(network, 4), 0);
-        let start = Start { network, seed: 4, weights: &weights };
+        let start = Untrained { network, seed: 4, weights: &weights };
         let mask = in_rounds(&Synflow, &start, sparsity, biases, |magnitudes| {
             rounds += 1;
             Ok::<_, Infallible>(vec![1.0; magnitudes.len()])
@@ -74,7 +74,7 @@ mod tests {
     fn what_is_removed_stays_removed() {
         let network = Network::new(NetworkName::Lenet300x100);
         let weights = initial_weights(&network, 4);
-        let start = Start { network: &network, seed: 4, weights: &weights };
+        let start = Untrained { network: &network, seed: 4, weights: &weights };
         let mut before: Option<Vec<f64>> = None;
         let mask = in_rounds(&Synflow, &start, 0.8, BiasPruning::Prunable, |magnitudes| {
             if let Some(before) = &before {

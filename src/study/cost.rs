@@ -5,7 +5,7 @@ use std::fmt;
 use super::memory::Memory;
 use crate::config::{Race, Study, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Nothing, Once, Scoring, Start};
+use crate::pruning::{Nothing, Once, Scoring, Untrained};
 use crate::readable::{aligned, count, duration, si, some};
 use crate::records::{CellKey, cells};
 
@@ -248,7 +248,7 @@ impl fmt::Display for CostBound {
 /// trials.
 fn dead_layers(study: &Study, network: &Network) -> Vec<(f64, usize)> {
     let Scoring::Once(Once::Weights(criterion)) = Scoring::of(&study.pruning) else { return Vec::new() };
-    let scores = |seed| criterion.scores(&Start { network, seed, weights: &initial_weights(network, seed) }, &Nothing);
+    let scores = |seed| criterion.scores(&Untrained { network, seed, weights: &initial_weights(network, seed) }, &Nothing);
     let scores: Vec<Vec<f32>> = (0..study.grid.trials.min(EXAMINED).into()).map(scores).collect();
     let of_sparsity = |&sparsity: &f64| {
         let is_dead = |scores: &&Vec<f32>| criterion.cut(network, scores, sparsity, study.pruning.biases).dead_layers(network) > 0;

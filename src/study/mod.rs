@@ -18,6 +18,6 @@ pub use layers::layer_table;
 pub use memory::{Memory, Processors};
 pub use place::Place;
 pub use replay::{Replay, find, replay};
-pub use run::{Outcome, check, run};
+pub use run::{RunEnd, check, run};
 pub use status::{FinishedCell, State, StudyStatus, UnderWay, status};
-pub use surroundings::{Started, Surroundings, Work};
+pub use surroundings::{FileWork, Started, Surroundings};

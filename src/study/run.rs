@@ -27,7 +27,7 @@ use crate::{Error, Result, exit};
 
 /// How a run ended.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum RunEnd {
     /// Every cell is measured.
     Finished(Box<Results>),
     /// A signal stopped it. Journal and checkpoint hold what was done, and the same command continues it.
@@ -64,13 +64,13 @@ pub fn run(
     output: &Path,
     fresh: bool,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
+) -> Result<RunEnd> {
     let mut kept = Kept { output, fresh, files: None };
     let outcome = go_on(loaded, dataset, place, device, &mut kept, observer);
     if let Some(files) = &mut kept.files {
         let code = match &outcome {
-            Ok(Outcome::Finished(_)) => exit::DONE,
-            Ok(Outcome::Stopped) => exit::STOPPED,
+            Ok(RunEnd::Finished(_)) => exit::DONE,
+            Ok(RunEnd::Stopped) => exit::STOPPED,
             Err(error) => error.exit_code(),
         };
         files.end(Ending::of_code(code));
@@ -95,7 +95,7 @@ fn go_on(
     device: &impl Device,
     kept: &mut Kept,
     observer: &mut dyn Observer,
-) -> Result<Outcome> {
+) -> Result<RunEnd> {
     let (study, world, surroundings) = (&loaded.study, place.world, place.surroundings);
     let network = Arc::new(check(loaded, &dataset.facts())?);
     agree(world, "program", VERSION_AND_COMMIT)?;
@@ -145,7 +145,7 @@ fn go_on(
         let groups = Groups::new(world, size);
         let mut backend = together(world, device.backend(&network, dataset, groups.local()))?;
         if key.sparsity > 0.0 && !driver.masks(&mut masks, &mut scorer, key.sparsity, dataset.training.len())? {
-            return Ok(Outcome::Stopped);
+            return Ok(RunEnd::Stopped);
         }
         let begun = begin_from(key, &results, &restored.partial, restored.left.as_ref());
         driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
@@ -174,7 +174,7 @@ fn go_on(
         }
         let Some(cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut driver)? else {
             driver.keep(Files::wait)?;
-            return Ok(Outcome::Stopped);
+            return Ok(RunEnd::Stopped);
         };
         results.cells.retain(|known| known.key != key);
         results.cells.push(cell);
@@ -183,7 +183,7 @@ fn go_on(
         results.environment.finished = now();
         driver.publish(&results)?;
     }
-    Ok(Outcome::Finished(Box::new(results)))
+    Ok(RunEnd::Finished(Box::new(results)))
 }
 
 /// Lanes at once: what the configuration says, or as many as memory has room for on the rank that has least, in all groups together.

@@ -8,7 +8,7 @@ use crate::backend::Interrupt;
 use crate::{Result, signals};
 
 /// Work that writes a file, and says how long that took.
-pub type Work = Box<dyn FnOnce() -> Result<Duration> + Send>;
+pub type FileWork = Box<dyn FnOnce() -> Result<Duration> + Send>;
 
 /// Work that was started beside the study.
 pub trait Started: Send {
@@ -29,7 +29,7 @@ pub struct Surroundings {
     /// The time.
     pub now: fn() -> Instant,
     /// Starts work beside the study.
-    pub start: fn(Work) -> io::Result<Box<dyn Started>>,
+    pub start: fn(FileWork) -> io::Result<Box<dyn Started>>,
 }
 
 impl Surroundings {
@@ -37,7 +37,7 @@ impl Surroundings {
     pub const PROCESS: Surroundings = Surroundings { stop: signals::stop, urgent: signals::urgent, now: Instant::now, start };
 }
 
-fn start(work: Work) -> io::Result<Box<dyn Started>> {
+fn start(work: FileWork) -> io::Result<Box<dyn Started>> {
     Ok(Box::new(Builder::new().name("checkpoint".into()).spawn(work)?))
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::Result;
-use crate::backend::{Backend, EVALUATION_BLOCK, Set};
+use crate::backend::{Backend, EVALUATION_BLOCK, EvaluationSet};
 
 /// An evaluation's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub fn decide<B: Backend>(
     limit: u32,
     margins: &mut [Vec<f32>],
 ) -> Result<Vec<Evaluation>> {
-    let count = backend.examples(Set::Validation);
+    let count = backend.examples(EvaluationSet::Validation);
     let mut orders: Vec<HardestFirst> = margins.iter_mut().map(|margins| HardestFirst::new(margins, count)).collect();
     let mut outcomes = vec![Evaluation { errors: 0, examples: 0 }; which.len()];
     let mut pending: Vec<usize> = (0..which.len()).collect();
@@ -44,7 +44,7 @@ pub fn decide<B: Backend>(
         let mut lists = Vec::with_capacity(pending.len() * range.len());
         pending.iter().for_each(|&lane| orders[lane].append(range.clone(), &mut lists));
         let here: Vec<usize> = pending.iter().map(|&lane| which[lane]).collect();
-        let found = backend.margins(lanes, &here, Set::Validation, &lists)?;
+        let found = backend.margins(lanes, &here, EvaluationSet::Validation, &lists)?;
         for ((&lane, order), found) in pending.iter().zip(lists.chunks_exact(range.len())).zip(found.chunks_exact(range.len())) {
             let outcome = &mut outcomes[lane];
             for (order, found) in order.chunks(EVALUATION_BLOCK).zip(found.chunks(EVALUATION_BLOCK)) {

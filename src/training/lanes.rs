@@ -11,7 +11,7 @@ use super::state::LaneRecord;
 use super::words::Outcome;
 use super::work::CellWork;
 use crate::Result;
-use crate::backend::{Backend, LaneStart, LaneState, Progress, Set};
+use crate::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
 use crate::records::Trial;
@@ -77,8 +77,8 @@ impl<'a, B: Backend> Lanes<'a, B> {
 
     /// Evaluates the lanes numbered `which` on the whole validation set.
     fn evaluate_whole(&mut self, which: &[usize]) -> Result<Vec<Evaluation>> {
-        let examples = self.backend.examples(Set::Validation) as u32;
-        let errors = self.backend.evaluate(&self.held, which, Set::Validation)?;
+        let examples = self.backend.examples(EvaluationSet::Validation) as u32;
+        let errors = self.backend.evaluate(&self.held, which, EvaluationSet::Validation)?;
         Ok(errors.into_iter().map(|errors| Evaluation { errors, examples }).collect())
     }
 
@@ -93,7 +93,7 @@ impl<'a, B: Backend> Lanes<'a, B> {
     /// The errors of a trial on the whole test set, where this rank's group trains it; else nothing. All ranks of the group must call it.
     pub fn test(&mut self, trial: usize) -> Result<Vec<u32>> {
         let which: Vec<usize> = (0..self.lanes.len()).filter(|&lane| self.lanes[lane].trial == trial).collect();
-        self.backend.evaluate(&self.held, &which, Set::Test)
+        self.backend.evaluate(&self.held, &which, EvaluationSet::Test)
     }
 
     /// Where those of `trials` that are measured are after `step` steps; those that broke are left out.

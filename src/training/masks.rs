@@ -8,7 +8,7 @@ use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Pruning, first_of};
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Scoring, Start, shuffled};
+use crate::pruning::{Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Scoring, Untrained, shuffled};
 use crate::records::MaskRecord;
 
 /// What is known of the trials' masks, by seed.
@@ -85,7 +85,7 @@ impl<'a> Masks<'a> {
             Known::Scores(criterion, known) => {
                 for &seed in seeds {
                     let weights = initial_weights(network, seed);
-                    let start = Start { network, seed, weights: &weights };
+                    let start = Untrained { network, seed, weights: &weights };
                     let (values, is_journalled) = match criterion {
                         Once::Weights(criterion) => scored(*criterion, &start, &Nothing),
                         Once::Gradient(criterion) => scored(*criterion, &start, &LossGradient(backend.gradient(&weights, examples)?.0)),
@@ -130,6 +130,6 @@ impl<'a> Masks<'a> {
 }
 
 /// The scores of a criterion, and whether the study is to keep them in its journal.
-fn scored<G: Given>(criterion: &dyn Criterion<Given = G>, start: &Start, given: &G) -> (Vec<f32>, bool) {
+fn scored<G: Given>(criterion: &dyn Criterion<Given = G>, start: &Untrained, given: &G) -> (Vec<f32>, bool) {
     (criterion.scores(start, given), G::JOURNALLED)
 }

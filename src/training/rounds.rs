@@ -6,7 +6,7 @@ use crate::backend::{Interrupt, reference};
 use crate::comm::{Communicator, together};
 use crate::config::BiasPruning;
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Iterated, Mask, Start, in_rounds, kept_parameters};
+use crate::pruning::{Iterated, Mask, Untrained, in_rounds, kept_parameters};
 use crate::records::MaskRecord;
 use crate::{Error, Result};
 
@@ -82,7 +82,7 @@ fn made(
     interrupt: Interrupt,
 ) -> Result<Vec<u32>> {
     let weights = initial_weights(network, seed);
-    let mask = in_rounds(criterion, &Start { network, seed, weights: &weights }, sparsity, biases, |magnitudes| {
+    let mask = in_rounds(criterion, &Untrained { network, seed, weights: &weights }, sparsity, biases, |magnitudes| {
         if interrupt() {
             return Err(Error::Interrupted);
         }

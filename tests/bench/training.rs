@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use dps::backend::cpu::{CpuBackend, Lane, VectorUnit, peak_flop};
-use dps::backend::{Backend, LaneStart, Set};
+use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
@@ -97,8 +97,8 @@ impl Case<'_> {
                     steps as usize * batch
                 }
                 Task::Evaluate => {
-                    self.backend.evaluate(&self.lanes, &[0], Set::Validation).expect("an evaluation");
-                    self.backend.examples(Set::Validation)
+                    self.backend.evaluate(&self.lanes, &[0], EvaluationSet::Validation).expect("an evaluation");
+                    self.backend.examples(EvaluationSet::Validation)
                 }
             };
         }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dps::backend::reference::normalised;
 use dps::config::{Initialisation, LayerSpec, NetworkName, Padding};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
-use dps::network::{Kind, Network, initial_weights};
+use dps::network::{Network, TensorKind, initial_weights};
 use dps::random::{Numbers, Purpose};
 
 /// FLOP of an image's forward pass, at most.
@@ -89,7 +89,7 @@ impl Case {
         let network = Network::listed(layers, shape, classes).unwrap();
         let examples = most_examples.min((MOST_WORK / network.forward_flop()) as usize).max(1);
         let mut weights = initial_weights(&network, 7);
-        for tensor in network.tensors.iter().filter(|tensor| tensor.kind == Kind::Bias) {
+        for tensor in network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Bias) {
             weights[tensor.range()].fill_with(|| (0.3 * draws.sign()) as f32);
         }
         let name = format!("{layers:?} of {shape:?}, {classes} classes, {examples} examples");

@@ -14,7 +14,7 @@ use dps::journal::{Journal, Loaded, checkpoint_path, journal_path, load, lock_pa
 use dps::progress::{Event, Observer};
 use dps::records::CellKey;
 use dps::storage::Storage;
-use dps::study::{Outcome, Place, run};
+use dps::study::{Place, RunEnd, run};
 
 use super::disk::Disk;
 use super::faults::{Fault, Kind};
@@ -166,8 +166,8 @@ fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator) ->
     };
     let device = Cpu { unit: VectorUnit::best(), threads: 1 };
     match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, false, &mut Told(shared)) {
-        Ok(Outcome::Finished(_)) => End::Finished,
-        Ok(Outcome::Stopped) => End::Stopped,
+        Ok(RunEnd::Finished(_)) => End::Finished,
+        Ok(RunEnd::Stopped) => End::Stopped,
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
             End::Failed(error.exit_code(), error.to_string())
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use dps::comm::Communicator;
-use dps::study::{Started, Surroundings, Work};
+use dps::study::{FileWork, Started, Surroundings};
 use dps::{Error, Result};
 
 use super::meeting::{Message, Wants};
@@ -109,7 +109,7 @@ struct Beside {
     outcome: Outcome,
 }
 
-fn start(work: Work) -> io::Result<Box<dyn Started>> {
+fn start(work: FileWork) -> io::Result<Box<dyn Started>> {
     let Context { scheduler, me } = Context::get().expect("a task");
     let outcome = Outcome::default();
     let theirs = outcome.clone();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::Cuda;
-use dps::backend::{Backend, Device, LaneStart, LaneState, Progress, Set};
+use dps::backend::{Backend, Device, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
 use dps::config::{DataSplit, Execution, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
@@ -145,7 +145,7 @@ pub fn steps_agree(
 
 /// Compares margins on GPU and CPU, of three lanes of each network. A case is a set, the lanes that are evaluated on it, and how many examples each
 /// gets, which are different for each lane. Signs are equal but for an example whose two largest logits are equal up to rounding.
-pub fn margins_agree(cuda: &Cuda, cases: &[(Set, &[usize], usize)]) {
+pub fn margins_agree(cuda: &Cuda, cases: &[(EvaluationSet, &[usize], usize)]) {
     for name in NETWORKS {
         let (network, dataset) = problem(name, 90);
         let tests = if name == NetworkName::Resnet8 { 260 } else { 620 };

@@ -2,7 +2,7 @@
 
 use super::super::axes::{Axis, Scale};
 use super::super::budget::{Budget, Least, budgets};
-use super::super::chart::{Chart, Dot, Entry, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Dot, Element, Entry, Panel, Stroke};
 use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
@@ -59,9 +59,9 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
             };
             let line: Curve = points.iter().map(|point| (point.batch_size, if point.is_exact { point.error } else { f64::NAN })).collect();
             [
-                Layer::Line(Stroke::Solid, colour, line),
-                Layer::Hollow(marker, colour, dots(false)),
-                Layer::Points(marker, colour, dots(true)),
+                Element::Line(Stroke::Solid, colour, line),
+                Element::Hollow(marker, colour, dots(false)),
+                Element::Points(marker, colour, dots(true)),
             ]
         });
         let title = format!("within {} {}", count(budget.amount()), budget.unit());

@@ -1,7 +1,7 @@
 //! Training curves of the best trials (figure 6 of Lee et al., ICLR 2021).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
 use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
@@ -134,13 +134,13 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
     let y = Axis::around(Scale::Log10, look.y, all().map(|point| point.1.max(highest / 1e3)).chain(ranges()).chain(goal), (0.01, 1.0));
     let panel = |&size: &u32| {
         let (left, right) = x.limits();
-        let mut layers: Vec<Layer> =
-            goal.iter().map(|&goal| Layer::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
+        let mut layers: Vec<Element> =
+            goal.iter().map(|&goal| Element::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])).collect();
         let here = || curves.iter().filter(|curve| curve.0 == size);
         // No range may cover a line.
         let colour = |sparsity: f64| Series::of_sparsity(sparsity).colour;
         let banded = here().filter(|(.., shown)| !shown.band.is_empty());
-        layers.extend(banded.map(|(_, sparsity, shown)| Layer::Band(colour(*sparsity), shown.band.clone())));
+        layers.extend(banded.map(|(_, sparsity, shown)| Element::Band(colour(*sparsity), shown.band.clone())));
         for (_, sparsity, Shown { line, bounds, .. }) in here() {
             let Series { colour, marker } = Series::of_sparsity(*sparsity);
             let words = |kind: &'static str| {
@@ -148,11 +148,11 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
                     format!("{}, step {}: {kind}{}", name(batch(size), *sparsity), count(step.round() as u32), significant(value))
                 }
             };
-            layers.push(Layer::Line(Stroke::Solid, colour, line.clone()));
-            layers.push(Layer::Hollow(marker, colour, dots(bounds, words("at least "))));
+            layers.push(Element::Line(Stroke::Solid, colour, line.clone()));
+            layers.push(Element::Hollow(marker, colour, dots(bounds, words("at least "))));
             // A single point is no line.
             if marked || line.len() == 1 {
-                layers.push(Layer::Points(marker, colour, dots(line, words(""))));
+                layers.push(Element::Points(marker, colour, dots(line, words(""))));
             }
         }
         Panel { title: format!("batch size {}", count(size)), x: x.clone(), y: y.clone(), layers, note: None }

@@ -1,7 +1,7 @@
 //! What fewer trials would have found (K* is a minimum over trials).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Entry, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Element, Entry, Panel, Stroke};
 use super::super::fewer::FewerTrials;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
@@ -26,7 +26,7 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
         let band = numbers().map(|number| (number as f64, at(number, 0.025).unwrap_or(top), at(number, 0.975).unwrap_or(top)));
         let median = numbers().map(|number| (number as f64, at(number, 0.5).unwrap_or(f64::NAN)));
         let colour = Series::of_sparsity(cell.key.sparsity).colour;
-        let layers = vec![Layer::Band(colour, band.collect()), Layer::Line(Stroke::Solid, colour, median.collect())];
+        let layers = vec![Element::Band(colour, band.collect()), Element::Line(Stroke::Solid, colour, median.collect())];
         let title = format!("S {}, B {}", cell.key.sparsity, count(cell.key.batch_size));
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };

@@ -26,7 +26,7 @@ use std::borrow::Cow;
 use plotters::style::RGBColor;
 
 use super::axes::{Axis, Scale};
-use super::chart::{Chart, Dot, Entry, GREY, Layer, Stroke};
+use super::chart::{Chart, Dot, Element, Entry, GREY, Stroke};
 use super::fit::Estimate;
 use super::fits::Fitted;
 use super::grid::{Curve, batch};
@@ -95,9 +95,9 @@ fn steps_axis(study: &StudyResults, curves: &[Curve]) -> Axis {
 }
 
 /// A curve as a line and a marker at each point, with words for each.
-fn curve(series: Series, points: &[(f64, f64)], words: impl Fn(f64, f64) -> String) -> [Layer; 2] {
+fn curve(series: Series, points: &[(f64, f64)], words: impl Fn(f64, f64) -> String) -> [Element; 2] {
     let dots = dots(points, words);
-    [Layer::Line(Stroke::Solid, series.colour, points.to_vec()), Layer::Points(series.marker, series.colour, dots)]
+    [Element::Line(Stroke::Solid, series.colour, points.to_vec()), Element::Points(series.marker, series.colour, dots)]
 }
 
 /// The points of a curve that exist, with words for each.
@@ -127,20 +127,20 @@ fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f64) -> Stri
 }
 
 /// What is known of K* at each point of a curve: it was found at an evaluation, and lies between that and the one before.
-fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f64)]) -> Layer {
+fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f64)]) -> Element {
     let every = f64::from(study.results.workload.evaluate_every);
-    Layer::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(|&(size, steps)| (size, steps - every, steps)).collect())
+    Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(|&(size, steps)| (size, steps - every, steps)).collect())
 }
 
 /// Keeps the end of a line that leaves a panel inside of it.
 const INSIDE: f64 = 1.0 - 1e-9;
 
 /// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.
-fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], y: &Axis, largest: f64) -> Option<Layer> {
+fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], y: &Axis, largest: f64) -> Option<Element> {
     let &(size, steps) = points.iter().find(|point| point.1.is_finite())?;
     // Straight on these axes: two points, the second where it leaves the panel.
     let end = largest.min(size * steps / y.limits().0 * INSIDE);
-    (end > size).then(|| Layer::Line(Stroke::Dashed, colour, vec![(size, steps), (end, steps * size / end)]))
+    (end > size).then(|| Element::Line(Stroke::Dashed, colour, vec![(size, steps), (end, steps * size / end)]))
 }
 
 /// A legend entry for a sparsity whose curve is drawn.

@@ -1,6 +1,6 @@
 //! A panel a sparsity with perfect scaling, the fit and its regimes (figure 1, columns 1 and 2, of Lee et al., ICLR 2021).
 
-use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
 use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
@@ -32,19 +32,19 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                 let steps = fit.steps(size);
                 (size, steps.low, steps.high)
             };
-            layers.push(Layer::Band(colour, between(smallest, largest).map(interval).collect()));
+            layers.push(Element::Band(colour, between(smallest, largest).map(interval).collect()));
             // Beyond the batch sizes that were fitted the curve is an extrapolation.
             let measured = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
             let (first, last) = (measured().next().unwrap_or(smallest), measured().next_back().unwrap_or(largest));
             let curve = |stroke, from: f64, to: f64| {
-                Layer::Line(stroke, colour, between(from, to).map(|size| (size, fit.steps(size).value)).collect())
+                Element::Line(stroke, colour, between(from, to).map(|size| (size, fit.steps(size).value)).collect())
             };
             layers.push(curve(Stroke::Solid, first, last));
             layers.extend([(smallest, first), (last, largest)].map(|(from, to)| curve(Stroke::Dashed, from, to)));
             let (left, right) = x.limits();
             let ends = [fit.critical.low, fit.critical.high].map(|size| (size.clamp(left, right), bottom, top));
-            layers.push(Layer::Band(colour, ends.to_vec()));
-            let rule = |stroke, colour, size| Layer::Line(stroke, colour, vec![(size, bottom), (size, top)]);
+            layers.push(Element::Band(colour, ends.to_vec()));
+            let rule = |stroke, colour, size| Element::Line(stroke, colour, vec![(size, bottom), (size, top)]);
             let (linear, maximal) = fit.borders();
             layers.extend([
                 rule(Stroke::Thin, GREY, linear.value),
@@ -60,9 +60,9 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let fit = fit.map_or(String::new(), |fit| format!("; the fit: {}", in_brackets(fit)));
             words(size, steps) + &fit
         };
-        layers.push(Layer::Points(marker, colour, dots(&points, with_fit)));
+        layers.push(Element::Points(marker, colour, dots(&points, with_fit)));
         let missed = |size, steps: f64| format!("{}: goal not reached in {} steps", name(size, fitted.sparsity), count(steps as u32));
-        layers.push(Layer::Points(Marker::Cross, colour, dots(&unreached(fitted), missed)));
+        layers.push(Element::Points(Marker::Cross, colour, dots(&unreached(fitted), missed)));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };

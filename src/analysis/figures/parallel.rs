@@ -1,7 +1,7 @@
 //! Every trial as a line through all metaparameters that were searched (parallel coordinates; Inselberg, 1985).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Entry, Layer, Panel, Path, Stroke};
+use super::super::chart::{Chart, Dot, Element, Entry, Panel, Path, Stroke};
 use super::super::marker::Marker;
 use super::super::studies::StudyResults;
 use super::super::warnings::share;
@@ -40,16 +40,16 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         let paths = |stroke: Stroke, status: Status, is_shown: &dyn Fn(&Trial) -> bool| {
             let trials = cell.trials.iter().filter(|trial| trial.status == status && is_shown(trial));
             let path = |trial: &Trial| Some(Path { points: path(cell, trial)?, words: words(cell, trial) });
-            Layer::Paths(stroke, look(status).1, trials.filter_map(path).collect())
+            Element::Paths(stroke, look(status).1, trials.filter_map(path).collect())
         };
         let is_best = |trial: &Trial| best.is_some_and(|best| best.index == trial.index);
         // The most telling on top.
         let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
-        let mut layers: Vec<Layer> = order.map(|status| paths(Stroke::Thin, status, &|trial| !is_best(trial))).to_vec();
+        let mut layers: Vec<Element> = order.map(|status| paths(Stroke::Thin, status, &|trial| !is_best(trial))).to_vec();
         layers.push(paths(Stroke::Solid, Status::Complete, &is_best));
         let star = |at: (f64, f64)| Dot { at, words: best.map_or(String::new(), |best| words(cell, best)) };
         let stars = best.and_then(|best| path(cell, best)).unwrap_or_default().into_iter().map(star);
-        layers.push(Layer::Points(Marker::Star, STAR, stars.collect()));
+        layers.push(Element::Points(Marker::Star, STAR, stars.collect()));
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };
     let (cells, columns) = arranged(&grid);

@@ -1,7 +1,7 @@
 //! The fits' parameters against sparsity.
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Dot, Element, Panel, Stroke};
 use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
 use super::super::marker::Series;
@@ -31,8 +31,8 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let Series { colour, marker } = Series::of_sparsity(sparsity);
             let bar = vec![(sparsity, estimate.low.max(bottom)), (sparsity, estimate.high.min(top))];
             [
-                Layer::Line(Stroke::Solid, colour, bar),
-                Layer::Points(
+                Element::Line(Stroke::Solid, colour, bar),
+                Element::Points(
                     marker,
                     colour,
                     vec![Dot { at: (sparsity, estimate.value), words: format!("sparsity {sparsity}: {name} {}", in_brackets(estimate)) }],

@@ -1,7 +1,7 @@
 //! The best trials' learning rates against batch size (figure 8 of Shallue et al., JMLR 2019).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
@@ -34,9 +34,9 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
         let guide = |&(exponent, stroke, _): &(f64, Stroke, &str)| {
             // Straight on these axes: two points, the second where it leaves the panel.
             let size = INSIDE * x.limits().1.min(first.0 * (y.limits().1 / first.1).powf(1.0 / exponent));
-            Layer::Line(stroke, GREY, vec![*first, (size, first.1 * (size / first.0).powf(exponent))])
+            Element::Line(stroke, GREY, vec![*first, (size, first.1 * (size / first.0).powf(exponent))])
         };
-        let mut layers: Vec<Layer> = GUIDES.iter().map(guide).collect();
+        let mut layers: Vec<Element> = GUIDES.iter().map(guide).collect();
         layers.extend(grid.sparsities.iter().zip(&curves).flat_map(|(&sparsity, points)| {
             curve(Series::of_sparsity(sparsity), points, |size, rate| {
                 format!("{}: {name} {}", super::name(size, sparsity), significant(rate))

@@ -1,7 +1,7 @@
 //! Sparse over dense (figure 12 of Lee et al., ICLR 2021).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Element, GREY, Panel, Stroke};
 use super::super::grid::batch;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
@@ -37,8 +37,8 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
     let values = curves.iter().flat_map(|(_, points)| points).map(|point| point.1).chain([0.0, 1.0]).chain(ends);
     let y = Axis::around(Scale::Linear, "K* sparse / K* dense", values, (0.0, 2.0));
     let (left, right) = x.limits();
-    let mut layers = vec![Layer::Line(Stroke::Dashed, GREY, vec![(left, 1.0), (right, 1.0)])];
-    layers.extend(curves.iter().map(|(sparsity, _)| Layer::Bars(Series::of_sparsity(*sparsity).colour, bars(*sparsity))));
+    let mut layers = vec![Element::Line(Stroke::Dashed, GREY, vec![(left, 1.0), (right, 1.0)])];
+    layers.extend(curves.iter().map(|(sparsity, _)| Element::Bars(Series::of_sparsity(*sparsity).colour, bars(*sparsity))));
     layers.extend(curves.iter().flat_map(|(sparsity, points)| {
         let bars = bars(*sparsity);
         curve(Series::of_sparsity(*sparsity), points, move |size, ratio| {

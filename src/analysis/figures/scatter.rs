@@ -3,7 +3,7 @@
 use plotters::style::RGBColor;
 
 use super::super::axes::{Axis, Scale, power};
-use super::super::chart::{Chart, Dot, Entry, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Dot, Element, Entry, GREY, Panel, Stroke};
 use super::super::grid::{Grid, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
@@ -166,7 +166,7 @@ pub(super) fn arranged(grid: &Grid) -> (Vec<(u32, f64)>, usize) {
 }
 
 /// Lines of η/(1−m) = 10ᵏ, with 10ᵏ near their upper ends.
-fn contours(x: &Axis, y: &Axis) -> Vec<Layer> {
+fn contours(x: &Axis, y: &Axis) -> Vec<Element> {
     let line = |exponent: i32| {
         let effective = 10f64.powi(exponent);
         let on = |(number, rate): (usize, f64)| (number, (rate, 1.0 - rate / effective));
@@ -174,21 +174,21 @@ fn contours(x: &Axis, y: &Axis) -> Vec<Layer> {
         let (&(number, first), &(_, last)) = (points.first()?, points.last()?);
         // The line is straight on these axes. The words stand a little way down it, where they are clear of both axes.
         let &(_, place) = points.get(20.max(44_usize.saturating_sub(number)))?;
-        let words = Layer::Words(power("10", f64::from(exponent)), place);
-        Some([Layer::Line(Stroke::Thin, GREY, vec![first, last]), words])
+        let words = Element::Words(power("10", f64::from(exponent)), place);
+        Some([Element::Line(Stroke::Thin, GREY, vec![first, last]), words])
     };
     (-6..=6).filter_map(line).flatten().collect()
 }
 
 /// The markers of a cell's trials, the most telling on top.
-fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Layer> {
+fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Element> {
     let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
     let dot = |trial: &Trial| Some(Dot { at: at(trial)?, words: words(cell, trial) });
     let layer = |status: Status| {
         let (marker, colour) = look(status);
-        Layer::Points(marker, colour, cell.trials.iter().filter(|trial| trial.status == status).filter_map(dot).collect())
+        Element::Points(marker, colour, cell.trials.iter().filter(|trial| trial.status == status).filter_map(dot).collect())
     };
-    let star = Layer::Points(Marker::Star, STAR, cell.best().and_then(dot).into_iter().collect());
+    let star = Element::Points(Marker::Star, STAR, cell.best().and_then(dot).into_iter().collect());
     order.into_iter().map(layer).chain([star]).collect()
 }
 

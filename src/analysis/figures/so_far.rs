@@ -1,7 +1,7 @@
 //! The fewest steps found so far against the number of trials that were run, in their order.
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Dot, Element, Panel, Stroke};
 use super::super::grid::Curve;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
@@ -32,7 +32,7 @@ pub fn so_far(study: &StudyResults) -> Option<Figure> {
             line.push((number as f64, ratio(steps, *best)));
         }
         line.push((cell.trials.len() as f64, 1.0));
-        let layers = vec![Layer::Line(Stroke::Solid, colour, line), Layer::Points(marker, colour, found.iter().map(dot).collect())];
+        let layers = vec![Element::Line(Stroke::Solid, colour, line), Element::Points(marker, colour, found.iter().map(dot).collect())];
         let title = format!("S {}, B {}", cell.key.sparsity, count(cell.key.batch_size));
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };

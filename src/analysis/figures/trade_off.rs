@@ -1,7 +1,7 @@
 //! Steps against examples: what a larger batch saves of the ones and costs of the others (figure 1 of McCandlish et al., 2018).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Entry, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Dot, Element, Entry, GREY, Panel, Stroke};
 use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
@@ -28,7 +28,7 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let y = Axis::around(Scale::Log2, "Steps-to-result", measured().map(|point| point.1), (1.0, 2.0));
     let sizes = study.grid().batch_sizes;
     let every = sizes.len().div_ceil(MOST_LINES);
-    let mut layers: Vec<Layer> = sizes.iter().step_by(every).flat_map(|&size| equal_batch_size(&x, &y, size)).collect();
+    let mut layers: Vec<Element> = sizes.iter().step_by(every).flat_map(|&size| equal_batch_size(&x, &y, size)).collect();
     let mut critical = Vec::new();
     for &(sparsity, fit, curve) in &fitted {
         let Series { colour, marker } = Series::of_sparsity(sparsity);
@@ -36,13 +36,13 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         let (first, last) = (known().next()?.0, known().next_back()?.0);
         let at = |size: f64| (size * fit.steps(size).value, fit.steps(size).value);
         let line: Curve = (0..=80).map(|part| at(first * (last / first).powf(f64::from(part) / 80.0))).collect();
-        layers.push(Layer::Line(Stroke::Solid, colour, line));
+        layers.push(Element::Line(Stroke::Solid, colour, line));
         let words = steps_words(study, sparsity);
         let dot = |&(size, steps): &(f64, f64)| Dot {
             at: (size * steps, steps),
             words: format!("{}; {} examples", words(size, steps), count((size * steps) as u64)),
         };
-        layers.push(Layer::Points(marker, colour, known().map(dot).collect()));
+        layers.push(Element::Points(marker, colour, known().map(dot).collect()));
         let (c1, c2) = (fit.c1.value, fit.c2.value);
         let words = format!(
             "sparsity {sparsity}: critical batch size {}; twice E_min = {} and twice S_min = {}",
@@ -50,7 +50,7 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             significant(c1),
             significant(c2)
         );
-        critical.push(Layer::Hollow(Marker::Ring, colour, vec![Dot { at: (2.0 * c1, 2.0 * c2), words }]));
+        critical.push(Element::Hollow(Marker::Ring, colour, vec![Dot { at: (2.0 * c1, 2.0 * c2), words }]));
     }
     layers.extend(critical);
     let mut legend: Vec<Entry> = fitted.iter().map(|&(sparsity, ..)| sparsity_entry(sparsity)).collect();
@@ -76,7 +76,7 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
 }
 
 /// E = S·B from one side of the panel to another, with the batch size at its upper end. None where it passes the panel by.
-fn equal_batch_size(x: &Axis, y: &Axis, size: u32) -> Vec<Layer> {
+fn equal_batch_size(x: &Axis, y: &Axis, size: u32) -> Vec<Element> {
     let ((left, right), (bottom, top)) = (x.limits(), y.limits());
     let from = left.max(bottom * batch(size)) / INSIDE;
     let to = right.min(top * batch(size)) * INSIDE;
@@ -86,6 +86,6 @@ fn equal_batch_size(x: &Axis, y: &Axis, size: u32) -> Vec<Layer> {
     let at = |examples: f64| (examples, examples / batch(size));
     // The words stand below the line all along: so far left of its end as they are long it is so much lower.
     let lower = (right / left).powf(WORDS) * (top / bottom).powf(0.01);
-    let words = Layer::Words(format!("B {}", count(size)), (to, at(to).1 / lower));
-    vec![Layer::Line(Stroke::Thin, GREY, vec![at(from), at(to)]), words]
+    let words = Element::Words(format!("B {}", count(size)), (to, at(to).1 / lower));
+    vec![Element::Line(Stroke::Thin, GREY, vec![at(from), at(to)]), words]
 }

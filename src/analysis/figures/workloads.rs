@@ -1,7 +1,7 @@
 //! Several workloads side by side (figures 1 and 12 of Lee et al., ICLR 2021, as a whole).
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Entry, GREY, Layer, Panel, Stroke};
+use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
 use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
@@ -33,14 +33,14 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                 measured.iter().position(|other| *other == sparsity).and_then(|place| curves.get(place).cloned()).unwrap_or_default();
             let Series { colour, marker } = Series::of_sparsity(sparsity);
             let fit = fits.iter().find(|fitted| fitted.sparsity == sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
-            let mut layers: Vec<Layer> = linear_scaling(GREY, &points, &y, largest).into_iter().collect();
+            let mut layers: Vec<Element> = linear_scaling(GREY, &points, &y, largest).into_iter().collect();
             layers.extend(fit.map(|fit| {
                 let known = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
                 let (from, to) = (known().next().unwrap_or(1.0), known().next_back().unwrap_or(1.0));
                 let at = |part: i32| from * (to / from).powf(f64::from(part) / 40.0);
-                Layer::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
+                Element::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
             }));
-            layers.push(Layer::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
+            layers.push(Element::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
             let note = points.is_empty().then(|| "not measured".to_owned());
             Panel { title: format!("S {sparsity}"), x: x.clone(), y: y.clone(), layers, note }
         };

@@ -18,7 +18,7 @@ use super::worker::{Worker, collect};
 use crate::Result;
 use crate::backend::margin::{self, WORDS};
 use crate::backend::reference::{self, Batch};
-use crate::backend::{Backend, Device, EVALUATION_BLOCK, Interrupt, LaneStart, LaneState, Progress, Set, vote};
+use crate::backend::{Backend, Device, EVALUATION_BLOCK, EvaluationSet, Interrupt, LaneStart, LaneState, Progress, vote};
 use crate::comm::{Communicator, Leaves, Node, additions};
 use crate::data::{Dataset, Examples, Sampler};
 use crate::network::Network;
@@ -423,7 +423,7 @@ impl Backend for CpuBackend<'_> {
         Ok(lanes.iter().map(|lane| lane.progress).collect())
     }
 
-    fn examples(&self, set: Set) -> usize {
+    fn examples(&self, set: EvaluationSet) -> usize {
         self.share.examples(set).len()
     }
 
@@ -431,7 +431,7 @@ impl Backend for CpuBackend<'_> {
         self.crew.div_ceil(lanes) * EVALUATION_BLOCK
     }
 
-    fn margins(&mut self, lanes: &Vec<Lane>, which: &[usize], set: Set, examples: &[u32]) -> Result<Vec<f32>> {
+    fn margins(&mut self, lanes: &Vec<Lane>, which: &[usize], set: EvaluationSet, examples: &[u32]) -> Result<Vec<f32>> {
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         let version = self.versions(which.len());
         let length = (examples.len() / which.len().max(1)).max(1);
@@ -524,14 +524,14 @@ impl Share<'_> {
         }
     }
 
-    fn examples(&self, set: Set) -> &Examples {
+    fn examples(&self, set: EvaluationSet) -> &Examples {
         match set {
-            Set::Validation => &self.dataset.validation,
-            Set::Test => &self.dataset.test,
+            EvaluationSet::Validation => &self.dataset.validation,
+            EvaluationSet::Test => &self.dataset.test,
         }
     }
 
-    fn margins(&self, seat: &mut Seat, lane: &Lane, version: u64, set: Set, examples: &[u32], margins: &mut [f32]) {
+    fn margins(&self, seat: &mut Seat, lane: &Lane, version: u64, set: EvaluationSet, examples: &[u32], margins: &mut [f32]) {
         let worker = &mut seat.worker;
         let weights = lane.evaluated();
         worker.prepare(&lane.plan, weights, version, false);

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::dense::is_narrow;
-use crate::network::{DenseOutput, Epilogue, Kind, Layer, Map, Network, Tensor};
+use crate::network::{DenseOutput, Epilogue, Layer, Map, Network, Tensor, TensorKind};
 use crate::pruning::Mask;
 
 /// Channels of the widest vector.
@@ -140,10 +140,10 @@ fn pad(logical: &Network) -> (Network, Vec<u32>) {
         }
     }
     let ranges = network.layers.iter().filter_map(Layer::parameters);
-    let weights = logical.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights);
+    let weights = logical.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights);
     let tensors = weights.zip(ranges).flat_map(|(tensor, [weights, bias])| {
         let name = tensor.name.replace(".weights", ".bias");
-        let bias = Tensor { name, kind: Kind::Bias, offset: bias.start, len: bias.len(), ..tensor.clone() };
+        let bias = Tensor { name, kind: TensorKind::Bias, offset: bias.start, len: bias.len(), ..tensor.clone() };
         [Tensor { offset: weights.start, len: weights.len(), ..tensor.clone() }, bias]
     });
     network.tensors = tensors.collect();

@@ -7,7 +7,7 @@ use super::launch::{ImageShape, Kernels};
 use super::pointer::{ConstPointer, at, at_mut};
 use super::workspace::Buffers;
 use crate::Result;
-use crate::backend::Set;
+use crate::backend::EvaluationSet;
 use crate::data::{Dataset, Examples, Pixels};
 use crate::network::Map;
 
@@ -68,10 +68,10 @@ impl DeviceDataset {
     }
 
     /// A set to evaluate on.
-    pub fn set(&self, which: Set) -> &DeviceExamples {
+    pub fn set(&self, which: EvaluationSet) -> &DeviceExamples {
         match which {
-            Set::Validation => &self.validation,
-            Set::Test => &self.test,
+            EvaluationSet::Validation => &self.validation,
+            EvaluationSet::Test => &self.test,
         }
     }
 

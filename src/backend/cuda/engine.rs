@@ -17,7 +17,7 @@ use super::workspace::slot_bytes;
 use super::{evaluation, scores};
 use crate::Result;
 use crate::backend::cpu::{CpuBackend, VectorUnit};
-use crate::backend::{Backend, Device, Interrupt, LaneStart, LaneState, Progress, Set};
+use crate::backend::{Backend, Device, EvaluationSet, Interrupt, LaneStart, LaneState, Progress};
 use crate::comm::Communicator;
 use crate::config::Reduction;
 use crate::data::Dataset;
@@ -137,7 +137,7 @@ impl Backend for CudaBackend<'_> {
         Ok(lanes.known.iter().map(|lane| lane.progress).collect())
     }
 
-    fn examples(&self, set: Set) -> usize {
+    fn examples(&self, set: EvaluationSet) -> usize {
         self.model.dataset.set(set).count
     }
 
@@ -145,7 +145,7 @@ impl Backend for CudaBackend<'_> {
         evaluation::stride(lanes, self.model.group.size())
     }
 
-    fn margins(&mut self, lanes: &CudaLanes, which: &[usize], set: Set, examples: &[u32]) -> Result<Vec<f32>> {
+    fn margins(&mut self, lanes: &CudaLanes, which: &[usize], set: EvaluationSet, examples: &[u32]) -> Result<Vec<f32>> {
         evaluation::margins(&self.model, lanes, which, self.model.dataset.set(set), examples)
     }
 }

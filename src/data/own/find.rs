@@ -4,18 +4,18 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use super::place::{Place, arrays_of_npz};
+use super::place::{ArrayPlace, arrays_of_npz};
 use super::{Found, hdf5, unread};
 
 /// The arrays of a data set.
 #[derive(Debug)]
 pub(super) struct Places {
     /// Images and labels.
-    pub training: [Place; 2],
+    pub training: [ArrayPlace; 2],
     /// The same of the test set, where there is one.
-    pub test: Option<[Place; 2]>,
+    pub test: Option<[ArrayPlace; 2]>,
     /// Arrays that have other names.
-    pub unused: Vec<Place>,
+    pub unused: Vec<ArrayPlace>,
 }
 
 /// The names of the four arrays in files of named arrays, as [`plain`] makes them; the first that is there is taken.
@@ -44,10 +44,10 @@ pub(super) fn places(path: &Path) -> Found<Places> {
     }
     let mut start = Vec::new();
     fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(|error| unread(&error))?;
-    let arrays: Vec<(String, Place)> = if start.starts_with(b"PK") {
-        arrays_of_npz(path)?.into_iter().map(|name| (plain(&name), Place::Npz(path.into(), name))).collect()
+    let arrays: Vec<(String, ArrayPlace)> = if start.starts_with(b"PK") {
+        arrays_of_npz(path)?.into_iter().map(|name| (plain(&name), ArrayPlace::Npz(path.into(), name))).collect()
     } else if start == b"\x89HDF\r\n\x1a\n" {
-        hdf5::datasets(path)?.into_iter().map(|name| (plain(&name), Place::Hdf5(path.into(), name))).collect()
+        hdf5::datasets(path)?.into_iter().map(|name| (plain(&name), ArrayPlace::Hdf5(path.into(), name))).collect()
     } else {
         return Err(format!("{expected}, found a file of another format"));
     };
@@ -59,18 +59,18 @@ fn folder(path: &Path) -> Found<Places> {
     let mut files: Vec<_> = entries.take(MOST_FILES).flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     files.sort();
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    let arrays: Vec<(String, Place)> =
-        files.iter().filter_map(|path| Some((plain(name(path).strip_suffix(".npy")?), Place::Npy(path.clone())))).collect();
+    let arrays: Vec<(String, ArrayPlace)> =
+        files.iter().filter_map(|path| Some((plain(name(path).strip_suffix(".npy")?), ArrayPlace::Npy(path.clone())))).collect();
     if !arrays.is_empty() {
         return named(arrays);
     }
-    let mut found: [Vec<Place>; 4] = Default::default();
+    let mut found: [Vec<ArrayPlace>; 4] = Default::default();
     for path in files {
         let name = name(&path);
         let (is_training, is_test) = (name.contains("train"), name.contains("test") || name.contains("t10k"));
         let (is_images, is_labels) = (name.contains("images"), name.contains("labels"));
         if name.contains("idx") && is_training != is_test && is_images != is_labels {
-            found[2 * usize::from(is_test) + usize::from(is_labels)].push(Place::Idx(path));
+            found[2 * usize::from(is_test) + usize::from(is_labels)].push(ArrayPlace::Idx(path));
         }
     }
     for (places, (what, _)) in found.iter().zip(NAMES) {
@@ -86,7 +86,7 @@ fn folder(path: &Path) -> Found<Places> {
 }
 
 /// Chooses from arrays with their plain names.
-fn named(mut arrays: Vec<(String, Place)>) -> Found<Places> {
+fn named(mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
     let found = NAMES.map(|(_, names)| {
         let place = names.iter().find_map(|name| arrays.iter().position(|(array, _)| array == name))?;
         Some(arrays.remove(place).1)
@@ -95,13 +95,13 @@ fn named(mut arrays: Vec<(String, Place)>) -> Found<Places> {
     chosen(found, unused, "arrays named x_train and y_train, or train_images and train_labels")
 }
 
-fn chosen([images, labels, test_images, test_labels]: [Option<Place>; 4], unused: Vec<Place>, expected: &str) -> Found<Places> {
+fn chosen([images, labels, test_images, test_labels]: [Option<ArrayPlace>; 4], unused: Vec<ArrayPlace>, expected: &str) -> Found<Places> {
     let missing = |index: usize| {
         let what = NAMES[index].0;
         if unused.is_empty() {
             return format!("expected {expected}, found no {what}; add them");
         }
-        let names: Vec<String> = unused.iter().take(5).map(Place::to_string).collect();
+        let names: Vec<String> = unused.iter().take(5).map(ArrayPlace::to_string).collect();
         format!("expected {expected}, found no {what} among {}; rename what they are", names.join(", "))
     };
     let test = match (test_images, test_labels) {

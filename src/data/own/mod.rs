@@ -13,7 +13,7 @@ mod place;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use self::place::Place;
+use self::place::ArrayPlace;
 use super::{Examples, ImageShape};
 use crate::config::OwnDataset;
 use crate::{Error, Result};
@@ -72,7 +72,7 @@ pub(super) fn survey(own: &OwnDataset, folder: &Path) -> Result<Survey> {
         training: labels[0].len(),
         test: labels.get(1).map_or(0, |labels| labels.len()),
         arrays,
-        unused: places.unused.iter().map(Place::to_string).collect(),
+        unused: places.unused.iter().map(ArrayPlace::to_string).collect(),
         files,
     })
 }
@@ -81,7 +81,7 @@ pub(super) fn survey(own: &OwnDataset, folder: &Path) -> Result<Survey> {
 pub(super) fn load(own: &OwnDataset, folder: &Path) -> Result<Own> {
     let path = folder.join(&own.path);
     let places = find::places(&path).map_err(|problem| Error::Data { path, problem })?;
-    let read = |[images, labels]: &[Place; 2]| {
+    let read = |[images, labels]: &[ArrayPlace; 2]| {
         let values = labels.labels()?;
         // Before the images are read, which takes longer.
         agree(images, labels, images.image_extents()?.0, values.len())?;
@@ -100,7 +100,7 @@ pub(super) fn load(own: &OwnDataset, folder: &Path) -> Result<Own> {
 }
 
 /// Refuses labels that are not as many as the images.
-fn agree(images: &Place, labels: &Place, count: usize, found: usize) -> Result<()> {
+fn agree(images: &ArrayPlace, labels: &ArrayPlace, count: usize, found: usize) -> Result<()> {
     if count == found {
         return Ok(());
     }
@@ -123,7 +123,7 @@ fn same(places: &find::Places, sets: &[(ImageShape, usize)]) -> Result<()> {
 }
 
 /// The number of classes, one more than the highest label.
-fn classes(place: &Place, labels: &[&[u16]]) -> Result<usize> {
+fn classes(place: &ArrayPlace, labels: &[&[u16]]) -> Result<usize> {
     if let Some((first, others)) = labels[0].split_first()
         && others.iter().all(|label| label == first)
     {

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 
 /// Where an array is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Place {
+pub(super) enum ArrayPlace {
     /// In an IDX file, gzipped or not.
     Idx(PathBuf),
     /// In a .npy file.
@@ -32,19 +32,19 @@ const UNSUSPICIOUS: u64 = 1 << 28;
 /// Bytes that one stored byte may become, beyond that.
 const MOST_INFLATED: u64 = 100;
 
-impl Place {
+impl ArrayPlace {
     /// The file.
     pub fn file(&self) -> &Path {
         match self {
-            Place::Idx(file) | Place::Npy(file) | Place::Npz(file, _) | Place::Hdf5(file, _) => file,
+            ArrayPlace::Idx(file) | ArrayPlace::Npy(file) | ArrayPlace::Npz(file, _) | ArrayPlace::Hdf5(file, _) => file,
         }
     }
 
     /// The error that says `problem` of the array.
     pub fn error(&self, problem: String) -> Error {
         let problem = match self {
-            Place::Idx(_) | Place::Npy(_) => problem,
-            Place::Npz(_, name) | Place::Hdf5(_, name) => format!("{name}: {problem}"),
+            ArrayPlace::Idx(_) | ArrayPlace::Npy(_) => problem,
+            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, name) => format!("{name}: {problem}"),
         };
         Error::Data { path: self.file().into(), problem }
     }
@@ -52,7 +52,7 @@ impl Place {
     /// What the header says.
     pub fn header(&self) -> Result<Header> {
         let header = match self {
-            Place::Hdf5(file, name) => Table::open(file, name).and_then(|table| table.header()),
+            ArrayPlace::Hdf5(file, name) => Table::open(file, name).and_then(|table| table.header()),
             _ => self.with_values(|header, _| Ok(header)),
         };
         header.map_err(|problem| self.error(problem))
@@ -66,7 +66,7 @@ impl Place {
     /// The images, `[n][rows][columns][channels]`, and their extents.
     pub fn images(&self) -> Result<(Pixels, ImageShape)> {
         let read = match self {
-            Place::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
+            ArrayPlace::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
                 let header = table.header()?;
                 let (_, shape) = header.images()?;
                 is_plausible(header.bytes(), table.stored_bytes(), true)?;
@@ -88,7 +88,7 @@ impl Place {
     /// The labels.
     pub fn labels(&self) -> Result<Vec<u16>> {
         let read = match self {
-            Place::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
+            ArrayPlace::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
                 let header = table.header()?;
                 header.labels()?;
                 is_plausible(header.bytes(), table.stored_bytes(), true)?;
@@ -107,7 +107,7 @@ impl Place {
     fn with_values<T>(&self, act: impl FnOnce(Header, Values) -> Found<T>) -> Found<T> {
         let open = |path: &Path| File::open(path).map_err(|error| unread(&error));
         match self {
-            Place::Idx(path) => {
+            ArrayPlace::Idx(path) => {
                 let file = open(path)?;
                 let stored = file.metadata().map_err(|error| unread(&error))?.len();
                 let mut reader = BufReader::new(file);
@@ -116,21 +116,21 @@ impl Place {
                 let header = idx::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed })
             }
-            Place::Npy(path) => {
+            ArrayPlace::Npy(path) => {
                 let file = open(path)?;
                 let stored = file.metadata().map_err(|error| unread(&error))?.len();
                 let mut reader = BufReader::new(file);
                 let header = npy::header(&mut reader)?;
                 act(header, Values { reader: &mut reader, stored, is_compressed: false })
             }
-            Place::Npz(path, name) => {
+            ArrayPlace::Npz(path, name) => {
                 let mut archive = archive(path)?;
                 let mut member = archive.by_name(&format!("{name}.npy")).map_err(|error| format!("it cannot be read ({error})"))?;
                 let (stored, is_compressed) = (member.compressed_size(), member.compression() != CompressionMethod::Stored);
                 let header = npy::header(&mut member)?;
                 act(header, Values { reader: &mut member, stored, is_compressed })
             }
-            Place::Hdf5(..) => unreachable!("an HDF5 dataset is no stream"),
+            ArrayPlace::Hdf5(..) => unreachable!("an HDF5 dataset is no stream"),
         }
     }
 }
@@ -170,11 +170,11 @@ pub(super) fn arrays_of_npz(path: &Path) -> Found<Vec<String>> {
 }
 
 /// As the array is named on the page and by `dps-train data check`.
-impl fmt::Display for Place {
+impl fmt::Display for ArrayPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Idx(file) | Place::Npy(file) => f.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
-            Place::Npz(_, name) | Place::Hdf5(_, name) => f.write_str(name),
+            ArrayPlace::Idx(file) | ArrayPlace::Npy(file) => f.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
+            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, name) => f.write_str(name),
         }
     }
 }

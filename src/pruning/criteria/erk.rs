@@ -3,7 +3,7 @@
 use super::random::uniform_scores;
 use crate::config::BiasPruning;
 use crate::network::{Layer, Network};
-use crate::pruning::criterion::{Criterion, Nothing, Start};
+use crate::pruning::criterion::{Criterion, Nothing, Untrained};
 use crate::pruning::mask::{Mask, highest, rounded};
 use crate::random::Purpose;
 
@@ -17,7 +17,7 @@ pub struct Erk;
 impl Criterion for Erk {
     type Given = Nothing;
 
-    fn scores(&self, start: &Start, _: &Nothing) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, _: &Nothing) -> Vec<f32> {
         uniform_scores(start.network, start.seed, Purpose::ErkMask)
     }
 
@@ -98,11 +98,11 @@ mod tests {
 
     use super::*;
     use crate::config::NetworkName;
-    use crate::network::Kind;
+    use crate::network::TensorKind;
     use crate::pruning::kept_parameters;
 
     fn mask(network: &Network, sparsity: f64, biases: BiasPruning) -> Vec<u32> {
-        let scores = Erk.scores(&Start { network, seed: 5, weights: &[] }, &Nothing);
+        let scores = Erk.scores(&Untrained { network, seed: 5, weights: &[] }, &Nothing);
         let Mask::Sparse { kept, .. } = Erk.cut(network, &scores, sparsity, biases) else { panic!("a sparse mask") };
         kept
     }
@@ -119,7 +119,7 @@ mod tests {
         let density = [43.0 / 800.0, 106.0 / 51_200.0, 1_034.0 / 10_240.0];
         let of_layers = |sparsity: f64| {
             let kept = mask(&network, sparsity, BiasPruning::Exempt);
-            let weights = network.tensors.iter().filter(|tensor| tensor.kind == Kind::Weights);
+            let weights = network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights);
             weights.map(|tensor| within(&kept, tensor.range()) as f64).collect::<Vec<f64>>()
         };
         let epsilon = 62_240.0 * 0.01 / (43.0 + 106.0 + 1_034.0);

@@ -1,6 +1,6 @@
 //! GraSP: gradient signal preservation.
 
-use crate::pruning::criterion::{Criterion, HessianGradient, Start};
+use crate::pruning::criterion::{Criterion, HessianGradient, Untrained};
 
 /// Gradient signal preservation (Wang et al., ICLR 2020).
 pub struct Grasp;
@@ -8,7 +8,7 @@ pub struct Grasp;
 impl Criterion for Grasp {
     type Given = HessianGradient;
 
-    fn scores(&self, start: &Start, HessianGradient(product): &HessianGradient) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, HessianGradient(product): &HessianGradient) -> Vec<f32> {
         gradient_signal(start.weights, product)
     }
 }

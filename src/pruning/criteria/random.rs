@@ -1,7 +1,7 @@
 //! Random scores.
 
 use crate::network::Network;
-use crate::pruning::criterion::{Criterion, Nothing, Start};
+use crate::pruning::criterion::{Criterion, Nothing, Untrained};
 use crate::random::{Numbers, Purpose};
 
 /// A uniformly random subset.
@@ -10,7 +10,7 @@ pub struct Random;
 impl Criterion for Random {
     type Given = Nothing;
 
-    fn scores(&self, start: &Start, _: &Nothing) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, _: &Nothing) -> Vec<f32> {
         random_scores(start.network, start.seed)
     }
 }

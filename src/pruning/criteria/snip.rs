@@ -1,6 +1,6 @@
 //! SNIP: connection sensitivity.
 
-use crate::pruning::criterion::{Criterion, LossGradient, Start};
+use crate::pruning::criterion::{Criterion, LossGradient, Untrained};
 
 /// Connection sensitivity (Lee et al., ICLR 2019).
 pub struct Snip;
@@ -8,7 +8,7 @@ pub struct Snip;
 impl Criterion for Snip {
     type Given = LossGradient;
 
-    fn scores(&self, start: &Start, LossGradient(gradient): &LossGradient) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, LossGradient(gradient): &LossGradient) -> Vec<f32> {
         connection_sensitivity(start.weights, gradient)
     }
 }
