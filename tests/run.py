@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 # What takes longest begins first; a name that no program has does no harm.
-FIRST = ["ranks", "resume", "interrupts", "kernels_compile", "cuda_backend", "cuda_study", "reference", "networks"]
+FIRST = ["ranks", "resume", "interrupts", "kernels_compile", "cuda_backend", "cuda", "cuda_products", "reference", "networks"]
 
 
 def programs(arguments):
