@@ -65,7 +65,7 @@ fn a_raced_cell_has_the_steps_to_result_and_the_best_trial_of_a_whole_one() {
     let config = folder.path().join("race.toml");
     std::fs::write(&config, STUDY).unwrap();
     let (mut decided, mut censored, mut raced_steps, mut whole_steps) = (0, 0, 0, 0);
-    for seed in 0..6 {
+    for seed in 0..3 {
         // Another split is another study: other batches, other masks, another validation set.
         let mut dataset = None;
         let raced = cells(&config, folder.path(), &mut dataset, seed, true);
@@ -86,7 +86,7 @@ fn a_raced_cell_has_the_steps_to_result_and_the_best_trial_of_a_whole_one() {
             }
         }
     }
-    println!("{decided} of 12 cells reached the goal; {censored} trials censored; {raced_steps} steps instead of {whole_steps}");
+    println!("{decided} of 6 cells reached the goal; {censored} trials censored; {raced_steps} steps instead of {whole_steps}");
     // The race did end trials early; else this test would compare a study with itself.
-    assert!(decided >= 6 && censored >= 6 && raced_steps < whole_steps);
+    assert!(decided >= 3 && censored >= 3 && raced_steps < whole_steps);
 }
