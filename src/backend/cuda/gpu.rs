@@ -1,19 +1,24 @@
 //! A GPU: its stream, its memory, and waiting for it.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use cudarc::driver::result::memcpy_dtoh_async;
 use cudarc::driver::sys::{
     CUmemPool_attribute as PoolAttribute, CUmemoryPool, CUresult, cuDeviceGetDefaultMemPool, cuMemPoolGetAttribute, cuMemPoolSetAttribute,
     cuStreamQuery,
 };
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DeviceRepr, PinnedHostSlice};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceRepr, PinnedHostSlice, ValidAsZeroBits};
 
 use super::arithmetic::Arithmetic;
 use super::check::{Doing, refuse};
 use crate::Result;
 use crate::comm;
 use crate::config::{Execution, Products};
+
+/// Bytes of host memory that downloads pass through.
+const LANDING: usize = 1 << 20;
 
 /// A GPU and the one stream that everything runs in, in order.
 pub(super) struct Gpu {
@@ -30,6 +35,8 @@ pub(super) struct Gpu {
     pub deadline: Duration,
     /// What memory comes from, where the driver has pools.
     pool: Option<CUmemoryPool>,
+    /// Pinned host memory that downloads pass through.
+    landing: RefCell<PinnedHostSlice<u8>>,
 }
 
 impl Gpu {
@@ -71,7 +78,8 @@ impl Gpu {
         let stream = context.new_stream().doing("make a stream")?;
         let deadline = Duration::from_secs(execution.deadline_seconds.into());
         let pool = if context.has_async_alloc() { Some(keeping_pool(&context)?) } else { None };
-        Ok((Gpu { context, stream, name, capability, tf32, arithmetic, deadline, pool }, [half(0), half(8)]))
+        let landing = RefCell::new(pinned(&context, LANDING)?);
+        Ok((Gpu { context, stream, name, capability, tf32, arithmetic, deadline, pool, landing }, [half(0), half(8)]))
     }
 
     /// Memory without a value, at least one element.
@@ -81,7 +89,7 @@ impl Gpu {
     }
 
     /// Memory set to zero bytes, at least one element.
-    pub fn zeros<T: DeviceRepr + cudarc::driver::ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>> {
+    pub fn zeros<T: DeviceRepr + ValidAsZeroBits>(&self, len: usize) -> Result<CudaSlice<T>> {
         self.stream.alloc_zeros(len.max(1)).doing(&format!("have {} bytes", len * size_of::<T>()))
     }
 
@@ -95,19 +103,27 @@ impl Gpu {
 
     /// Host memory that the device can write at any time, at least one element.
     pub fn pinned(&self, len: usize) -> Result<PinnedHostSlice<i32>> {
-        // Not write-combined, which is slow to read; whoever asks for it reads it after a copy to it.
-        unsafe { self.context.alloc_pinned_with_flags(len.max(1), 0) }.doing("have pinned memory")
+        pinned(&self.context, len)
     }
 
-    /// A copy of `len` elements from `from` on the host.
-    pub fn download<T: DeviceRepr + Default + Clone>(&self, slice: &CudaSlice<T>, from: usize, len: usize) -> Result<Vec<T>> {
+    /// A copy of `len` elements from `from` on the host. It comes in pieces through pinned memory: a copy to other memory waits for the GPU,
+    /// without the deadline.
+    pub fn download<T: DeviceRepr + Default + Copy>(&self, slice: &CudaSlice<T>, from: usize, len: usize) -> Result<Vec<T>> {
         let mut values = vec![T::default(); len];
-        // A copy to memory that is not pinned waits for the stream, however long.
-        self.wait()?;
-        if len > 0 {
-            self.stream.memcpy_dtoh(&slice.slice(from..from + len), &mut values).doing("give data")?;
+        let source = slice.slice(from..from + len);
+        let (address, _synchronised) = source.device_ptr(&self.stream);
+        let mut landing = self.landing.borrow_mut();
+        let landing = landing.as_mut_ptr().doing("give data")?.cast::<T>();
+        let held = LANDING / size_of::<T>();
+        for (i, piece) in values.chunks_mut(held).enumerate() {
+            // Pinned memory is aligned to pages, holds a piece, and nothing else uses it until the wait is over.
+            let landed = unsafe { std::slice::from_raw_parts_mut(landing, piece.len()) };
+            let address = address + (i * held * size_of::<T>()) as u64;
+            // The piece lies within `source`, which outlives the wait.
+            unsafe { memcpy_dtoh_async(landed, address, self.stream.cu_stream()) }.doing("give data")?;
+            self.wait()?;
+            piece.copy_from_slice(landed);
         }
-        self.wait()?;
         Ok(values)
     }
 
@@ -161,6 +177,12 @@ impl Gpu {
     pub fn memory(&self) -> Result<u64> {
         Ok(self.context.mem_get_info().doing("say how much memory it has")?.1 as u64)
     }
+}
+
+/// Host memory that the device can write at any time, at least one element.
+fn pinned<T: DeviceRepr>(context: &Arc<CudaContext>, len: usize) -> Result<PinnedHostSlice<T>> {
+    // Not write-combined, which is slow to read; it is read after copies to it alone.
+    unsafe { context.alloc_pinned_with_flags(len.max(1), 0) }.doing("have pinned memory")
 }
 
 /// The device's pool of memory, which from now on keeps what is freed. By default it gives all of it back to the driver whenever the stream is
