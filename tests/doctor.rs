@@ -29,6 +29,20 @@ fn says_what_is_there_and_whether_a_study_can_run() {
     );
 }
 
+#[cfg(all(unix, feature = "mpi"))]
+#[test]
+fn an_mpirun_that_does_not_answer_is_not_waited_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let mpirun = folder.path().join("mpirun");
+    std::fs::write(&mpirun, "#!/bin/sh\nexec sleep 600\n").unwrap();
+    std::fs::set_permissions(&mpirun, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let begun = std::time::Instant::now();
+    let (text, _) = doctor(train().env("PATH", path), folder.path(), &[]);
+    assert!(text.contains("did not say its version within 10 s: does not fit ") && begun.elapsed().as_secs() < 120, "{text}");
+}
+
 #[cfg(feature = "cuda")]
 #[test]
 fn names_each_library_and_what_to_do_where_it_is_missing_or_too_old() {

@@ -81,6 +81,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
         "dps": {
             "sparsity": cell.key.sparsity,
             "pruning": configuration.pruning.criterion.name(),
+            "masks_shuffled": configuration.pruning.shuffle,
             "schedule": workload.schedule,
             "goal_error": workload.goal_error,
             // Their steps-to-result are of errors strictly below a goal; ours of no more errors than the goal allows.

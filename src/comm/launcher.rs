@@ -1,7 +1,10 @@
 //! The MPI launcher that started this process, recognised by the environment variables that launchers set.
 
 use std::env;
+use std::io::Read;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
@@ -81,10 +84,26 @@ impl Launched {
     }
 }
 
+/// How long `mpirun --version` may take. It may wait for a file system that does not answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// What `mpirun` in the PATH says of itself, and whether it is of the same MPI as `library`; none where there is no mpirun.
 pub fn mpirun(library: &str) -> Option<(String, bool)> {
-    let said = Command::new("mpirun").arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-    let text = String::from_utf8_lossy(&said.stdout).into_owned();
+    let mut command = Command::new("mpirun");
+    let mut asked = command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
+    let begun = Instant::now();
+    while asked.try_wait().ok()?.is_none() {
+        if begun.elapsed() > PATIENCE {
+            let _ = asked.kill();
+            let _ = asked.wait();
+            return Some((format!("did not say its version within {} s", PATIENCE.as_secs()), false));
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    let mut said = Vec::new();
+    // A pipe holds more than any version.
+    asked.stdout.take()?.take(1 << 12).read_to_end(&mut said).ok()?;
+    let text = String::from_utf8_lossy(&said).into_owned();
     // MPICH's first line is a heading, and its second one the version.
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next()?;

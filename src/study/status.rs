@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::config::{self, Study};
 use crate::forecast::{Forecast, Measured};
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
-use crate::readable::{first_line, some};
+use crate::readable::{duration, first_line, some};
 use crate::records::{Cell, CellKey, Status, cells, is_finished};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
@@ -229,8 +229,7 @@ impl fmt::Display for StudyStatus {
         let causes = if self.causes.is_empty() { String::new() } else { format!(", after {}", self.causes.join("; ")) };
         writeln!(f, "  started     {}{restarts}{causes}", self.started)?;
         let ago = humantime::parse_rfc3339(&self.last_write).ok().and_then(|time| SystemTime::now().duration_since(time).ok());
-        let ago =
-            ago.map_or(String::new(), |ago| format!(", {} ago", humantime::format_duration(std::time::Duration::from_secs(ago.as_secs()))));
+        let ago = ago.map_or(String::new(), |ago| format!(", {} ago", duration(ago.as_secs_f64())));
         writeln!(f, "  last write  {}{ago}", self.last_write)?;
         writeln!(f, "  cells       {} of {} finished", self.finished.len(), self.cells)?;
         for cell in &self.finished {
