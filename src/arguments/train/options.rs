@@ -1,0 +1,290 @@
+//! What can be typed after `dps-train`, declared for clap: parser, help, completions and manual pages are made of it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+
+use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
+use crate::exit;
+use crate::progress::ProgressForm;
+use crate::version::VERSION_AND_COMMIT;
+
+/// Steps-to-result of pruned networks over batch sizes and sparsities.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dps-train",
+    bin_name = "dps-train",
+    version = VERSION_AND_COMMIT,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    max_term_width = 100,
+    after_help = after_help()
+)]
+pub(super) struct Raw {
+    #[command(subcommand)]
+    pub(super) command: Option<RawCommand>,
+    #[command(flatten)]
+    pub(super) study: RawStudy,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RawStudy {
+    /// The study's TOML file.
+    #[arg(required = true)]
+    pub(super) config: Option<PathBuf>,
+    /// More of them, which are refused in words of our own.
+    #[arg(hide = true)]
+    pub(super) more: Vec<PathBuf>,
+    /// Set a key of the configuration; an empty value removes it. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+    pub(super) set: Vec<Override>,
+    /// Global batch sizes, in place of grid.batch_sizes.
+    #[arg(long, value_name = "B,…", value_delimiter = ',', allow_negative_numbers = true)]
+    pub(super) batch_size: Vec<String>,
+    /// Sparsities, in place of grid.sparsities.
+    #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
+    pub(super) sparsity: Vec<String>,
+    /// Trials a cell, in place of grid.trials.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(super) trials: Option<String>,
+    #[command(flatten)]
+    pub(super) execution: RawExecution,
+    #[command(flatten)]
+    pub(super) data: RawData,
+    /// The result file [default: results/NAME.h5 for NAME.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Print what the study would cost, and end.
+    #[arg(long)]
+    pub(super) plan: bool,
+    /// Print the number, batch size and sparsity of each cell, a line each, and end.
+    #[arg(long, conflicts_with_all = ["plan", "fresh"])]
+    pub(super) cells: bool,
+    /// Start over; the journal and results of an earlier run are moved aside.
+    #[arg(long, conflicts_with = "plan")]
+    pub(super) fresh: bool,
+    /// Say nothing but errors.
+    #[arg(short, long, conflicts_with = "progress")]
+    pub(super) quiet: bool,
+    /// Say more, in lines: the whole configuration, where each thing comes from, each evaluation and checkpoint.
+    #[arg(short, long, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+    /// How to show progress: auto (a bar on a terminal, plain lines elsewhere), bar, json (an object a line) or none.
+    #[arg(long, value_enum, default_value = "auto", hide_possible_values = true)]
+    pub(super) progress: ProgressForm,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RawExecution {
+    /// Where to train, in place of execution.device: auto, cpu or cuda.
+    #[arg(long, value_name = "DEVICE")]
+    pub(super) device: Option<String>,
+    /// Threads a rank, in place of execution.threads; 0 shares the host's processors among its ranks.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(super) threads: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RawData {
+    /// Folder of the data sets [default: $DPS_DATA, else data]
+    #[arg(long = "data", id = "data_folder", value_name = "DIR")]
+    pub(super) folder: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RawCommand {
+    /// Put the results of parts of one study, such as its cells, into one file.
+    Merge {
+        /// Result files of one study: they may differ in cells, device, threads and ranks, and in nothing else.
+        #[arg(value_name = "PART.h5", required = true)]
+        parts: Vec<PathBuf>,
+        /// The result file of the whole.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Replace the file, if it is there.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Say how far a study is, whether it runs or not.
+    Status {
+        /// The study's result file, which need not be there yet.
+        #[arg(value_name = "RESULT.h5", required = true)]
+        results: Vec<PathBuf>,
+        /// A JSON object a line.
+        #[arg(long)]
+        json: bool,
+        /// One line that changes only when the study has advanced, for scripts.
+        #[arg(long, conflicts_with = "json")]
+        progress: bool,
+    },
+    /// Train one recorded trial again, from its result file alone, count every evaluation to its end, and compare it with the record.
+    #[command(after_help = "For example: dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9")]
+    Replay {
+        /// The result file.
+        #[arg(value_name = "RESULT.h5")]
+        results: PathBuf,
+        /// The cell's batch size.
+        #[arg(long, value_name = "B")]
+        batch_size: u32,
+        /// The cell's sparsity.
+        #[arg(long, value_name = "S")]
+        sparsity: f64,
+        /// The trial's number [default: the cell's best trial]
+        #[arg(long, value_name = "N")]
+        trial: Option<u32>,
+        #[command(flatten)]
+        execution: RawExecution,
+        #[command(flatten)]
+        data: RawData,
+        /// Write its evaluations there too, as comma-separated values.
+        #[arg(long, value_name = "FILE")]
+        csv: Option<PathBuf>,
+    },
+    /// Run a command that measures a study, and start it again after ends that a new start can mend: a lost rank, a signal's death, a stopped job.
+    ///
+    /// It gives up where starts bring no progress. A signal to supervise stops the study, with everything saved.
+    #[command(after_help = "For example: dps-train supervise -- mpirun -n 8 dps-train configs/mnist-simple-cnn-momentum.toml")]
+    Supervise {
+        /// The study's result file [default: that of the command's dps-train]
+        #[arg(long, value_name = "RESULT.h5")]
+        results: Option<PathBuf>,
+        /// Starts in a row without progress after which it gives up.
+        #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+        tries: u32,
+        /// Hosts with their numbers of ranks, as node1:4,node2:4, or a file for Open MPI's mpirun with a line "node1 slots=4" for each: each start is
+        /// on those that answer, with fewer ranks where they have less room. COMMAND is then Open MPI's mpirun.
+        #[arg(long, value_name = "LIST|FILE")]
+        hosts: Option<String>,
+        /// What runs the command `true` on a host, to see whether it answers within 20 seconds; the host's name follows it.
+        #[arg(long, value_name = "COMMAND", default_value = "ssh -o BatchMode=yes -o ConnectTimeout=10", requires = "hosts")]
+        reach: String,
+        /// The command, as it would be run without supervise.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        command: Vec<OsString>,
+    },
+    /// Note in a study's journal how its last start ended, where that was no end of which the study could write itself: for scripts that start it
+    /// again.
+    ///
+    /// The next start records it in the result file. dps-train supervise and the batch scripts note it themselves.
+    #[command(after_help = "For example, after mpirun was killed: dps-train ended results/quickstart.h5 --code 137")]
+    Ended {
+        /// The study's result file, which need not be there yet.
+        #[arg(value_name = "RESULT.h5")]
+        results: PathBuf,
+        /// The exit code as a shell has it: of a signal's death 128 and its number.
+        #[arg(long, value_name = "N")]
+        code: u8,
+    },
+    /// Write a new configuration with comments, which asks for what is not given.
+    Init {
+        /// The file to write, which must not be there yet.
+        #[arg(value_name = "NEW.toml")]
+        path: PathBuf,
+        /// Data set.
+        #[arg(long, value_name = "NAME", value_parser = names::<DatasetName>(DatasetName::NAMES))]
+        dataset: Option<DatasetName>,
+        /// Network [default: the one that fits the data set]
+        #[arg(long, value_name = "NAME", value_parser = names::<NetworkName>(NetworkName::NAMES))]
+        network: Option<NetworkName>,
+        /// Optimizer.
+        #[arg(long, value_name = "NAME", value_parser = names::<OptimizerName>(OptimizerName::NAMES))]
+        optimizer: Option<OptimizerName>,
+        /// Learning-rate schedule [default: linear-decay for cifar-10, else constant]
+        #[arg(long, value_name = "NAME", value_parser = names::<ScheduleName>(ScheduleName::NAMES))]
+        schedule: Option<ScheduleName>,
+    },
+    /// List the configurations that come with the program and the paper's figures each is for; with a name, print one.
+    Configs {
+        /// The configuration to print.
+        name: Option<String>,
+    },
+    /// List the keys of a configuration; with a name, say all of a key or a section: its values, its default and what they mean.
+    #[command(after_help = "For example: dps-train keys grid, dps-train keys workload.goal_error, dps-train keys goal_error")]
+    Keys {
+        /// A section, or a key with or without its section.
+        name: Option<String>,
+        /// Print them as the tables of docs/configuration.md.
+        #[arg(long, conflicts_with = "name")]
+        markdown: bool,
+    },
+    /// Say what this machine has for a study, and what to do about what it lacks.
+    ///
+    /// Exit code 0: a study can run here; 3: it has no data set; 6: with --gpu, it has no GPU that can be used.
+    Doctor {
+        #[command(flatten)]
+        data: RawData,
+        /// Ask for a GPU too.
+        #[arg(long)]
+        gpu: bool,
+    },
+    /// Data sets.
+    #[command(subcommand)]
+    Data(RawDataCommand),
+    /// Print completions of both programs' command lines for a shell.
+    #[command(after_help = "For bash: dps-train completions bash > ~/.local/share/bash-completion/completions/dps-train")]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page of dps-train, for man -l; with a folder, write those of both programs and all commands there.
+    Man {
+        /// The folder, for example ~/.local/share/man/man1.
+        folder: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum RawDataCommand {
+    /// Fetch a data set; without a name, list those there are.
+    Fetch {
+        /// The data set.
+        #[arg(value_parser = names::<DatasetName>(DatasetName::NAMES))]
+        name: Option<DatasetName>,
+        #[command(flatten)]
+        data: RawData,
+    },
+    /// Read the data of a configuration, and say what they are: files with their SHA-256, extents, classes, split, normalisation, digest.
+    Check {
+        /// The configuration, a TOML file.
+        #[arg(value_name = "CONFIG")]
+        config: PathBuf,
+        /// Change one key, for example workload.dataset.path=FILE; may be repeated.
+        #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+        set: Vec<Override>,
+        #[command(flatten)]
+        data: RawData,
+    },
+}
+
+/// Reads one of some names.
+fn names<T: FromStr<Err = String> + Clone + Send + Sync + 'static>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
+}
+
+fn after_help() -> String {
+    format!(
+        "Examples:
+  dps-train configs/quickstart.toml                          a small study, on what this machine has
+  dps-train configs/mnist-simple-cnn-sgd.toml --plan         what a study of the paper would cost
+  mpirun -n 8 dps-train CONFIG --batch-size 16,64 --sparsity 0,0.9 --trials 4
+  dps-train CONFIG --set workload.optimizer=nesterov --set search.momentum=0.9
+  dps-train init study.toml                                  write a new configuration
+  dps-train configs                                          list the paper's configurations
+  dps-train keys pruning                                     what the keys of a configuration mean
+  dps-train status results/quickstart.h5                     how far it is
+  dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
+  dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9   the best trial of a cell again
+  dps-train data fetch fashion-mnist
+  dps-train doctor                                           what this machine has for a study
+
+The same command continues a study that was interrupted. With more batch sizes, sparsities or
+trials it measures only those.
+
+{}",
+        exit::help()
+    )
+}

@@ -1,0 +1,176 @@
+//! What command lines mean, and which are refused.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::CommandFactory;
+
+use super::options::Raw;
+use super::{StatusForm, StudyArguments, Train};
+use crate::arguments::ReportArguments;
+use crate::config::{self, DatasetName, OptimizerName};
+use crate::init::Given;
+use crate::progress::ProgressForm;
+use crate::version::VERSION_AND_COMMIT;
+
+fn read(line: &str) -> Result<Train, clap::Error> {
+    Train::read(format!("dps-train {line}").split_whitespace().map(OsString::from))
+}
+
+fn study(line: &str) -> StudyArguments {
+    match read(line) {
+        Ok(Train::Study(study)) => study,
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
+fn quickstart(line: &str) -> Result<config::Study, String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/quickstart.toml");
+    let loaded = config::load(&path, &study(&format!("quickstart.toml {line}")).overrides);
+    loaded.map(|loaded| loaded.study).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_command_line_is_consistent() {
+    Raw::command().debug_assert();
+    ReportArguments::command().debug_assert();
+}
+
+#[test]
+fn a_configuration_alone_has_defaults() {
+    let expected = StudyArguments {
+        config: "configs/fashion-mnist-goal-0.12.toml".into(),
+        overrides: Vec::new(),
+        data: "data".into(),
+        output: "results/fashion-mnist-goal-0.12.h5".into(),
+        plan: false,
+        fresh: false,
+        quiet: false,
+        verbose: false,
+        progress: ProgressForm::Auto,
+    };
+    assert_eq!(study("configs/fashion-mnist-goal-0.12.toml"), expected);
+}
+
+#[test]
+fn options_reach_the_study() {
+    let study = quickstart(
+        "--batch-size 16,64 --batch-size 8 --sparsity 0,.5 --trials 2 --device cpu --threads 3 --set workload.optimizer=nesterov",
+    )
+    .unwrap();
+    assert_eq!(study.grid, config::Grid { batch_sizes: vec![16, 64, 8], sparsities: vec![0.0, 0.5], trials: 2 });
+    assert_eq!((study.execution.device, study.execution.threads), (config::DeviceName::Cpu, 3));
+    assert_eq!(study.workload.optimizer, config::OptimizerName::Nesterov);
+    assert_eq!(quickstart("--trials 2 --set grid.trials=3").unwrap().grid.trials, 2);
+}
+
+#[test]
+fn wrong_values_are_refused_by_option() {
+    for (line, expected) in [
+        ("--batch-size 16,big", "--batch-size 16,big: grid.batch_sizes: expected a list of batch sizes"),
+        ("--batch-size 0", "--batch-size 0: grid.batch_sizes"),
+        ("--batch-size 4,", "--batch-size 4,: grid.batch_sizes"),
+        ("--sparsity -0.5", "--sparsity -0.5: grid.sparsities"),
+        ("--sparsity nan", "--sparsity nan: grid.sparsities"),
+        ("--trials many", "--trials many: grid.trials: expected a whole number from 1 to 100000, found \"many\""),
+        ("--device gpu", "--device gpu: execution.device: expected one of auto, cpu, cuda, found \"gpu\"; did you mean \"cuda\"?"),
+        ("--threads -1", "--threads -1: execution.threads"),
+    ] {
+        let error = quickstart(line).unwrap_err();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn data_sets_are_fetched_and_listed() {
+    let fetch = Train::FetchData { dataset: DatasetName::Cifar10, data: "d".into() };
+    assert_eq!(read("data fetch cifar-10 --data d").unwrap(), fetch);
+    assert_eq!(read("data fetch").unwrap(), Train::ListData { data: "data".into() });
+    let error = read("data fetch cifar").unwrap_err().to_string();
+    assert!(error.contains("cifar-10"), "{error}");
+}
+
+#[test]
+fn parts_are_merged_and_studies_looked_at() {
+    let merge = Train::Merge { parts: vec!["a.h5".into(), "b.h5".into()], output: "c.h5".into(), force: true };
+    assert_eq!(read("merge a.h5 b.h5 -o c.h5 --force").unwrap(), merge);
+    let status = |form| Train::Status { results: vec!["a.h5".into()], form };
+    assert_eq!(read("status a.h5").unwrap(), status(StatusForm::Text));
+    assert_eq!(read("status a.h5 --json").unwrap(), status(StatusForm::Json));
+    assert_eq!(read("status a.h5 --progress").unwrap(), status(StatusForm::Progress));
+    assert_eq!(read("doctor --data d --gpu").unwrap(), Train::Doctor { data: "d".into(), gpu: true });
+    assert!(matches!(read("a.toml --cells --sparsity 0").unwrap(), Train::Cells(study) if study.overrides.len() == 1));
+}
+
+#[test]
+fn usage_errors_end_with_two_and_help_with_zero() {
+    for line in [
+        "",
+        "--plan",
+        "a.toml b.toml",
+        "a.toml --sett x=1",
+        "a.toml --set x",
+        "a.toml --quiet --progress bar",
+        "a.toml data fetch",
+        "a.toml --progress loud",
+        "data",
+        "--plan data fetch",
+        "merge -o c.h5",
+        "merge a.h5",
+        "status",
+        "status a.h5 --json --progress",
+        "a.toml --cells --plan",
+        "a.toml --quiet --verbose",
+        "init",
+        "init a.toml --dataset mnits",
+        "configs a b",
+        "keys goal_eror",
+        "keys a b",
+        "keys grid --markdown",
+    ] {
+        let error = read(line).unwrap_err();
+        assert_eq!(error.exit_code(), 2, "{line}: {error}");
+    }
+    let help = read("--help").unwrap_err();
+    assert_eq!(help.exit_code(), 0);
+    assert!(help.to_string().contains("Examples:") && help.to_string().contains("Exit codes:"));
+    let version = read("--version").unwrap_err();
+    assert_eq!((version.exit_code(), version.to_string()), (0, format!("dps-train {VERSION_AND_COMMIT}\n")));
+}
+
+#[test]
+fn configurations_are_made_and_listed() {
+    let given = Given { dataset: Some(DatasetName::Mnist), optimizer: Some(OptimizerName::Sgd), ..Given::default() };
+    assert_eq!(read("init a.toml --dataset mnist --optimizer sgd").unwrap(), Train::Init { path: "a.toml".into(), given });
+    assert_eq!(read("configs").unwrap(), Train::Configs { name: None });
+    assert_eq!(read("configs quickstart").unwrap(), Train::Configs { name: Some("quickstart".into()) });
+    let Ok(Train::Print { text }) = read("keys workload.goal_error") else { panic!("no text") };
+    assert!(text.starts_with("workload.goal_error\n"), "{text}");
+    let unknown = read("keys goal_eror").unwrap_err().to_string();
+    assert!(unknown.contains("found \"goal_eror\"; did you mean \"goal_error\"?"), "{unknown}");
+    let two = read("a.toml b.toml").unwrap_err().to_string();
+    assert!(two.contains("expected one configuration file, found 2; start dps-train once for each"), "{two}");
+    assert!(study("a.toml --verbose").verbose);
+}
+
+#[test]
+fn completions_and_manual_pages_are_of_both_programs() {
+    for shell in ["bash", "zsh", "fish"] {
+        let Train::Print { text } = read(&format!("completions {shell}")).unwrap() else { panic!("{shell}") };
+        assert!(["dps-train", "dps-report", "doctor", "strict"].iter().all(|word| text.contains(word)), "{shell}");
+    }
+    let Train::Man { pages, .. } = read("man folder").unwrap() else { panic!("no pages") };
+    let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
+    for name in ["dps-train.1", "dps-train-merge.1", "dps-train-data-fetch.1", "dps-report.1"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    let Train::Print { text } = read("man").unwrap() else { panic!("no page") };
+    assert!(text.contains(".TH dps-train 1") && text.contains("Exit codes"), "{text}");
+}
+
+#[test]
+fn quiet_shows_no_progress() {
+    let quiet = study("a.toml -q --plan");
+    assert_eq!((quiet.quiet, quiet.plan, quiet.progress), (true, true, ProgressForm::None));
+    assert_eq!(study("a.toml --progress json").progress, ProgressForm::Json);
+}

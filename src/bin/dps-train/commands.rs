@@ -1,0 +1,93 @@
+//! The commands that look at studies, or prepare or supervise them, without training.
+
+use std::ffi::OsString;
+use std::io::{BufRead, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use dps::arguments::{StatusForm, StudyArguments};
+use dps::init::{self, Given};
+use dps::readable::some;
+use dps::streams::{err, out, prompt};
+use dps::supervise::{self, Hosts};
+use dps::{Error, Result, config, data, journal, records, results, signals, study};
+
+use crate::finish;
+
+/// Bytes of an answer that are read.
+const LONGEST_ANSWER: u64 = 1_000;
+
+/// The cells of a study, numbered as they are measured.
+pub fn list(arguments: &StudyArguments) -> Result<()> {
+    let study = config::load(&arguments.config, &arguments.overrides)?.study;
+    let lines = records::cells(&study.grid).into_iter().enumerate();
+    out(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
+    Ok(())
+}
+
+/// Says what the data of a study are.
+pub fn check_data(path: &Path, overrides: &[config::Override], data: &Path) -> Result<()> {
+    let study = config::load(path, overrides)?.study;
+    out(&data::check(&study.workload.dataset, data, &study.data)?);
+    Ok(())
+}
+
+/// Writes a new configuration, asking at the terminal for what is not given.
+pub fn new_configuration(path: &Path, given: &Given) -> Result<()> {
+    let mut ask = |question: &str| {
+        prompt(question);
+        let mut answer = String::new();
+        // An answer is a word: a line without an end is none.
+        let read = std::io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut answer).ok()?;
+        (read > 0).then_some(answer)
+    };
+    let terminal = std::io::stdin().is_terminal();
+    init::init(path, given, if terminal { Some(&mut ask) } else { None })?;
+    out(&format!("{} is written; what it costs at most: dps-train {} --plan\n", path.display(), path.display()));
+    Ok(())
+}
+
+/// Writes manual pages into a folder.
+pub fn write_pages(folder: &Path, pages: &[(String, String)]) -> Result<()> {
+    pages.iter().try_for_each(|(name, page)| results::publish(&folder.join(name), page.as_bytes()))?;
+    out(&format!("{}: {}\n", folder.display(), some(pages.len(), "manual page")));
+    Ok(())
+}
+
+/// Writes one result file from parts of a study.
+pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
+    let refuse = |problem: String| Err(Error::Results { path: output.to_owned(), problem });
+    let journal = journal::journal_path(output);
+    if journal.exists() {
+        // Its next run would write the file anew, without what was merged.
+        return refuse(format!("it is the result of the study whose journal is {}; choose another --output", journal.display()));
+    }
+    if !force && output.exists() {
+        return refuse("expected no such file, found one; choose another --output, or --force to replace it".into());
+    }
+    let parts = parts.into_iter().map(|path| results::read(&path).map(|part| (path, part))).collect::<Result<Vec<_>>>()?;
+    let count = parts.len();
+    let merged = results::merge(parts)?;
+    results::write(output, &merged)?;
+    let state = if merged.complete { "complete" } else { "incomplete" };
+    out(&format!("{}: {} from {}, {state}\n", output.display(), some(merged.cells.len(), "cell"), some(count, "file")));
+    Ok(())
+}
+
+/// Prints how far the study of the result file at `path` is.
+pub fn status(path: &Path, form: StatusForm) -> Result<()> {
+    let report = study::status(path)?;
+    out(&match form {
+        StatusForm::Text => report.to_string(),
+        StatusForm::Json => format!("{}\n", report.json()),
+        StatusForm::Progress => format!("{}\n", report.progress()),
+    });
+    Ok(())
+}
+
+/// The exit code of a command that is started again until it is done.
+pub fn supervised(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tries: u32) -> u8 {
+    if let Err(cause) = signals::listen(false) {
+        err(&format!("dps-train: signals cannot be caught ({cause}): they end this process, and the command goes on"));
+    }
+    supervise::supervise(command, hosts, output, tries).unwrap_or_else(|error| finish(&Err(error)))
+}

@@ -1,0 +1,98 @@
+//! `mpirun -n 8 dps-train CONFIG`: measures steps-to-result over batch sizes and sparsities.
+
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
+mod commands;
+mod plan;
+mod replay;
+mod study;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use dps::allocator::Allocator;
+use dps::arguments::Train;
+use dps::comm::launcher;
+use dps::config::DatasetName;
+use dps::journal::Journal;
+use dps::storage::Disk;
+use dps::streams::{err, out};
+use dps::supervise::Hosts;
+use dps::{Result, data, doctor, exit, init, signals, streams};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
+
+fn main() -> ExitCode {
+    // SAFETY: no other thread has started.
+    #[cfg(feature = "cuda")]
+    unsafe {
+        dps::backend::cuda::nccl::leave_buffers_unregistered();
+    }
+    streams::prepare("dps-train");
+    streams::exit_code(run())
+}
+
+/// Does what the command line says; the exit code.
+fn run() -> u8 {
+    match Train::read(std::env::args_os()) {
+        Ok(Train::Study(arguments)) => {
+            // First of all: a signal that comes while data are read should stop the study as gently as any other.
+            if let Err(cause) = signals::listen(launcher::is_certain()) {
+                err(&format!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint"));
+            }
+            study::start(&arguments)
+        }
+        // None of the others starts MPI: batch scripts run them outside of mpirun.
+        Ok(Train::Cells(arguments)) => finish(&commands::list(&arguments)),
+        Ok(Train::Init { path, given }) => finish(&commands::new_configuration(&path, &given)),
+        Ok(Train::Print { text }) => {
+            out(&text);
+            exit::DONE
+        }
+        Ok(Train::Man { folder, pages }) => finish(&commands::write_pages(&folder, &pages)),
+        Ok(Train::Configs { name: None }) => {
+            out(&init::list());
+            exit::DONE
+        }
+        Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
+        Ok(Train::Merge { parts, output, force }) => finish(&commands::merge(parts, &output, force)),
+        Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| commands::status(path, form))),
+        Ok(Train::Replay(arguments)) => finish(&replay::replay(&arguments)),
+        Ok(Train::Supervise { command, output, hosts, reach, tries }) => {
+            let hosts = hosts.map(|list| Hosts::read(&list, &reach)).transpose();
+            hosts.map_or_else(|error| finish(&Err(error)), |hosts| commands::supervised(&command, hosts.as_ref(), &output, tries))
+        }
+        Ok(Train::Ended { output, code }) => finish(&Journal::note_end(&output, code, Arc::new(Disk))),
+        Ok(Train::Doctor { data, gpu }) => {
+            let examination = doctor::examine(&data);
+            out(&examination.text(gpu));
+            examination.exit_code(gpu)
+        }
+        Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| err(line)).map(|place| {
+            out(&format!("{dataset} is in {}\n", place.display()));
+        })),
+        Ok(Train::CheckData { config, overrides, data }) => finish(&commands::check_data(&config, &overrides, &data)),
+        Ok(Train::ListData { data }) => {
+            for &name in DatasetName::ALL {
+                let found = data::locate(name, &data).is_ok();
+                out(&format!("{name}{}\n", if found { "  (found)" } else { "" }));
+            }
+            exit::DONE
+        }
+        // Under mpirun every rank reads the command line; the first one speaks.
+        Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
+        Err(answer) => streams::usage(&answer),
+    }
+}
+
+/// The exit code of a result; an error is said.
+fn finish(result: &Result<()>) -> u8 {
+    match result {
+        Ok(()) => exit::DONE,
+        Err(error) => {
+            err(&format!("dps-train: {error}"));
+            error.exit_code()
+        }
+    }
+}

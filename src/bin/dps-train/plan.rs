@@ -1,0 +1,57 @@
+//! `dps-train CONFIG --plan`: what a study would cost, without training.
+
+use std::sync::Arc;
+
+use dps::arguments::StudyArguments;
+use dps::backend::Chosen;
+use dps::backend::cpu::{self, Physical, peak_flop};
+use dps::comm::{Communicator, resident_memory};
+use dps::data::Facts;
+use dps::study::{CostBound, Memory, NetworkCost, Processors, Site};
+use dps::{Result, config, study};
+
+/// The network's layers, what the study would cost at most, and what it probably takes. Every rank must ask.
+pub fn plan(
+    arguments: &StudyArguments,
+    loaded: &config::Configuration,
+    facts: &Facts,
+    chosen: &Chosen,
+    world: &dyn Communicator,
+    threads: usize,
+) -> Result<String> {
+    let (study, network) = (&loaded.study, Arc::new(study::check(loaded, facts)?));
+    let validation = facts.validation(study.data.validation_fraction);
+    let (ranks, trials) = (world.size(), study.grid.trials as usize);
+    let (device, units, rate, lanes, memory) = match chosen {
+        Chosen::Cpu(unit) => {
+            let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
+            let room = cpu::room(&Physical::new(&network), ranks, world) as usize;
+            let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { room }.clamp(1, trials.max(1));
+            let processors = Processors { ranks, threads, lanes, program: resident_memory() };
+            (device, ranks * threads, peak_flop(*unit), lanes, Memory::on(&processors, study, facts, &network))
+        }
+        #[cfg(feature = "cuda")]
+        Chosen::Cuda(cuda) => {
+            // Weights, velocity and mask, and a gradient for each lane.
+            let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.training + facts.test);
+            (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
+        }
+    };
+    let cost = NetworkCost {
+        parameters: network.parameters(),
+        forward_flop: network.forward_flop(),
+        training_flop: network.training_flop(),
+        memory,
+    };
+    let site = Site {
+        training_examples: facts.training as u64 - validation as u64,
+        validation_examples: validation as u64,
+        device,
+        ranks: units as u32,
+        lanes: lanes as u32,
+        flop_per_second: rate * units as f64,
+    };
+    let bound = CostBound::new(study, &network, &cost, &site);
+    let expected = study::expected(&bound, loaded, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
+    Ok(format!("{}\n{bound}{expected}", study::layer_table(&network)))
+}

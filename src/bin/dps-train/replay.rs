@@ -1,0 +1,83 @@
+//! `dps-train replay`: one recorded trial again.
+
+use std::time::{Duration, Instant};
+
+use dps::arguments::ReplayArguments;
+use dps::backend::cpu::Cpu;
+use dps::backend::{Chosen, choose};
+use dps::comm::Single;
+use dps::data::Dataset;
+use dps::readable::{count, first_line};
+use dps::streams::{err, out};
+use dps::version::VERSION_AND_COMMIT;
+use dps::{Error, Result, config, records, results, study};
+
+use crate::study::threads;
+
+/// How often a replay says where it is.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// Trains a recorded trial again, prints its curve, and compares it with the record.
+pub fn replay(arguments: &ReplayArguments) -> Result<()> {
+    let path = &arguments.results;
+    let refuse = |problem: String| Error::Results { path: path.clone(), problem };
+    let results = results::read(path)?;
+    let key = records::CellKey { batch_size: arguments.batch_size, sparsity: arguments.sparsity };
+    let (cell, recorded) = study::find(&results.cells, key, arguments.trial).map_err(refuse)?;
+    let parse = |overrides| config::parse(&path.display().to_string(), &results.configuration, overrides);
+    let trials = match parse(&[]) {
+        Ok(loaded) => loaded.study.grid.trials,
+        Err(error) => {
+            return Err(refuse(format!("its configuration is none that this program reads ({})", first_line(&error.to_string()))));
+        }
+    };
+    if recorded.index >= trials {
+        return Err(refuse(format!(
+            "expected trials below {trials}, as its configuration says, found trial {}; copy it again",
+            recorded.index
+        )));
+    }
+    let loaded = parse(&arguments.overrides)?;
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data, &loaded.study.data)?;
+    let digest = &results.environment.data_digest;
+    if dataset.digest != *digest {
+        return Err(refuse(format!(
+            "expected the data that the study was measured on, SHA-256 {digest}, found {}; name the folder that has them with --data",
+            dataset.digest
+        )));
+    }
+    let (chosen, _) = choose(&loaded.study, &Single)?;
+    let threads = threads(&loaded.study, &Single);
+    let (end, mut told) = (recorded.steps_run, Instant::now());
+    let mut tell = |step: u32| {
+        if told.elapsed() > TELL_EVERY {
+            told = Instant::now();
+            err(&format!("step {} of {}", count(step), count(end)));
+        }
+    };
+    let replayed = match &chosen {
+        Chosen::Cpu(unit) => study::replay(&loaded, &dataset, threads, &Cpu { unit: *unit, threads }, cell, recorded, &mut tell),
+        #[cfg(feature = "cuda")]
+        Chosen::Cuda(cuda) => study::replay(&loaded, &dataset, threads, &**cuda, cell, recorded, &mut tell),
+    }?;
+    if let Some(csv) = &arguments.csv {
+        results::publish(csv, replayed.csv().as_bytes())?;
+    }
+    out(&replayed.table(recorded));
+    let name = format!("trial {} of {}", recorded.index, cell.key);
+    if replayed.differences.is_empty() {
+        out(&format!("\n{name}: as recorded, {}\n", recorded.status.name()));
+        return Ok(());
+    }
+    let environment = &results.environment;
+    Err(refuse(format!(
+        "{name} does not come out as recorded: {}; it was measured by dps {} {} on {}, and trained again by dps {} on {}: records are \
+         the same on the same kind of device by versions with the same first two numbers",
+        replayed.differences.join("; "),
+        environment.program_version,
+        environment.commit,
+        environment.device,
+        VERSION_AND_COMMIT,
+        chosen.name(),
+    )))
+}

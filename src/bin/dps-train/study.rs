@@ -1,0 +1,205 @@
+//! `dps-train CONFIG`: a study, on one process or on the ranks of MPI.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use dps::arguments::StudyArguments;
+use dps::backend::cpu::Cpu;
+use dps::backend::{Chosen, choose};
+use dps::comm::launcher::Launched;
+use dps::comm::{Communicator, Single, together};
+use dps::data::{Dataset, Facts};
+use dps::progress::{Event, ProgressForm};
+use dps::storage::Disk;
+use dps::streams::{err, out};
+use dps::study::{Place, RunEnd, Surroundings};
+use dps::{Error, Result, analysis, config, exit, journal, progress, signals, study};
+
+use crate::finish;
+use crate::plan::plan;
+
+#[cfg(feature = "mpi")]
+pub fn start(arguments: &StudyArguments) -> u8 {
+    if !dps::comm::launcher::is_possible() {
+        return train(arguments, &Single, "none".into());
+    }
+    let launched = Launched::now();
+    if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
+        return lonely(&launched, error);
+    }
+    match dps::comm::MpiWorld::start() {
+        Ok(world) => {
+            if let Err(error) = launched.check(world.ranks().size(), Some(&dps::comm::mpi_library())) {
+                return lonely(&launched, error);
+            }
+            let code = train(arguments, world.ranks(), dps::comm::mpi_library());
+            if signals::orphaned() {
+                // MPI's end would wait for the launcher.
+                exit::leave(code);
+            }
+            code
+        }
+        Err(error) => finish(&Err(error)),
+    }
+}
+
+#[cfg(not(feature = "mpi"))]
+pub fn start(arguments: &StudyArguments) -> u8 {
+    let launched = Launched::now();
+    if let Err(error) = launched.check(1, None) {
+        return lonely(&launched, error);
+    }
+    train(arguments, &Single, "none".into())
+}
+
+/// The exit code of processes that a launcher started and that have not found each other; the first one speaks.
+fn lonely(launched: &Launched, error: Error) -> u8 {
+    if launched.rank == 0 { finish(&Err(error)) } else { error.exit_code() }
+}
+
+/// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends
+/// the world.
+fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> u8 {
+    let speaks = world.rank() == 0;
+    if speaks {
+        signals::speak(arguments.progress == ProgressForm::Json);
+    }
+    // What all ranks know, one says.
+    let refuse = |error: Error| {
+        if speaks {
+            fail(arguments, &error);
+        }
+        error.exit_code()
+    };
+    let (loaded, facts, chosen, choice) = match prepare(arguments, world) {
+        Ok(prepared) => prepared,
+        Err(error) => return refuse(error),
+    };
+    world.limit_waits(loaded.study.execution.deadline_seconds);
+    let threads = threads(&loaded.study, world);
+    if arguments.plan {
+        return match plan(arguments, &loaded, &facts, &chosen, world, threads) {
+            Ok(plan) => {
+                if speaks {
+                    out(&plan);
+                }
+                exit::DONE
+            }
+            Err(error) => refuse(error),
+        };
+    }
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data, &loaded.study.data);
+    let dataset = match together(world, dataset) {
+        Ok(dataset) => dataset,
+        Err(error) => return refuse(error),
+    };
+    let place =
+        Place { world, mpi_library, command_line: command_line(), threads, storage: Arc::new(Disk), surroundings: Surroundings::PROCESS };
+    let mut observer = if speaks {
+        progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal())
+    } else {
+        progress::silent()
+    };
+    let notes = notes(&loaded.study, &dataset, world.size() * threads);
+    choice.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
+    let outcome = match &chosen {
+        Chosen::Cpu(unit) => {
+            let cpu = Cpu { unit: *unit, threads };
+            study::run(&loaded, &dataset, &place, &cpu, &arguments.output, arguments.fresh, &mut *observer)
+        }
+        #[cfg(feature = "cuda")]
+        Chosen::Cuda(cuda) => study::run(&loaded, &dataset, &place, &**cuda, &arguments.output, arguments.fresh, &mut *observer),
+    };
+    match outcome {
+        Ok(RunEnd::Finished(results)) if speaks => finish(&report(arguments, &results)),
+        Ok(RunEnd::Finished(_)) => exit::DONE,
+        Ok(RunEnd::Stopped) => {
+            if speaks && arguments.progress == ProgressForm::Json {
+                err("{\"event\":\"stopped\"}");
+            } else if speaks {
+                err("dps-train: stopped by a signal, with everything saved; the same command continues");
+            }
+            exit::STOPPED
+        }
+        // What all ranks know, one says; then they part in peace.
+        Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
+            refuse(error)
+        }
+        Err(error) => {
+            fail(arguments, &error);
+            if world.size() > 1 {
+                world.abort(error.exit_code().into());
+            }
+            error.exit_code()
+        }
+    }
+}
+
+/// The words of the command line as a shell would take them.
+fn command_line() -> String {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // No word has a NUL character, so they can be joined.
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+}
+
+/// Says an error, in the form in which progress is shown.
+fn fail(arguments: &StudyArguments, error: &Error) {
+    if arguments.progress == ProgressForm::Json {
+        err(&format!("{}", serde_json::json!({ "event": "error", "message": error.to_string(), "exit_code": error.exit_code() })));
+    } else {
+        err(&format!("dps-train: {error}"));
+    }
+}
+
+/// The study, what is known of its data, the device and a line about its choice, or the same error on every rank.
+fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Option<String>)> {
+    let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
+    if journal::overwrites(&arguments.output, &arguments.config) {
+        let problem = format!(
+            "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
+            arguments.config.display()
+        );
+        return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
+    }
+    let facts = together(world, Facts::of(&loaded.study.workload.dataset, &arguments.data))?;
+    study::check(&loaded, &facts)?;
+    let (chosen, line) = choose(&loaded.study, world)?;
+    Ok((loaded, facts, chosen, line))
+}
+
+/// What may not be meant, a sentence each.
+fn notes(study: &config::Study, dataset: &Dataset, threads: usize) -> Vec<String> {
+    let mut notes = Vec::new();
+    let examples = dataset.training.len();
+    if let Some(size) = study.grid.batch_sizes.iter().find(|&&size| size as usize > examples) {
+        notes.push(format!(
+            "batch size {size} is larger than the training set of {examples} examples: a batch holds some of them more than once"
+        ));
+    }
+    let processors = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
+    if study.execution.threads as usize > processors {
+        notes.push(format!(
+            "{threads} threads on {processors} processors are slower than as many as there are: leave out execution.threads"
+        ));
+    }
+    notes
+}
+
+/// The table on standard output, the figure beside the results.
+fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result<()> {
+    let figure = journal::figure_path(&arguments.output);
+    analysis::steps_to_result_plot(results, &figure)?;
+    if !arguments.quiet {
+        let (results_file, figure) = (arguments.output.display(), figure.display());
+        out(&format!("{}\nResults: {results_file}\nFigure:  {figure}\n", analysis::table(results)));
+    }
+    Ok(())
+}
+
+/// Threads of this rank: what the configuration says, or its share of the host's processors.
+pub fn threads(study: &config::Study, world: &dyn Communicator) -> usize {
+    match study.execution.threads as usize {
+        0 => dps::comm::threads(world),
+        threads => threads,
+    }
+}
