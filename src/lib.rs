@@ -12,6 +12,7 @@ pub mod allocator;
 pub mod analysis;
 pub mod arguments;
 pub mod backend;
+pub mod child;
 pub mod comm;
 pub mod config;
 pub mod data;

@@ -8,7 +8,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use dps::journal::{Contents, Journal};
 use dps::records::{Cell, Ending};
+use dps::storage::Disk;
 use support::records::complete;
 use support::study::{Study, mpirun, signal, succeed, train};
 
@@ -74,10 +76,14 @@ fn progress(study: &Study) -> String {
     String::from_utf8(train().arg("status").arg(&study.output).arg("--progress").output().unwrap().stdout).unwrap()
 }
 
+/// What its journal holds, where it has one.
+fn journal(study: &Study) -> Option<Contents> {
+    Journal::read(&study.output.with_extension("journal"), &Disk).unwrap()
+}
+
 /// Starts that its journal knows.
 fn starts(study: &Study) -> usize {
-    let journal = study.output.with_extension("journal");
-    dps::journal::Journal::read(&journal, &dps::storage::Disk).unwrap().map_or(0, |contents| contents.starts.len())
+    journal(study).map_or(0, |contents| contents.starts.len())
 }
 
 fn ended(child: Child) -> (Option<i32>, String) {
@@ -165,8 +171,7 @@ fn a_signal_stops_the_study_for_good() {
         assert_eq!(code, Some(75), "{stderr}");
         assert!(stderr.contains("; not started again, as a signal stopped it"), "{stderr}");
         assert_eq!(ranks(&study), [0_u32; 0]);
-        let journal = dps::journal::Journal::read(&study.output.with_extension("journal"), &dps::storage::Disk).unwrap().unwrap();
-        assert_eq!(journal.ended, Some(Ending::Stopped));
+        assert_eq!(journal(&study).unwrap().ended, Some(Ending::Stopped));
     }
 }
 

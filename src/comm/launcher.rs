@@ -3,9 +3,9 @@
 use std::env;
 use std::io::Read;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use crate::child::end_within;
 use crate::{Error, Result};
 
 /// Variables with a process's number among those that its launcher started: Open MPI's, MPICH's and Intel's, and PMIx's (srun, prterun).
@@ -91,14 +91,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn mpirun(library: &str) -> Option<(String, bool)> {
     let mut command = Command::new("mpirun");
     let mut asked = command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-    let begun = Instant::now();
-    while asked.try_wait().ok()?.is_none() {
-        if begun.elapsed() > PATIENCE {
-            let _ = asked.kill();
-            let _ = asked.wait();
-            return Some((format!("did not say its version within {} s", PATIENCE.as_secs()), false));
-        }
-        thread::sleep(Duration::from_millis(10));
+    if end_within(&mut asked, PATIENCE, |_| ()).ok()?.is_none() {
+        return Some((format!("did not say its version within {} s", PATIENCE.as_secs()), false));
     }
     let mut said = Vec::new();
     // A pipe holds more than any version.

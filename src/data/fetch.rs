@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use super::contents::{decompressed, describe};
 use super::find::{existing, folders, spellings};
 use super::sources::{DatasetFiles, Published, Source, set};
+use crate::child::end_within;
 use crate::config::DatasetName;
 use crate::{Error, Result};
 
@@ -342,27 +343,16 @@ fn run_within(
         io::ErrorKind::NotFound => format!("the command {program} is not installed"),
         _ => format!("the command {program} cannot be run: {error}"),
     })?;
-    let begun = Instant::now();
     let mut said = Duration::ZERO;
-    let status = loop {
-        if begun.elapsed() >= said + word {
+    let ended = end_within(&mut child, limit, |long| {
+        if long >= said + word {
             said += word;
             progress(&format!("{program} has run for {} s; it is ended after {} s", said.as_secs_f64(), limit.as_secs_f64()));
         }
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if begun.elapsed() < limit => std::thread::sleep(Duration::from_millis(50)),
-            ended => {
-                // It may have ended in between; nothing else can fail here.
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(match ended {
-                    Err(error) => format!("{program} is lost: {error}"),
-                    Ok(_) => format!("{program} took more than {} s", limit.as_secs_f64()),
-                });
-            }
-        }
-    };
+    });
+    let status = ended
+        .map_err(|error| format!("{program} is lost: {error}"))?
+        .ok_or_else(|| format!("{program} took more than {} s", limit.as_secs_f64()))?;
     if status.success() {
         return Ok(());
     }
@@ -384,6 +374,7 @@ fn with_extension(folder: &Path, extension: &str) -> std::result::Result<PathBuf
 mod tests {
     use std::collections::BTreeMap;
     use std::net::TcpListener;
+    use std::time::Instant;
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
