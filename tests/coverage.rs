@@ -6,6 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
+use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{COVERED, Estimate, slope};
 use dps::analysis::{Definition, critical, fits, gather};
 use rayon::prelude::*;
@@ -77,6 +78,7 @@ fn simulated(situation: &Situation, seed: u64, excess: f64) -> Vec<Known> {
         ("critical batch size: fit, trade-off", by(Definition::Fit), c1 / c2),
         ("critical batch size: measured ends", by(Definition::Measured), smallest * steps(smallest) / steps(largest)),
         ("critical batch size: 20 % overhead", by(Definition::Overhead), 0.2 * c1 / c2 + 1.2 * smallest),
+        ("exponent a of c1/B^a + c2", exponent(&study.grid().measured(0.0)).unwrap(), 1.0),
         ("K of the fit at batch size 64", dense.steps(size), steps(size)),
         ("c1 over dense", fits[1].c1_ratio.unwrap(), SPARSE.0),
         ("c2 over dense", fits[1].c2_ratio.unwrap(), SPARSE.1),

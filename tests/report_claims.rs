@@ -60,12 +60,25 @@ fn regimes_are_found_where_they_were_measured() {
     // The critical batch size is 400: linear below 21, maximal above 7,600.
     assert_eq!(of(papers(), 1e4, 0.01), [Holds, Holds, Holds]);
     assert_eq!(of(vec![64, 256, 1024, 4096], 1e4, 0.01), [Undecided, Holds, Undecided]);
-    assert_eq!(of(vec![2, 4, 8], 1e4, 0.0), [Holds, Undecided, Undecided]);
+    assert_eq!(of(vec![2, 4, 8, 16], 1e4, 0.0), [Holds, Undecided, Undecided]);
+    // Three points do not know whether steps fall in proportion.
+    assert_eq!(of(vec![2, 4, 8], 1e4, 0.0), [Undecided; 3]);
     // It is 4: nothing measured is linear. It is a million: nothing is maximal.
     assert_eq!(of(papers(), 1e6, 0.01), [DoesNotHold, Holds, Holds]);
     assert_eq!(of(papers(), 4.0, 0.01), [Holds, DoesNotHold, DoesNotHold]);
     // Four scattered points decide nothing.
     assert_eq!(of(vec![128, 256, 512, 1024], 1e4, 0.8), [Undecided; 3]);
+}
+
+/// The fit by c1/B + c2 is linear at small batch sizes by its form. The exponent says whether the steps are.
+#[test]
+fn steps_that_fall_slower_than_batches_grow_are_not_linear() {
+    let of = |exponent: f64| {
+        let steps =
+            move |key: CellKey| 4e6 / f64::from(key.batch_size).powf(exponent) * (0.01 * normal(u64::from(key.batch_size))).exp() + 10.0;
+        verdict(&findings(&study("momentum", papers(), &steps), None), Claim::Linear, 0.0)
+    };
+    assert_eq!([of(0.6), of(1.0)], [DoesNotHold, Holds]);
 }
 
 #[test]

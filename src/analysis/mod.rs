@@ -8,6 +8,7 @@ mod budget;
 mod chart;
 mod claims;
 mod critical;
+pub mod exponent;
 mod fewer;
 mod figures;
 pub mod fit;

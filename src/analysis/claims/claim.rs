@@ -93,8 +93,9 @@ impl Claim {
     pub fn rule(self) -> &'static str {
         match self {
             Claim::Linear => {
-                "holds where a measured batch size lies below a 19th of the critical one (local slope of the fit below −0.95) by the whole interval; does \
-                 not where batch size 2, the paper's smallest, is measured and lies above it by the whole interval"
+                "holds where a measured batch size lies below a 19th of the critical one (local slope of the fit below −0.95) by the whole interval, and \
+                 the exponent a of K* ≈ c1/B^a + c2, fitted with c1 and c2, lies between 0.8 and 1.25 by its whole interval; does not where batch size 2, \
+                 the paper's smallest, is measured and lies above it by the whole interval, or the exponent lies outside by its whole interval"
             }
             Claim::Diminishing => {
                 "holds where a measured batch size lies between a 19th of the critical one and 19 times it by the whole interval; does not where the \

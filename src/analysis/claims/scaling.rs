@@ -1,6 +1,7 @@
 //! How steps-to-result scale with the batch size.
 
-use super::super::fit::{Fit, Regime};
+use super::super::exponent::exponent;
+use super::super::fit::{Fit, LINEAR_EXPONENTS, Regime};
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
 use super::claim::PAPERS_BATCH_SIZES;
@@ -16,7 +17,8 @@ pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
 }
 
 fn finding(study: &StudyResults, claim: Claim, sparsity: f64, fit: &Fit) -> Finding {
-    let sizes: Vec<u32> = study.grid().measured(sparsity).into_iter().map(|point| point.0).collect();
+    let points = study.grid().measured(sparsity);
+    let sizes: Vec<u32> = points.iter().map(|point| point.0).collect();
     let (smallest, largest) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
     let regimes: Vec<Option<Regime>> = sizes.iter().map(|&size| fit.regime(f64::from(size))).collect();
     let is_decided_otherwise = |regime: &Option<Regime>, own: Regime| regime.is_some_and(|regime| regime != own);
@@ -24,22 +26,29 @@ fn finding(study: &StudyResults, claim: Claim, sparsity: f64, fit: &Fit) -> Find
         |end: u32, own: Regime| sizes.iter().zip(&regimes).any(|(size, regime)| *size == end && is_decided_otherwise(regime, own));
     let (last_linear, first_maximal) = fit.borders();
     let (low, high) = PAPERS_BATCH_SIZES;
-    let (own, fails, measured) = match claim {
+    let has = |own: Regime| regimes.contains(&Some(own));
+    let (holds, fails, measured) = match claim {
         Claim::Linear => {
-            let measured = format!("linear below {}; smallest batch size measured: {}", words(last_linear), count(smallest));
-            (Regime::Linear, otherwise_at(low, Regime::Linear), measured)
+            let exponent = exponent(&points);
+            let (least, most) = LINEAR_EXPONENTS;
+            let is_linear = exponent.is_some_and(|exponent| least <= exponent.low && exponent.high <= most);
+            let is_not = exponent.is_some_and(|exponent| exponent.high < least || most < exponent.low);
+            let shown = exponent.map_or("not known of fewer than 4 batch sizes".to_owned(), words);
+            let measured =
+                format!("linear below {}; smallest batch size measured: {}; exponent {shown}", words(last_linear), count(smallest));
+            (has(Regime::Linear) && is_linear, otherwise_at(low, Regime::Linear) || is_not, measured)
         }
         Claim::Maximal => {
             let measured = format!("maximal above {}; largest batch size measured: {}", words(first_maximal), count(largest));
-            (Regime::Maximal, otherwise_at(high, Regime::Maximal), measured)
+            (has(Regime::Maximal), otherwise_at(high, Regime::Maximal), measured)
         }
         _ => {
             let is_whole = sizes.contains(&low) && sizes.contains(&high);
             let fails = is_whole && regimes.iter().all(|regime| is_decided_otherwise(regime, Regime::Diminishing));
             let measured =
                 format!("critical batch size {}; K* scatters by {:.1} % about the fit", words(fit.critical), 100.0 * fit.deviation);
-            (Regime::Diminishing, fails, measured)
+            (has(Regime::Diminishing), fails, measured)
         }
     };
-    Finding { claim, sparsity, measured, verdict: Verdict::of(regimes.contains(&Some(own)), fails) }
+    Finding { claim, sparsity, measured, verdict: Verdict::of(holds, fails) }
 }
