@@ -3,6 +3,8 @@
 //! What lives here is the schema (versioned; docs/results.md), its writer, its reader and the atomic publication of a file.
 //! It knows the study's records and nothing of how they came about; beside data sets (`data`) no other module opens HDF5 files.
 
+mod attributes;
+mod grid;
 mod merge;
 mod metaparameters;
 mod publish;

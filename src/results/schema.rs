@@ -32,8 +32,13 @@ pub(super) trait Table: H5Type + Copy {
     const COLUMNS: &'static str;
     /// Each column's unit, as netCDF names units; empty of numbers of things, of codes and of texts.
     const UNITS: &'static [&'static str];
+    /// Each column's name.
+    const NAMES: &'static [&'static str];
     /// Each column's meaning.
     const MEANINGS: &'static [&'static str];
+
+    /// The value of each column as a number; NaN where it has none.
+    fn numbers(&self) -> Vec<f64>;
 
     /// The first column in which two rows differ, in words. NaN equals NaN.
     fn difference(&self, expected: &Self) -> Option<String>;
@@ -51,7 +56,12 @@ macro_rules! table {
             const ROW: &'static str = $row;
             const COLUMNS: &'static str = concat!($(stringify!($column), ": ", $meaning, "\n"),+);
             const UNITS: &'static [&'static str] = &[$(concat!($($unit)?)),+];
+            const NAMES: &'static [&'static str] = &[$(stringify!($column)),+];
             const MEANINGS: &'static [&'static str] = &[$($meaning),+];
+
+            fn numbers(&self) -> Vec<f64> {
+                vec![$($crate::results::schema::Value::number(self.$column)),+]
+            }
 
             fn difference(&self, expected: &Self) -> Option<String> {
                 $(
@@ -193,6 +203,28 @@ unsafe impl H5Type for StatusCode {
         let member = |status: Status| EnumMember { name: status.name().to_owned(), value: status as u64 };
         TypeDescriptor::Enum(EnumType { size: IntSize::U1, signed: false, members: Status::ALL.map(member).to_vec() })
     }
+}
+
+/// What a column holds.
+pub(super) trait Value {
+    /// As a number; NaN of -1, which stands for none, and of texts.
+    fn number(self) -> f64;
+}
+
+macro_rules! value {
+    ($($kind:ty: $value:ident => $number:expr;)+) => { $(impl Value for $kind { fn number(self) -> f64 { let $value = self; $number } })+ };
+}
+
+value! {
+    u32: value => value.into();
+    i32: value => value.into();
+    u64: value => value as f64;
+    i64: value => if value == -1 { f64::NAN } else { value as f64 };
+    f32: value => value.into();
+    f64: value => value;
+    StatusCode: value => value.0.into();
+    EndingCode: value => value.0.into();
+    ShortText: _value => f64::NAN;
 }
 
 /// A count, or -1 in place of none.

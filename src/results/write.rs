@@ -4,19 +4,15 @@ use std::io;
 use std::path::Path;
 
 use hdf5::file::{FileAccessBuilder, LibraryVersion};
-use hdf5::types::{TypeDescriptor, VarLenUnicode};
-use hdf5::{DatasetBuilder, Extents, File, Group, H5Type, Location};
+use hdf5::{File, Group};
 
-use super::metaparameters::PATH;
-use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TEXT_BYTES, Table, Text, TrialRow, exactly};
-use super::{Results, one_line, publish};
+use super::attributes::{compressed, describe, number, text, texts};
+use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, Table, TrialRow};
+use super::{Results, grid, metaparameters as columns, one_line, publish};
 use crate::Result;
 use crate::config::Metaparameter;
 use crate::search::Metaparameters;
 use crate::storage::{Disk, Storage};
-
-/// Rows of a chunk at most: a chunk of /curves is then 256 KiB, which fits HDF5's default chunk cache of 1 MiB.
-const CHUNK_ROWS: usize = 16_384;
 
 /// Writes `results` to `path`, whole or not at all. One process alone (rank 0) may call it for a path.
 ///
@@ -117,8 +113,11 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     table(file, &cells)?;
     table(file, &trials)?;
     let of_trials: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters).collect();
-    metaparameters(&group(file, PATH)?, &of_trials)?;
+    metaparameters(&group(file, columns::PATH)?, &of_trials)?;
     table(file, &curves)?;
+    if !trials.is_empty() {
+        grid::write(&group(file, grid::PATH)?, &cells, &trials, &of_trials)?;
+    }
     if !measurements.is_empty() {
         table(file, &measurements)?;
     }
@@ -139,31 +138,18 @@ fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> 
         if values.iter().all(|value| value.is_nan()) {
             continue;
         }
-        let dataset = compressed(group.new_dataset_builder(), values.len()).empty::<f64>().shape(values.len()).create(name.name())?;
+        let dataset = compressed(group.new_dataset_builder(), &[values.len()]).empty::<f64>().shape(values.len()).create(name.name())?;
         dataset.write_raw(&values)?;
         text(&dataset, "description", name.meaning().split(". ").next().unwrap_or_default())?;
         text(&dataset, "symbol", name.symbol())?;
-        texts(&dataset, "units", (), &[if name.is_whole() { "steps" } else { "1" }])?;
-        texts(&dataset, "long_name", (), &[name.title()])?;
+        describe(&dataset, name.unit(), name.title())?;
     }
     Ok(())
 }
 
-/// A dataset of so many rows: in chunks that are compressed where this HDF5 can, each with a checksum.
-fn compressed(mut builder: DatasetBuilder, rows: usize) -> DatasetBuilder {
-    if rows > 0 {
-        builder = builder.chunk(rows.min(CHUNK_ROWS));
-        if hdf5::filters::deflate_available() {
-            builder = builder.shuffle().deflate(4);
-        }
-        builder = builder.fletcher32();
-    }
-    builder
-}
-
 /// Writes a table of packed rows.
 fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
-    let dataset = compressed(file.new_dataset_builder(), rows.len()).packed(true).empty::<Row>().shape(rows.len()).create(Row::PATH)?;
+    let dataset = compressed(file.new_dataset_builder(), &[rows.len()]).packed(true).empty::<Row>().shape(rows.len()).create(Row::PATH)?;
     if !rows.is_empty() {
         dataset.write_raw(rows)?;
     }
@@ -175,25 +161,6 @@ fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
 
 fn group(file: &File, name: &str) -> hdf5::Result<Group> {
     file.create_group_builder().with_gcpl(|creation| creation.obj_track_times(false)).create(name)
-}
-
-fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
-    let fixed: Option<Text> = exactly(value);
-    let fixed = fixed.ok_or_else(|| hdf5::Error::from(format!("{name} has a NUL character or more than {TEXT_BYTES} bytes")))?;
-    // No type of length 0 exists; the padding, NUL, is not part of the text.
-    let kind = TypeDescriptor::FixedUnicode(value.len().max(1));
-    at.new_attr_builder().empty_as(&kind).create(name)?.write_scalar(&fixed)
-}
-
-/// Texts that this program does not read back, so they may have variable length, as other readers like them.
-fn texts(at: &Location, name: &str, shape: impl Into<Extents>, values: &[&str]) -> hdf5::Result<()> {
-    let values = values.iter().map(|value| value.parse()).collect::<std::result::Result<Vec<VarLenUnicode>, _>>();
-    let values = values.map_err(|_| hdf5::Error::from(format!("{name} has a NUL character")))?;
-    at.new_attr::<VarLenUnicode>().shape(shape).create(name)?.write_raw(&values)
-}
-
-fn number<T: H5Type>(at: &Location, name: &str, value: T) -> hdf5::Result<()> {
-    at.new_attr::<T>().create(name)?.write_scalar(&value)
 }
 
 #[cfg(test)]

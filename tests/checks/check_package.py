@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pandas as pd
+import xarray as xr
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "dps-results"))
 import dps_results  # noqa: E402
@@ -60,6 +61,22 @@ def main():
         own = study.trials[(study.trials["batch_size"] == row.batch_size) & (study.trials["sparsity"] == row.sparsity)]
         same("xarray rates", cell["trial_learning_rate"].sel(trial=own["trial"].to_numpy()).to_numpy(), own["learning_rate"])
     assert grid["steps_to_result"].attrs["long_name"].startswith("K*")
+    # The file's own arrays, as xarray finds them by their dimensions' names.
+    with xr.open_dataset(path, group="grid", engine="h5netcdf") as stored:
+        assert dict(stored.sizes) == dict(grid.sizes), stored.sizes
+        left_out = {"best_row", "trial_curve_start", "trial_curve_length", "trial_mask_hash"}
+        assert set(stored.data_vars) == set(grid.data_vars) - left_out, sorted(set(stored.data_vars) ^ set(grid.data_vars))
+        for name, array in stored.data_vars.items():
+            expected = grid[name]
+            if name == "trial_status":
+                words = array.attrs["flag_meanings"].split()
+                codes = dict(zip(words, array.attrs["flag_values"], strict=True))
+                expected = xr.DataArray([[[codes.get(word, np.nan) for word in row] for row in plane] for plane in expected.values], array.coords)
+            xr.testing.assert_equal(array, expected.transpose(*array.dims))
+            assert array.attrs["long_name"] and "-1" not in array.attrs["long_name"], name
+            assert array.attrs.get("units") == grid[name].attrs.get("units"), name
+    with h5py.File(path) as file:
+        assert [list(dimension.keys()) for dimension in file["grid/trial_steps"].dims] == [["batch_size"], ["sparsity"], ["trial"]]
     units = {name: grid[name].attrs["units"] for name in ("steps_to_result", "batch_size", "seconds", "trial_learning_rate", "trial_final_loss")}
     assert list(units.values()) == ["steps", "examples", "s", "1", "nat"], units
     print(f"{path}: {len(study.cells)} cells, {len(study.trials)} trials, {len(study.curves)} evaluations read by dps_results")

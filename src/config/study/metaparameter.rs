@@ -226,6 +226,11 @@ impl Metaparameter {
         self.declaration().scales == WHOLE
     }
 
+    /// Its unit, as netCDF names units.
+    pub fn unit(self) -> &'static str {
+        if self.is_whole() { "steps" } else { "1" }
+    }
+
     /// A value as texts show it, with four significant digits.
     pub fn show(self, value: f64) -> String {
         if self.is_whole() { count(value as u64) } else { significant(value) }
