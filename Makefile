@@ -160,7 +160,7 @@ check: setup ## check formatting, lints and documentation
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 	tests/checks/check_text.py
 
-setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang, HDF5
+setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang, HDF5, curl
 	@if ! command -v cargo > /dev/null; then
 		echo "Rust is missing. Install it from https://rustup.rs, or: curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh" >&2
 		exit 1
@@ -177,6 +177,7 @@ setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang,
 	needs libopenmpi-dev command -v mpicc
 	needs openmpi-bin command -v mpirun
 	needs pkg-config command -v pkg-config
+	needs curl command -v curl
 	needs libclang-dev eval '[ -n "$${LIBCLANG_PATH-}" ] || compgen -G "/usr/lib/llvm-*/lib/libclang.so"'
 	needs libhdf5-dev eval '[ -n "$${HDF5_DIR-}" ] || pkg-config --exists hdf5 || pkg-config --exists hdf5-serial'
 	if [ $${#missing[@]} = 0 ]; then exit 0; fi

