@@ -124,6 +124,15 @@ fn of_student(simulations: u64) -> Vec<(String, f64)> {
         };
         found.push((format!("exponent of a power law through {count} points"), shares((0..simulations).map(exponent).collect())[0].1));
     }
+    let law = |seed: u64| {
+        let steps = |power: u32| (1e6 / 2f64.powi(power as i32).powf(0.83) + 300.0) * (0.02 * normal(seed * 100 + u64::from(power))).exp();
+        let points: Vec<(u32, u32)> = (2..=12).step_by(2).map(|power| (1 << power, steps(power).round() as u32)).collect();
+        vec![("exponent", exponent(&points).unwrap(), 0.83)]
+    };
+    found.push((
+        "exponent a = 0.83 of c1/B^a + c2 through 6 points, scatter of 2 %".to_owned(),
+        shares((0..simulations).map(law).collect())[0].1,
+    ));
     let mean = |seed: u64, count: u64| Estimate::geometric((0..count).map(|trial| 2.0 * (0.3 * normal(seed * 100 + trial)).exp()));
     for count in [3, 10] {
         let means = (0..simulations).map(|seed| vec![("mean", mean(seed, count), 2.0)]);

@@ -43,7 +43,7 @@ impl Definition {
     /// What it says, and where it is from.
     pub fn source(self) -> &'static str {
         match self {
-            Definition::Fit => "c1/c2 of K* = c1/B + c2 (Lee et al., 2021)",
+            Definition::Fit => "c1/c2 of K* = c1/B + c2, the law of Lee et al. (2021)",
             Definition::TradeOff => {
                 "E_min/S_min of (S/S_min − 1)(E/E_min − 1) = 1 with steps S and examples E = S·B (McCandlish et al., 2018)"
             }

@@ -5,13 +5,13 @@ use super::fit::{Estimate, least_squares, student};
 /// Points that are needed: one more than the law has parameters.
 const FEWEST_POINTS: usize = 4;
 
-/// Exponents that are tried: from one to the other, in so many steps.
-const TRIED: (f64, f64, usize) = (0.25, 2.0, 35);
+/// Exponents that are tried: from one to the other, in so many steps. Between two of them the squares have one minimum at most.
+const TRIED: (f64, f64, usize) = (0.1, 4.0, 39);
 
 /// The exponent of (batch size, K*) points of one sparsity, by least squares of log K. None where fewer than four batch sizes were measured.
 ///
 /// Its interval has the exponents whose least squares are at most (1 + t²/(n − 3)) times the least of all, with the 97.5th percentile t of Student's
-/// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. A limit that is not within 0.25 to 2 is 0 or ∞.
+/// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. A limit that is not within 0.1 to 4 is 0 or ∞.
 pub fn exponent(measured: &[(u32, u32)]) -> Option<Estimate> {
     let mut sizes: Vec<u32> = measured.iter().map(|point| point.0).collect();
     sizes.sort_unstable();
@@ -40,9 +40,10 @@ pub fn exponent(measured: &[(u32, u32)]) -> Option<Estimate> {
             low += third;
         }
     }
-    let value = (low + high) / 2.0;
+    let narrowed = (low + high) / 2.0;
+    let value = if tried[coarse] <= squares(narrowed) { at(coarse) } else { narrowed };
     let freedom = measured.len() - 3;
-    let most = squares(value).min(tried[coarse]) * (1.0 + student(freedom).powi(2) / freedom as f64);
+    let most = squares(value) * (1.0 + student(freedom).powi(2) / freedom as f64);
     // Where the squares pass the limit, between an exponent inside and one outside.
     let border = |mut inside: f64, mut outside: f64| {
         for _ in 0..20 {
@@ -51,8 +52,8 @@ pub fn exponent(measured: &[(u32, u32)]) -> Option<Estimate> {
         }
         inside
     };
-    let below = (0..=coarse).rev().find(|&place| tried[place] > most);
-    let above = (coarse..=count).find(|&place| tried[place] > most);
+    let below = (0..=count).rev().find(|&place| at(place) < value && tried[place] > most);
+    let above = (0..=count).find(|&place| at(place) > value && tried[place] > most);
     Some(Estimate {
         value,
         low: below.map_or(0.0, |place| border(value, at(place))),
@@ -68,14 +69,17 @@ mod tests {
         sizes.iter().map(|&size| (size, (1e6 / f64::from(size).powf(exponent) + c2).round() as u32)).collect()
     }
 
+    /// Exponents that are tried, and others between them; steps are rounded to whole ones.
     #[test]
     fn the_exponent_of_a_law_is_found() {
         let sizes = [2, 8, 32, 128, 512, 2048];
-        for truth in [0.5, 0.8, 1.0, 1.3] {
+        for truth in [0.5, 0.52, 0.8, 0.83, 0.92, 1.0, 1.02, 1.27, 1.3] {
             let found = exponent(&points(truth, 500.0, &sizes)).unwrap();
-            assert!((found.value - truth).abs() < 0.01 && found.low <= found.value && found.value <= found.high, "{truth}: {found:?}");
+            assert!((found.value - truth).abs() < 0.01 && found.holds(found.value) && found.holds(truth), "{truth}: {found:?}");
             assert!(found.high - found.low < 0.05, "{found:?}");
         }
+        let exact = exponent(&[(2, 1000), (4, 500), (8, 250), (16, 125)]).unwrap();
+        assert!((exact.value - 1.0).abs() < 1e-9 && exact.holds(exact.value), "{exact:?}");
     }
 
     #[test]

@@ -146,7 +146,8 @@ fn words_on_cells(study: &StudyResults) -> String {
     let work = to_end(&study.results.workload, &study.results.cells, end).high.gradients as f64;
     let done = computed(&study.results.cells).gradients.max(1) as f64;
     format!(
-        "{FEWER} trials find: the K\\* that half, and 95 of 100, of all choices of so many of a cell's trials find or undercut. All trials to step {}: the \
+        "{FEWER} trials find: of all choices of {FEWER} of a cell's trials, half find the first number of steps or fewer, and 95 of 100 the second. \"beyond\": \
+         more steps than that, where the race ended the other trials. All trials to step {}: the \
          example-gradients of the rule by which the paper counts its cost, over those that were computed. All cells: {:.1} hours, {} of the work of that \
          rule.\n",
         count(end),
@@ -200,7 +201,7 @@ fn rules(sections: &[Section]) -> String {
         .map(|claim| format!("- **{}**: {}.\n", claim.words(), claim.rule().replace('*', "\\*")))
         .collect();
     format!(
-        "## The rules\n\nEach claim is decided by a rule from 95 % intervals, in brackets above. In all other cases it says \"{}\": the intervals allow \
+        "## The rules\n\nEach claim is decided by a rule from 95 % intervals, in brackets above, of the cells that were measured. In all other cases it says \"{}\": the intervals allow \
          both, or what the rule needs was not measured.\n\n{rules}",
         Verdict::Undecided.name()
     )

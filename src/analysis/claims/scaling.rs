@@ -33,7 +33,11 @@ fn finding(study: &StudyResults, claim: Claim, sparsity: f64, fit: &Fit) -> Find
             let (least, most) = LINEAR_EXPONENTS;
             let is_linear = exponent.is_some_and(|exponent| least <= exponent.low && exponent.high <= most);
             let is_not = exponent.is_some_and(|exponent| exponent.high < least || most < exponent.low);
-            let shown = exponent.map_or("not known of fewer than 4 batch sizes".to_owned(), words);
+            let shown = match exponent {
+                None => "not known of fewer than 4 batch sizes".to_owned(),
+                Some(any) if any.low == 0.0 && any.high.is_infinite() => "not determined".to_owned(),
+                Some(exponent) => words(exponent),
+            };
             let measured =
                 format!("linear below {}; smallest batch size measured: {}; exponent {shown}", words(last_linear), count(smallest));
             (has(Regime::Linear) && is_linear, otherwise_at(low, Regime::Linear) || is_not, measured)

@@ -32,14 +32,19 @@ fn ratios(study: &StudyResults, claim: Claim, sparse: &Fitted, dense: &Fitted) -
     Ok(sizes.map(|size| of_sparse.steps_over(of_dense, size)).collect())
 }
 
-/// The smallest and the largest of them in words.
-fn extremes(ratios: &[Estimate]) -> String {
+/// The smallest and the largest of them in words, and those of the cells themselves.
+fn extremes(study: &StudyResults, sparsity: f64, ratios: &[Estimate]) -> String {
     let of = |limit: fn(&Estimate) -> f64| {
         ratios.iter().map(limit).fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
     };
     let ((low, high), least, most) = (of(|ratio| ratio.value), of(|ratio| ratio.low).0, of(|ratio| ratio.high).1);
-    let [low, high, least, most] = [low, high, least, most].map(|value| digits(value, 3));
-    format!("{low} to {high} times as many at {}, intervals within {least} to {most}", some(ratios.len(), "batch size"))
+    let measured = study.grid().ratios(sparsity, 0.0).into_iter().map(|point| point.1);
+    let (few, many) = measured.fold((f64::MAX, f64::MIN), |(few, many), ratio| (few.min(ratio), many.max(ratio)));
+    let [low, high, least, most, few, many] = [low, high, least, most, few, many].map(|value| digits(value, 3));
+    format!(
+        "by the fits {low} to {high} times as many at {}, intervals within {least} to {most}; by the cells themselves {few} to {many} times",
+        some(ratios.len(), "batch size")
+    )
 }
 
 fn more_steps(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Finding {
@@ -49,7 +54,7 @@ fn more_steps(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Finding 
         Ok(ratios) => {
             let holds = !ratios.is_empty() && ratios.iter().all(|ratio| ratio.low > 1.0);
             let verdict = Verdict::of(holds, ratios.iter().any(|ratio| ratio.high < 1.0));
-            Finding { claim, sparsity, measured: extremes(&ratios), verdict }
+            Finding { claim, sparsity, measured: extremes(study, sparsity, &ratios), verdict }
         }
     }
 }
@@ -61,7 +66,7 @@ fn times(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Finding {
         Ok(ratios) => {
             let holds = !ratios.is_empty() && ratios.iter().all(|ratio| ratio.low >= least && ratio.high <= most);
             let verdict = Verdict::of(holds, ratios.iter().any(|ratio| ratio.high < least || ratio.low > most));
-            Finding { claim, sparsity, measured: extremes(&ratios), verdict }
+            Finding { claim, sparsity, measured: extremes(study, sparsity, &ratios), verdict }
         }
     }
 }
