@@ -96,6 +96,40 @@ fn problem(result: dps::Result<Results>) -> String {
     error.to_string()
 }
 
+/// Cells out of order, one of the grid missing, with 3, 2 or 1 trials.
+#[test]
+fn the_grid_has_every_number_at_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.h5");
+    let mut study = small_study();
+    study.cells.remove(4);
+    study.cells.reverse();
+    results::write(&path, &study).unwrap();
+    let file = hdf5::File::open(&path).unwrap();
+    let numbers = |name: &str| file.dataset(&format!("grid/{name}")).unwrap().read_raw::<f64>().unwrap();
+    assert_eq!(numbers("batch_size"), [2.0, 4.0, 8.0]);
+    assert_eq!(numbers("sparsity"), [0.0, 0.9]);
+    assert_eq!(numbers("trial"), [0.0, 1.0, 2.0]);
+    let same = |name: &str, shape: &[usize], expected: &[f64]| {
+        assert_eq!(file.dataset(&format!("grid/{name}")).unwrap().shape(), shape, "{name}");
+        let found = numbers(name);
+        let is_same = found.iter().zip(expected).all(|(found, expected)| found == expected || found.is_nan() && expected.is_nan());
+        assert!(found.len() == expected.len() && is_same, "{name}: {found:?}");
+    };
+    const NONE: f64 = f64::NAN;
+    same("steps_to_result", &[3, 2], &[480.0, 1024.0, 256.0, NONE, 160.0, NONE]);
+    same("trial_count", &[3, 2], &[3.0, 2.0, 2.0, NONE, 1.0, 2.0]);
+    let steps = [512.0, 480.0, 480.0, NONE, 1024.0, NONE, 256.0, NONE, NONE, NONE, NONE, NONE, 160.0, NONE, NONE, NONE, NONE, NONE];
+    same("trial_steps", &[3, 2, 3], &steps);
+    let (one, two, three) = (0.1, 0.1 / 2.0, 0.1 / 3.0);
+    let rates = [one, two, three, one, two, NONE, one, two, NONE, NONE, NONE, NONE, one, NONE, NONE, one, two, NONE];
+    same("trial_learning_rate", &[3, 2, 3], &rates);
+
+    study.cells.clear();
+    results::write(&path, &study).unwrap();
+    assert!(hdf5::File::open(&path).unwrap().group("grid").is_err());
+}
+
 prop_compose! {
     fn any_point()(loss in prop::num::f32::ANY, errors in 0..=VALIDATION, unseen in 0..=VALIDATION) -> CurvePoint {
         CurvePoint { step: 0, loss, errors, examples: (VALIDATION - unseen).max(errors) }

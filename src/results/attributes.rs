@@ -5,13 +5,19 @@ use hdf5::{Dataset, DatasetBuilder, Extents, H5Type, Location};
 
 use super::schema::{TEXT_BYTES, Text, exactly};
 
-/// Rows of a chunk at most: a chunk of /curves is then 256 KiB, which fits HDF5's default chunk cache of 1 MiB.
+/// Rows or numbers of a chunk at most: a chunk of /curves is then 256 KiB, which fits HDF5's default chunk cache of 1 MiB.
 const CHUNK_ROWS: usize = 16_384;
 
 /// A dataset of so many numbers or rows in each dimension: in chunks that are compressed where this HDF5 can, each with a checksum.
 pub(super) fn compressed(mut builder: DatasetBuilder, shape: &[usize]) -> DatasetBuilder {
     if shape.iter().all(|&len| len > 0) {
-        builder = builder.chunk(shape.iter().map(|&len| len.min(CHUNK_ROWS)).collect::<Vec<_>>());
+        let mut room = CHUNK_ROWS;
+        let mut chunk = shape.to_vec();
+        for len in chunk.iter_mut().rev() {
+            *len = room.min(*len);
+            room = (room / *len).max(1);
+        }
+        builder = builder.chunk(chunk);
         if hdf5::filters::deflate_available() {
             builder = builder.shuffle().deflate(4);
         }

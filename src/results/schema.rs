@@ -217,7 +217,7 @@ macro_rules! value {
 
 value! {
     u32: value => value.into();
-    i32: value => value.into();
+    i32: value => i64::from(value).number();
     u64: value => value as f64;
     i64: value => if value == -1 { f64::NAN } else { value as f64 };
     f32: value => value.into();

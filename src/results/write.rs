@@ -115,8 +115,8 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     let of_trials: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters).collect();
     metaparameters(&group(file, columns::PATH)?, &of_trials)?;
     table(file, &curves)?;
-    if !trials.is_empty() {
-        grid::write(&group(file, grid::PATH)?, &cells, &trials, &of_trials)?;
+    if let Some(dimensions) = grid::Dimensions::new(&cells, &trials) {
+        grid::write(&group(file, grid::PATH)?, &dimensions, &cells, &trials, &of_trials)?;
     }
     if !measurements.is_empty() {
         table(file, &measurements)?;

@@ -77,6 +77,7 @@ def main():
             assert array.attrs.get("units") == grid[name].attrs.get("units"), name
     with h5py.File(path) as file:
         assert [list(dimension.keys()) for dimension in file["grid/trial_steps"].dims] == [["batch_size"], ["sparsity"], ["trial"]]
+        assert h5py.h5ds.is_attached(file["grid/trial_steps"].id, file["grid/trial"].id, 2)
     units = {name: grid[name].attrs["units"] for name in ("steps_to_result", "batch_size", "seconds", "trial_learning_rate", "trial_final_loss")}
     assert list(units.values()) == ["steps", "examples", "s", "1", "nat"], units
     print(f"{path}: {len(study.cells)} cells, {len(study.trials)} trials, {len(study.curves)} evaluations read by dps_results")
