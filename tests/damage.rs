@@ -19,19 +19,27 @@ fn command(folder: &Path) -> Command {
     command
 }
 
-/// Runs the study until it has finished a cell and saved a checkpoint of another, then stops it by a signal.
+/// Runs the study until it has finished a cell, and stops it within another by a signal; a checkpoint is there then. A signal between two cells
+/// leaves none, so the study goes on and is stopped later.
 fn stop_in_the_middle(folder: &Path) {
-    let mut child = command(folder).spawn().unwrap();
-    let begun = Instant::now();
     let finished = || results::read(&folder.join("x.h5")).is_ok_and(|results| !results.cells.is_empty());
-    while !(finished() && folder.join("x.checkpoint").exists()) {
-        assert!(begun.elapsed() < Duration::from_secs(60), "no checkpoint after a finished cell");
-        assert!(child.try_wait().unwrap().is_none(), "the study ended before it could be stopped");
-        std::thread::sleep(Duration::from_millis(5));
+    for pause in [0, 100, 200, 300] {
+        let mut child = command(folder).spawn().unwrap();
+        let begun = Instant::now();
+        while !finished() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no finished cell");
+            assert!(child.try_wait().unwrap().is_none(), "the study ended before it could be stopped");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(pause));
+        assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+        let code = child.wait().unwrap().code();
+        assert_ne!(code, Some(0), "the study ended before it could be stopped");
+        if code == Some(75) && folder.join("x.checkpoint").exists() {
+            return;
+        }
     }
-    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(75));
-    assert!(folder.join("x.checkpoint").exists());
+    panic!("no signal came within a cell");
 }
 
 /// What may happen to a file.

@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-/// Keys that change no record, so that a study may go on with others: left out of the comparison, as of the configuration's digest.
+/// Keys with which a study may go on changed: left out of the comparison, as of the configuration's digest. The device and the reduction change
+/// records by rounding, the others not at all.
 pub const IGNORED_KEYS: [&str; 8] = [
     "execution.device",
     "execution.threads",

@@ -150,6 +150,12 @@ impl CostBound {
         seconds.is_finite().then_some(seconds)
     }
 
+    /// Seconds of all cells where no trial reaches the goal, without the scores, at half of the site's speed; infinite where that is not known.
+    pub fn assumed_most(&self) -> f64 {
+        let seconds = (self.seconds() - self.score_seconds()) / SHARE_OF_SPEED;
+        if seconds.is_nan() { f64::INFINITY } else { seconds }
+    }
+
     /// Seconds of the pruning scores. Rounds are computed by the reference, whatever the device.
     pub fn score_seconds(&self) -> f64 {
         match Scoring::of(&self.study.pruning) {

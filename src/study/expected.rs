@@ -19,8 +19,10 @@ pub fn expected(bound: &CostBound, loaded: &Configuration, output: &Path) -> Opt
     let left: Vec<CellKey> = cells(grid).into_iter().filter(|key| !is_measured(key)).collect();
     let elapsed = found.and_then(|found| found.under_way?.seconds).unwrap_or(0.0);
     let mut forecast = Forecast::new(&measured, &left, grid.trials as usize, elapsed, bound.assumed())?;
-    let most = bound.seconds() - bound.score_seconds();
-    forecast.left = forecast.left.at_most(if most.is_nan() { f64::INFINITY } else { most });
+    // Where cells are measured their seconds say how fast this network is; no bound is known then.
+    if forecast.cells == 0 {
+        forecast.left = forecast.left.at_most(bound.assumed_most());
+    }
     Some(match forecast.cells {
         0 => format!(
             "Probably {forecast}, beside the scores. No cell is measured yet: this guesses that the best trials of small batches reach the goal after half a pass \

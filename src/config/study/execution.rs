@@ -11,8 +11,8 @@ use crate::config::section::section;
 const MOST_THREADS: u32 = 1_024;
 
 section! {
-    /// How the work is done. Of these keys `race` and `full_evaluation` change what else is recorded, and `products`, `tf32` and `reduction` change
-    /// rounding on a GPU. The others change no record.
+    /// How the work is done. Of these keys `race` and `full_evaluation` change what else is recorded, `device` changes
+    /// rounding, and so do `products`, `tf32` and `reduction` on a GPU. The others change no record.
     ///
     /// `race`, `full_evaluation`, `products` and `tf32` take part in the digest of a study.
     #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +25,7 @@ section! {
         data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
         /// What multiplies matrices on a GPU.
         products: Products = Products::Fused => name(),
-        /// Whether GPUs multiply in TF32, with 10 bits of mantissa, added up in 32 bits. This is faster, gives other records, and is an error on the
+        /// Whether GPUs multiply in TF32, with 11 significant bits, added up in 32 bits. This is faster, gives other records, and is an error on the
         /// CPU.
         tf32: bool = false => flag(),
         /// How GPUs that share a batch add up their gradients.
