@@ -26,6 +26,11 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
         Some((f64::from(cell.key.batch_size), figures::learning_rate(best)?, figures::effective_rate(best)))
     };
     let points: Vec<(f64, f64, Option<f64>)> = cells(study, sparsity).filter_map(best).collect();
+    // Of trials drawn once for all cells one may be the best in all; between the rates that were drawn nothing is known of a slope then.
+    if points.len() > 1 && points.iter().all(|point| point.1 == points[0].1) {
+        let measured = format!("the same learning rate is the best at all {}", some(points.len(), "batch size"));
+        return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
+    }
     let Some(of_rate) = slope(&points.iter().map(|point| (point.0, point.1)).collect::<Vec<_>>()) else {
         let measured = format!("{} measured", some(points.len(), "batch size"));
         return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };

@@ -13,8 +13,8 @@ use crate::child::end_within;
 const CLIENT_LIMIT: Duration = Duration::from_secs(180);
 const CLIENT_WORD: Duration = Duration::from_secs(30);
 
-/// The body at a web address, which may take until the `deadline`. curl fetches it: it knows the proxies and certificates of its machine, and gives up
-/// a connection after 5 seconds and a server that says nothing after 20.
+/// The body at a web address, which may take until the `deadline`. curl fetches it: it knows the proxies and certificates of its machine, and gives
+/// up a connection after 5 seconds and a server that says nothing after 20.
 pub(super) fn download(address: &str, deadline: Duration) -> Result<impl Read + use<>, String> {
     let seconds = format!("{:.1}", deadline.as_secs_f64());
     let options =
