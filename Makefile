@@ -150,8 +150,8 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 	fi
 	exit $$code
 
-paper: setup ## write docs/experiments/paper.md and its figures anew, from docs/experiments/data
-	@DPS_WRITE_PAGES=1 cargo test --test pages the_page_of_the_paper
+paper: setup ## write docs/experiments/paper.md, optimizers.md and their figures anew, from docs/experiments/data
+	@DPS_WRITE_PAGES=1 cargo test --test pages the_page_of
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check

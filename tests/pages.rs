@@ -56,26 +56,43 @@ fn the_pages_have_every_exit_code() {
     compare("README.md", "exit codes", &format!("\n{lines}\n"));
 }
 
-/// What the measured cells of the paper's studies say of its claims, and their figures.
-#[test]
-fn the_page_of_the_paper_says_what_the_data_say() {
+/// Compares a page of docs/experiments with the report of the files in `data` whose names begin so, and its figures with those of the report; or
+/// writes them. Figures are named by what the report calls them, and by what the page does.
+fn compare_report(page: &str, prefix: &str, figures: &[(&str, &str)]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments");
     let mut names: Vec<String> =
         fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.retain(|name| name.starts_with("mnist-simple-cnn-") && name.ends_with(".h5"));
+    names.retain(|name| name.starts_with(prefix) && name.ends_with(".h5"));
     names.sort();
     assert!(names.len() > 1, "{names:?}");
     let files = names.into_iter().map(|name| (name.clone(), results::read(&folder.join("data").join(name)).unwrap())).collect();
     let made = tempfile::tempdir().unwrap();
     let report = analysis::report(files, made.path(), &analysis::Options::default()).unwrap();
-    let [study] = &report.studies[..] else { panic!("{} studies", report.studies.len()) };
-    compare("docs/experiments/paper.md", "claims", &format!("\n{}\n", report.summary));
-    for figure in ["panels", "ratio", "rates"] {
-        let expected = fs::read(made.path().join(format!("{}-{figure}.svg", study.slug))).unwrap();
-        let path = folder.join(format!("paper-{figure}.svg"));
+    compare(&format!("docs/experiments/{page}"), "claims", &format!("\n{}\n", report.summary));
+    for (name, name_here) in figures {
+        let expected = fs::read(made.path().join(name)).unwrap();
+        let path = folder.join(name_here);
         if fs::read(&path).ok().as_ref() != Some(&expected) {
             assert!(writes(), "{} is not what the data say; run: make paper", path.display());
             fs::write(&path, expected).unwrap();
         }
     }
+}
+
+/// What the measured cells of the paper's studies say of its claims.
+#[test]
+fn the_page_of_the_paper_says_what_the_data_say() {
+    let figures = ["panels", "ratio", "rates"].map(|name| (format!("mnist-simple-cnn-momentum-{name}.svg"), format!("paper-{name}.svg")));
+    compare_report("paper.md", "mnist-simple-cnn-", &figures.each_ref().map(|(name, here)| (name.as_str(), here.as_str())));
+}
+
+/// The study of two optimizers.
+#[test]
+fn the_page_of_two_optimizers_says_what_the_data_say() {
+    let figures = [
+        ("optimizers.svg", "optimizers.svg"),
+        ("mnist-simple-cnn-momentum-metaparameters.svg", "optimizers-momentum-metaparameters.svg"),
+        ("mnist-simple-cnn-sgd-metaparameters.svg", "optimizers-sgd-metaparameters.svg"),
+    ];
+    compare_report("optimizers.md", "optimizers-", &figures);
 }
