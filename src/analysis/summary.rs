@@ -5,7 +5,7 @@ use super::fewer::FewerTrials;
 use super::others::{has_trials, is_of_dps};
 use super::page::Section;
 use super::studies::StudyResults;
-use super::tables::Table;
+use super::table::Table;
 use super::work::{computed, papers_steps, to_end};
 use crate::config::{Metaparameter, OptimizerName};
 use crate::forecast::{Forecast, Measured};

@@ -2,7 +2,7 @@
 //!
 //! Kernels are vectorised for the processor found (`vector_unit.rs`, `simd.rs`); threads share lanes where there are enough of them and the
 //! leaves of a batch where there are not. The same bits come out whatever the processor, the threads and the ranks, because every sum
-//! has one order (`tile.rs`, `winograd.rs`, `pooled.rs` and `sparse` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a
+//! has one order (`tile.rs`, `winograd.rs`, `pooled` and `sparse` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a
 //! [`Communicator`](crate::comm::Communicator).
 
 mod convolution;

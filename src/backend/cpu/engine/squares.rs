@@ -5,8 +5,12 @@
 
 use std::ops::Range;
 
-use super::{CpuBackend, LOGITS, Seat, Share, collect, room};
+use super::backend::CpuBackend;
+use super::context::{Context, Seat};
+use super::sums::slots;
 use crate::Result;
+use crate::backend::cpu::dense::LOGITS;
+use crate::backend::cpu::worker::collect;
 use crate::pruning::Mask;
 
 /// Examples that one thread sums over by itself; sums of blocks are added in order. It is no function of ranks or threads.
@@ -21,9 +25,9 @@ impl CpuBackend<'_> {
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         let version = self.versions(1);
         let mut mine: Vec<(usize, f64)> = (rank..blocks).step_by(ranks).map(|block| (block, 0.0)).collect();
-        self.each(mine.iter_mut().collect(), |share, seat, (block, sum)| {
+        self.threads.each(mine.iter_mut().collect(), |context, seat, (block, sum)| {
             let range = *block * BLOCK..((*block + 1) * BLOCK).min(examples);
-            *sum = share.block_of_squares(seat, weights, mask, version, range);
+            *sum = context.block_of_squares(seat, weights, mask, version, range);
         });
         self.vote()?;
         let mut words: Vec<u64> = mine.iter().map(|(_, sum)| sum.to_bits()).collect();
@@ -33,12 +37,12 @@ impl CpuBackend<'_> {
     }
 }
 
-impl Share<'_> {
+impl Context<'_> {
     /// The sum over one thread's examples at physical weights; the mask is that of the logical network, in whose order gradients are collected.
     fn block_of_squares(&self, seat: &mut Seat, weights: &[f32], mask: &Mask, version: u64, examples: Range<usize>) -> f64 {
         let Seat { worker, stack, indices, .. } = seat;
         worker.prepare(&self.plan, weights, version, true);
-        let places = room(stack, 3, self.plan.length.max(self.network.parameters() + LOGITS));
+        let places = slots(stack, 3, self.plan.length.max(self.network.parameters() + LOGITS));
         let [leaf, between, gradient] = places else { return f64::NAN };
         let mut sum = 0.0;
         for example in examples {

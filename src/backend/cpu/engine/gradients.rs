@@ -1,0 +1,78 @@
+//! Derivatives of a whole batch, summed by all threads of all ranks in the order of the tree.
+
+use super::backend::CpuBackend;
+use super::job::{Derivative, Job, Selection};
+use super::sums::{add_blocks, length, split};
+use crate::Result;
+use crate::comm::{Leaves, Node, additions};
+
+impl CpuBackend<'_> {
+    /// A derivative at weights without a mask, summed over the first `examples` training examples, and the summed loss.
+    pub(super) fn derivative(
+        &mut self,
+        weights: &[f32],
+        temperature: f32,
+        derivative: Derivative,
+        examples: usize,
+    ) -> Result<(Vec<f32>, f32)> {
+        let count = weights.len();
+        let (mask, plan) = (self.threads.context.whole.clone(), self.threads.context.plan.clone());
+        let weights = self.threads.context.physical.spread(weights);
+        let job = Job { weights: &weights, plan: &plan, mask: &mask, selection: Selection::InOrder, temperature, derivative };
+        self.gradients(&[job], Leaves::new(examples))?;
+        let sum = self.sums.total(0, count);
+        Ok((sum[..count].to_vec(), sum[count]))
+    }
+
+    /// Sums the gradient and the loss of every job over a whole batch, on every rank: afterwards they are the totals of `self.sums`.
+    pub(super) fn gradients(&mut self, jobs: &[Job], leaves: Leaves) -> Result<()> {
+        let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
+        let wholes = leaves.nodes(leaves.slice(rank, ranks));
+        let examples = wholes.iter().map(|&node| leaves.under(node).len()).sum::<usize>() * leaves.examples(0).len();
+        let threads = self.threads.sharing(jobs.iter().map(|job| job.plan.work * examples as f64).sum());
+        let parts = split(leaves, &wholes, threads.div_ceil(jobs.len().max(1)));
+        self.sums.shape(jobs.len(), parts.len(), length(jobs.iter().map(|job| job.mask)));
+
+        let version = self.versions(jobs.len());
+        let mut tasks = Vec::with_capacity(jobs.len() * parts.len());
+        for ((job, version), sums) in jobs.iter().zip(version..).zip(self.sums.jobs()) {
+            tasks.extend(parts.iter().zip(sums.parts()).map(|(&part, sum)| (job, version, part, sum)));
+        }
+        self.threads.each_of(threads, tasks, |context, seat, (job, version, part, sum)| {
+            context.node_sum(seat, job, version, leaves, part, sum);
+        });
+        self.vote()?;
+        let (order, places) = additions(leaves, &parts, &wholes);
+        let unit = self.threads.context.unit;
+        self.threads.each_of(threads, self.sums.jobs().collect(), |_, _, mut sums| sums.add(unit, &order));
+
+        if ranks > 1 {
+            self.exchange(jobs, leaves, &places);
+        }
+        Ok(())
+    }
+
+    /// Sums over ranks: every rank sends the sums of its nodes, which stand at `places`, and all add them up the same way.
+    fn exchange(&mut self, jobs: &[Job], leaves: Leaves, places: &[usize]) {
+        let ranks = self.communicator.size();
+        let packed: usize = jobs.iter().map(|job| job.mask.kept() + 1).sum();
+        let nodes: Vec<Vec<Node>> = (0..ranks).map(|rank| leaves.nodes(leaves.slice(rank, ranks))).collect();
+        let counts: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * packed).collect();
+        self.sent.clear();
+        for &place in places {
+            for (index, job) in jobs.iter().enumerate() {
+                self.sent.extend_from_slice(self.sums.part(index, place, job.mask.kept()));
+            }
+        }
+        self.communicator.all_gather(&self.sent, &counts, &mut self.received);
+        let parts = nodes.concat();
+        let (order, root) = additions(leaves, &parts, &leaves.nodes(0..leaves.count()));
+        add_blocks(self.threads.context.unit, &mut self.received, packed, &order);
+        let mut total = &self.received[root[0] * packed..][..packed];
+        for (mut sums, job) in self.sums.jobs().zip(jobs) {
+            let (mine, rest) = total.split_at(job.mask.kept() + 1);
+            sums.set_total(mine);
+            total = rest;
+        }
+    }
+}

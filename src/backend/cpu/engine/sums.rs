@@ -1,0 +1,131 @@
+//! Sums of leaves: where they stand, and the additions of the tree ([`Leaves`]).
+
+use crate::backend::cpu::dense::LOGITS;
+use crate::backend::cpu::floats::Floats;
+use crate::backend::cpu::simd::{Kernel, Simd};
+use crate::backend::cpu::vector_unit::VectorUnit;
+use crate::comm::{Leaves, Node};
+use crate::pruning::Mask;
+
+/// Floats from one gradient of kept parameters to the next: room for the largest with its loss, or with what `collect` writes behind it,
+/// in whole cache lines.
+pub(super) fn length<'a>(masks: impl Iterator<Item = &'a Mask>) -> usize {
+    (masks.map(Mask::kept).max().unwrap_or(0) + LOGITS).next_multiple_of(16)
+}
+
+/// The sums of several jobs, on this rank.
+#[derive(Default)]
+pub(super) struct JobSums {
+    /// `[job][part][length]`: gradients of kept parameters, each with its loss behind it. A job's total is its first part in the end.
+    floats: Floats,
+    jobs: usize,
+    parts: usize,
+    length: usize,
+}
+
+impl JobSums {
+    /// Makes room for so many jobs of so many parts, each of `length` floats (see [`length`]). A rank without a part has one too, for totals
+    /// that come from other ranks. What stands there is of no use.
+    pub(super) fn shape(&mut self, jobs: usize, parts: usize, length: usize) {
+        (self.jobs, self.parts, self.length) = (jobs, parts.max(1), length);
+        self.floats.grow(jobs * self.parts * length);
+    }
+
+    /// The sums of each job.
+    pub(super) fn jobs(&mut self) -> impl Iterator<Item = Parts<'_>> {
+        let (length, job) = (self.length, self.parts * self.length);
+        self.floats.chunks_exact_mut(job).take(self.jobs).map(move |floats| Parts { floats, length })
+    }
+
+    /// A job's sum of one part, of `kept` parameters, and its loss.
+    pub(super) fn part(&self, job: usize, part: usize, kept: usize) -> &[f32] {
+        &self.floats[(job * self.parts + part) * self.length..][..=kept]
+    }
+
+    /// A job's total.
+    pub(super) fn total(&self, job: usize, kept: usize) -> &[f32] {
+        self.part(job, 0, kept)
+    }
+}
+
+/// The sums of one job: `[part][length]`.
+pub(super) struct Parts<'a> {
+    floats: &'a mut [f32],
+    length: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// Each part's.
+    pub(super) fn parts(self) -> std::slice::ChunksExactMut<'a, f32> {
+        self.floats.chunks_exact_mut(self.length)
+    }
+
+    /// Runs the additions (to, from) of parts.
+    pub(super) fn add(&mut self, unit: VectorUnit, order: &[(usize, usize)]) {
+        add_blocks(unit, self.floats, self.length, order);
+    }
+
+    /// Sets the total.
+    pub(super) fn set_total(&mut self, total: &[f32]) {
+        self.floats[..total.len()].copy_from_slice(total);
+    }
+}
+
+/// The first `count` slots of a stack, of at least `length` floats each.
+pub(super) fn slots(stack: &mut Vec<Floats>, count: usize, length: usize) -> &mut [Floats] {
+    if stack.len() < count {
+        stack.resize_with(count, Floats::default);
+    }
+    stack[..count].iter_mut().for_each(|floats| floats.grow(length));
+    &mut stack[..count]
+}
+
+/// Adds the top of the stack, with its loss, to its left-hand neighbour below it.
+pub(super) fn merge(unit: VectorUnit, stack: &mut [Floats], length: usize, waiting: &mut usize) {
+    *waiting -= 1;
+    let (below, top) = stack.split_at_mut(*waiting);
+    unit.run(Add { to: &mut below[*waiting - 1][..=length], from: &top[0][..=length] });
+}
+
+/// Runs the additions (to, from) over blocks of `length` floats.
+pub(super) fn add_blocks(unit: VectorUnit, sums: &mut [f32], length: usize, order: &[(usize, usize)]) {
+    for &(to, from) in order {
+        // `to` is always smaller than `from`.
+        let (left, right) = sums.split_at_mut(from * length);
+        unit.run(Add { to: &mut left[to * length..][..length], from: &right[..length] });
+    }
+}
+
+struct Add<'a> {
+    to: &'a mut [f32],
+    from: &'a [f32],
+}
+
+impl Kernel for Add<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        for (to, &from) in self.to.iter_mut().zip(self.from) {
+            *to += from;
+        }
+    }
+}
+
+/// Cuts nodes into their children until there are at least `wanted`, or only leaves.
+pub(super) fn split(leaves: Leaves, nodes: &[Node], wanted: usize) -> Vec<Node> {
+    let mut parts = nodes.to_vec();
+    while parts.len() < wanted {
+        let largest = (0..parts.len()).max_by_key(|&index| leaves.under(parts[index]).len());
+        let Some((index, children)) = largest.and_then(|index| Some((index, halves(leaves, parts[index])?))) else { break };
+        parts.splice(index..=index, children);
+    }
+    parts
+}
+
+/// The two nodes that a node's sum is made of; none for a leaf.
+fn halves(leaves: Leaves, node: Node) -> Option<[Node; 2]> {
+    if node.level == 0 {
+        return None;
+    }
+    leaves.children(node).or_else(|| halves(leaves, Node { level: node.level - 1, ..node }))
+}

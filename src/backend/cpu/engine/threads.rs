@@ -1,0 +1,76 @@
+//! The threads of a rank, and what each of them works with.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::context::{Context, Seat};
+use crate::backend::cpu::worker::Worker;
+use crate::comm::Leaves;
+
+/// Multiply-adds that are worth sharing among threads: at three quarters of it (a dense Simple-CNN at batch size 2) two threads were now
+/// faster than one, now slower. Bits do not depend on it.
+const SHARED_WORK: f64 = 16e6;
+
+/// The threads, with what all of them read.
+pub(super) struct Threads<'a> {
+    pub context: Context<'a>,
+    /// The threads besides the calling one; none for one thread.
+    pool: Option<rayon::ThreadPool>,
+    /// One a thread.
+    seats: Vec<Mutex<Seat>>,
+}
+
+impl<'a> Threads<'a> {
+    /// So many threads, at least one, for a network.
+    pub(super) fn new(context: Context<'a>, threads: usize) -> Threads<'a> {
+        let seat = || Seat {
+            worker: Worker::new(&context.physical, context.unit, Leaves::LONGEST),
+            tangents: None,
+            stack: Vec::new(),
+            indices: Vec::new(),
+        };
+        Threads {
+            // A pool that cannot be made (no more threads to be had) is no reason to stop: one thread gives the same bits.
+            pool: (threads > 1).then(|| rayon::ThreadPoolBuilder::new().num_threads(threads - 1).build().ok()).flatten(),
+            seats: (0..threads.max(1)).map(|_| Mutex::new(seat())).collect(),
+            context,
+        }
+    }
+
+    /// How many they are.
+    pub(super) fn count(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Threads that are to share so many multiply-adds.
+    pub(super) fn sharing(&self, work: f64) -> usize {
+        if work < SHARED_WORK { 1 } else { self.seats.len() }
+    }
+
+    /// Gives every item to some thread. The calling one takes items from the start, the others as soon as they are awake: so little work is
+    /// not slower on many threads than on one.
+    pub(super) fn each<T: Send>(&self, items: Vec<T>, work: impl Fn(&Context, &mut Seat, T) + Sync) {
+        self.each_of(self.seats.len(), items, work);
+    }
+
+    /// The same, with so many threads at most.
+    pub(super) fn each_of<T: Send>(&self, threads: usize, items: Vec<T>, work: impl Fn(&Context, &mut Seat, T) + Sync) {
+        let (context, seats) = (&self.context, &self.seats);
+        let others = threads.min(items.len()).saturating_sub(1);
+        let queue = Mutex::new(items.into_iter());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let take = |index: usize| {
+            let seat: &mut Seat = &mut seats[index].lock().unwrap_or_else(PoisonError::into_inner);
+            while let Some(item) = next() {
+                work(context, seat, item);
+            }
+        };
+        match &self.pool {
+            Some(pool) if others > 0 => pool.in_place_scope(|scope| {
+                let take = &take;
+                (1..=others).for_each(|index| scope.spawn(move |_| take(index)));
+                take(0);
+            }),
+            _ => take(0),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Training's kernels, as the product calls them.
+
+use super::pair::image;
+use crate::backend::cpu::convolution::{data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, lay_out, transpose};
+use crate::backend::cpu::simd::{Kernel, Simd};
+use crate::backend::cpu::winograd::{self, Points};
+use crate::network::Convolution;
+
+pub(super) struct LayOut<'a> {
+    pub(super) layer: &'a Convolution,
+    pub(super) adjoint: Option<&'a Convolution>,
+    pub(super) values: &'a [f32],
+    pub(super) forward: &'a mut [f32],
+    pub(super) backward: &'a mut [f32],
+    pub(super) room: &'a mut [f32],
+}
+
+impl Kernel for LayOut<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let LayOut { layer, adjoint, values, forward, backward, room } = self;
+        unsafe {
+            lay_out::<S>(layer, values, forward);
+            if layer.producer.is_some() {
+                transpose::<S>(layer, adjoint, values, room, backward);
+            }
+        }
+    }
+}
+
+/// Adds Σ input · d over some images to the gradient of a layer's weights.
+pub(super) struct Filter<'a> {
+    pub(super) layer: &'a Convolution,
+    pub(super) count: usize,
+    pub(super) input: &'a [f32],
+    pub(super) d: &'a [f32],
+    pub(super) gradient: &'a mut [f32],
+    pub(super) points: &'a mut Points,
+}
+
+impl Kernel for Filter<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Filter { layer, count, input, d, gradient, points } = self;
+        let (length, row, group) = (layer.output.len(), layer.output.row(), group_rows(layer));
+        let input = |at: usize| image(input, layer.input_map.len(), at);
+        let d = |at: usize| image(d, length, at);
+        if winograd::fits(layer) {
+            return unsafe { winograd::filter_gradient::<S>(layer, count, input, d, gradient, points) };
+        }
+        for at in 0..count {
+            for first in (0..layer.output.height).step_by(group) {
+                let rows = group.min(layer.output.height - first);
+                unsafe { filter_gradient_rows::<S>(layer, input(at), &d(at)[first * row..], first, rows, gradient) };
+            }
+        }
+    }
+}
+
+/// The gradient of one image's input.
+pub(super) struct Data<'a> {
+    pub(super) layer: &'a Convolution,
+    pub(super) adjoint: Option<&'a Convolution>,
+    pub(super) weights: &'a [f32],
+    pub(super) d: &'a [f32],
+    pub(super) to: &'a mut [f32],
+    pub(super) bordered: &'a mut [f32],
+    pub(super) points: &'a mut Points,
+}
+
+impl Kernel for Data<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Data { layer, adjoint, weights, d, to, bordered, points } = self;
+        let row = layer.output.row();
+        let Some(adjoint) = adjoint else {
+            to.fill(0.0);
+            let group = group_rows(layer);
+            for first in (0..layer.output.height).step_by(group) {
+                let rows = group.min(layer.output.height - first);
+                unsafe { data_gradient_rows::<S>(layer, weights, &d[first * row..], first, rows, to) };
+            }
+            return;
+        };
+        let bordered = &mut bordered[..adjoint.input_map.len()];
+        bordered.fill(0.0);
+        for (y, from) in d.chunks_exact(row).enumerate() {
+            bordered[adjoint.input_map.at_row(y)..][..row].copy_from_slice(from);
+        }
+        let group = group_rows(adjoint);
+        for (index, sums) in to.chunks_mut(group * adjoint.output.row()).enumerate() {
+            unsafe { forward_rows::<S>(adjoint, bordered, weights, None, index * group, sums, points) };
+        }
+    }
+}
