@@ -3,6 +3,7 @@
 //! What lives here starts a process, waits for it and looks at the study's files; it knows nothing of MPI and trains nothing.
 
 mod hosts;
+mod output;
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
@@ -11,11 +12,12 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use self::output::say;
 use crate::exit::{self, CODES};
 use crate::journal::{Journal, Lock, lock_path};
 use crate::storage::Disk;
 use crate::study::status;
-use crate::{Error, Result, signals, streams};
+use crate::{Error, Result, signals};
 
 pub use hosts::Hosts;
 
@@ -186,8 +188,4 @@ fn words(status: ExitStatus) -> String {
         (None, Some((code, meaning))) => format!("with exit code {code} ({})", meaning.trim()),
         (None, None) => format!("with exit code {}", code(status)),
     }
-}
-
-fn say(words: &str) {
-    streams::err(&format!("dps-train supervise: {words}"));
 }

@@ -106,7 +106,7 @@ fn no_files_import_each_other_in_a_circle() {
 
 /// The page says of each module what [`MODULES`] says, in the same order.
 #[test]
-fn the_page_has_the_same_rooms() {
+fn the_page_has_the_same_modules() {
     let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/architecture.md")).unwrap();
     let table = page.split_once("| module of `src/` |").expect("the page has a table of modules").1.split("\n\n").next().unwrap();
     let names = |cell: &str| -> Vec<String> {

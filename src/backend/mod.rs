@@ -52,7 +52,7 @@ pub trait Backend {
     fn listen(&mut self, interrupt: Option<Interrupt>);
 
     /// Lanes for which this rank's memory has room. Every rank of the world must ask.
-    fn room(&self, world: &dyn Communicator) -> u64;
+    fn lanes_that_fit(&self, world: &dyn Communicator) -> u64;
 
     /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: `[parameters]`, loss.
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;

@@ -2,14 +2,17 @@
 //!
 //! `model` fits the seconds of cells and says those of others; nothing here reads a file or a clock.
 
+mod left;
 mod model;
+
+pub use left::Left;
 
 use std::fmt;
 
 use serde::Serialize;
 
 use self::model::Model;
-use crate::readable::{digits, duration, some};
+use crate::readable::{digits, some};
 use crate::records::{Cell, CellKey};
 
 /// A measured cell.
@@ -21,17 +24,6 @@ pub struct Measured {
     pub trials: usize,
     /// Its wall-clock seconds.
     pub seconds: f64,
-}
-
-/// The time that is left, in seconds: a median with limits between which it lies in 8 of 10 cases, if the cells are like the model.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Left {
-    /// As likely more as less.
-    pub seconds: f64,
-    /// Less in one case of ten.
-    pub low: f64,
-    /// More in one case of ten.
-    pub high: f64,
 }
 
 /// A forecast of a study's end.
@@ -73,20 +65,6 @@ impl Measured {
     fn with(&self, trials: usize) -> Option<(CellKey, f64)> {
         let seconds = self.seconds * trials as f64 / self.trials as f64;
         (seconds.is_finite() && seconds > 0.0).then_some((self.key, seconds))
-    }
-}
-
-impl Left {
-    /// The same with no number above a bound.
-    pub fn at_most(self, bound: f64) -> Left {
-        Left { seconds: self.seconds.min(bound), low: self.low.min(bound), high: self.high.min(bound) }
-    }
-}
-
-/// `about 2h 10m (1h 5m to 4h)`.
-impl fmt::Display for Left {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "about {} ({} to {})", duration(self.seconds), duration(self.low), duration(self.high))
     }
 }
 

@@ -4,7 +4,7 @@
 //! takes by itself. A sparse network's is (1 − sparsity)^−ρ times as much, times a factor of its own. The logarithms of s, b, o and the factors, and
 //! ρ, are normal at first; the measured cells make them narrower (a Gaussian approximation about their most likely values, by Gauss-Newton steps).
 
-use super::Left;
+use super::left::Left;
 use crate::random::{Numbers, Purpose};
 use crate::records::CellKey;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{error, explain};
+use super::problem::{error, explain};
 use crate::Result;
 use crate::storage::Storage;
 use crate::training::CellState;

@@ -6,7 +6,8 @@ use std::time::SystemTime;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{OTHER_STUDY, frame};
+use super::frame;
+use super::problem::OTHER_STUDY;
 use crate::backend::floats;
 use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial, best};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 
-use super::{error, explain};
+use super::problem::{error, explain};
 use crate::Result;
 use crate::storage::{folder, open_regular};
 

@@ -5,8 +5,10 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::contents::{beginning, decode, encode, together};
-use super::{Contents, Header, Lock, OTHER_STUDY, Record, error, explain, journal_path, lock_path};
+use super::contents::{Contents, Header, Record, beginning, decode, encode, together};
+use super::lock::Lock;
+use super::paths::{journal_path, lock_path};
+use super::problem::{OTHER_STUDY, error, explain};
 use crate::Result;
 use crate::config::{GRID_KEYS, IGNORED_KEYS, differences};
 use crate::records::Ending;

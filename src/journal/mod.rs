@@ -12,28 +12,10 @@ mod frame;
 mod lock;
 mod log;
 mod paths;
+mod problem;
 
 pub use checkpoint::{Checkpoint, Loaded, load, save};
 pub use contents::{Contents, Header, Partial, Record};
 pub use lock::{Holder, Lock};
 pub use log::{Journal, Opened};
 pub use paths::{checkpoint_path, figure_path, journal_path, lock_path, overwrites, set_aside};
-
-use std::io;
-use std::path::Path;
-
-use crate::Error;
-use crate::storage::advice;
-
-/// What a person can do about studies that do not fit each other.
-const OTHER_STUDY: &str = "choose another result file, or start over with --fresh, which moves the old files aside";
-
-fn error(path: &Path, problem: impl Into<String>) -> Error {
-    Error::Journal { path: path.to_owned(), problem: problem.into() }
-}
-
-/// One sentence from the operating system's error: what was not done, why, and what to do.
-fn explain(path: &Path, what: &str, cause: &io::Error) -> Error {
-    let advice = advice(cause);
-    error(path, format!("{what} ({cause}); what was recorded before is safe: {advice} and run the same command again"))
-}

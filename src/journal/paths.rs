@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{error, explain};
+use super::problem::{error, explain};
 use crate::Result;
 use crate::storage::{Storage, folder};
 

@@ -1,6 +1,8 @@
 //! Puts a network together: feature maps, parameter tensors and layers, in forward order.
 
-use super::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Slot, Tensor, TensorKind};
+use super::description::Network;
+use super::layer::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Slot};
+use super::tensor::{Tensor, TensorKind};
 use crate::config::Initialisation;
 
 /// The parameters of a layer.

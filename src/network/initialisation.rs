@@ -1,6 +1,7 @@
 //! Initial weights: TensorFlow 1's `variance_scaling` defaults, as the public code of the paper uses, or He's.
 
-use super::{Network, TensorKind};
+use super::description::Network;
+use super::tensor::TensorKind;
 use crate::config::Initialisation;
 use crate::random::{Numbers, Purpose};
 

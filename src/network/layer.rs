@@ -1,10 +1,8 @@
-//! Layers, the feature maps between them, and the operations a back end implements for them.
+//! Layers, and the feature maps between them.
 
 use std::ops::Range;
 
-use super::Network;
-
-/// Index into [`Network::maps`].
+/// Index into [`Network::maps`](super::Network::maps).
 pub type Slot = usize;
 
 /// Shape of one example's feature map, channel last, with the zero border that the convolution reading it needs.
@@ -286,28 +284,4 @@ impl Layer {
     pub fn has_weights(&self) -> bool {
         matches!(self, Layer::Convolution(_) | Layer::Dense(_))
     }
-}
-
-/// What a back end does for a network, on the images and the weights it holds; `index` is the layer's in [`Network::layers`]. Gradients of parameters
-/// are summed over examples. A backward operation adds the gradients of the layer's parameters and, if the layer has a producer, writes the gradient
-/// that is kept for it.
-pub trait Operations {
-    /// Convolution, bias and epilogue.
-    fn convolution_forward(&mut self, index: usize, layer: &Convolution);
-    /// Backward.
-    fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network);
-    /// Maximum or mean over windows.
-    fn pool_forward(&mut self, index: usize, layer: &Pool);
-    /// Backward.
-    fn pool_backward(&mut self, index: usize, layer: &Pool);
-    /// Mean over positions.
-    fn global_mean_forward(&mut self, index: usize, layer: &GlobalMean);
-    /// Backward.
-    fn global_mean_backward(&mut self, index: usize, layer: &GlobalMean);
-    /// Sums, bias and ReLU, or logits.
-    fn dense_forward(&mut self, index: usize, layer: &Dense);
-    /// Backward.
-    fn dense_backward(&mut self, index: usize, layer: &Dense);
-    /// Loss summed over examples, and the gradient of the logits.
-    fn softmax_cross_entropy(&mut self);
 }

@@ -1,8 +1,9 @@
 //! From a list of layers to a network: shapes are inferred, and what follows a sum (ReLU, a 2 × 2 maximum, a shortcut) is joined to it.
 
 use super::builder::{Builder, Learnt};
-use super::{DenseOutput, Epilogue, GlobalMean, Layer, Map, Network, Pool, PoolKind, Slot};
-use crate::config::{Initialisation, LayerSpec, Padding};
+use super::description::Network;
+use super::layer::{DenseOutput, Epilogue, GlobalMean, Layer, Map, Pool, PoolKind, Slot};
+use crate::config::{Initialisation, LayerSpec, NetworkName, Padding, Workload};
 
 /// Parameters that a network may have.
 const MOST_PARAMETERS: u64 = 100_000_000;
@@ -11,7 +12,7 @@ const MOST_PARAMETERS: u64 = 100_000_000;
 const MOST_VALUES: u64 = 100_000_000;
 
 /// The network of a list, or a sentence about the first layer that does not fit.
-pub(super) fn network(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Network, String> {
+fn network(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Network, String> {
     let mut reader =
         Reader { layers, next: 0, builder: Builder::new(classes), shape: Map::plain(image[0], image[1], image[2]), ..Reader::default() };
     reader.input = reader.write(reader.shape)?;
@@ -22,6 +23,33 @@ pub(super) fn network(layers: &[LayerSpec], image: [usize; 3], classes: usize) -
         return Err(format!("expected a dense layer at the end, which makes the logits, found {}", reader.found()));
     }
     Ok(reader.builder.network)
+}
+
+impl Network {
+    /// The network that a list of layers makes for images of `image` rows, columns and channels.
+    ///
+    /// # Errors
+    /// A sentence about the first layer that does not fit: what it gets, and what it needs.
+    pub fn listed(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Network, String> {
+        network(layers, image, classes)
+    }
+
+    /// The network of a workload, for images of `image` rows, columns and channels and so many classes.
+    ///
+    /// # Errors
+    /// As [`Network::listed`].
+    pub fn of(workload: &Workload, image: [usize; 3], classes: usize) -> Result<Network, String> {
+        Network::listed(&workload.network.layers(classes as u32), image, classes)
+    }
+
+    /// The network of that name for the images that it is usually for, MNIST's or CIFAR-10's.
+    pub fn new(name: NetworkName) -> Network {
+        let image = match name {
+            NetworkName::SimpleCnn | NetworkName::Lenet300x100 | NetworkName::Lenet5Caffe => [28, 28, 1],
+            NetworkName::Resnet8 | NetworkName::Resnet20 | NetworkName::WideResnet16x2 | NetworkName::VggLike => [32, 32, 3],
+        };
+        Network::listed(&name.layers(10), image, 10).unwrap_or_else(|problem| unreachable!("{name}: {problem}"))
+    }
 }
 
 /// Goes through the list.

@@ -3,7 +3,7 @@
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Event, Observer, finished, resumed, standing};
+use super::event::{Event, Observer, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams::plain;
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Event, Observer};
+use super::event::{Event, Observer};
 use crate::records::Status;
 use crate::streams;
 

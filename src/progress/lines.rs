@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Event, Observer, finished, resumed, standing};
+use super::event::{Event, Observer, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams;
 

@@ -11,11 +11,11 @@ const CHUNK_ROWS: usize = 16_384;
 /// A dataset of so many numbers or rows in each dimension: in chunks that are compressed where this HDF5 can, each with a checksum.
 pub(super) fn compressed(mut builder: DatasetBuilder, shape: &[usize]) -> DatasetBuilder {
     if shape.iter().all(|&len| len > 0) {
-        let mut room = CHUNK_ROWS;
+        let mut rows = CHUNK_ROWS;
         let mut chunk = shape.to_vec();
         for len in chunk.iter_mut().rev() {
-            *len = room.min(*len);
-            room = (room / *len).max(1);
+            *len = rows.min(*len);
+            rows = (rows / *len).max(1);
         }
         builder = builder.chunk(chunk);
         if hdf5::filters::deflate_available() {

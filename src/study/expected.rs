@@ -10,10 +10,10 @@ use crate::records::{CellKey, cells};
 
 /// A sentence on the time that the study probably takes, or what is left of it where some of its cells are in the files at `output`. None where no
 /// cell is measured and nothing is known to assume, and where all are.
-pub fn expected(bound: &CostBound, loaded: &Configuration, output: &Path) -> Option<String> {
-    let grid = &loaded.study.grid;
+pub fn expected(bound: &CostBound, configuration: &Configuration, output: &Path) -> Option<String> {
+    let grid = &configuration.study.grid;
     // Files of another study, or none, are no source.
-    let found = status(output).ok().filter(|found| found.digest == loaded.digest);
+    let found = status(output).ok().filter(|found| found.digest == configuration.digest);
     let measured: Vec<Measured> = found.iter().flat_map(|found| &found.finished).map(|cell| cell.measured()).collect();
     let is_measured = |key: &CellKey| measured.iter().any(|cell| cell.key == *key && cell.trials >= grid.trials as usize);
     let left: Vec<CellKey> = cells(grid).into_iter().filter(|key| !is_measured(key)).collect();

@@ -67,7 +67,7 @@ impl Files {
     /// Opens the files beside `output`, or starts them; `fresh` moves those of an earlier study aside. What a person should know besides goes
     /// to `tell`.
     pub(super) fn open(
-        loaded: &Configuration,
+        configuration: &Configuration,
         dataset: &Dataset,
         network: &Network,
         output: &Path,
@@ -93,8 +93,8 @@ impl Files {
             });
         }
         let header = Header {
-            configuration: loaded.text.clone(),
-            digest: loaded.digest.clone(),
+            configuration: configuration.text.clone(),
+            digest: configuration.digest.clone(),
             data_digest: dataset.digest.clone(),
             program_version: VERSION.into(),
             commit: COMMIT.into(),
@@ -103,14 +103,14 @@ impl Files {
         let begun = path.exists();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
         let extents = Extents { network, validation_examples: dataset.validation.len() };
-        let Grown { trials: most, trials_before, configuration } = grown(loaded, &contents.header.configuration);
+        let Grown { trials: most, trials_before, text } = grown(configuration, &contents.header.configuration);
         extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
         if begun {
-            let configuration = configuration.clone().filter(|text| *text != contents.header.configuration);
+            let changed = text.clone().filter(|text| *text != contents.header.configuration);
             // Trials that have ended may be cut short by new ones.
             let gets_more = |partial: &&Partial| most > trials_before && !partial.trials.is_empty();
             let mut records: Vec<Record> = contents.partial.iter().filter(gets_more).map(|partial| extension(partial.key)).collect();
-            records.push(Record::Restart { started: now(), configuration });
+            records.push(Record::Restart { started: now(), configuration: changed });
             journal.append(&records)?;
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
             contents.starts.push(Start { number, before, ..Start::default() });
@@ -119,7 +119,7 @@ impl Files {
             tell(&format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes));
         }
         let checkpoint = journal::checkpoint_path(output);
-        let left = match journal::load(&checkpoint, &loaded.digest, &dataset.digest, &*storage)? {
+        let left = match journal::load(&checkpoint, &configuration.digest, &dataset.digest, &*storage)? {
             journal::Loaded::Absent => None,
             journal::Loaded::Checkpoint(found) if extents.fits(&found.state, most) => {
                 Some((CellKey { batch_size: found.batch_size, sparsity: found.sparsity }, found.state))
@@ -144,7 +144,7 @@ impl Files {
             left,
             started: contents.header.started,
             starts: contents.starts,
-            configuration: configuration.unwrap_or_else(|| loaded.text.clone()),
+            configuration: text.unwrap_or_else(|| configuration.text.clone()),
         };
         let files = Files {
             journal,
@@ -152,7 +152,7 @@ impl Files {
             output: output.into(),
             storage,
             surroundings,
-            digest: loaded.digest.clone(),
+            digest: configuration.digest.clone(),
             data_digest: dataset.digest.clone(),
             writer: None,
             writing: Duration::ZERO,
@@ -277,12 +277,12 @@ struct Grown {
     trials: u32,
     trials_before: u32,
     /// As TOML.
-    configuration: Option<String>,
+    text: Option<String>,
 }
 
-/// The study with the cells and trials of both `loaded` and the journal's configuration `before`.
-fn grown(loaded: &Configuration, before: &str) -> Grown {
-    let mut study = loaded.study.clone();
+/// The study with the cells and trials of both `configuration` and the journal's configuration `before`.
+fn grown(configuration: &Configuration, before: &str) -> Grown {
+    let mut study = configuration.study.clone();
     let mut trials_before = study.grid.trials;
     if let Ok(before) = config::parse("the journal's configuration", before, &[])
         && before.study.grid != study.grid
@@ -290,7 +290,7 @@ fn grown(loaded: &Configuration, before: &str) -> Grown {
         trials_before = before.study.grid.trials;
         study.grid.join(&before.study.grid);
     }
-    Grown { trials: study.grid.trials, trials_before, configuration: config::canonical(&study).ok() }
+    Grown { trials: study.grid.trials, trials_before, text: config::canonical(&study).ok() }
 }
 
 impl Extents<'_> {

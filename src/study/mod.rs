@@ -1,6 +1,8 @@
 //! The study as a whole: its cost, its files, its status, the run over all of its cells, and a trial of it again.
 
+mod begin;
 mod cost;
+mod driver;
 mod expected;
 mod files;
 mod layers;

@@ -56,7 +56,7 @@ impl Replay {
 /// # Errors
 /// The configuration's, where its network does not fit the data; the device's.
 pub fn replay(
-    loaded: &Configuration,
+    configuration: &Configuration,
     dataset: &Dataset,
     threads: usize,
     device: &impl Device,
@@ -64,8 +64,8 @@ pub fn replay(
     recorded: &Trial,
     tell: &mut dyn FnMut(u32),
 ) -> Result<Replay> {
-    let study = &loaded.study;
-    let network = Arc::new(check(loaded, &dataset.facts())?);
+    let study = &configuration.study;
+    let network = Arc::new(check(configuration, &dataset.facts())?);
     let (key, number) = (cell.key, recorded.index);
     let mut backend = device.backend(&network, dataset, &Single)?;
     let workers = Workers { world: &Single, threads, interrupt: || false };

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::say;
+use super::output::say;
 use crate::{Error, Result, results, signals};
 
 /// How long a host may take to answer.

@@ -2,7 +2,8 @@
 
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
-use super::{Claim, Finding, Verdict, fitted, times, words};
+use super::claim::Claim;
+use super::finding::{Finding, Verdict, fitted, times, words};
 use crate::readable::count;
 
 /// What each sparsity that was measured with both optimizers says.

@@ -4,8 +4,9 @@ use super::super::exponent::exponent;
 use super::super::fit::{Fit, LINEAR_EXPONENTS, Regime};
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
+use super::claim::Claim;
 use super::claim::PAPERS_BATCH_SIZES;
-use super::{Claim, Finding, Verdict, fitted, words};
+use super::finding::{Finding, Verdict, fitted, words};
 use crate::readable::count;
 
 /// The three regimes at each sparsity.

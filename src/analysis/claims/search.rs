@@ -5,7 +5,8 @@ use super::super::fit::slope;
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
 use super::super::warnings::at_edge;
-use super::{Claim, Finding, Verdict, words};
+use super::claim::Claim;
+use super::finding::{Finding, Verdict, words};
 use crate::readable::{count, some};
 use crate::records::Cell;
 

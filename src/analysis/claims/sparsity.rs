@@ -3,8 +3,9 @@
 use super::super::fit::{Estimate, slope};
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
+use super::claim::Claim;
 use super::claim::PAPERS_RATIOS;
-use super::{Claim, Finding, Verdict, fitted, words};
+use super::finding::{Finding, Verdict, fitted, words};
 use crate::readable::{digits, some};
 use crate::records::Status;
 
@@ -96,7 +97,7 @@ fn critical(sparse: &Fitted, dense: &Fitted) -> Finding {
         Err(none) => none,
         Ok((of_sparse, of_dense)) => {
             let ratio = of_sparse.critical_over(of_dense);
-            let measured = super::times(ratio, "the dense one's");
+            let measured = super::finding::times(ratio, "the dense one's");
             Finding { claim, sparsity, measured, verdict: Verdict::of(ratio.low >= 1.0, ratio.high < 1.0) }
         }
     }

@@ -5,7 +5,7 @@ use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
 use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
-use super::{Figure, dots, name, sparsity_entry};
+use super::figure::{Figure, dots, name, sparsity_entry};
 use crate::readable::{count, significant};
 use crate::records::{Cell, CurvePoint, Trial};
 

@@ -5,7 +5,7 @@ use super::super::chart::{Chart, Element, Entry, Panel, Stroke};
 use super::super::fewer::FewerTrials;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, sparsity_entry};
+use super::figure::{Figure, sparsity_entry};
 use crate::readable::count;
 use crate::records::Cell;
 

@@ -4,7 +4,7 @@ use super::super::chart::{Chart, Panel};
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words};
+use super::figure::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words};
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
 pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {

@@ -5,7 +5,9 @@ use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, name, note, steps_axis, steps_words};
+use super::figure::{
+    Figure, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, name, note, steps_axis, steps_words,
+};
 use crate::readable::count;
 
 /// K* against batch size, a panel a sparsity, with the fit and its interval; none before the first cell.

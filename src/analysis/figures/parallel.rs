@@ -5,7 +5,7 @@ use super::super::chart::{Chart, Dot, Element, Entry, Panel, Path, Stroke};
 use super::super::marker::Marker;
 use super::super::studies::StudyResults;
 use super::super::warnings::share;
-use super::Figure;
+use super::figure::Figure;
 use super::scatter::{STAR, arranged, ends, is_papers, look, words};
 use crate::config::{self, Metaparameter, Range, Setting};
 use crate::readable::{count, significant};

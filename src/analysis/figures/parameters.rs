@@ -6,7 +6,7 @@ use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, in_brackets, sparsity_entry};
+use super::figure::{Figure, in_brackets, sparsity_entry};
 
 /// c1, c2 and the critical batch size of each sparsity, with intervals; none where nothing was fitted.
 pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {

@@ -5,7 +5,7 @@ use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, INSIDE, batch_axis, curve, entry};
+use super::figure::{Figure, INSIDE, batch_axis, curve, entry};
 use crate::config::Metaparameter;
 use crate::readable::significant;
 use crate::records::{Cell, Trial};
@@ -39,7 +39,7 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
         let mut layers: Vec<Element> = GUIDES.iter().map(guide).collect();
         layers.extend(grid.sparsities.iter().zip(&curves).flat_map(|(&sparsity, points)| {
             curve(Series::of_sparsity(sparsity), points, |size, rate| {
-                format!("{}: {name} {}", super::name(size, sparsity), significant(rate))
+                format!("{}: {name} {}", super::figure::name(size, sparsity), significant(rate))
             })
         }));
         Some(Panel { title: name.to_owned(), x: x.clone(), y, layers, note: None })

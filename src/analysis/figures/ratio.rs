@@ -5,7 +5,7 @@ use super::super::chart::{Chart, Element, GREY, Panel, Stroke};
 use super::super::grid::batch;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis, curve, name, sparsity_entry};
+use super::figure::{Figure, batch_axis, curve, name, sparsity_entry};
 use crate::readable::significant;
 use crate::records::Cell;
 

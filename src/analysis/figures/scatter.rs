@@ -7,7 +7,7 @@ use super::super::chart::{Chart, Dot, Element, Entry, GREY, Panel, Stroke};
 use super::super::grid::{Grid, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
-use super::{Figure, batch_axis};
+use super::figure::{Figure, batch_axis};
 use crate::config::{self, Metaparameter, Setting};
 use crate::readable::{count, some};
 use crate::records::{Cell, Status, Trial};

@@ -6,8 +6,8 @@ use super::super::axes::Scale;
 use super::super::fit::Estimate;
 use super::super::smoothness;
 use super::super::studies::StudyResults;
-use super::Figure;
 use super::curves::{Look, Shown, chart};
+use super::figure::Figure;
 use crate::records::{Cell, Measurement};
 
 /// Lipschitz constant over steps; none where nothing was measured.

@@ -5,7 +5,7 @@ use super::super::chart::{Chart, Dot, Element, Panel, Stroke};
 use super::super::grid::Curve;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::{Figure, sparsity_entry};
+use super::figure::{Figure, sparsity_entry};
 use crate::readable::count;
 use crate::records::Cell;
 

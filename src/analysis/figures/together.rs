@@ -8,10 +8,10 @@ use super::super::grid::{Curve, batch};
 use super::super::layout::Style;
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, gather};
-use super::{
-    Figure, batch_axis, between_evaluations, curve, curves, entry, linear_entry, linear_scaling, name, note, smoothness, steps_axis,
-    steps_words,
+use super::figure::{
+    Figure, batch_axis, between_evaluations, curve, curves, entry, linear_entry, linear_scaling, name, note, steps_axis, steps_words,
 };
+use super::smoothness;
 use crate::readable::{count, significant};
 use crate::results::{self, Results};
 use crate::{Error, Result};

@@ -6,7 +6,7 @@ use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
-use super::{Figure, INSIDE, curves, in_brackets, sparsity_entry, steps_words};
+use super::figure::{Figure, INSIDE, curves, in_brackets, sparsity_entry, steps_words};
 use crate::readable::{count, significant};
 
 /// Lines of equal batch size at most.

@@ -6,7 +6,7 @@ use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, joined};
-use super::{Figure, batch_axis, curves, dots, linear_scaling, sparsity_entry, steps_words};
+use super::figure::{Figure, batch_axis, curves, dots, linear_scaling, sparsity_entry, steps_words};
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
 pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {

@@ -14,28 +14,7 @@ const MEASUREMENTS: [&str; 11] =
     ["study", "batch_size", "sparsity", "trial", "step", "lipschitz", "loss", "gradient_norm", "squared_norms", "variance", "noise_scale"];
 
 /// What a row of the theory's table is of.
-const PLACE: [&str; 20] = [
-    "study",
-    "batch_size",
-    "sparsity",
-    "along_training",
-    "trials",
-    "measurements",
-    "studies",
-    "cells",
-    "fits",
-    "trials",
-    "curves",
-    "fewer-trials",
-    "work",
-    "critical",
-    "time",
-    "budgets",
-    "goals",
-    "claims",
-    "smoothness",
-    "theory",
-];
+const PLACE: [&str; 6] = ["study", "batch_size", "sparsity", "along_training", "trials", "measurements"];
 
 /// Columns of the theory's table, each with its limits. A ratio is sparse over dense. What is taken along the training is a mean or a median.
 const THEORY: [&str; 24] = [

@@ -28,38 +28,7 @@ const WORK: [&str; 12] = [
 ];
 
 /// Columns of the table of times, but for those of times.
-const TIMES: [&str; 30] = [
-    "study",
-    "batch_size",
-    "sparsity",
-    "ranks",
-    "threads",
-    "device",
-    "steps_to_result",
-    "step_seconds",
-    "seconds",
-    "core_seconds",
-    "study",
-    "batch_size",
-    "sparsity",
-    "along_training",
-    "trials",
-    "measurements",
-    "studies",
-    "cells",
-    "fits",
-    "trials",
-    "curves",
-    "fewer-trials",
-    "work",
-    "critical",
-    "time",
-    "budgets",
-    "goals",
-    "claims",
-    "smoothness",
-    "theory",
-];
+const TIMES: [&str; 7] = ["study", "batch_size", "sparsity", "ranks", "threads", "device", "steps_to_result"];
 
 /// Columns of the table of bounds of steps-to-result at other goals.
 const GOALS: [&str; 7] = ["study", "batch_size", "sparsity", "goal_error", "goal_threshold", "steps_to_result_low", "steps_to_result_high"];

@@ -359,7 +359,7 @@ pub(super) fn adjoint(layer: &Convolution) -> Option<Convolution> {
     })
 }
 
-/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an [`adjoint`], with the kernel turned around and laid out for it. `room` has
+/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an [`adjoint`], with the kernel turned around and laid out for it. `scratch` has
 /// place for them once more.
 ///
 /// # Safety
@@ -369,19 +369,19 @@ pub(super) unsafe fn transpose<S: Simd>(
     layer: &Convolution,
     adjoint: Option<&Convolution>,
     from: &[f32],
-    room: &mut [f32],
+    scratch: &mut [f32],
     to: &mut [f32],
 ) {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
     let taps = layer.kernel * layer.kernel;
     let turn = adjoint.is_some();
-    let transposed = if turn { &mut room[..from.len()] } else { &mut *to };
+    let transposed = if turn { &mut scratch[..from.len()] } else { &mut *to };
     for (tap, from) in from.chunks_exact(inputs * outputs).enumerate() {
         let place = if turn { taps - 1 - tap } else { tap };
         unsafe { transpose_matrix::<S>(from, inputs, outputs, &mut transposed[place * from.len()..][..from.len()]) };
     }
     if let Some(adjoint) = adjoint {
-        unsafe { lay_out::<S>(adjoint, &room[..from.len()], to) };
+        unsafe { lay_out::<S>(adjoint, &scratch[..from.len()], to) };
     }
 }
 

@@ -14,7 +14,7 @@ pub fn kernels(network: &Network) -> Vec<&'static str> {
     let plan = Plan::new(physical.network(), &Mask::Dense(physical.network().parameters()), true);
     let words = |(layer, plan): (&Layer, &LayerPlan)| match (&plan.path, layer) {
         (Path::Plain, _) => "plain loops",
-        (Path::Sparse(_), _) => "kept weights, in panes",
+        (Path::Sparse(_), _) => "kept weights, in sub-maps",
         (Path::Pooled(_), _) => "rows, pooled in registers",
         (Path::Logits(_), _) => "logits of few classes",
         (Path::Matrix, _) => "images as positions",

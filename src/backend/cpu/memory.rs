@@ -70,7 +70,7 @@ fn worker_floats(network: &Network) -> u64 {
 }
 
 /// Lanes for which each rank of the world has room, whatever their masks, where `ranks` share a batch. Every rank must ask.
-pub fn room(physical: &Physical, ranks: usize, world: &dyn Communicator) -> u64 {
+pub fn lanes_that_fit(physical: &Physical, ranks: usize, world: &dyn Communicator) -> u64 {
     available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / most_bytes_a_lane(physical.network(), ranks))
 }
 

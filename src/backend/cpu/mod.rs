@@ -30,7 +30,7 @@ mod worker;
 pub use description::kernels;
 pub use engine::{Cpu, CpuBackend};
 pub use lane::Lane;
-pub use memory::{Wave, room};
+pub use memory::{Wave, lanes_that_fit};
 pub use peak::peak_flop;
 pub use physical::Physical;
 pub use vector_unit::VectorUnit;

@@ -93,7 +93,7 @@ impl Path {
         if let Path::Logits(rows) = self { rows.as_deref() } else { None }
     }
 
-    /// What a layer in panes visits.
+    /// What a layer in sub-maps visits.
     pub(super) fn kept(&self) -> Option<&KeptWeights> {
         if let Path::Sparse(kept) = self { Some(kept) } else { None }
     }
@@ -245,7 +245,7 @@ impl Plan {
         }
     }
 
-    /// Whether a layer is computed in panes ([`sparse`](super::sparse)).
+    /// Whether a layer is computed in sub-maps ([`sparse`](super::sparse)).
     pub(super) fn is_sparse(&self, layer: Option<usize>) -> bool {
         layer.is_some_and(|layer| self.layers[layer].path.kept().is_some())
     }

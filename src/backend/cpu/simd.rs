@@ -1,7 +1,7 @@
 //! Vectors of floats in three widths, behind one trait.
 //!
 //! Every kernel keeps each output's sum in one chain of fused multiply-adds over the same terms in the same order; vectors run across
-//! outputs, never along a sum (a gradient in panes is sixteen such sums, added up in the end). So all widths give the same bits.
+//! outputs, never along a sum (a gradient in sub-maps is sixteen such sums, added up in the end). So all widths give the same bits.
 
 /// A vector unit. Every method is unsafe: the caller must have made sure that the processor has it, and that pointers are valid for
 /// [`Simd::WIDTH`] floats.

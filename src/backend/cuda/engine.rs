@@ -89,7 +89,7 @@ impl Backend for CudaBackend<'_> {
         self.interrupt = interrupt;
     }
 
-    fn room(&self, world: &dyn Communicator) -> u64 {
+    fn lanes_that_fit(&self, world: &dyn Communicator) -> u64 {
         let (cuda, ranks) = (self.model.cuda, world.size() as u64);
         // Weights and what is kept beside them, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks
         // exchange.

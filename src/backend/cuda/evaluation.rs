@@ -67,7 +67,7 @@ fn margins_of_blocks(
     let lists: Vec<u32> = examples.chunks_exact(length).flat_map(|list| &list[range.clone()]).copied().collect();
     let places: Vec<i32> = which.iter().map(|&lane| lane as i32).collect();
     let (lists, places) = (gpu.upload(&lists)?, gpu.upload(&places)?);
-    let margins = gpu.room::<f32>(which.len() * count * EVALUATION_BLOCK)?;
+    let margins = gpu.uninitialised::<f32>(which.len() * count * EVALUATION_BLOCK)?;
     let ordered = model.cuda.blas().map(|_| lanes.copies(gpu, &model.kernels, lanes.evaluated(), &places, which.len())).transpose()?;
     let mut workspace = model.cuda.workspace.borrow_mut();
     let images = (which.len() * range.len()).min(2 * BUSY_IMAGES);

@@ -69,7 +69,7 @@ impl Exchange {
         let ensure = |buffer: &mut Option<CudaSlice<f32>>, floats: usize| -> Result<u64> {
             if buffer.as_ref().is_none_or(|buffer| buffer.len() < floats) {
                 *buffer = None;
-                *buffer = Some(gpu.room(floats)?);
+                *buffer = Some(gpu.uninitialised(floats)?);
             }
             Ok(buffer.as_ref().map_or(0, |buffer| at(buffer, 0).address()))
         };

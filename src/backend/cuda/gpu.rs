@@ -83,7 +83,7 @@ impl Gpu {
     }
 
     /// Memory without a value, at least one element.
-    pub fn room<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
+    pub fn uninitialised<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
         // Whoever asks for it writes it before it is read.
         unsafe { self.stream.alloc(len.max(1)) }.doing(&format!("have {} bytes", len * size_of::<T>()))
     }
@@ -96,7 +96,7 @@ impl Gpu {
     /// A copy of `values` on the device; memory for one without a value, where there are none.
     pub fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<CudaSlice<T>> {
         if values.is_empty() {
-            return self.room(1);
+            return self.uninitialised(1);
         }
         self.stream.clone_htod(values).doing("take data")
     }

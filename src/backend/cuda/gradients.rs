@@ -30,7 +30,7 @@ impl LeafGradients {
         let floats = lanes * own.len() * model.pitch();
         if self.0.as_ref().is_none_or(|buffer| buffer.len() < floats) {
             self.0 = None;
-            self.0 = Some(model.gpu().room(floats)?);
+            self.0 = Some(model.gpu().uninitialised(floats)?);
         }
         let images = lanes * partition.examples(&own).len();
         model.cuda.workspace.borrow_mut().ensure(model.gpu(), &model.network, images, partition.length, true)

@@ -77,9 +77,9 @@ impl CudaLanes {
         if averaging > 0 && averaging < starts.len() {
             return Err(refuse("expected lanes that all average their weights, or none, found both; report this as a bug"));
         }
-        let room = |needed: bool| if needed { vec![0.0_f32; starts.len() * pitch] } else { Vec::new() };
-        let mut weights = room(true);
-        let (mut velocities, mut squares, mut averages) = (room(numbers > 0), room(numbers > 1), room(averaging > 0));
+        let zeros = |needed: bool| if needed { vec![0.0_f32; starts.len() * pitch] } else { Vec::new() };
+        let mut weights = zeros(true);
+        let (mut velocities, mut squares, mut averages) = (zeros(numbers > 0), zeros(numbers > 1), zeros(averaging > 0));
         for (place, start) in starts.into_iter().enumerate() {
             let LaneStart { seed, weights: own, mask, rule, state } = start;
             // What a lane has none of stays zero.
@@ -133,7 +133,7 @@ impl CudaLanes {
         let broken = known.iter().map(|lane| lane.progress.broken.map_or(-1, |step| step as i32));
         Ok(CudaLanes {
             rules: gpu.upload(&known.iter().map(|lane| UpdateRule::new(&lane.rule)).collect::<Vec<_>>())?,
-            numbers: gpu.room(STEPS_AT_ONCE * known.len())?,
+            numbers: gpu.uninitialised(STEPS_AT_ONCE * known.len())?,
             seeds: gpu.upload(&known.iter().map(|lane| lane.seed).collect::<Vec<_>>())?,
             kept_count: gpu.upload(&counts)?,
             report: gpu.upload(&losses.chain(broken).collect::<Vec<_>>())?,
@@ -202,7 +202,7 @@ impl CudaLanes {
         from: &CudaSlice<i32>,
         count: usize,
     ) -> Result<CudaSlice<f32>> {
-        let copies = gpu.room(count * self.pitch)?;
+        let copies = gpu.uninitialised(count * self.pitch)?;
         if count > 0 {
             // `from` lists lanes that `state` has, and there is room for each.
             unsafe { kernels.retain(count, self.pitch as i32, at(from, 0), at(state, 0), at_mut(&copies, 0)) }?;

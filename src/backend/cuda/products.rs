@@ -148,8 +148,8 @@ impl Blas {
         if gpu.tf32 && std::env::var_os("NVIDIA_TF32_OVERRIDE").is_some_and(|value| value == "0") {
             return Err(refuse("expected leave to use TF32, found NVIDIA_TF32_OVERRIDE=0; unset it, or set execution.tf32 = false"));
         }
-        let workspace = gpu.room(WORKSPACE)?;
-        let scratch = gpu.room(limit.min(gpu.memory()? as usize / SCRATCH_PART).clamp(LEAST_SCRATCH, MOST_SCRATCH) / 4)?;
+        let workspace = gpu.uninitialised(WORKSPACE)?;
+        let scratch = gpu.uninitialised(limit.min(gpu.memory()? as usize / SCRATCH_PART).clamp(LEAST_SCRATCH, MOST_SCRATCH) / 4)?;
         // Pedantic is fp32 and nothing else, whatever a newer cuBLAS or the environment would have instead.
         let (compute, precision) = match gpu.tf32 {
             true => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32, "TF32"),

@@ -64,7 +64,7 @@ pub(super) fn gradient(
 /// The sum over some of one lane's leaves, from the one at place `first` on, with its loss behind it.
 fn node_sum(model: &Model, leaf_gradients: &LeafGradients, first: usize, parts: Parts, pitch: usize) -> Result<Vec<f32>> {
     let (gpu, parameters) = (model.gpu(), model.network.parameters());
-    let sum = gpu.room::<f32>(parameters + 1)?;
+    let sum = gpu.uninitialised::<f32>(parameters + 1)?;
     let (leaves, to) = (at(leaf_gradients.buffer()?, 0), at_mut(&sum, 0));
     let (count, packed) = (parameters as i32, parameters as i32 + 1);
     // The leaves are there, and room for a gradient and its loss.
@@ -108,7 +108,7 @@ fn squares(model: &Model, weights: &LaneWeights, kept: Option<&CudaSlice<i32>>, 
     let partition = BatchPartition::single_examples(places);
     let mut leaf_gradients = LeafGradients::default();
     leaf_gradients.prepare(model, 1, &partition)?;
-    let squares = gpu.room::<f64>(places)?;
+    let squares = gpu.uninitialised::<f64>(places)?;
     let kept = kept.map(|kept| at(kept, 0));
     // The set has these examples, and each a place of its own in both buffers.
     unsafe {

@@ -143,11 +143,11 @@ impl Buffers {
         let (mut gradients, mut choices, mut unpooled) = (Vec::new(), Vec::new(), Vec::new());
         for layer in &network.layers {
             let [gradient, choice, before_pool] = if training { sizes(network, layer) } else { [0; 3] };
-            unpooled.push(gpu.room(before_pool * slots)?);
-            gradients.push(gpu.room(gradient * slots)?);
-            choices.push(gpu.room(choice * slots)?);
+            unpooled.push(gpu.uninitialised(before_pool * slots)?);
+            gradients.push(gpu.uninitialised(gradient * slots)?);
+            choices.push(gpu.uninitialised(choice * slots)?);
         }
-        let (logits, labels) = (gpu.room(network.classes * slots)?, gpu.room(slots)?);
+        let (logits, labels) = (gpu.uninitialised(network.classes * slots)?, gpu.uninitialised(slots)?);
         Ok(Buffers { maps, gradients, unpooled, choices, logits, labels, slots, training, capped: false, network: network.clone() })
     }
 }

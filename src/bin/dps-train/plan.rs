@@ -13,20 +13,20 @@ use dps::{Result, config, study};
 /// The network's layers, what the study would cost at most, and what it probably takes. Every rank must ask.
 pub fn plan(
     arguments: &StudyArguments,
-    loaded: &config::Configuration,
+    configuration: &config::Configuration,
     facts: &Facts,
     chosen: &Chosen,
     world: &dyn Communicator,
     threads: usize,
 ) -> Result<String> {
-    let (study, network) = (&loaded.study, Arc::new(study::check(loaded, facts)?));
+    let (study, network) = (&configuration.study, Arc::new(study::check(configuration, facts)?));
     let validation = facts.validation(study.data.validation_fraction);
     let (ranks, trials) = (world.size(), study.grid.trials as usize);
     let (device, units, rate, lanes, memory) = match chosen {
         Chosen::Cpu(unit) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
-            let room = cpu::room(&Physical::new(&network), ranks, world) as usize;
-            let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { room }.clamp(1, trials.max(1));
+            let fitting = cpu::lanes_that_fit(&Physical::new(&network), ranks, world) as usize;
+            let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { fitting }.clamp(1, trials.max(1));
             let processors = Processors { ranks, threads, lanes, program: resident_memory() };
             (device, ranks * threads, peak_flop(*unit), lanes, Memory::on(&processors, study, facts, &network))
         }
@@ -52,6 +52,6 @@ pub fn plan(
         flop_per_second: rate * units as f64,
     };
     let bound = CostBound::new(study, &network, &cost, &site);
-    let expected = study::expected(&bound, loaded, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
+    let expected = study::expected(&bound, configuration, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
     Ok(format!("{}\n{bound}{expected}", study::layer_table(&network)))
 }

@@ -71,14 +71,14 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         }
         error.exit_code()
     };
-    let (loaded, facts, chosen, choice) = match prepare(arguments, world) {
+    let (configuration, facts, chosen, choice) = match prepare(arguments, world) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(error),
     };
-    world.limit_waits(loaded.study.execution.deadline_seconds);
-    let threads = threads(&loaded.study, world);
+    world.limit_waits(configuration.study.execution.deadline_seconds);
+    let threads = threads(&configuration.study, world);
     if arguments.plan {
-        return match plan(arguments, &loaded, &facts, &chosen, world, threads) {
+        return match plan(arguments, &configuration, &facts, &chosen, world, threads) {
             Ok(plan) => {
                 if speaks {
                     out(&plan);
@@ -88,7 +88,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             Err(error) => refuse(error),
         };
     }
-    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data, &loaded.study.data);
+    let dataset = Dataset::load(configuration.study.workload.dataset.clone(), &arguments.data, &configuration.study.data);
     let dataset = match together(world, dataset) {
         Ok(dataset) => dataset,
         Err(error) => return refuse(error),
@@ -100,15 +100,15 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     } else {
         progress::silent()
     };
-    let notes = notes(&loaded.study, &dataset, world.size() * threads);
+    let notes = notes(&configuration.study, &dataset, world.size() * threads);
     choice.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let outcome = match &chosen {
         Chosen::Cpu(unit) => {
             let cpu = Cpu { unit: *unit, threads };
-            study::run(&loaded, &dataset, &place, &cpu, &arguments.output, arguments.fresh, &mut *observer)
+            study::run(&configuration, &dataset, &place, &cpu, &arguments.output, arguments.fresh, &mut *observer)
         }
         #[cfg(feature = "cuda")]
-        Chosen::Cuda(cuda) => study::run(&loaded, &dataset, &place, &**cuda, &arguments.output, arguments.fresh, &mut *observer),
+        Chosen::Cuda(cuda) => study::run(&configuration, &dataset, &place, &**cuda, &arguments.output, arguments.fresh, &mut *observer),
     };
     match outcome {
         Ok(RunEnd::Finished(results)) if speaks => finish(&report(arguments, &results)),
@@ -153,7 +153,7 @@ fn fail(arguments: &StudyArguments, error: &Error) {
 
 /// The study, what is known of its data, the device and a line about its choice, or the same error on every rank.
 fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Option<String>)> {
-    let loaded = together(world, config::load(&arguments.config, &arguments.overrides))?;
+    let configuration = together(world, config::load(&arguments.config, &arguments.overrides))?;
     if journal::overwrites(&arguments.output, &arguments.config) {
         let problem = format!(
             "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
@@ -161,10 +161,10 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
         );
         return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
     }
-    let facts = together(world, Facts::of(&loaded.study.workload.dataset, &arguments.data))?;
-    study::check(&loaded, &facts)?;
-    let (chosen, line) = choose(&loaded.study, world)?;
-    Ok((loaded, facts, chosen, line))
+    let facts = together(world, Facts::of(&configuration.study.workload.dataset, &arguments.data))?;
+    study::check(&configuration, &facts)?;
+    let (chosen, line) = choose(&configuration.study, world)?;
+    Ok((configuration, facts, chosen, line))
 }
 
 /// What may not be meant, a sentence each.

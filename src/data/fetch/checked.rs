@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::contents::{decompressed, describe};
 use super::super::sources::Published;
-use super::Reason;
+use super::reason::Reason;
 
 /// Bytes between two messages of progress on one file.
 const PROGRESS_BYTES: u64 = 32 << 20;

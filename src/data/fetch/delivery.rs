@@ -12,7 +12,7 @@ use super::super::find::spellings;
 use super::super::sources::{Published, Source};
 use super::checked::{copy_checked, open, verify, verify_as_is};
 use super::client::{download, run, with_extension};
-use super::{Reason, names};
+use super::reason::{Reason, names};
 
 /// How the names of files that are being fetched begin. A later fetch removes those of an interrupted one once they are this old.
 const PART_PREFIX: &str = ".dps-fetch-";

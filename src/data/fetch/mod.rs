@@ -6,6 +6,7 @@
 mod checked;
 mod client;
 mod delivery;
+mod reason;
 #[cfg(test)]
 mod tests;
 
@@ -14,13 +15,11 @@ use std::path::{Path, PathBuf};
 
 use self::checked::verify;
 use self::delivery::{Delivery, remove_old_parts};
+use self::reason::names;
 use super::find::{existing, folders};
 use super::sources::{DatasetFiles, Published, Source, set};
 use crate::config::DatasetName;
 use crate::{Error, Result};
-
-/// Nothing, or why a source does not have what was asked of it.
-type Reason = std::result::Result<(), String>;
 
 /// Puts the original files of `name` into the data folder `folder` where they are missing, and returns the folder they are in.
 ///
@@ -88,8 +87,4 @@ fn local_sources(set: &DatasetFiles, accepted: &[PathBuf]) -> Vec<Source> {
 fn missing<'a>(set: &'a DatasetFiles, place: &Path) -> Vec<&'a Published> {
     let is_there = |file: &Published| existing(place, &file.name).is_some_and(|path| verify(&path, file).is_ok());
     set.files.iter().filter(|file| !is_there(file)).collect()
-}
-
-fn names(files: &[&Published]) -> String {
-    files.iter().map(|file| file.name.as_str()).collect::<Vec<_>>().join(", ")
 }

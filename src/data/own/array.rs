@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::Found;
+use super::found::Found;
 use crate::data::{ImageShape, Pixels};
 
 /// What the values of an array are.
@@ -158,7 +158,7 @@ impl Header {
         let (whole, width) = (self.bytes(), self.element.bytes());
         let mut block = vec![0; 1 << 16];
         let mut left = whole;
-        let failed = |error: std::io::Error| super::unread(&error);
+        let failed = |error: std::io::Error| super::found::unread(&error);
         while left > 0 {
             let length = left.min(block.len() as u64) as usize;
             let block = &mut block[..length];

@@ -4,8 +4,9 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
+use super::found::{Found, unread};
+use super::hdf5;
 use super::place::{ArrayPlace, arrays_of_npz};
-use super::{Found, hdf5, unread};
 
 /// The arrays of a data set.
 #[derive(Debug)]

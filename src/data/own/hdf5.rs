@@ -5,8 +5,8 @@ use std::path::Path;
 use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
 use hdf5::{Dataset, File, Group, LinkType};
 
-use super::Found;
 use super::array::{Element, Header};
+use super::found::Found;
 use crate::data::Pixels;
 use crate::error::locked;
 

@@ -2,14 +2,14 @@
 
 use std::io::Read;
 
-use super::Found;
 use super::array::{Element, Header};
+use super::found::Found;
 
 /// Reads the header; the values follow.
 pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => "expected an IDX file, found an end in its header: the file is cut short".to_owned(),
-        _ => super::unread(&error),
+        _ => super::found::unread(&error),
     };
     let mut start = [0; 4];
     reader.read_exact(&mut start).map_err(failed)?;

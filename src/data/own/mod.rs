@@ -5,21 +5,18 @@
 
 mod array;
 mod find;
+mod found;
 mod hdf5;
 mod idx;
 mod npy;
 mod place;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use self::place::ArrayPlace;
 use super::{Examples, ImageShape};
 use crate::config::OwnDataset;
 use crate::{Error, Result};
-
-/// A value, or what is wrong, in words that follow the file's name.
-type Found<T> = std::result::Result<T, String>;
 
 /// The training and the test examples of a data set; without a test set there are none of the latter.
 pub(super) struct Own {
@@ -130,14 +127,4 @@ fn classes(place: &ArrayPlace, labels: &[&[u16]]) -> Result<usize> {
         return Err(place.error(format!("expected labels of at least two classes, found {first} for every training image")));
     }
     Ok(labels.iter().flat_map(|labels| labels.iter()).max().map_or(0, |&highest| usize::from(highest) + 1))
-}
-
-/// Why reading failed, as half a sentence.
-fn unread(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
-            format!("its compressed data is damaged or cut short ({error}); write the file again")
-        }
-        _ => format!("the file cannot be read ({error}); make it readable"),
-    }
 }

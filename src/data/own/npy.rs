@@ -2,8 +2,8 @@
 
 use std::io::Read;
 
-use super::Found;
 use super::array::{Element, Header};
+use super::found::Found;
 
 /// Letters of a dictionary, at most.
 const MOST_TEXT: usize = 10_000;
@@ -13,7 +13,7 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
     let mut start = [0; 8];
     let failed = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::UnexpectedEof => "expected a .npy array, found an end in its header: the file is cut short".to_owned(),
-        _ => super::unread(&error),
+        _ => super::found::unread(&error),
     };
     reader.read_exact(&mut start).map_err(failed)?;
     if &start[..6] != b"\x93NUMPY" || !(1..=3).contains(&start[6]) {

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use zip::{CompressionMethod, ZipArchive};
 
 use super::array::{Header, classes, finite};
+use super::found::{Found, unread};
 use super::hdf5::Table;
-use super::{Found, idx, npy, unread};
+use super::{idx, npy};
 use crate::data::contents::{decompressed, is_gzip};
 use crate::data::{ImageShape, Pixels};
 use crate::{Error, Result};

@@ -106,8 +106,8 @@ impl Backend for CpuBackend<'_> {
         self.threads.context.interrupt = interrupt;
     }
 
-    fn room(&self, world: &dyn Communicator) -> u64 {
-        memory::room(&self.threads.context.physical, self.communicator.size(), world)
+    fn lanes_that_fit(&self, world: &dyn Communicator) -> u64 {
+        memory::lanes_that_fit(&self.threads.context.physical, self.communicator.size(), world)
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {

@@ -107,9 +107,9 @@ impl<'a> Context<'a> {
             merge(self.unit, stack, length, &mut waiting);
         }
         let most = length.max(self.network.parameters() + LOGITS);
-        if let [total, room] = slots(stack, 2, most + 1) {
+        if let [total, scratch] = slots(stack, 2, most + 1) {
             match job.derivative {
-                Derivative::Gradient => collect(self.unit, &self.network, job.plan, job.mask, &total[..length], room, sum),
+                Derivative::Gradient => collect(self.unit, &self.network, job.plan, job.mask, &total[..length], scratch, sum),
                 Derivative::HessianProduct(_) | Derivative::ReferenceProduct { .. } => sum[..length].copy_from_slice(&total[..length]),
             }
             sum[job.mask.kept()] = total[length];

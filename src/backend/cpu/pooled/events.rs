@@ -30,8 +30,8 @@ pub(in crate::backend::cpu) struct Events {
 /// Events that a block is sent to together.
 pub(super) const TOGETHER: usize = 4;
 
-/// Room for a channel's events: one more than there can be, as each is written before it is known to be one.
-fn channel_room(layer: &Convolution) -> usize {
+/// The most events of a channel: one more than there can be, as each is written before it is known to be one.
+fn most_events(layer: &Convolution) -> usize {
     (layer.output.height * layer.output.width / 4 + 1).next_multiple_of(TOGETHER)
 }
 
@@ -39,7 +39,7 @@ impl Events {
     /// Makes room for a layer.
     pub(in crate::backend::cpu) fn grow(&mut self, layer: &Convolution) {
         let (positions, channels) = (layer.output.height * layer.output.width, layer.output.channels);
-        let sizes = [positions * channels + 1, positions, channels * channel_room(layer), channels];
+        let sizes = [positions * channels + 1, positions, channels * most_events(layer), channels];
         self.by_position.resize(sizes[0].max(self.by_position.len()), Event::default());
         self.position_counts.resize(sizes[1].max(self.position_counts.len()), 0);
         self.by_channel.resize(sizes[2].max(self.by_channel.len()), Event::default());
@@ -66,8 +66,8 @@ impl Events {
                 *count += u32::from(value != 0.0) & alive;
             }
         }
-        let room = channel_room(layer);
-        let (by_channel, counts) = (&mut self.by_channel[..channels * room], &mut self.channel_counts[..channels]);
+        let most = most_events(layer);
+        let (by_channel, counts) = (&mut self.by_channel[..channels * most], &mut self.channel_counts[..channels]);
         counts.fill(0);
         let mut position = 0;
         for y in 0..layer.output.height {
@@ -75,7 +75,7 @@ impl Events {
                 let at = (layer.stride * (y * layer.input_map.row() + x * layer.input_map.channels)) as u32;
                 for event in &by_position[position * channels..][..self.position_counts[position] as usize] {
                     let count = &mut counts[event.at as usize];
-                    by_channel[event.at as usize * room + *count as usize] = Event { at, value: event.value };
+                    by_channel[event.at as usize * most + *count as usize] = Event { at, value: event.value };
                     *count += 1;
                 }
                 position += 1;
@@ -96,7 +96,7 @@ impl Events {
         choice: &[u8],
     ) {
         let (high, wide, channels) = (layer.output.height / 2, layer.output.width / 2, layer.output.channels);
-        let (row, inputs, room) = (layer.input_map.row(), layer.input_map.channels, channel_room(layer));
+        let (row, inputs, most) = (layer.input_map.row(), layer.input_map.channels, most_events(layer));
         let (gradient, choice) = (&gradient[..high * wide * channels], &choice[..high * wide * channels]);
         let counts = &mut self.channel_counts[..channels];
         counts.fill(0);
@@ -114,7 +114,7 @@ impl Events {
                         // A position of the window's lower row comes after all of the upper row. Both are written, and one is counted.
                         let event = Event { at: at as u32, value: gradient[window + i] };
                         let count = &mut counts[channel];
-                        self.by_channel[channel * room + *count as usize] = event;
+                        self.by_channel[channel * most + *count as usize] = event;
                         *count += (1 - (choice >> 1)) & blocks.alive[channel];
                         self.lower[lower] = (channel as u32, event);
                         lower += (choice >> 1) as usize;
@@ -123,11 +123,11 @@ impl Events {
             }
             for &(channel, Event { at, value }) in &self.lower[..lower] {
                 let count = &mut counts[channel as usize];
-                self.by_channel[channel as usize * room + *count as usize] = Event { at: at + (layer.stride * row) as u32, value };
+                self.by_channel[channel as usize * most + *count as usize] = Event { at: at + (layer.stride * row) as u32, value };
                 *count += blocks.alive[channel as usize];
             }
         }
-        for (events, &count) in self.by_channel.chunks_exact_mut(room).zip(counts.iter()) {
+        for (events, &count) in self.by_channel.chunks_exact_mut(most).zip(counts.iter()) {
             let count = count as usize;
             events[count..count.next_multiple_of(TOGETHER)].fill(Event { at: layer.input_map.len() as u32, value: 0.0 });
         }
@@ -135,13 +135,13 @@ impl Events {
 
     /// Offsets of what an output channel's events read, with their gradients.
     pub(super) fn of_channel(&self, layer: &Convolution, channel: usize) -> &[Event] {
-        &self.by_channel[channel * channel_room(layer)..][..self.channel_counts[channel] as usize]
+        &self.by_channel[channel * most_events(layer)..][..self.channel_counts[channel] as usize]
     }
 
     /// The same, [`TOGETHER`] at a time.
     pub(super) fn together(&self, layer: &Convolution, channel: usize) -> &[[Event; TOGETHER]] {
         let count = (self.channel_counts[channel] as usize).next_multiple_of(TOGETHER);
-        self.by_channel[channel * channel_room(layer)..][..count].as_chunks().0
+        self.by_channel[channel * most_events(layer)..][..count].as_chunks().0
     }
 
     /// Output channels with an event at a position, with their gradients.

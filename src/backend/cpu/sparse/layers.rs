@@ -6,15 +6,15 @@ use super::super::pooled::Event;
 use super::super::pruned::Taps;
 use super::super::simd::{Kernel, Simd};
 use super::super::vector_unit::VectorUnit;
-use super::panes::{self, PANES, plane, planes_len};
 use super::products::{self, Target};
+use super::submaps::{self, SUBMAPS, channel_map, submaps_len};
 use super::weights::{KeptWeights, received};
 use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
 /// Gradients that are there at once.
 const TURNS: usize = 3;
 
-/// One image's maps and gradients in panes, and kept weights with their values. Empty until a lane has a layer that needs them.
+/// One image's maps and gradients in sub-maps, and kept weights with their values. Empty until a lane has a layer that needs them.
 pub(in super::super) struct SparseLayers {
     unit: VectorUnit,
     /// One a map.
@@ -25,7 +25,7 @@ pub(in super::super) struct SparseLayers {
     /// One a layer: [`KeptWeights::forward`] and [`KeptWeights::backward`] with their weights.
     forward: Vec<Vec<Event>>,
     backward: Vec<Vec<Event>>,
-    /// One a layer: sums for its gradient, `[tap][pane]`, then `[output channel][pane]` for its biases.
+    /// One a layer: sums for its gradient, `[tap][submap]`, then `[output channel][submap]` for its biases.
     sums: Vec<Floats>,
     /// Some rows of one channel.
     band: Floats,
@@ -51,15 +51,15 @@ impl SparseLayers {
         if !plan.has_sparse() {
             return;
         }
-        for (planes, &map) in self.maps.iter_mut().zip(&network.maps).filter(|(_, map)| panes::fit(**map)) {
-            planes.grow(planes_len(map));
-            self.band.grow(plane(map).len());
+        for (submaps, &map) in self.maps.iter_mut().zip(&network.maps).filter(|(_, map)| submaps::fit(**map)) {
+            submaps.grow(submaps_len(map));
+            self.band.grow(channel_map(map).len());
         }
         for (index, layer) in network.layers.iter().enumerate() {
             let Layer::Convolution(layer) = layer else { continue };
-            self.gradients[index % TURNS].grow(planes_len(received(layer)));
+            self.gradients[index % TURNS].grow(submaps_len(received(layer)));
             let Some(kept) = plan.layers[index].path.kept() else { continue };
-            self.sums[index].grow((kept.forward.taps.len() + layer.output.channels) * PANES);
+            self.sums[index].grow((kept.forward.taps.len() + layer.output.channels) * SUBMAPS);
             let weights = &weights[layer.weights..][..layer.weight_count()];
             let read = |taps: &Taps, events: &mut Vec<Event>| {
                 events.clear();
@@ -99,25 +99,25 @@ impl SparseLayers {
         }
     }
 
-    /// Brings a map from one layout into another: true means panes.
+    /// Brings a map from one layout into another: true means sub-maps.
     pub(in super::super) fn bring_map(&mut self, network: &Network, slot: usize, layouts: [bool; 2], maps: &mut [Floats]) {
         let map = network.maps[slot];
-        self.unit.run(Bring { layouts, image_map: map, image: &mut maps[slot], planes_map: map, planes: &mut self.maps[slot] });
+        self.unit.run(Bring { layouts, image_map: map, image: &mut maps[slot], submaps_map: map, submaps: &mut self.maps[slot] });
     }
 
-    /// Brings the gradient of a convolution's sum from one layout into another: true means panes. `gradient` has channels last.
+    /// Brings the gradient of a convolution's sum from one layout into another: true means sub-maps. `gradient` has channels last.
     pub(in super::super) fn bring_gradient(&mut self, network: &Network, index: usize, layouts: [bool; 2], gradient: &mut [f32]) {
         let layer = network.convolution(index);
-        let (image_map, planes_map) = (layer.output, received(layer));
-        let (image, planes) = (gradient, &mut self.gradients[index % TURNS][..]);
-        self.unit.run(Bring { layouts, image_map, image, planes_map, planes });
+        let (image_map, submaps_map) = (layer.output, received(layer));
+        let (image, submaps) = (gradient, &mut self.gradients[index % TURNS][..]);
+        self.unit.run(Bring { layouts, image_map, image, submaps_map, submaps });
     }
 
     /// Convolution, bias and epilogue of an image.
     pub(in super::super) fn forward(&mut self, network: &Network, plan: &Plan, index: usize, bias: &[f32]) {
         if let Some(kept) = plan.layers[index].path.kept() {
             let layer = network.convolution(index);
-            self.unit.run(Forward { planes: self, network, layer, kept, index, bias });
+            self.unit.run(Forward { layers: self, network, layer, kept, index, bias });
         }
     }
 
@@ -125,11 +125,11 @@ impl SparseLayers {
     pub(in super::super) fn backward(&mut self, network: &Network, plan: &Plan, index: usize) {
         if let Some(kept) = plan.layers[index].path.kept() {
             let layer = network.convolution(index);
-            self.unit.run(FilterGradient { planes: self, layer, kept, index });
+            self.unit.run(FilterGradient { layers: self, layer, kept, index });
             let Some(producer) = layer.producer else { return };
             assert!(producer + 1 == index && layer.bypass.is_none_or(|bypass| bypass == index + 1));
             let live = plan.layers[producer].path.kept().map(|kept| &kept.live[..]);
-            self.unit.run(DataGradient { planes: self, network, layer, kept, index, producer, live });
+            self.unit.run(DataGradient { layers: self, network, layer, kept, index, producer, live });
         }
     }
 }
@@ -144,23 +144,23 @@ struct Bring<'a> {
     layouts: [bool; 2],
     image_map: Map,
     image: &'a mut [f32],
-    planes_map: Map,
-    planes: &'a mut [f32],
+    submaps_map: Map,
+    submaps: &'a mut [f32],
 }
 
 impl Kernel for Bring<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Bring { layouts, image_map, image, planes_map, planes } = self;
+        let Bring { layouts, image_map, image, submaps_map, submaps } = self;
         let [from, to] = layouts;
         if from != to {
             let image = &mut image[..image_map.len()];
             unsafe {
                 if to {
-                    panes::cut::<S>(image_map, image, planes_map, planes)
+                    submaps::cut::<S>(image_map, image, submaps_map, submaps)
                 } else {
-                    panes::join::<S>(planes_map, planes, image_map, image)
+                    submaps::join::<S>(submaps_map, submaps, image_map, image)
                 }
             }
         }
@@ -168,7 +168,7 @@ impl Kernel for Bring<'_> {
 }
 
 struct Forward<'a> {
-    planes: &'a mut SparseLayers,
+    layers: &'a mut SparseLayers,
     network: &'a Network,
     layer: &'a Convolution,
     kept: &'a KeptWeights,
@@ -180,23 +180,23 @@ impl Kernel for Forward<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Forward { planes, network, layer, kept, index, bias } = self;
-        let (read, out, written) = (plane(layer.input_map), plane(layer.output), layer.epilogue.written());
-        let to = plane(network.maps[written]);
-        let mut rectified = std::mem::take(&mut planes.maps[written]);
+        let Forward { layers, network, layer, kept, index, bias } = self;
+        let (read, out, written) = (channel_map(layer.input_map), channel_map(layer.output), layer.epilogue.written());
+        let to = channel_map(network.maps[written]);
+        let mut rectified = std::mem::take(&mut layers.maps[written]);
         let mut kept_stream = match layer.epilogue {
-            Epilogue::Stream { stream, .. } => std::mem::take(&mut planes.maps[stream]),
+            Epilogue::Stream { stream, .. } => std::mem::take(&mut layers.maps[stream]),
             _ => Floats::default(),
         };
-        let input = planes.maps[layer.input].as_ptr();
+        let input = layers.maps[layer.input].as_ptr();
         let rows = products::band::<S>(out.width);
-        let target = Target { row: out.row(), point: PANES };
+        let target = Target { row: out.row(), point: SUBMAPS };
         for first in (0..out.height).step_by(rows) {
             for channel in (0..layer.output.channels).filter(|&channel| kept.live[channel]) {
-                let taps = of(&planes.forward[index], &kept.forward, channel);
+                let taps = of(&layers.forward[index], &kept.forward, channel);
                 let sums = match layer.epilogue {
                     Epilogue::Stream { .. } => &mut kept_stream[channel * out.len() + out.at_row(first)..][..rows * out.row()],
-                    _ => &mut planes.band[..rows * out.row()],
+                    _ => &mut layers.band[..rows * out.row()],
                 };
                 unsafe {
                     let input = input.add(first * layer.stride * read.row());
@@ -205,8 +205,8 @@ impl Kernel for Forward<'_> {
                 if let Epilogue::Stream { shortcut: Some(shortcut), .. } = layer.epilogue
                     && channel < network.maps[shortcut].channels
                 {
-                    let from = plane(network.maps[shortcut]);
-                    unsafe { add_shortcut::<S>(from, &planes.maps[shortcut][channel * from.len()..][..from.len()], out, first, sums) };
+                    let from = channel_map(network.maps[shortcut]);
+                    unsafe { add_shortcut::<S>(from, &layers.maps[shortcut][channel * from.len()..][..from.len()], out, first, sums) };
                 }
                 for (y, sums) in sums.chunks_exact(out.row()).enumerate() {
                     let to = &mut rectified[channel * to.len() + to.at_row(first + y)..][..sums.len()];
@@ -217,11 +217,11 @@ impl Kernel for Forward<'_> {
             }
         }
         for (points, _) in rectified.chunks_exact_mut(to.len()).zip(&kept.live).filter(|(_, live)| **live) {
-            unsafe { panes::fill_borders::<S>(to, points) };
+            unsafe { submaps::fill_borders::<S>(to, points) };
         }
-        planes.maps[written] = rectified;
+        layers.maps[written] = rectified;
         if let Epilogue::Stream { stream, .. } = layer.epilogue {
-            planes.maps[stream] = kept_stream;
+            layers.maps[stream] = kept_stream;
         }
     }
 }
@@ -240,13 +240,13 @@ unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usiz
     for (y, sums) in sums.chunks_exact_mut(out.row()).enumerate() {
         let (upper, lower) = stream[2 * y * from.row()..][..2 * from.row()].split_at(from.row());
         for at in (0..out.row()).step_by(S::WIDTH) {
-            let corner = at / PANES * 2 * PANES + at % PANES;
+            let corner = at / SUBMAPS * 2 * SUBMAPS + at % SUBMAPS;
             unsafe {
                 // The products are exact.
                 let (one, quarter) = (S::splat(1.0), S::splat(0.25));
                 let pair = |row: &[f32]| {
                     let row = row.as_ptr().add(corner);
-                    S::multiply_add(S::relu(S::load(row)), one, S::relu(S::load(row.add(PANES))))
+                    S::multiply_add(S::relu(S::load(row)), one, S::relu(S::load(row.add(SUBMAPS))))
                 };
                 let sum = sums.as_mut_ptr().add(at);
                 S::store(sum, S::multiply_add(S::multiply_add(pair(upper), one, pair(lower)), quarter, S::load(sum)));
@@ -256,7 +256,7 @@ unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usiz
 }
 
 struct FilterGradient<'a> {
-    planes: &'a mut SparseLayers,
+    layers: &'a mut SparseLayers,
     layer: &'a Convolution,
     kept: &'a KeptWeights,
     index: usize,
@@ -266,26 +266,26 @@ impl Kernel for FilterGradient<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let FilterGradient { planes, layer, kept, index } = self;
-        let (read, d) = (plane(layer.input_map), plane(received(layer)));
-        let (input, gradient) = (planes.maps[layer.input].as_ptr(), &planes.gradients[index % TURNS]);
-        let (sums, biases) = planes.sums[index].split_at_mut(kept.forward.taps.len() * PANES);
+        let FilterGradient { layers, layer, kept, index } = self;
+        let (read, d) = (channel_map(layer.input_map), channel_map(received(layer)));
+        let (input, gradient) = (layers.maps[layer.input].as_ptr(), &layers.gradients[index % TURNS]);
+        let (sums, biases) = layers.sums[index].split_at_mut(kept.forward.taps.len() * SUBMAPS);
         let rows = products::band::<S>(d.width);
         for first in (0..d.height).step_by(rows) {
-            for (channel, bias) in biases.as_chunks_mut::<PANES>().0.iter_mut().enumerate() {
+            for (channel, bias) in biases.as_chunks_mut::<SUBMAPS>().0.iter_mut().enumerate() {
                 if !kept.live.get(channel).is_some_and(|&live| live) {
                     continue;
                 }
-                let taps = of(&planes.forward[index], &kept.forward, channel);
+                let taps = of(&layers.forward[index], &kept.forward, channel);
                 let gradient = &gradient[channel * d.len()..][..d.len()];
                 unsafe {
                     let input = input.add(first * layer.stride * read.row());
-                    let sums = sums.as_mut_ptr().add(kept.forward.starts[channel] as usize * PANES);
+                    let sums = sums.as_mut_ptr().add(kept.forward.starts[channel] as usize * SUBMAPS);
                     products::gradients::<S>(d.width, layer.stride, taps, input, read, gradient.as_ptr().add(d.at_row(first)), d, sums);
                 }
                 let mut sum = *bias;
                 for y in first..first + rows {
-                    for point in gradient[d.at_row(y)..][..d.width * PANES].as_chunks::<PANES>().0 {
+                    for point in gradient[d.at_row(y)..][..d.width * SUBMAPS].as_chunks::<SUBMAPS>().0 {
                         for (sum, &value) in sum.iter_mut().zip(point) {
                             *sum += value;
                         }
@@ -298,7 +298,7 @@ impl Kernel for FilterGradient<'_> {
 }
 
 struct DataGradient<'a> {
-    planes: &'a mut SparseLayers,
+    layers: &'a mut SparseLayers,
     network: &'a Network,
     layer: &'a Convolution,
     kept: &'a KeptWeights,
@@ -312,26 +312,26 @@ impl Kernel for DataGradient<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let DataGradient { planes, network, layer, kept, index, producer, live } = self;
+        let DataGradient { layers, network, layer, kept, index, producer, live } = self;
         let is_live = |channel: usize| live.is_none_or(|live| live[channel]);
-        let (input, d, stride) = (plane(layer.input_map), plane(received(layer)), layer.stride);
-        let to = plane(received(network.convolution(producer)));
-        let mut output = std::mem::take(&mut planes.gradients[producer % TURNS]);
-        let row = to.width * PANES;
+        let (input, d, stride) = (channel_map(layer.input_map), channel_map(received(layer)), layer.stride);
+        let to = channel_map(received(network.convolution(producer)));
+        let mut output = std::mem::take(&mut layers.gradients[producer % TURNS]);
+        let row = to.width * SUBMAPS;
         let rows = products::band::<S>(d.width);
-        let band = &mut planes.band[..rows * stride * row];
-        let target = Target { row: stride * row, point: stride * PANES };
+        let band = &mut layers.band[..rows * stride * row];
+        let target = Target { row: stride * row, point: stride * SUBMAPS };
         for first in (0..d.height).step_by(rows) {
             for channel in (0..layer.input_map.channels).filter(|&channel| is_live(channel)) {
                 for phase in 0..stride * stride {
-                    let taps = of(&planes.backward[index], &kept.backward, channel * stride * stride + phase);
-                    let corner = phase / stride * row + phase % stride * PANES;
+                    let taps = of(&layers.backward[index], &kept.backward, channel * stride * stride + phase);
+                    let corner = phase / stride * row + phase % stride * SUBMAPS;
                     unsafe {
-                        let d_rows = planes.gradients[index % TURNS].as_ptr().add(first * d.row());
+                        let d_rows = layers.gradients[index % TURNS].as_ptr().add(first * d.row());
                         products::sums::<S>(d.width, 1, taps, d_rows, d, 0.0, band.as_mut_ptr().add(corner), target);
                     }
                 }
-                let rectified = &planes.maps[layer.input][channel * input.len()..][..input.len()];
+                let rectified = &layers.maps[layer.input][channel * input.len()..][..input.len()];
                 for (y, sums) in band.chunks_exact(row).enumerate() {
                     let y = first * stride + y;
                     let to = &mut output[channel * to.len() + to.at_row(y)..][..row];
@@ -340,8 +340,8 @@ impl Kernel for DataGradient<'_> {
                         *to = if r > 0.0 { sum } else { 0.0 };
                     }
                     if let Some(bypass) = layer.bypass {
-                        let from = plane(received(network.convolution(bypass)));
-                        let gradient = &planes.gradients[bypass % TURNS][channel * from.len()..][..from.len()];
+                        let from = channel_map(received(network.convolution(bypass)));
+                        let gradient = &layers.gradients[bypass % TURNS][channel * from.len()..][..from.len()];
                         add_shortcut_backward(from, gradient, y, rectified, to);
                     }
                 }
@@ -349,23 +349,23 @@ impl Kernel for DataGradient<'_> {
         }
         let channels = output.chunks_exact_mut(to.len()).take(layer.input_map.channels).enumerate();
         for (_, points) in channels.filter(|&(channel, _)| is_live(channel)) {
-            unsafe { panes::fill_borders::<S>(to, points) };
+            unsafe { submaps::fill_borders::<S>(to, points) };
         }
-        planes.gradients[producer % TURNS] = output;
+        layers.gradients[producer % TURNS] = output;
     }
 }
 
 /// Adds to row `y` of the gradient of a block's input, whose ReLU is `rectified`, what comes through the shortcut.
 #[inline(always)]
 fn add_shortcut_backward(from: Map, gradient: &[f32], y: usize, rectified: &[f32], to: &mut [f32]) {
-    if from.width * PANES == to.len() {
+    if from.width * SUBMAPS == to.len() {
         for (to, &value) in to.iter_mut().zip(&gradient[from.at_row(y)..]) {
             *to += value;
         }
         return;
     }
-    let gradient = gradient[from.at_row(y / 2)..].as_chunks::<PANES>().0;
-    let (to, rectified) = (to.as_chunks_mut::<PANES>().0, rectified.as_chunks::<PANES>().0);
+    let gradient = gradient[from.at_row(y / 2)..].as_chunks::<SUBMAPS>().0;
+    let (to, rectified) = (to.as_chunks_mut::<SUBMAPS>().0, rectified.as_chunks::<SUBMAPS>().0);
     for (x, (to, rectified)) in to.iter_mut().zip(rectified).enumerate() {
         for ((to, &value), &r) in to.iter_mut().zip(&gradient[x / 2]).zip(rectified) {
             *to += if r > 0.0 { 0.25 * value } else { 0.0 };
@@ -385,13 +385,13 @@ impl Kernel for End<'_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let End { kept, sums, weights, biases } = self;
-        let (sums, _) = sums.as_chunks::<PANES>();
+        let (sums, _) = sums.as_chunks::<SUBMAPS>();
         let (taps, rest) = sums.split_at(kept.forward.taps.len());
-        for (tap, panes) in kept.forward.taps.iter().zip(taps) {
-            weights[tap.weight as usize] += products::total(panes);
+        for (tap, submaps) in kept.forward.taps.iter().zip(taps) {
+            weights[tap.weight as usize] += products::total(submaps);
         }
-        for (bias, panes) in biases.iter_mut().zip(rest) {
-            *bias += products::total(panes);
+        for (bias, submaps) in biases.iter_mut().zip(rest) {
+            *bias += products::total(submaps);
         }
     }
 }

@@ -2,15 +2,15 @@
 
 use super::super::pooled::Event;
 use super::super::simd::Simd;
-use super::panes::PANES;
+use super::submaps::SUBMAPS;
 use crate::network::Map;
 
-/// Rows of a plane that the loops take at once: as many as registers hold.
+/// Rows of a channel that the loops take at once: as many as registers hold.
 pub(super) fn band<S: Simd>(width: usize) -> usize {
     ((if S::WIDTH == 16 { 16 } else { 8 }) / width).min(width)
 }
 
-/// Runs `$tile::<S, rows, columns, step>` for the width of a plane, [`band`] of whose rows it takes, and the step from one read point to the next.
+/// Runs `$tile::<S, rows, columns, step>` for the width of a sub-map, [`band`] of whose rows it takes, and the step from one read point to the next.
 macro_rules! shaped {
     ($tile:ident, $width:expr, $step:expr, $arguments:tt) => {
         match ($width, $step, S::WIDTH == 16) {
@@ -22,7 +22,7 @@ macro_rules! shaped {
             (4, 2, true) => shaped!($tile::<S, 4, 4, 2>, $arguments),
             (4, 2, false) => shaped!($tile::<S, 2, 4, 2>, $arguments),
             (2, 2, _) => shaped!($tile::<S, 2, 2, 2>, $arguments),
-            (width, step, _) => unreachable!("no plan has panes of {width} columns at stride {step}"),
+            (width, step, _) => unreachable!("no plan has sub-maps of {width} columns at stride {step}"),
         }
     };
     ($tile:path, ($($argument:expr),*)) => {
@@ -40,7 +40,7 @@ pub(super) struct Target {
 /// A band of sums: `start` + Σ weight · what it reads, in the order of `taps`, into `to`. `input` is what the first point reads for a tap at 0.
 ///
 /// # Safety
-/// All that the taps read lies in `read`'s planes, all that is written in `to`; the processor must have S.
+/// All that the taps read lies in `read`'s channels, all that is written in `to`; the processor must have S.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn sums<S: Simd>(
@@ -66,14 +66,14 @@ unsafe fn sums_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
     to: *mut f32,
     target: Target,
 ) {
-    for half in (0..PANES).step_by(S::WIDTH) {
+    for half in (0..SUBMAPS).step_by(S::WIDTH) {
         unsafe {
             let mut sums = [[S::splat(start); C]; R];
             for tap in taps {
                 let (weight, from) = (S::splat(tap.value), input.add(tap.at as usize + half));
                 for (r, sums) in sums.iter_mut().enumerate() {
                     for (c, sum) in sums.iter_mut().enumerate() {
-                        *sum = S::multiply_add(S::load(from.add(r * row + c * STEP * PANES)), weight, *sum);
+                        *sum = S::multiply_add(S::load(from.add(r * row + c * STEP * SUBMAPS)), weight, *sum);
                     }
                 }
             }
@@ -86,11 +86,11 @@ unsafe fn sums_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
     }
 }
 
-/// Adds, for a band of points, what each tap reads times the gradient to the tap's sums: `[tap][pane]`. `d` is the gradient of the band's first
+/// Adds, for a band of points, what each tap reads times the gradient to the tap's sums: `[tap][submap]`. `d` is the gradient of the band's first
 /// point.
 ///
 /// # Safety
-/// As [`sums`]; `gradient` has the shape of `d`'s planes.
+/// As [`sums`]; `gradient` has the shape of `d`'s channels.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn gradients<S: Simd>(
@@ -116,12 +116,12 @@ unsafe fn gradients_tile<S: Simd, const R: usize, const C: usize, const STEP: us
     d_row: usize,
     to: *mut f32,
 ) {
-    for half in (0..PANES).step_by(S::WIDTH) {
+    for half in (0..SUBMAPS).step_by(S::WIDTH) {
         unsafe {
             let mut gradient = [[S::splat(0.0); C]; R];
             for (r, gradient) in gradient.iter_mut().enumerate() {
                 for (c, gradient) in gradient.iter_mut().enumerate() {
-                    *gradient = S::load(d.add(r * d_row + c * PANES + half));
+                    *gradient = S::load(d.add(r * d_row + c * SUBMAPS + half));
                 }
             }
             let mut next = 0;
@@ -129,21 +129,21 @@ unsafe fn gradients_tile<S: Simd, const R: usize, const C: usize, const STEP: us
             macro_rules! tiles {
                 ($taps:literal) => {
                     while taps.len() - next >= $taps {
-                        let to = to.add(next * PANES + half);
+                        let to = to.add(next * SUBMAPS + half);
                         let from: [*const f32; $taps] = std::array::from_fn(|t| input.add(taps.get_unchecked(next + t).at as usize + half));
                         let mut sums = [S::splat(0.0); $taps];
                         for (t, sum) in sums.iter_mut().enumerate() {
-                            *sum = S::load(to.add(t * PANES));
+                            *sum = S::load(to.add(t * SUBMAPS));
                         }
                         for (r, gradient) in gradient.iter().enumerate() {
                             for (c, &gradient) in gradient.iter().enumerate() {
                                 for (sum, from) in sums.iter_mut().zip(&from) {
-                                    *sum = S::multiply_add(S::load(from.add(r * row + c * STEP * PANES)), gradient, *sum);
+                                    *sum = S::multiply_add(S::load(from.add(r * row + c * STEP * SUBMAPS)), gradient, *sum);
                                 }
                             }
                         }
                         for (t, &sum) in sums.iter().enumerate() {
-                            S::store(to.add(t * PANES), sum);
+                            S::store(to.add(t * SUBMAPS), sum);
                         }
                         next += $taps;
                     }
@@ -155,10 +155,10 @@ unsafe fn gradients_tile<S: Simd, const R: usize, const C: usize, const STEP: us
     }
 }
 
-/// The sum of the panes' sums: halves added to halves, until one is left.
+/// The sum of the sub-maps' sums: halves added to halves, until one is left.
 #[inline(always)]
-pub(super) fn total(panes: &[f32; PANES]) -> f32 {
-    let eight: [f32; 8] = std::array::from_fn(|i| panes[i] + panes[i + 8]);
+pub(super) fn total(submaps: &[f32; SUBMAPS]) -> f32 {
+    let eight: [f32; 8] = std::array::from_fn(|i| submaps[i] + submaps[i + 8]);
     let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
     (four[0] + four[2]) + (four[1] + four[3])
 }

@@ -1,11 +1,11 @@
 //! The kept weights of a convolution, by what they add to and in the order of the sums.
 
 use super::super::pruned::{Tap, Taps, reads};
-use super::panes;
+use super::submaps;
 use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
 /// A convolution with less than this part of its weights visits kept weights alone: a little less than where both kernels take the same time, its
-/// neighbours being in panes. That is later on wide maps, because less of their panes is border, and earlier at stride 1, where all weights take
+/// neighbours being in sub-maps. That is later on wide maps, because less of their sub-maps is border, and earlier at stride 1, where all weights take
 /// fewer multiplications ([`winograd`](super::super::winograd)).
 fn worth(layer: &Convolution) -> f64 {
     match (layer.stride, layer.output.width) {
@@ -19,12 +19,12 @@ fn worth(layer: &Convolution) -> f64 {
 
 /// What a pruned convolution visits.
 pub(in super::super) struct KeptWeights {
-    /// By output channel: offsets in the input's planes.
+    /// By output channel: offsets in the input's channels.
     pub forward: Taps,
-    /// By input channel, and place of the input between two strides: offsets in the planes of the gradient. Empty for a layer whose input's
+    /// By input channel, and place of the input between two strides: offsets in the channels of the gradient. Empty for a layer whose input's
     /// gradient nobody needs.
     pub backward: Taps,
-    /// Output channels that need computing. Inside a block between two layers in panes that is not so of a channel that is zero, because it has
+    /// Output channels that need computing. Inside a block between two layers in sub-maps that is not so of a channel that is zero, because it has
     /// neither weights nor bias, nor of one that no kept weight reads: its gradient is zero. Nothing reads or writes them.
     pub live: Vec<bool>,
 }
@@ -73,11 +73,11 @@ impl KeptWeights {
         if KeptWeights::fits(layer) { (2 * taps + starts * size_of::<u32>()) as u64 } else { 0 }
     }
 
-    /// Whether the layer is a 3 × 3 convolution with SAME padding on maps that panes can hold.
+    /// Whether the layer is a 3 × 3 convolution with SAME padding on maps that sub-maps can hold.
     fn fits(layer: &Convolution) -> bool {
         let (input, output) = (layer.input_map, layer.output);
         let same = matches!((layer.stride, input.before, input.after), (1, 1, 1) | (2, 0, 1));
-        same && layer.kernel == 3 && panes::fit(input) && panes::fit(output) && input.height == layer.stride * output.height
+        same && layer.kernel == 3 && submaps::fit(input) && submaps::fit(output) && input.height == layer.stride * output.height
     }
 }
 
@@ -96,7 +96,7 @@ fn neighbours_fit(network: &Network, index: usize, layer: &Convolution) -> bool 
         producer + 1 == index && matches!(&network.layers[producer], Layer::Convolution(producer) if rectifies(producer))
     });
     rectifies(layer)
-        && panes::fit(network.maps[layer.epilogue.written()])
+        && submaps::fit(network.maps[layer.epilogue.written()])
         && producer_fits
         && shortcut_fits(layer)
         && layer.bypass.is_none_or(|bypass| shortcut_fits(network.convolution(bypass)))
@@ -114,7 +114,7 @@ fn live(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> 
 
 fn forward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -> Taps {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
-    let plane = panes::plane(layer.input_map);
+    let channel_map = submaps::channel_map(layer.input_map);
     let mut found = Taps { starts: vec![0], ..Taps::default() };
     for output in 0..outputs {
         for place in 0..layer.kernel.pow(2) {
@@ -122,7 +122,7 @@ fn forward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -
             for input in 0..inputs {
                 let weight = (place * inputs + input) * outputs + output;
                 if visited(input, output, weight) {
-                    let at = input * plane.len() + ky * plane.row() + kx * panes::PANES;
+                    let at = input * channel_map.len() + ky * channel_map.row() + kx * submaps::SUBMAPS;
                     found.taps.push(Tap { at: at as u32, weight: weight as u32 });
                 }
             }
@@ -134,7 +134,7 @@ fn forward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -
 
 fn backward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -> Taps {
     let (inputs, outputs, stride) = (layer.input_map.channels, layer.output.channels, layer.stride);
-    let (plane, side) = (panes::plane(received(layer)), layer.kernel - 1);
+    let (channel_map, side) = (submaps::channel_map(received(layer)), layer.kernel - 1);
     let mut found = Taps { starts: vec![0], ..Taps::default() };
     for group in 0..inputs * stride * stride {
         let (input, py, px) = (group / (stride * stride), group / stride % stride, group % stride);
@@ -147,7 +147,7 @@ fn backward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) 
             for output in 0..outputs {
                 let weight = (place * inputs + input) * outputs + output;
                 if visited(input, output, weight) {
-                    let at = output * plane.len() + y * plane.row() + x * panes::PANES;
+                    let at = output * channel_map.len() + y * channel_map.row() + x * submaps::SUBMAPS;
                     found.taps.push(Tap { at: at as u32, weight: weight as u32 });
                 }
             }

@@ -12,18 +12,18 @@ pub(super) struct LayOut<'a> {
     pub(super) values: &'a [f32],
     pub(super) forward: &'a mut [f32],
     pub(super) backward: &'a mut [f32],
-    pub(super) room: &'a mut [f32],
+    pub(super) scratch: &'a mut [f32],
 }
 
 impl Kernel for LayOut<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let LayOut { layer, adjoint, values, forward, backward, room } = self;
+        let LayOut { layer, adjoint, values, forward, backward, scratch } = self;
         unsafe {
             lay_out::<S>(layer, values, forward);
             if layer.producer.is_some() {
-                transpose::<S>(layer, adjoint, values, room, backward);
+                transpose::<S>(layer, adjoint, values, scratch, backward);
             }
         }
     }

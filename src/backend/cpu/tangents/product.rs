@@ -152,8 +152,8 @@ impl Tangents {
             let Layer::Convolution(layer) = layer else { continue };
             for (kind, values) in along.part(layer.weights, layer.weight_count()).into_iter().enumerate() {
                 let (forward, backward) = (&mut self.forward[index][kind], &mut self.backward[index][kind]);
-                let room = &mut self.reordered;
-                self.unit.run(LayOut { layer, adjoint: self.adjoints[index].as_ref(), values, forward, backward, room });
+                let scratch = &mut self.reordered;
+                self.unit.run(LayOut { layer, adjoint: self.adjoints[index].as_ref(), values, forward, backward, scratch });
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::epilogue::relu_backward;
 use super::super::pooled::cut_dead;
-use super::Worker;
+use super::pass::Worker;
 use crate::network::{Convolution, Epilogue, Layer, Map, Slot};
 
 impl Worker {

@@ -9,7 +9,7 @@ use super::super::vector_unit::VectorUnit;
 use crate::network::{Layer, Network};
 use crate::pruning::Mask;
 
-/// The kept parameters' part of a leaf's gradient, or of a sum of some, in the parameters' order. `room`, and `to` where all are kept, have
+/// The kept parameters' part of a leaf's gradient, or of a sum of some, in the parameters' order. `scratch`, and `to` where all are kept, have
 /// room for all parameters and [`LOGITS`] floats, which are undefined.
 pub(in super::super) fn collect(
     unit: VectorUnit,
@@ -17,15 +17,15 @@ pub(in super::super) fn collect(
     plan: &Plan,
     mask: &Mask,
     gradient: &[f32],
-    room: &mut [f32],
+    scratch: &mut [f32],
     to: &mut [f32],
 ) {
     match (&plan.places, mask) {
         (Some(places), _) => to.iter_mut().zip(places).for_each(|(to, &place)| *to = gradient[place as usize]),
         (None, Mask::Dense(_)) => unit.run(Collect { network, plan, gradient, to }),
         (None, Mask::Sparse { kept, .. }) => {
-            unit.run(Collect { network, plan, gradient, to: &mut *room });
-            to.iter_mut().zip(kept).for_each(|(to, &index)| *to = room[index as usize]);
+            unit.run(Collect { network, plan, gradient, to: &mut *scratch });
+            to.iter_mut().zip(kept).for_each(|(to, &index)| *to = scratch[index as usize]);
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::super::dense::LOGITS;
 use super::super::simd::{Kernel, Simd};
 use super::super::tile::{Positions, Runs, outer, product};
-use super::Pass;
+use super::pass::Pass;
 use crate::network::Dense;
 
 /// The forward pass of the layer.
@@ -53,13 +53,13 @@ impl Kernel for Forward<'_, '_> {
 
 /// `[image][row]` of what the rows read of the input; the input itself where all of it is read.
 #[inline(always)]
-fn gathered<'a>(layer: &Dense, rows: Option<&[u32]>, computed: usize, input: &'a [f32], room: &'a mut [f32], count: usize) -> &'a [f32] {
+fn gathered<'a>(layer: &Dense, rows: Option<&[u32]>, computed: usize, input: &'a [f32], scratch: &'a mut [f32], count: usize) -> &'a [f32] {
     let Some(rows) = rows else { return input };
-    for (to, from) in room.chunks_exact_mut(computed).zip(input.chunks_exact(layer.inputs)).take(count) {
+    for (to, from) in scratch.chunks_exact_mut(computed).zip(input.chunks_exact(layer.inputs)).take(count) {
         to[rows.len()..].fill(0.0);
         to.iter_mut().zip(rows).for_each(|(to, &row)| *to = from[row as usize]);
     }
-    room
+    scratch
 }
 
 /// The backward pass of the layer.

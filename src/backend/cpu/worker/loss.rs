@@ -1,6 +1,6 @@
 //! Softmax and cross-entropy.
 
-use super::Pass;
+use super::pass::Pass;
 
 /// Adds the images' losses to the pass's, and writes the gradient of the logits. Logits that are there for whole vectors alone take no part.
 pub(super) fn softmax_cross_entropy(pass: &mut Pass) {

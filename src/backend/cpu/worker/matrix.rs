@@ -4,7 +4,7 @@ use super::super::convolution::{add_positions, filter_gradient_rows, forward_row
 use super::super::dense::{adjoint_over_images, over_images};
 use super::super::epilogue::rectify;
 use super::super::simd::{Kernel, Simd};
-use super::Pass;
+use super::pass::Pass;
 use crate::network::{Dense, DenseOutput};
 
 /// The forward pass of a layer.

@@ -2,7 +2,7 @@
 
 use super::super::epilogue::rectify;
 use super::backward::keep;
-use super::{Pass, image_of};
+use super::pass::{Pass, image_of};
 use crate::network::{GlobalMean, Pool, PoolKind};
 
 /// Offsets of a window's values in a map of `row` floats a row: rows, then columns.

@@ -6,7 +6,7 @@ use super::super::pooled;
 use super::super::simd::{Kernel, Simd};
 use super::super::taps;
 use super::backward::keep;
-use super::{Pass, image_of};
+use super::pass::{Pass, image_of};
 use crate::network::Convolution;
 
 /// The forward pass of a layer.

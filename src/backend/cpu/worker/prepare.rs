@@ -7,16 +7,29 @@ use super::super::pooled::Event;
 use super::super::pruned::{BLOCK, Blocks};
 use super::super::simd::{Kernel, Simd};
 use super::super::taps;
-use super::Worker;
 use super::buffers::Buffers;
+use super::pass::Worker;
 use crate::network::{Convolution, Dense, Layer};
 
-/// Lays out the weights of all layers but those in panes; for the backward pass too if `backward`.
-pub(super) struct Prepare<'a> {
-    pub worker: &'a mut Worker,
-    pub plan: &'a Plan,
-    pub weights: &'a [f32],
-    pub backward: bool,
+impl Worker {
+    /// Lays the weights out for the kernels. `version` tells one set of weights from another, so that passes over the same ones share the
+    /// work; `backward` says whether gradients will be asked for.
+    pub(in crate::backend::cpu) fn prepare(&mut self, plan: &Plan, weights: &[f32], version: u64, backward: bool) {
+        if self.prepared == Some((version, true)) || self.prepared == Some((version, backward)) {
+            return;
+        }
+        self.prepared = Some((version, backward));
+        self.sparse.prepare(&self.network, plan, weights, backward);
+        self.unit.run(Prepare { worker: self, plan, weights, backward });
+    }
+}
+
+/// Lays out the weights of all layers but those in sub-maps; for the backward pass too if `backward`.
+struct Prepare<'a> {
+    worker: &'a mut Worker,
+    plan: &'a Plan,
+    weights: &'a [f32],
+    backward: bool,
 }
 
 impl Kernel for Prepare<'_> {

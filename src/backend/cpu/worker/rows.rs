@@ -6,7 +6,7 @@ use super::super::floats::Floats;
 use super::super::simd::{Kernel, Simd};
 use super::super::winograd;
 use super::backward::keep;
-use super::{Pass, image_of};
+use super::pass::{Pass, image_of};
 use crate::network::{Convolution, Epilogue, Map};
 
 /// The forward pass of a layer.

@@ -196,7 +196,7 @@ macro_rules! layer_kernels {
                     &self,
                     lanes: usize,
                     layer: usize,
-                    kernels: &$crate::backend::cuda::launch::LayerKernels,
+                    kernels: &LayerKernels,
                     $($parameter: $type),+
                 ) -> $crate::Result<()> {
                     let $shape = &kernels.shape;

@@ -1,0 +1,119 @@
+//! The network's operations, each by the kernels that the plan says; gradients and margins of the gathered images.
+
+use super::pass::{Pass, Worker};
+use super::{logits, loss, matrix, pool, pooled, rows};
+use crate::backend::cpu::plan::{Path, Plan};
+use crate::backend::margin::margin;
+use crate::network::{Convolution, Dense, GlobalMean, Network, Operations, Pool};
+
+impl Worker {
+    /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient`, laid out as the plan says, and
+    /// returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same plan and weights.
+    pub(in crate::backend::cpu) fn gradient(
+        &mut self,
+        plan: &Plan,
+        weights: &[f32],
+        temperature: f32,
+        gradient: &mut [f32],
+        count: usize,
+    ) -> f32 {
+        let network = self.network.clone();
+        self.sparse.begin(plan);
+        let mut loss = 0.0;
+        for (image, count) in self.passes(plan, count) {
+            self.bring_first(image, count);
+            let mut pass = Pass { worker: self, plan, weights, temperature, gradient, count, loss };
+            network.forward(&mut pass);
+            pass.softmax_cross_entropy();
+            network.backward(&mut pass);
+            loss = pass.loss;
+        }
+        self.sparse.end(&network, plan, gradient);
+        loss
+    }
+
+    /// Forward over the gathered images: the margin of each.
+    pub(in crate::backend::cpu) fn margins(&mut self, plan: &Plan, weights: &[f32], margins: &mut [f32]) {
+        let network = self.network.clone();
+        for (image, count) in self.passes(plan, margins.len()) {
+            self.bring_first(image, count);
+            network.forward(&mut Pass { worker: self, plan, weights, temperature: 1.0, gradient: &mut [], count, loss: 0.0 });
+            for ((to, logits), &label) in
+                margins[image..][..count].iter_mut().zip(self.logits.chunks_exact(self.logits_stride)).zip(&self.labels)
+            {
+                *to = margin(&logits[..network.classes], label.into());
+            }
+        }
+    }
+}
+
+impl Operations for Pass<'_> {
+    fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
+        let worker = &mut *self.worker;
+        worker.sparse.bring_maps(&worker.network, self.plan, index, layer, &mut worker.maps);
+        match &self.plan.layers[index].path {
+            Path::Sparse(_) => {
+                worker.sparse.forward(&worker.network, self.plan, index, &self.weights[layer.bias..][..layer.output.channels])
+            }
+            Path::Pooled(pooled) => worker.unit.run(pooled::Forward { pass: self, index, layer, pooled }),
+            _ => worker.unit.run(rows::Forward { pass: self, index, layer }),
+        }
+    }
+
+    fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network) {
+        let (worker, plan) = (&mut *self.worker, self.plan);
+        let here = plan.is_sparse(Some(index));
+        if let Some(bypass) = layer.bypass.filter(|&bypass| plan.is_sparse(Some(bypass)) != here) {
+            worker.sparse.bring_gradient(network, bypass, [!here, here], &mut worker.layers[bypass].gradient);
+        }
+        match &plan.layers[index].path {
+            Path::Sparse(_) => worker.sparse.backward(network, plan, index),
+            Path::Pooled(pooled) => worker.unit.run(pooled::Backward { pass: self, index, layer, pooled }),
+            _ => worker.unit.run(rows::Backward { pass: self, index, layer }),
+        }
+        if let Some(producer) = layer.producer.filter(|&producer| plan.is_sparse(Some(producer)) != here) {
+            let worker = &mut *self.worker;
+            worker.sparse.bring_gradient(network, producer, [here, !here], &mut worker.layers[producer].gradient);
+        }
+    }
+
+    fn pool_forward(&mut self, _index: usize, layer: &Pool) {
+        self.worker.bring_input(self.plan, layer.producer, layer.input);
+        pool::forward(self, layer);
+    }
+
+    fn pool_backward(&mut self, index: usize, layer: &Pool) {
+        pool::backward(self, index, layer);
+        self.worker.bring_back(self.plan, layer.producer);
+    }
+
+    fn global_mean_forward(&mut self, _index: usize, layer: &GlobalMean) {
+        self.worker.bring_input(self.plan, layer.producer, layer.input);
+        pool::mean_forward(self, layer);
+    }
+
+    fn global_mean_backward(&mut self, index: usize, layer: &GlobalMean) {
+        pool::mean_backward(self, index, layer);
+        self.worker.bring_back(self.plan, layer.producer);
+    }
+
+    fn dense_forward(&mut self, index: usize, layer: &Dense) {
+        self.worker.bring_input(self.plan, layer.producer, layer.input);
+        match &self.plan.layers[index].path {
+            Path::Logits(_) => self.worker.unit.run(logits::Forward { pass: self, index, layer }),
+            _ => self.worker.unit.run(matrix::Forward { pass: self, index, layer }),
+        }
+    }
+
+    fn dense_backward(&mut self, index: usize, layer: &Dense) {
+        match &self.plan.layers[index].path {
+            Path::Logits(_) => self.worker.unit.run(logits::Backward { pass: self, index, layer }),
+            _ => self.worker.unit.run(matrix::Backward { pass: self, index, layer }),
+        }
+        self.worker.bring_back(self.plan, layer.producer);
+    }
+
+    fn softmax_cross_entropy(&mut self) {
+        loss::softmax_cross_entropy(self);
+    }
+}

@@ -1,0 +1,159 @@
+//! A thread's buffers, and one pass over the images in them.
+
+use std::sync::Arc;
+
+use super::buffers::{self, Buffers, Scratch, images_a_pass};
+use crate::backend::cpu::floats::Floats;
+use crate::backend::cpu::physical::Physical;
+use crate::backend::cpu::plan::Plan;
+use crate::backend::cpu::sparse::SparseLayers;
+use crate::backend::cpu::vector_unit::VectorUnit;
+use crate::data::{Examples, Pixels};
+use crate::network::{Map, Network, Slot};
+
+/// Buffers for up to `capacity` images, `pass` of them at a time, allocated once, and the weights in the layouts that the kernels want.
+pub(in crate::backend::cpu) struct Worker {
+    pub(super) unit: VectorUnit,
+    pub(super) network: Arc<Network>,
+    pub(super) capacity: usize,
+    pub(super) pass: usize,
+    /// One feature map each: `[image][map]`; the first has room for all images.
+    pub(super) maps: Vec<Floats>,
+    pub(super) layers: Vec<Buffers>,
+    pub(super) scratch: Scratch,
+    /// The layers of a plan that are computed in sub-maps, one image at a time.
+    pub(super) sparse: SparseLayers,
+    /// `[image][logits]`, and their gradient.
+    pub(super) logits: Floats,
+    pub(super) logit_gradients: Floats,
+    /// Floats from one image's logits to the next's.
+    pub(super) logits_stride: usize,
+    pub(super) labels: Vec<u16>,
+    /// The lane and step whose weights were prepared last.
+    pub(super) prepared: Option<(u64, bool)>,
+}
+
+impl Worker {
+    pub(in crate::backend::cpu) fn new(physical: &Physical, unit: VectorUnit, capacity: usize) -> Worker {
+        let network = physical.network().clone();
+        let pass = images_a_pass(&network).min(capacity);
+        let (layers, scratch) = buffers::allocate(&network, pass);
+        let logits_stride = buffers::logits_stride(&network);
+        let mut worker = Worker {
+            unit,
+            capacity,
+            pass,
+            maps: network.maps.iter().map(|map| Floats::zeros(map.len() * pass)).collect(),
+            layers,
+            scratch,
+            sparse: SparseLayers::new(&network, unit),
+            logits: Floats::zeros(pass * logits_stride),
+            logit_gradients: Floats::zeros(pass * logits_stride),
+            logits_stride,
+            labels: vec![0; capacity],
+            prepared: None,
+            network,
+        };
+        worker.maps[0].grow(worker.network.maps[0].len() * capacity);
+        worker
+    }
+
+    /// Images that can be gathered.
+    pub(in crate::backend::cpu) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Puts normalised images into the network's first map.
+    pub(in crate::backend::cpu) fn gather(&mut self, examples: &Examples, tables: &[[f32; 256]], indices: &[u32]) {
+        let map = self.network.maps[0];
+        let row = map.width * map.channels;
+        for (image, &index) in indices.iter().enumerate() {
+            self.labels[image] = examples.labels[index as usize];
+            let to = &mut self.maps[0][image * map.len()..][..map.len()];
+            let place = index as usize * map.inner_len();
+            let bytes = match &examples.images {
+                Pixels::Bytes(values) => &values[place..][..map.inner_len()],
+                Pixels::Floats(values) => {
+                    for (y, row_values) in values[place..][..map.inner_len()].chunks_exact(row).enumerate() {
+                        to[map.at_row(y)..][..row].copy_from_slice(row_values);
+                    }
+                    continue;
+                }
+            };
+            for (y, bytes) in bytes.chunks_exact(row).enumerate() {
+                let to = &mut to[map.at_row(y)..][..row];
+                if let [table] = tables {
+                    for (to, &byte) in to.iter_mut().zip(bytes) {
+                        *to = table[usize::from(byte)];
+                    }
+                } else {
+                    for (to, bytes) in to.chunks_exact_mut(tables.len()).zip(bytes.chunks_exact(tables.len())) {
+                        for ((to, &byte), table) in to.iter_mut().zip(bytes).zip(tables) {
+                            *to = table[usize::from(byte)];
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The gathered images, `[image][bordered map]`, and their labels.
+    pub(in crate::backend::cpu) fn gathered(&self, count: usize) -> (&[f32], &[u16]) {
+        (&self.maps[0][..count * self.network.maps[0].len()], &self.labels[..count])
+    }
+
+    /// Passes over gathered images, as (first image, images): layers in sub-maps hold one image, which their maps and gradients let stay in the
+    /// cache.
+    pub(super) fn passes(&self, plan: &Plan, count: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let images = if plan.has_sparse() { 1 } else { self.pass };
+        (0..count).step_by(images).map(move |image| (image, images.min(count - image)))
+    }
+
+    /// Copies gathered images to the first ones' places.
+    pub(super) fn bring_first(&mut self, image: usize, count: usize) {
+        if image > 0 {
+            let len = self.network.maps[0].len();
+            self.maps[0].copy_within(image * len..(image + count) * len, 0);
+            self.labels.copy_within(image..image + count, 0);
+        }
+    }
+
+    /// Brings what a layer reads into channels last, if another layer left it in sub-maps.
+    pub(super) fn bring_input(&mut self, plan: &Plan, producer: Option<usize>, input: Slot) {
+        if plan.is_sparse(producer) {
+            self.sparse.bring_map(&self.network, input, [true, false], &mut self.maps);
+        }
+    }
+
+    /// Brings the gradient that a layer has written for its producer into sub-maps, if the producer is computed there.
+    pub(super) fn bring_back(&mut self, plan: &Plan, producer: Option<usize>) {
+        if let Some(producer) = producer.filter(|&producer| plan.is_sparse(Some(producer))) {
+            self.sparse.bring_gradient(&self.network, producer, [false, true], &mut self.layers[producer].gradient);
+        }
+    }
+}
+
+/// One image of a map's values.
+pub(super) fn image_of(values: &[f32], map: Map, image: usize) -> &[f32] {
+    &values[image * map.len()..][..map.len()]
+}
+
+/// One pass over the gathered images.
+pub(super) struct Pass<'a> {
+    pub(super) worker: &'a mut Worker,
+    pub(super) plan: &'a Plan,
+    pub(super) weights: &'a [f32],
+    /// What the loss divides logits by.
+    pub(super) temperature: f32,
+    /// Empty where only the outcome is wanted.
+    pub(super) gradient: &'a mut [f32],
+    pub(super) count: usize,
+    pub(super) loss: f32,
+}
+
+impl Pass<'_> {
+    /// Whether a backward pass will follow.
+    pub(super) fn is_training(&self) -> bool {
+        !self.gradient.is_empty()
+    }
+}

@@ -1,0 +1,152 @@
+//! Where a run begins: the files of rank 0, what they say of earlier runs, and where a cell goes on.
+
+use std::path::Path;
+
+use super::files::{Files, Restored, now};
+use super::place::Place;
+use super::start::this_start;
+use crate::comm::{host_name, processor_model, together};
+use crate::config::Configuration;
+use crate::data::Dataset;
+use crate::error::short;
+use crate::journal::Partial;
+use crate::network::Network;
+use crate::progress::{Event, Observer};
+use crate::records::{Cell, CellKey, Trial, best};
+use crate::results::{Environment, LONGEST_COMMAND, Results, WorkloadSummary};
+use crate::training::CellState;
+use crate::version::{COMMIT, COMPILER, SOURCE_TREE, VERSION};
+use crate::{Error, Result};
+
+/// Where a run keeps what it measures.
+pub(super) struct RunFiles<'a> {
+    pub output: &'a Path,
+    /// Whether an earlier study's files are moved aside.
+    pub fresh: bool,
+    /// On rank 0, once they are open.
+    pub files: Option<Files>,
+}
+
+/// Opens rank 0's files; what they say, on every rank.
+pub(super) fn open(
+    configuration: &Configuration,
+    dataset: &Dataset,
+    network: &Network,
+    place: &Place,
+    files: &mut RunFiles,
+    observer: &mut dyn Observer,
+) -> Result<Restored> {
+    let (world, start) = (place.world, this_start(place));
+    let opened = if world.rank() == 0 {
+        let mut tell = |line: &str| observer.event(&Event::Note { line });
+        let opened = Files::open(configuration, dataset, network, files.output, place, files.fresh, &mut tell);
+        opened.and_then(|(mut opened, mut restored)| {
+            restored.starts = opened.start(start, restored.starts)?;
+            Ok(Some((opened, restored)))
+        })
+    } else {
+        Ok(None)
+    };
+    let bytes = match together(world, opened)? {
+        Some((opened, restored)) => {
+            files.files = Some(opened);
+            postcard::to_stdvec(&restored).unwrap_or_default()
+        }
+        None => Vec::new(),
+    };
+    postcard::from_bytes(&world.broadcast(bytes)).map_err(|cause| Error::Communication {
+        rank: world.rank(),
+        problem: format!("expected what rank 0 read from the journal, found something else ({cause}); run the same program on all ranks"),
+    })
+}
+
+/// Where a cell goes on.
+pub(super) struct Begun {
+    pub state: CellState,
+    /// Whether it was finished with fewer trials, and whether this run is the first to know that it gets more.
+    pub extended: bool,
+    pub is_new_extension: bool,
+}
+
+/// Where a cell goes on: at its checkpoint, without the trials whose end is journaled. The best of those trains again where the checkpoint lacks its
+/// test errors, which are measured on its weights. A cell that was finished with fewer trials begins with all of them and its test errors.
+pub(super) fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option<&(CellKey, CellState)>) -> Begun {
+    if let Some(cell) = results.cells.iter().find(|cell| cell.key == key) {
+        let Cell { trials, test_errors, seconds, .. } = cell.clone();
+        let state = CellState { ended: trials, test_errors, seconds, ..CellState::default() };
+        return Begun { state, extended: true, is_new_extension: true };
+    }
+    let mut state = left.filter(|(cell, _)| *cell == key).map(|(_, state)| state.clone()).unwrap_or_default();
+    let partial = partial.iter().find(|partial| partial.key == key);
+    let extended = partial.and_then(|partial| partial.extended);
+    let journaled: &[Trial] = partial.map_or(&[], |partial| &partial.trials);
+    let number = |trial: Option<&Trial>| trial.map(|trial| trial.index);
+    let best_of_all = number(best(journaled.iter().chain(&state.ended)));
+    if best_of_all != number(best(&state.ended)) {
+        // The checkpoint's are of a trial that is no longer the best.
+        state.test_errors = None;
+    }
+    if let (Some((test_errors, seconds)), None) = (extended, state.test_errors) {
+        state.test_errors = test_errors;
+        state.seconds = state.seconds.max(seconds);
+    }
+    for trial in journaled {
+        let again = state.test_errors.is_none() && best_of_all == Some(trial.index);
+        if !again && state.ended.iter().all(|ended| ended.index != trial.index) {
+            state.ended.push(trial.clone());
+            state.lanes.retain(|lane| lane.trial != trial.index);
+        }
+    }
+    if state.lanes.is_empty() {
+        // The trials that the checkpoint was of have ended since, and others begin.
+        state.step = 0;
+    }
+    Begun { state, extended: extended.is_some(), is_new_extension: false }
+}
+
+/// The results of a study with no cell measured yet.
+pub(super) fn no_cells(
+    configuration: &Configuration,
+    dataset: &Dataset,
+    place: &Place,
+    device: String,
+    threshold: u32,
+    parameters: usize,
+) -> Results {
+    let workload = &configuration.study.workload;
+    Results {
+        configuration: configuration.text.clone(),
+        environment: Environment {
+            program_version: VERSION.into(),
+            commit: COMMIT.into(),
+            source_tree: SOURCE_TREE.into(),
+            compiler: COMPILER.into(),
+            command_line: short(&place.command_line, LONGEST_COMMAND),
+            processor: processor_model(),
+            mpi_library: place.mpi_library.clone(),
+            ranks: place.world.size() as u32,
+            threads: place.threads as u32,
+            host: host_name(),
+            device,
+            data_digest: dataset.digest.clone(),
+            started: String::new(),
+            finished: now(),
+            starts: Vec::new(),
+        },
+        workload: WorkloadSummary {
+            dataset: workload.dataset.to_string(),
+            network: workload.network.to_string(),
+            optimizer: workload.optimizer.to_string(),
+            schedule: workload.schedule.to_string(),
+            goal_error: workload.goal_error,
+            goal_threshold: threshold,
+            validation_examples: dataset.validation.len() as u32,
+            test_examples: dataset.test.len() as u32,
+            max_steps: workload.max_steps,
+            evaluate_every: workload.evaluate_every,
+            parameters: parameters as u32,
+        },
+        cells: Vec::new(),
+        complete: false,
+    }
+}
