@@ -1,4 +1,4 @@
-//! Which folder of `src/` may import which, and that no two files import each other: read from `use` lines and whole paths, tests left out.
+//! Which folder of `src/` may import which, and that no files import each other in a circle: read from `use` lines and whole paths, tests left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -44,12 +44,15 @@ const MODULES: &[(&str, &[&str])] = &[
     ("arguments", &["config", "data", "exit", "init", "progress", "version"]),
 ];
 
-/// A module as its path, and the modules that its `use` lines name, as paths that may end in an item.
+/// The files of `src/` but its root and the programs, each as its module's path with its code: comments, strings and tests left out.
+type Files = BTreeMap<Vec<String>, String>;
+
+/// What a file names, as paths from the crate's root on: where, and what.
 type Imports = BTreeMap<Vec<String>, Vec<Vec<String>>>;
 
 #[test]
 fn no_module_imports_what_it_may_not() {
-    let imports = imports();
+    let imports = imports(&files());
     let found: BTreeSet<&str> = imports.keys().filter_map(|module| module.first()).map(String::as_str).collect();
     let listed: BTreeSet<&str> = MODULES.iter().map(|(importer, _)| *importer).collect();
     assert_eq!(found, listed, "every module of src/ is listed once");
@@ -78,30 +81,22 @@ fn no_module_imports_what_it_may_not() {
 
 #[test]
 fn no_files_import_each_other_in_a_circle() {
-    let imports = imports();
-    let file = |target: &[String]| (1..=target.len()).rev().map(|length| target[..length].to_vec()).find(|path| imports.contains_key(path));
-    let mut edges: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
-    for (module, targets) in &imports {
-        // A folder's mod.rs gathers what its files offer: it is no part of their order.
-        let is_folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(module.join("/")).is_dir();
-        let is_folder = is_folder && Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(module.join("/")).join("mod.rs").exists();
-        if is_folder {
-            continue;
-        }
-        let others = targets.iter().filter_map(|target| file(target)).filter(|target| target != module);
-        edges.insert(module, others.collect());
-    }
-    // Files that import none of those left are taken away until none is left, or only circles are.
-    loop {
-        let left: BTreeSet<Vec<String>> = edges.keys().map(|module| (*module).clone()).collect();
-        let before = edges.len();
-        edges.retain(|_, targets| targets.iter().any(|target| left.contains(target)));
-        if edges.len() == before {
-            break;
-        }
-    }
-    let circles: Vec<String> = edges.keys().map(|module| module.join("::")).collect();
-    assert!(circles.is_empty(), "these files import each other in a circle, or import such files: {circles:?}");
+    let circles = circles(&files());
+    assert!(circles.is_empty(), "these files import each other in a circle: {circles:?}");
+}
+
+#[test]
+fn circles_are_found() {
+    let file = |path: &str, code: &str| (path.split("::").map(str::to_owned).collect::<Vec<_>>(), code_of(code));
+    let found = |files: &[(&str, &str)]| circles(&files.iter().map(|(path, code)| file(path, code)).collect());
+    let expected = ["a", "a::b"];
+    assert_eq!(found(&[("a", "mod b;\nuse b::C;\nfn f(c: C) {}"), ("a::b", "use super::f;\nstruct C;")]), expected, "by a plain path");
+    assert_eq!(found(&[("a", "mod b;\nfn f() { b::g() }"), ("a::b", "pub fn g() { super::f() }")]), expected, "without a use");
+    assert_eq!(found(&[("a", "mod b;\npub use b::C;\nfn f(c: C) {}"), ("a::b", "use crate::a::f;")]), expected, "by what is passed on");
+    let through = [("a", "mod b;\nmod c;\npub use b::D;"), ("a::b", "use super::c::E;"), ("a::c", "use super::D;")];
+    assert_eq!(found(&through), ["a::b", "a::c"], "through a folder that passes it on");
+    assert!(found(&[("a", "mod b;\nmod c;\npub use b::D;"), ("a::b", ""), ("a::c", "use super::D;")]).is_empty(), "a folder may gather");
+    assert!(found(&[("a", "mod b;\nfn f() { b::g() }"), ("a::b", "pub fn g() {}")]).is_empty(), "a folder may use its files");
 }
 
 /// The page says of each module what [`MODULES`] says, in the same order.
@@ -128,18 +123,16 @@ fn the_page_has_the_same_modules() {
 
 #[test]
 fn use_lines_are_understood() {
-    let module = ["a".to_owned(), "b".to_owned()];
-    let found = targets(
-        &module,
-        "use crate::x::{y, z::W};\n    use super::c::{\n    D,\n};\nuse self::e::F as G;\nuse std::fs;\npub use super::*;\n// crate::f\nlet y = crate::g::h();\n",
-    );
-    let found: Vec<String> = found.iter().map(|target| target.join("::")).collect();
-    assert_eq!(found, ["x::y", "x::z::W", "a::c::D", "a::b::e::F", "g"]);
+    let module = "a::b".split("::").map(str::to_owned).collect::<Vec<_>>();
+    let code = "use crate::x::{y, z::W};\n    use super::c::{\n    D,\n};\nuse self::e::F as G;\nuse h::I;\nuse std::fs;\npub use super::*;\n\
+                // crate::f\nlet y = crate::g::h();\nlet z = \"crate::k\";\n";
+    let files = Files::from([(module.clone(), code_of(code)), ([module, vec!["h".to_owned()]].concat(), String::new())]);
+    let found: Vec<String> = imports(&files).into_values().flatten().map(|target| target.join("::")).collect();
+    assert_eq!(found, ["x::y", "x::z::W", "a::c::D", "a::b::e::F", "a::b::h::I", "g::h"]);
 }
 
-/// Every module of the library but its root, which re-exports.
-fn imports() -> Imports {
-    let mut found = Imports::new();
+fn files() -> Files {
+    let mut found = Files::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut folders = vec![source.clone()];
     while let Some(folder) = folders.pop() {
@@ -154,56 +147,142 @@ fn imports() -> Imports {
             if module.last().is_some_and(|name| name == "mod") {
                 module.pop();
             }
-            if module[0] == "bin" || module == ["lib"] {
-                continue;
+            if module[0] != "bin" && module != ["lib"] {
+                found.insert(module, code_of(&fs::read_to_string(&path).unwrap()));
             }
-            let text = fs::read_to_string(&path).unwrap();
-            let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
-            found.insert(module.clone(), targets(&module, text));
         }
     }
     assert!(found.len() > 100, "src/ was not found");
     found
 }
 
-/// What the `use` lines of a module name, and what its other lines name by a whole path, from the crate's root on.
-fn targets(module: &[String], text: &str) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    let mut rest = text;
-    while let Some(start) = rest.find("use ") {
-        let before = rest[..start].lines().last().unwrap_or_default();
-        let is_statement = rest[..start].ends_with('\n') || ["", "pub", "pub(super)", "pub(crate)"].contains(&before.trim());
-        let Some(length) = rest[start..].find(';') else { break };
-        if is_statement {
-            let tree: String = rest[start + 4..start + length].split_whitespace().collect::<Vec<_>>().join(" ");
-            expand(Vec::new(), &tree, &mut found);
+/// A file's text without its tests, comments, strings and `mod` lines.
+fn code_of(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let line = |line: &str| {
+        let code = line.split("//").next().unwrap();
+        let (mut kept, mut inside, mut escaped) = (String::new(), false, false);
+        for letter in code.chars() {
+            match letter {
+                '"' if !escaped => inside = !inside,
+                _ if !inside => kept.push(letter),
+                _ => {}
+            }
+            escaped = letter == '\\' && !escaped;
         }
-        rest = &rest[start + 4..];
-    }
-    let absolute = |path: Vec<String>| {
-        let ups = path.iter().take_while(|part| *part == "super").count();
-        let base = match path[0].as_str() {
-            "crate" => Vec::new(),
-            "self" => module.to_vec(),
-            "super" => module[..module.len() - ups].to_vec(),
-            _ => return None,
-        };
-        let own = path.into_iter().skip(ups.max(1)).filter(|part| part != "*" && part != "self");
-        Some(base.into_iter().chain(own).collect::<Vec<String>>()).filter(|path| !path.is_empty() && path != &module[..module.len() - 1])
+        kept + "\n"
     };
-    let lines = text.lines().filter(|line| !line.trim_start().starts_with("//") && !line.contains("use crate::"));
-    let whole = lines.flat_map(|line| line.match_indices("crate::").map(move |(at, word)| &line[at + word.len()..]));
-    let name = |rest: &str| rest.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect::<String>();
-    let whole = whole.map(name).filter(|name| !name.is_empty()).map(|name| vec![name]);
-    found.into_iter().filter_map(absolute).chain(whole).collect()
+    let is_module = |line: &&str| line.ends_with(';') && line.split_whitespace().rev().nth(1) == Some("mod");
+    text.lines().filter(|line| !is_module(line)).map(line).collect()
 }
 
-/// The paths of a `use` tree, `as` names left out.
-fn expand(prefix: Vec<String>, tree: &str, found: &mut Vec<Vec<String>>) {
+/// A `use` line: the path from the crate's root on, the name that it gets here, and whether it is passed on.
+struct Use {
+    path: Vec<String>,
+    name: String,
+    is_passed_on: bool,
+}
+
+fn imports(files: &Files) -> Imports {
+    let all = |module: &Vec<String>| {
+        let (uses, body) = split(files, module);
+        uses.into_iter().map(|found| found.path).chain(whole_paths(files, module, &body)).collect()
+    };
+    files.keys().map(|module| (module.clone(), all(module))).collect()
+}
+
+/// The files that lie on a circle. A folder's `mod.rs` that passes a name on without using it does not depend on the file that has it.
+fn circles(files: &Files) -> Vec<String> {
+    let uses: BTreeMap<&Vec<String>, (Vec<Use>, String)> = files.keys().map(|module| (module, split(files, module))).collect();
+    let mut edges: BTreeMap<&Vec<String>, BTreeSet<Vec<String>>> = BTreeMap::new();
+    for (&module, (found, body)) in &uses {
+        let is_used = |one: &&Use| !one.is_passed_on || has_word(body, &one.name);
+        let targets = found.iter().filter(is_used).map(|one| one.path.clone()).chain(whole_paths(files, module, body));
+        let targets = targets.filter_map(|target| defined_in(&uses, &target, 0)).filter(|target| target != module);
+        edges.insert(module, targets.collect());
+    }
+    // A file that imports none of those left is on no circle, nor is one that none of those left imports.
+    loop {
+        let before = edges.len();
+        let left: BTreeSet<Vec<String>> = edges.keys().map(|module| (*module).clone()).collect();
+        edges.retain(|_, targets| targets.iter().any(|target| left.contains(target)));
+        let wanted: BTreeSet<Vec<String>> = edges.values().flatten().cloned().collect();
+        edges.retain(|module, _| wanted.contains(*module));
+        if edges.len() == before {
+            return edges.keys().map(|module| module.join("::")).collect();
+        }
+    }
+}
+
+/// The file that defines what a path names, through the `use` lines that pass it on.
+fn defined_in(uses: &BTreeMap<&Vec<String>, (Vec<Use>, String)>, path: &[String], depth: usize) -> Option<Vec<String>> {
+    let (file, rest) = (1..=path.len()).rev().find_map(|length| Some((uses.get_key_value(&path[..length].to_vec())?, &path[length..])))?;
+    let ((module, (found, _)), Some(name)) = (file, rest.first()) else { return Some(file.0.to_vec()) };
+    let next = found.iter().find(|one| one.name == *name && one.path.len() > 1 && depth < 10);
+    let through = next.and_then(|one| defined_in(uses, &[&one.path, &rest[1..]].concat(), depth + 1));
+    Some(through.unwrap_or_else(|| module.to_vec()))
+}
+
+fn is_part_of_a_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+fn has_word(text: &str, word: &str) -> bool {
+    text.split(|letter| !is_part_of_a_word(letter)).any(|found| found == word)
+}
+
+/// A file's `use` lines, and what is left of its code.
+fn split(files: &Files, module: &[String]) -> (Vec<Use>, String) {
+    let (mut found, mut body, mut rest) = (Vec::new(), String::new(), files[module].as_str());
+    while let Some(start) = rest.find("use ") {
+        let before = rest[..start].lines().last().unwrap_or_default().trim();
+        let is_statement = rest[..start].ends_with('\n') || before.is_empty() || before == "pub" || before.starts_with("pub(");
+        let Some(length) = rest[start..].find(';').filter(|_| is_statement) else {
+            body += &rest[..start + 4];
+            rest = &rest[start + 4..];
+            continue;
+        };
+        body += &rest[..start];
+        let tree: String = rest[start + 4..start + length].split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut paths = Vec::new();
+        expand(Vec::new(), &tree, &mut paths);
+        for (path, name) in paths {
+            let path = absolute(files, module, path).filter(|path| !path.is_empty() && path != &module[..module.len() - 1]);
+            found.extend(path.map(|path| Use { path, name, is_passed_on: before.starts_with("pub") }));
+        }
+        rest = &rest[start + length + 1..];
+    }
+    (found, body + rest)
+}
+
+/// A path as the file has it, from the crate's root on; none of another crate's.
+fn absolute(files: &Files, module: &[String], path: Vec<String>) -> Option<Vec<String>> {
+    let ups = path.iter().take_while(|part| *part == "super").count();
+    let (base, skipped) = match path[0].as_str() {
+        "crate" => (&[][..], 1),
+        "self" => (module, 1),
+        "super" => (&module[..module.len() - ups], ups),
+        child if files.contains_key(&[module, &[child.to_owned()]].concat()) => (module, 0),
+        _ => return None,
+    };
+    let own = path.into_iter().skip(skipped).filter(|part| part != "*" && part != "self");
+    Some(base.iter().cloned().chain(own).collect())
+}
+
+/// The paths that code names without a `use` line.
+fn whole_paths(files: &Files, module: &[String], body: &str) -> Vec<Vec<String>> {
+    let paths = body.split(|letter| !(is_part_of_a_word(letter) || letter == ':')).filter(|path| path.contains("::"));
+    let paths = paths.map(|path| path.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect::<Vec<_>>());
+    paths.filter(|path| path.len() > 1).filter_map(|path| absolute(files, module, path)).filter(|path| !path.is_empty()).collect()
+}
+
+/// The paths of a `use` tree, each with the name that it gets.
+fn expand(prefix: Vec<String>, tree: &str, found: &mut Vec<(Vec<String>, String)>) {
     let tree = tree.trim();
-    match tree.split_once("::{") {
+    match tree.split_once('{') {
         Some((head, inner)) if !head.contains(',') => {
-            let prefix: Vec<String> = prefix.into_iter().chain(head.split("::").map(str::to_owned)).collect();
+            let prefix: Vec<String> =
+                prefix.into_iter().chain(head.split("::").filter(|part| !part.is_empty()).map(str::to_owned)).collect();
             let inner = inner.strip_suffix('}').unwrap_or(inner);
             let (mut depth, mut part) = (0, String::new());
             for letter in inner.chars().chain([',']) {
@@ -223,8 +302,10 @@ fn expand(prefix: Vec<String>, tree: &str, found: &mut Vec<Vec<String>>) {
             }
         }
         _ => {
-            let path = tree.split(" as ").next().unwrap_or_default();
-            found.push(prefix.into_iter().chain(path.split("::").map(|part| part.trim().to_owned())).collect());
+            let (path, name) = tree.split_once(" as ").unwrap_or((tree, tree));
+            let path: Vec<String> = prefix.into_iter().chain(path.split("::").map(|part| part.trim().to_owned())).collect();
+            let name = name.rsplit("::").next().unwrap_or(name).trim().to_owned();
+            found.push((path, name));
         }
     }
 }
