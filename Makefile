@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-mpi test-slurm simulate soak coverage build bench paper check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-mpi test-slurm same-records simulate soak coverage build bench paper check nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -100,6 +100,9 @@ test-inputs: build ## run some 1,700 bad inputs, each of which must end in a sen
 	# Most of the time goes into waiting for a disk, which a file system in memory has none of.
 	if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 	tests/checks/bad_inputs.py $(PROGRAMS)
+
+same-records: build ## compare this build's records with those of the dps-train in the folder OLD, bit for bit; needs Python's h5py
+	tests/checks/same_records.py $(OLD) $(PROGRAMS)
 
 # SEED=123 plays one history again, FROM=5000 begins at that seed.
 SEEDS ?= 1000

@@ -22,7 +22,7 @@ struct ConvolutionShape {
     int run, weights, bias;
     // The map read: channels, row and image in floats, border before, rows and columns without border.
     int in_channels, in_row, in_len, in_before, in_height, in_width;
-    // The sum.
+    // The convolution's sum: its rows, columns and channels.
     int height, width, out;
     // 1: the sum is rectified and pooled, and its gradient is the pooled map's, with the pool's choice.
     int pooled;

@@ -51,7 +51,7 @@ struct DataGradient {
         const float* w = weights + (i64)which[lane] * pitch + L::weights;
         gradient += (i64)slot * (L::height * L::width * L::out);
         const int quarter = thread % QUARTERS * 4, first_row = thread / QUARTERS;
-        // Of each row that this thread copies: image, row and column in the bordered map; -1 where there is no row.
+        // For each row that this thread copies: image, row and column in the bordered map; -1 where there is no row.
         int place[LOADS];
 #pragma unroll
         for (int i = 0; i < LOADS; i++) {

@@ -27,7 +27,7 @@ struct Forward {
         const float* bias = w + L::bias;
         w += L::weights;
         input += (i64)slot * L::in_len;
-        // Rows behind the last are those of the first: what comes out is let go.
+        // Rows behind the last read position 0; their sums are not stored.
         const auto base = [&](int stored) {
             const int p = top + row_in<T, A>(stored);
             return base_of(c, p < rows ? p : 0);

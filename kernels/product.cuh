@@ -54,7 +54,7 @@ __device__ __forceinline__ void copy_four(float* to, const float* from, bool the
     }
 }
 
-// A or B.
+// A type chosen at compile time: A if FIRST, else B.
 template <bool FIRST, class A, class B>
 struct Either {
     typedef A Type;

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use crate::exit;
 
-/// See the module.
+/// The system's allocator, which ends the program with a message where memory runs out.
 pub struct Allocator;
 
 // SAFETY: every call is handed to the system's allocator as it is; where that has none, the process ends.

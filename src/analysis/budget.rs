@@ -13,7 +13,7 @@ pub struct Least {
 }
 
 impl Least {
-    /// Of a cell's trials within `steps` steps. None where no trial was evaluated by then.
+    /// The least errors of a cell's trials within `steps` steps. None where no trial was evaluated by then.
     pub fn new(study: &StudyResults, cell: &Cell, steps: u32) -> Option<Least> {
         let workload = &study.results.workload;
         let within = |trial: &Trial| trial.curve.iter().filter(|point| point.step <= steps).copied().collect::<Vec<_>>();

@@ -18,7 +18,7 @@ pub struct FewerTrials {
 }
 
 impl FewerTrials {
-    /// Of a cell.
+    /// Counts a cell's trials, and sorts the steps of those that reached the goal.
     pub fn new(cell: &Cell) -> FewerTrials {
         let mut steps: Vec<u32> = cell.trials.iter().filter_map(|trial| trial.steps).collect();
         steps.sort_unstable();
@@ -41,7 +41,7 @@ impl FewerTrials {
         let fast = self.steps.iter().filter(|steps| f64::from(**steps) <= most).count();
         let found = |count: usize| 1.0 - (0..fast).map(|fast| self.left_out(count, fast)).product::<f64>();
         let counts: Vec<usize> = (1..=self.trials).collect();
-        // Of more trials no fewer choices find it.
+        // The chance grows with the number of trials, so a binary search finds the first number that is enough.
         counts.get(counts.partition_point(|&count| found(count) < share - ROUNDING)).copied()
     }
 

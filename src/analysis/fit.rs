@@ -39,7 +39,7 @@ impl Estimate {
         }
         resampled.sort_unstable_by(f64::total_cmp);
         let percentile = |share: f64| resampled.get((share * (resampled.len() - 1) as f64).round() as usize).copied().unwrap_or(value);
-        // Of few points the percentiles may leave out the number itself.
+        // With few points the percentiles may leave out the number itself.
         Estimate { value, low: percentile(0.025), high: percentile(0.975) }.about(value)
     }
 
@@ -83,7 +83,7 @@ impl Estimate {
 pub enum Regime {
     /// Slope below [`LINEAR_SLOPE`]: twice the batch, half the steps.
     Linear,
-    /// Between.
+    /// A slope between the two: a larger batch saves steps, but fewer than its factor.
     Diminishing,
     /// Slope above [`MAXIMAL_SLOPE`]: a larger batch saves no steps.
     Maximal,

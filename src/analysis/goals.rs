@@ -14,7 +14,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// Of a cell, at the goal of at most so many errors on the validation set.
+    /// The bounds of a cell, at the goal of at most so many errors on the validation set.
     pub fn new(study: &StudyResults, cell: &Cell, threshold: u32) -> Bounds {
         let trials = || cell.trials.iter().map(|trial| of_trial(study, trial, threshold));
         Bounds { low: trials().filter_map(|bounds| bounds.low).min(), high: trials().filter_map(|bounds| bounds.high).min() }
@@ -35,7 +35,7 @@ pub fn threshold(study: &StudyResults, goal_error: f64) -> Option<u32> {
 
 fn of_trial(study: &StudyResults, trial: &Trial, threshold: u32) -> Bounds {
     let workload = &study.results.workload;
-    // Of an evaluation that stopped early the errors are a lower bound.
+    // An evaluation that stopped early gives a lower bound of the errors.
     let may_reach = trial.curve.iter().find(|point| point.errors <= threshold);
     let reaches = trial.curve.iter().find(|point| point.errors <= threshold && point.examples == workload.validation_examples);
     // The next evaluation of a trial that ended before its budget might have reached it.

@@ -58,9 +58,9 @@ pub struct Layout {
     pub heading: u32,
     /// Height of a row of panels.
     pub height: u32,
-    /// Of text in and beside panels.
+    /// The size of text in and beside panels.
     pub font: u32,
-    /// Of words among what is drawn.
+    /// The size of words among what is drawn.
     pub small: u32,
     /// Half of a marker's width.
     pub marker: i32,
@@ -85,7 +85,7 @@ pub struct Legend {
 }
 
 impl Layout {
-    /// Of a chart.
+    /// The measures of a chart.
     pub fn new(outline: &Outline, style: Style) -> Layout {
         let layout = match style {
             Style::Screen => Layout::screen(outline),

@@ -32,9 +32,9 @@ const USUAL: [(f64, RGBColor, Marker); 9] = [
 /// Colour and shape of a series' points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Series {
-    /// Of its line and its points.
+    /// The colour of its line and its points.
     pub colour: RGBColor,
-    /// Of its points.
+    /// The shape of its points.
     pub marker: Marker,
 }
 

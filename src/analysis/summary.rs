@@ -36,7 +36,7 @@ pub fn summary(sections: &[Section]) -> String {
         text += &format!("\n### Steps-to-result\n\n{}", steps_to_result(study).markdown());
         text += &format!("\nThe fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.\n");
         text += &format!("\n### Claims\n\n{}", claims(&section.claims));
-        // Of others' cells the work is not known.
+        // The work of others' cells is not known.
         if is_of_dps(&study.results) {
             text += &format!("\n### Cells\n\n{}\n{}", cells(study).markdown(), words_on_cells(study));
             text += &missing(study);

@@ -77,7 +77,7 @@ fn sentence(sparsity: f64, cells: &[&Timed], what: &str, unit: &str, of: fn(&Tim
     let Estimate { value, low, high } = of(best);
     let place = |timed: &Timed| format!("batch size {} on {}", count(timed.key.batch_size), some(timed.ranks as usize, "rank"));
     let number = format!("{} {unit} [{} … {}]", significant(value), significant(low), significant(high));
-    // A cell without an interval cannot be told from any.
+    // A cell without an interval may be as quick as the best one.
     let others = cells.iter().filter(|timed| !std::ptr::eq(**timed, *best));
     let alike: Vec<String> = others.filter(|timed| of(timed).low.is_nan() || of(timed).low <= high).map(|timed| place(timed)).collect();
     Some(if alike.is_empty() {

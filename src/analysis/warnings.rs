@@ -48,7 +48,7 @@ pub fn warnings(study: &StudyResults) -> Vec<String> {
                 cell.count(Status::Incomplete),
                 cell.count(Status::Infeasible)
             )),
-            // Of a table nothing is known of how many trials were run.
+            // A table does not say how many trials were run.
             Some(_) if !has_trials => {}
             Some(best) => {
                 let edges = study.configuration.as_ref().map(|study| edges(&study.search, &cell.trials, best)).unwrap_or_default();

@@ -41,7 +41,7 @@ mod tests {
     fn the_sign_says_what_is_wrong_and_the_size_by_how_much() {
         assert_eq!(margin(&[1.0, 4.0, 2.5], 1), 1.5);
         assert_eq!(margin(&[1.0, 4.0, 2.5], 2), -1.5);
-        // Of equal logits the first is the prediction.
+        // Where logits are equal, the first is the prediction.
         assert!(margin(&[2.0, 2.0], 0).is_sign_positive() && margin(&[2.0, 2.0], 1).is_sign_negative());
         assert!(
             margin(&[f32::INFINITY, f32::INFINITY], 0) == f32::INFINITY && margin(&[f32::INFINITY, f32::INFINITY], 1) == f32::NEG_INFINITY

@@ -25,7 +25,7 @@ impl Problems {
     /// All sentences in the order of their places, each with its place in front; empty when nothing is wrong.
     pub fn sentences(mut self) -> Vec<String> {
         for (number, (origin, section, key)) in std::mem::take(&mut self.unknown).into_iter().enumerate() {
-            // Of a file that is none of ours the first few say enough.
+            // The file may be no configuration at all: advice for the first unknown keys is enough.
             let (advice, meant) = if number < ADVISED { self.advise(&section, &key) } else { ("remove it".to_owned(), None) };
             // A misspelled key is one problem, not also a missing one.
             self.missing.retain(|(_, path, _)| Some(path) != meant.as_ref());
@@ -68,7 +68,7 @@ fn join(section: &str, key: &str) -> String {
 /// Unknown keys for which the nearest known one is looked for.
 const ADVISED: usize = 100;
 
-/// What people call some names.
+/// Other names that people use, and the name to suggest for each.
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("gpu", "cuda"),
     ("nvidia", "cuda"),
@@ -211,7 +211,7 @@ impl<'t, 'p> Section<'t, 'p> {
             if default.is_none() && self.table.is_some() {
                 self.absent(key, format!("expected one of {list}, found nothing; add for example {key} = \"{example}\""));
             }
-            // Whoever misspelled the key, or its section, did not choose the default.
+            // A key that looks misspelled was meant to be set: the default would hide the mistake.
             let misspelled = self.table.is_some_and(|table| table.keys().any(|other| nearest(other, std::iter::once(key)).is_some()));
             return default.filter(|_| !misspelled);
         };

@@ -107,7 +107,7 @@ mod tests {
         keys().into_iter().enumerate().map(cell).collect()
     }
 
-    /// Of many studies, about eight of ten forecasts hold what was left, from the first cell to the last but one.
+    /// In many studies, about eight of ten forecasts hold what was left, from the first cell to the last but one.
     #[test]
     fn limits_hold_eight_of_ten() {
         for done in [1, 3, 9, 18, 23] {

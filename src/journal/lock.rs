@@ -66,7 +66,7 @@ impl Lock {
                 Err(TryLockError::Error(cause)) if without_locks(&cause) => return Lock::without_locks(path),
                 Err(TryLockError::Error(cause)) => return Err(failed(cause)),
             }
-            // Whoever held the lock when this opened the file may have removed it since; then the lock is on a file without a name.
+            // The process that held the lock may have removed the file since it was opened here; then the lock is on a file without a name.
             let named = fs::metadata(path)
                 .is_ok_and(|named| file.metadata().is_ok_and(|held| (named.dev(), named.ino()) == (held.dev(), held.ino())));
             if named {

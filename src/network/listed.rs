@@ -63,7 +63,7 @@ struct Reader<'a> {
     shape: Map,
     input: Slot,
     producer: Option<usize>,
-    /// Of the residual stream, before its ReLU: where it is.
+    /// Where the residual stream is, before its ReLU.
     stream: Option<Slot>,
     /// How many there were of each kind that has parameters.
     convolutions: usize,

@@ -13,7 +13,7 @@ pub(super) const MOST_INFLATED: u64 = 1032;
 pub(super) struct Rows {
     pub cells: Vec<CellRow>,
     pub trials: Vec<TrialRow>,
-    /// Of each row of `trials`.
+    /// The values of each row of `trials`.
     pub metaparameters: Vec<Metaparameters>,
     pub curves: Vec<CurveRow>,
     /// Empty where the study measured no smoothness.

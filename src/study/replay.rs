@@ -139,7 +139,7 @@ fn differences(recorded: &Trial, found: &Trial) -> Vec<String> {
     differences
 }
 
-/// Nobody else hears of the trial.
+/// What accompanies a replay: it reports steps, and writes no journal and no checkpoint.
 struct Alone<'a> {
     tell: &'a mut dyn FnMut(u32),
 }

@@ -67,7 +67,7 @@ impl Words<4> for Outcome {
     }
 }
 
-/// None of a lane that has broken.
+/// A measurement, or none where the lane has broken. The first word says which.
 impl Words<6> for Option<Measurement> {
     fn words(&self) -> [u64; 6] {
         let Some(Measurement { step, loss, gradient_norm, squared_norms, lipschitz }) = *self else { return [0; 6] };

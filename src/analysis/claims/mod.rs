@@ -1,7 +1,7 @@
 //! The paper's claims beside what a study measured: Lee, Ajanthan, Torr and Jaggi (ICLR 2021).
 //!
-//! Each claim has a rule that decides it from intervals: it holds, it does not, or it cannot be said. `claim` has the claims' and the rules' words, `finding` what a study says of one;
-//! `scaling`, `sparsity`, `search` and `optimizers` apply the rules.
+//! Each claim has a rule that decides it from intervals: it holds, it does not, or it cannot be said. `claim` has the claims' and the rules'
+//! words, `finding` what a study says of one; `scaling`, `sparsity`, `search` and `optimizers` apply the rules.
 
 mod claim;
 mod finding;

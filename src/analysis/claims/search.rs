@@ -27,7 +27,7 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
         Some((f64::from(cell.key.batch_size), figures::learning_rate(best)?, figures::effective_rate(best)))
     };
     let points: Vec<(f64, f64, Option<f64>)> = cells(study, sparsity).filter_map(best).collect();
-    // Of trials drawn once for all cells one may be the best in all; between the rates that were drawn nothing is known of a slope then.
+    // All cells share the trials that were drawn. If the same one is best in all of them, no slope can be estimated.
     if points.len() > 1 && points.iter().all(|point| point.1 == points[0].1) {
         let measured = format!("the same learning rate is the best at all {}", some(points.len(), "batch size"));
         return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };

@@ -71,7 +71,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
     if !study.results.cells.iter().filter_map(points).any(|shown| shown.line.len() + shown.bounds.len() > 1) {
         return None;
     }
-    // A goal of no error at all is never reached, nor meant to be.
+    // A goal of 0 errors marks a study that is run for its measurements: it has no goal line.
     let goal = Some(study.results.workload.goal_error).filter(|_| study.results.workload.goal_threshold > 0);
     let alone = study.measures_alone();
     let (heading, title, whose, x) = match alone {

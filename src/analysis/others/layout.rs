@@ -229,7 +229,7 @@ fn read_curve(path: &Path, goal: &Goal) -> Found<(Vec<CurvePoint>, Option<u32>)>
                     errors.zip(examples).filter(|(_, examples)| *examples <= all).ok_or_else(|| wrong("errors and examples"))?;
                 (errors, examples, examples == all && errors <= threshold)
             }
-            // An evaluation without an error is below nothing.
+            // An evaluation without a recorded error does not reach the goal.
             Goal::Below(goal) => (0, 0, number(place("val/classification_error")?).is_some_and(|error| error < goal)),
         };
         let loss = place("train/cross_entropy_error").ok().and_then(number).unwrap_or(f64::NAN) as f32;

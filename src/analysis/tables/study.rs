@@ -101,7 +101,7 @@ fn study(study: &StudyResults) -> Vec<String> {
         texts.dedup();
         texts.join("; ")
     };
-    // Of what others measured 0 stands for what they do not say.
+    // In others' measurements 0 stands for what they do not say.
     let known = |number: u32| optional(Some(number).filter(|&number| number > 0 || is_of_dps(&study.results)));
     let race = configured.map(|study| study.execution.race.factor().map_or("false".to_owned(), |factor| factor.to_string()));
     vec![
@@ -144,7 +144,7 @@ fn cell_rows(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> 
         row
     };
     let width = 9 + Status::ALL.len() + shown.len();
-    // Of a cell that is still to come nothing but its place is known.
+    // A cell that is still to come has its place and nothing else.
     let to_come = |key: &CellKey| {
         let mut row = of_cell(study, *key);
         row.extend([TO_COME, "", "0"].map(str::to_owned));

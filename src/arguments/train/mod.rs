@@ -33,7 +33,7 @@ pub enum Train {
     Status {
         /// Their result files.
         results: Vec<PathBuf>,
-        /// In which form.
+        /// Text for people, or JSON.
         form: StatusForm,
     },
     /// Train one recorded trial again.

@@ -122,7 +122,7 @@ impl Kernel for Update<'_> {
         let values = if let Mask::Sparse { .. } = mask { &mut *trained } else { &mut *weights };
         let gradient = &gradient[..values.len()];
         let state = State { weights: values, velocity, squares };
-        // Of a power of two, the product with the reciprocal has the quotient's bits, in a fraction of its time.
+        // Where the divisor is a power of two, multiplying by its reciprocal gives the same bits in a fraction of the time.
         if (batch as u32).is_power_of_two() {
             decayed(rule, step, state, |index| gradient[index] * (1.0 / batch));
         } else {

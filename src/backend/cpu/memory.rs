@@ -55,7 +55,7 @@ impl Wave {
             (self.threads.div_ceil(self.lanes.max(1)).min(leaves.count()) as u64).max(most).max(1)
         };
         let waiting = u64::from(leaves.count().next_power_of_two().ilog2());
-        // Whoever scores connections has threads of its own.
+        // The back end that scores connections has threads of its own.
         let threads = self.threads as u64 * (2 * worker_floats(network) + waiting * floats);
         4 * (lanes * (lane + parts * (kept + 1)) + threads)
     }

@@ -166,7 +166,7 @@ impl Path {
         match self {
             Path::Pooled(Pooled { taps, gradient }) => {
                 let taps = taps.as_ref().map_or(1.0, |taps| part(taps.taps.len()));
-                // Of four positions a pool lets one's gradient through.
+                // A pool lets the gradient of one of four positions through.
                 let (filter, data) = match gradient {
                     PooledGradient::Events(Blocks { places: Some(_), offsets, sent, .. }) => {
                         let filter = part(offsets.len() * BLOCK);

@@ -23,11 +23,11 @@ const CHANNELS: usize = 16;
 /// The points of some tiles, `[point][tile][channel]`.
 #[derive(Default)]
 pub(super) struct Points {
-    /// Of inputs.
+    /// Transformed inputs.
     inputs: Floats,
-    /// Of outputs, or of their gradients.
+    /// Transformed outputs, or their transformed gradients.
     outputs: Floats,
-    /// Of weights' gradients: `[point][in][out]`.
+    /// Transformed gradients of weights: `[point][in][out]`.
     gradient: Floats,
 }
 

@@ -139,7 +139,7 @@ impl Cuda {
 
 /// GPUs that this process sees, at least one.
 fn count(products: Products) -> Result<usize> {
-    // Who has no driver need not hear of a compiler.
+    // The driver comes first: without it a missing NVRTC does not matter.
     let count = list()?.len();
     find(Library::Nvrtc)?;
     if products == Products::Cublas {

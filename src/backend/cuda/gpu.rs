@@ -84,7 +84,7 @@ impl Gpu {
 
     /// Memory without a value, at least one element.
     pub fn uninitialised<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
-        // Whoever asks for it writes it before it is read.
+        // The caller writes every value before it is read.
         unsafe { self.stream.alloc(len.max(1)) }.doing(&format!("have {} bytes", len * size_of::<T>()))
     }
 

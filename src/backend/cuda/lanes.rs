@@ -54,7 +54,7 @@ pub(super) const STEPS_AT_ONCE: usize = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GraphKey {
     pub batch: usize,
-    /// Of the workspace.
+    /// The workspace's generation: it grows when buffers move, and makes an older graph stale.
     pub generation: u64,
     /// Where the sums are, and what ranks exchange.
     pub buffers: [u64; 3],

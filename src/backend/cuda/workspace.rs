@@ -37,7 +37,7 @@ pub(super) struct Buffers {
     training: bool,
     /// Whether memory, not a wish, decided how many slots there are: asking again would give no more.
     capped: bool,
-    /// Whose maps these are.
+    /// The network that the buffers are sized for.
     network: Network,
 }
 

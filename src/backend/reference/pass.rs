@@ -15,7 +15,7 @@ pub(super) struct Pass<'a, T> {
     maps: Vec<Vec<T>>,
     /// The gradient of each map, to which every layer that reads the map adds.
     map_gradients: Vec<Vec<T>>,
-    /// Of each layer that takes maxima: where each was found among the values compared.
+    /// For each layer that takes maxima: where each maximum was found among the values compared.
     chosen: Vec<Vec<usize>>,
     label: usize,
     /// `[classes]`.

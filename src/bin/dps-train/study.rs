@@ -64,7 +64,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     if speaks {
         signals::speak(arguments.progress == ProgressForm::Json);
     }
-    // What all ranks know, one says.
+    // Every rank has this error: rank 0 alone prints it.
     let refuse = |error: Error| {
         if speaks {
             fail(arguments, &error);
@@ -121,7 +121,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             }
             exit::STOPPED
         }
-        // What all ranks know, one says; then they part in peace.
+        // Every rank has this error: rank 0 alone prints it, and all end MPI as usual.
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
             refuse(error)
         }

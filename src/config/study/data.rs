@@ -16,15 +16,15 @@ section! {
         validation_fraction: f64 = 0.1 => key(Number::fraction((Included(1e-6), Included(1.0 - 1e-6))), "0.1"),
         /// Seed of the draw of that share, the same for all trials.
         split_seed: u64 = 0 => key(Seed, "0"),
-        /// In which order trials see the training set.
+        /// The order in which trials see the training set.
         order: DataOrder = DataOrder::PerTrial => name(),
-        /// Whose data the files of the data set hold.
+        /// Where the files of the data set come from.
         source: DataSource = DataSource::Original => name(),
     }
 }
 
 names! {
-    /// In which order trials see the training set.
+    /// The order in which trials see the training set.
     DataOrder {
         /// Each trial in an order of its own, drawn by its number.
         PerTrial = "per-trial",
@@ -33,7 +33,7 @@ names! {
     }
 }
 names! {
-    /// Whose data the files of a data set hold.
+    /// Where the files of a data set come from.
     DataSource {
         /// Their publishers': every file must be the original, byte by byte.
         Original = "original",

@@ -41,7 +41,7 @@ use super::tree::Table;
 /// A whole configuration file. Source: protocol of Lee et al., ICLR 2021, section 3 and appendix B.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Study {
-    /// What is trained, and when it has arrived.
+    /// Data set, network, optimizer and goal.
     pub workload: Workload,
     /// The cells, and how many trials each has.
     pub grid: Grid,

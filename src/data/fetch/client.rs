@@ -52,7 +52,7 @@ impl Read for Download {
 impl Drop for Download {
     /// A body that nobody reads to its end is not received any further.
     fn drop(&mut self) {
-        // One that has ended needs neither.
+        // Both calls fail without harm if curl has already ended.
         let _ = self.curl.kill();
         let _ = self.curl.wait();
     }

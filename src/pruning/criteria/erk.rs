@@ -152,7 +152,7 @@ mod tests {
             let counts = counts(&layers, keep);
             prop_assert_eq!(counts.iter().sum::<usize>(), keep);
             prop_assert!(counts.iter().zip(&layers).all(|(count, (_, size))| count <= size));
-            // Of two layers that are not whole, the one of higher density has more of its parameters, but for rounding.
+            // Of two layers that lose parameters, the one of higher density keeps a larger part, but for rounding.
             for (a, b) in (0..layers.len()).flat_map(|a| (0..layers.len()).map(move |b| (a, b))) {
                 let ratio = |place: usize, more: f64| (counts[place] as f64 + more) / layers[place].1 as f64 / layers[place].0;
                 let is_whole = |place: usize| counts[place] + 1 >= layers[place].1;

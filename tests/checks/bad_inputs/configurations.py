@@ -1,5 +1,8 @@
 """Configurations: bytes, values, amounts, and what stands in a file's place."""
 
+import re
+from pathlib import Path
+
 from .damage import ESCAPES, ODD_FILES, damaged, put
 from .kinds import kind
 from .rules import Case
@@ -9,17 +12,9 @@ REFUSED = frozenset({2})
 # By chance a change is harmless.
 MAY_BE_SOUND = frozenset({0, 2})
 
-KEYS = [
-    "workload.dataset", "workload.network", "workload.optimizer", "workload.schedule", "workload.goal_error", "workload.goal_comparison",
-    "workload.max_steps", "workload.evaluate_every", "grid.batch_sizes", "grid.sparsities", "grid.trials", "pruning.criterion",
-    "pruning.biases", "pruning.shuffle", "pruning.examples", "pruning.temperature", "search.learning_rate", "search.momentum", "search.decay_steps",
-    "search.end_learning_rate_factor", "search.beta1", "search.beta2", "search.epsilon", "search.weight_decay", "search.warmup_steps",
-    "search.decay_every", "search.decay_factor", "search.average_decay", "search.sobol", "data.validation_fraction", "data.split_seed", "data.order", "data.source",
-    "smoothness.every", "smoothness.start", "smoothness.trials", "smoothness.examples", "smoothness.points", "smoothness.whole_step",
-    "execution.device", "execution.threads", "execution.data_parallel", "execution.lanes", "execution.checkpoint_seconds",
-    "execution.deadline_seconds", "execution.products", "execution.tf32", "execution.reduction", "execution.share_gpu", "execution.race",
-    "execution.full_evaluation",
-]  # fmt: skip
+# The tables of the page, which a test compares with the program's definition of the keys.
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "configuration.md"
+KEYS = re.findall(r"^\| `([a-z_0-9]+\.[a-z_0-9]+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
 
 # No key may have these.
 NO_VALUES = ["[[]]", "{}", "1979-05-27", "nan", "-inf", '"nothing of the sort"', "-1", '["x", 1]', '"\\u001b[31mred"']

@@ -7,8 +7,8 @@
 //!
 //! The order of sums. Forward: bias, then places in the kernel, input channels within each: that of the dense kernels (`convolution.rs`; those of
 //! stride 1 compute otherwise, in `winograd.rs`). Data gradient: the positions that an input went to in reading order, output channels within each.
-//! Gradients of weights and biases: one sum for each sub-map over its points in reading order, a leaf's images one after the other; then the sub-maps' sums
-//! in a tree ([`products::total`]). The order is the same on every vector unit.
+//! Gradients of weights and biases: one sum for each sub-map over its points in reading order, a leaf's images one after the other; then the
+//! sub-maps' sums in a tree ([`products::total`]). The order is the same on every vector unit.
 
 mod layers;
 mod products;

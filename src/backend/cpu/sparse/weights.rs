@@ -5,7 +5,7 @@ use super::submaps;
 use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
 /// A convolution with less than this part of its weights visits kept weights alone: a little less than where both kernels take the same time, its
-/// neighbours being in sub-maps. That is later on wide maps, because less of their sub-maps is border, and earlier at stride 1, where all weights take
+/// neighbours being in sub-maps. That is later on wide maps, because less of a sub-map is border, and earlier at stride 1, where all weights take
 /// fewer multiplications ([`winograd`](super::super::winograd)).
 fn worth(layer: &Convolution) -> f64 {
     match (layer.stride, layer.output.width) {

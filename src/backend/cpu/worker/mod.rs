@@ -2,7 +2,8 @@
 //!
 //! The plan of a lane says for each layer which kernels compute it ([`Path`]); there is a file for each kind here: convolutions row
 //! by row (`rows.rs`), those with a pool (`pooled.rs`), fully connected layers (`matrix.rs`) and logits (`logits.rs`), layers without
-//! parameters (`pool.rs`), the loss (`loss.rs`). `pass.rs` has the buffers, `operations.rs` sends each layer to its file. Nothing here knows of batches, ranks or trials.
+//! parameters (`pool.rs`), the loss (`loss.rs`). `pass.rs` has the buffers, `operations.rs` sends each layer to its file. Nothing here knows
+//! of batches, ranks or trials.
 
 mod backward;
 mod buffers;

@@ -27,7 +27,7 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// Of a plain kernel, whose threads compute a sum each.
+    /// The tile of a plain kernel, whose threads compute one sum each.
     pub const PLAIN: Tile = Tile { rows: 1, columns: 32, down: 8, across: 1, along: 1 };
 
     /// For matrices of so many columns.
