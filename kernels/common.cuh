@@ -19,7 +19,7 @@ typedef long long i64;
 #define __dmul_rn(a, b) ((a) * (b))
 #endif
 
-// The sum over a warp, the same bits in all of its lanes.
+// The sum over a warp, the same bits in all of its threads.
 __device__ __forceinline__ float warp_sum(float value) {
     for (int distance = 16; distance > 0; distance >>= 1) value += __shfl_xor_sync(FULL_WARP, value, distance);
     return value;

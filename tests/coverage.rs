@@ -94,8 +94,6 @@ fn simulated(situation: &Situation, seed: u64, excess: f64) -> Vec<Known> {
 /// The least and the largest share that is said of an interval.
 fn said(name: &str) -> (f64, f64) {
     match name {
-        // Each of the two fits is stretched for how few its points are; their ratio would need less.
-        ratio if ratio.contains("over dense") => (COVERED.0, 0.99),
         // Residuals of few points with a skewed scatter say too little of the middle of the curve.
         "K of the fit at batch size 64" => (0.91, COVERED.1),
         _ => COVERED,

@@ -49,7 +49,7 @@ fn enough_trials_for_the_critical_batch_size_follow_from_how_many_are_good() {
         fits(&gather(vec![("x.h5".to_owned(), results)])[0]).into_iter().map(|fitted| fitted.enough_trials).collect::<Vec<_>>()
     };
     assert_eq!(found(Race::Off, &|_| true), [Some(EnoughTrials::These(1)); 2]);
-    assert_eq!(found(Race::Off, &|number| number == 0), [Some(EnoughTrials::NotHalf); 2]);
+    assert_eq!(found(Race::Off, &|number| number == 0), [Some(EnoughTrials::MoreThan(8)); 2]);
     // All five cells find a good one: with n of 16 by 1 - C(8, n)/C(16, n) each, and 95 of 100 need n = 8.
     assert_eq!(found(Race::Off, &|number| number % 2 == 0), [Some(EnoughTrials::These(8)); 2]);
     assert_eq!(found(Race::Until(1.0), &|_| true), [None; 2], "a race hides what the others would have found");

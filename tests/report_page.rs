@@ -4,7 +4,7 @@ mod support;
 
 use std::fs;
 
-use dps::analysis::{self, Options, Report, Style, gather, warnings};
+use dps::analysis::{self, Options, Report, Style, fits, gather, warnings};
 use dps::config::{Metaparameter, Race};
 use dps::records::{Ending, Start, Status};
 use dps::results::Results;
@@ -64,12 +64,17 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
     let pictures = |kind: &str| {
         fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
     };
-    assert_eq!([".svg", ".pdf", ".png", ".csv", ".md"].map(pictures), [13, 13, 13, 11, 11]);
+    assert_eq!(
+        [".svg", ".pdf", ".png", ".csv", ".md"].map(pictures),
+        [13, 13, 13, 11 + 13, 11],
+        "tables, and a table of each figure's values"
+    );
     // Each figure's files and the table of what it shows are linked below it, and tables have links to their figures.
     let name = "fashion-mnist-simple-cnn-momentum-ratio";
-    let files =
-        format!("<a href=\"{name}.svg\">SVG</a> <a href=\"{name}.pdf\">PDF</a> <a href=\"{name}.png\">PNG</a> <a href=\"cells.csv\">");
-    assert!(page.contains(&files), "{page}");
+    let files = ["svg", "pdf", "png", "csv"].map(|kind| format!("<a href=\"{name}.{kind}\">{}</a> ", kind.to_uppercase())).concat();
+    assert!(page.contains(&(files + "<a href=\"cells.csv\">")), "{page}");
+    let values = fs::read_to_string(folder.path().join(format!("{name}.csv"))).unwrap();
+    assert!(values.starts_with("panel,series,drawn,x,y,low,high,words\n") && values.contains(",sparsity 0.9,point,2,"), "{values}");
     assert!(page.contains(&format!("<h3 id=\"{name}\">")) && page.contains(&format!("<a href=\"#{name}\">")));
     // On a dark page black is light, and white is dark.
     let (_, dark) = page.split_once("@media screen and (prefers-color-scheme: dark) {\n").unwrap();
@@ -325,6 +330,15 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     assert_eq!(merged.studies[0].results.cells, whole.cells);
     assert!(merged.warnings.len() == 1 && merged.warnings[0].contains("in several files with different results"), "{:?}", merged.warnings);
 
+    // Of several keys in which studies differ the goal is named, and no others where it is enough.
+    let mut other_goal = whole.clone();
+    other_goal.configuration =
+        other_goal.configuration.replace("goal_error = 0.14", "goal_error = 0.12").replace("min = 1e-4", "min = 1e-5");
+    other_goal.workload.goal_error = 0.12;
+    let (goals, _folder) = report(vec![whole.clone(), other_goal]);
+    let slugs: Vec<&str> = goals.studies.iter().map(|study| study.slug.as_str()).collect();
+    assert_eq!(slugs, ["fashion-mnist-simple-cnn-momentum-goal-error-0-14", "fashion-mnist-simple-cnn-momentum-goal-error-0-12"]);
+
     let sgd = Synthetic { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Synthetic::small() }.results();
     let mut other_search = whole.clone();
     other_search.configuration = other_search.configuration.replace("min = 1e-4", "min = 1e-5");
@@ -354,9 +368,24 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
     let warned = |made: Synthetic, change: &dyn Fn(&mut Results)| {
         let mut results = made.results();
         change(&mut results);
-        warnings(&gather(vec![("study.h5".to_owned(), results)])[0])
+        {
+            let study = &gather(vec![("study.h5".to_owned(), results)])[0];
+            warnings(study, &fits(study))
+        }
     };
     assert!(warned(Synthetic::small(), &|_| {}).is_empty());
+    let by_another_law = |results: &mut Results| {
+        for cell in &mut results.cells {
+            let steps = 1e5 / f64::from(cell.key.batch_size).powf(0.7);
+            cell.trials.iter_mut().for_each(|trial| trial.steps = trial.steps.map(|_| steps.round() as u32));
+        }
+    };
+    let found = warned(Synthetic::small(), &by_another_law);
+    assert!(found.iter().any(|warning| warning.contains("the exponent a is 0.700") && warning.contains("excludes 1")), "{found:?}");
+    let few = warned(Synthetic::small(), &|results| results.cells[0].trials.truncate(7));
+    assert!(few.iter().any(|warning| warning.contains("Cells have 7 trials")), "{few:?}");
+    let raced = warned(Synthetic { race: Race::Until(1.0), ..Synthetic::small() }, &|_| {});
+    assert!(raced.iter().any(|warning| warning.starts_with("All cells' races end at K*")), "{raced:?}");
     // 5 % of four decades is a fifth of one: 1e-4 to 1.58e-4, and 0.631 to 1; of three decades of 1 − m 1.41: 0.9 to 0.929.
     for (rate, momentum, said) in [
         (1.6e-4, 0.93, None),
@@ -418,8 +447,8 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
     };
     assert!(warned(Synthetic::small(), &few)[0].contains("only 1 of 8 trials reached the goal, fewer than 3"));
     let raced = Synthetic { race: Race::Until(1.0), ..Synthetic::small() };
-    assert!(warned(raced.clone(), &|_| {}).is_empty(), "a race's censored trials count");
-    assert!(warned(raced, &few)[0].contains("only 1 of 8 trials stayed feasible, fewer than 3 (a race"));
+    assert_eq!(warned(raced.clone(), &|_| {}).len(), 1, "a race's censored trials count");
+    assert!(warned(raced, &few)[1].contains("only 1 of 8 trials stayed feasible, fewer than 3 (a race"));
     let unread = warned(Synthetic::small(), &|results| results.configuration = "[workload".to_owned());
     assert!(unread.len() == 1 && unread[0].starts_with("The configuration in the file cannot be read"), "{unread:?}");
 }

@@ -12,6 +12,9 @@ use super::marker::{Drawing, Drawn, Marker};
 /// Space left of a panel's vertical title.
 const LEFT: u32 = 14;
 
+/// The width, which no line has, of lines that are to be dashed: the library's own dashes are pieces whose ends it rounds, each bent a little.
+const TO_BE_DASHED: u32 = 9_999;
+
 /// The grey of what helps reading and is not data.
 pub const GREY: RGBColor = RGBColor(120, 120, 120);
 
@@ -146,6 +149,7 @@ impl Chart {
         let drawn = self.draw(&area, &layout, &mut hovers).and_then(|()| area.present());
         drop(area);
         drawn.map_err(|error| error.to_string())?;
+        svg = svg.replace(&format!("stroke-width=\"{TO_BE_DASHED}\""), "stroke-width=\"2\" stroke-dasharray=\"12 10\"");
         if style == Style::Paper {
             let (wide, high) = (layout.inches, layout.inches * f64::from(height) / f64::from(width));
             svg = svg.replacen(&format!("width=\"{width}\" height=\"{height}\""), &format!("width=\"{wide}in\" height=\"{high:.4}in\""), 1);
@@ -174,9 +178,7 @@ impl Chart {
         for (entry, &(x, y)) in self.legend.iter().zip(&legend.places) {
             match entry.stroke {
                 Some(Stroke::Dashed) => {
-                    for from in [16, 38, 60, 82] {
-                        area.draw(&PathElement::new([(x + from, y), (x + from + 12, y)], entry.colour.stroke_width(2)))?;
-                    }
+                    area.draw(&PathElement::new([(x + 16, y), (x + 94, y)], entry.colour.stroke_width(TO_BE_DASHED)))?;
                 }
                 Some(stroke) => {
                     area.draw(&PathElement::new(
@@ -264,11 +266,8 @@ impl Panel {
                     let width = if *stroke == Stroke::Thin { 1 } else { layout.line };
                     for run in points.split(|point| !inside(point)).filter(|run| !run.is_empty()) {
                         let run = run.iter().copied();
-                        if *stroke == Stroke::Dashed {
-                            plot.draw_series(DashedLineSeries::new(run, 12, 10, colour.stroke_width(2)))?;
-                        } else {
-                            plot.draw_series(LineSeries::new(run, colour.stroke_width(width)))?;
-                        }
+                        let width = if *stroke == Stroke::Dashed { TO_BE_DASHED } else { width };
+                        plot.draw_series(LineSeries::new(run, colour.stroke_width(width)))?;
                     }
                 }
                 Element::Paths(stroke, colour, paths) => {

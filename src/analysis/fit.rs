@@ -235,9 +235,22 @@ impl Fit {
     }
 
     /// Every number of resamples is taken twice, so the other's are taken in reverse: the resamples of two fits are independent.
+    ///
+    /// The resamples of each fit are stretched for its own few points. The difference of two numbers has more degrees of freedom than either (Welch,
+    /// 1947), so that the logarithms of ratios are drawn together by what is too much.
     fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
-        let resampled = self.resamples.iter().zip(other.resamples.iter().rev()).map(|(this, other)| of(*this) / of(*other));
-        Estimate::new(of(self.law()) / of(other.law()), resampled.collect())
+        let value = of(self.law()) / of(other.law());
+        let (a, b) = (self.deviation.powi(2), other.deviation.powi(2));
+        let (of_a, of_b) = (self.points - 2, other.points - 2);
+        let freedom = (a + b).powi(2) / (a * a / of_a as f64 + b * b / of_b as f64);
+        let stretched = a * student(of_a).powi(2) + b * student(of_b).powi(2);
+        let narrower = (student(freedom as usize) * ((a + b) / stretched).sqrt()).min(1.0);
+        let ratio = |(this, other): (&Law, &Law)| {
+            let ratio = of(*this) / of(*other);
+            let is_plain = |number: f64| number > 0.0 && number.is_finite();
+            if is_plain(ratio) && is_plain(value) && narrower.is_finite() { value * (ratio / value).powf(narrower) } else { ratio }
+        };
+        Estimate::new(value, self.resamples.iter().zip(other.resamples.iter().rev()).map(ratio).collect())
     }
 }
 

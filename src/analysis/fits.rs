@@ -1,7 +1,8 @@
 //! The fits of a study, one a sparsity, and what they say of sparse against dense.
 
+use super::exponent::exponent;
 use super::fewer::FewerTrials;
-use super::fit::{Estimate, Fit, uniform};
+use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Regime, uniform};
 use super::studies::StudyResults;
 use crate::config::ScheduleName;
 use crate::optimizer::Schedule;
@@ -15,6 +16,8 @@ pub struct Fitted {
     pub sparsity: f64,
     /// The fit, or why there is none.
     pub fit: Result<Fit, String>,
+    /// The exponent a of c1/B^a + c2 (`exponent.rs`); none of fewer than four batch sizes.
+    pub exponent: Option<Estimate>,
     /// Batch sizes left out of it: measured, but no trial reached the goal.
     pub left_out: Vec<u32>,
     /// c1 over the dense network's, where both are fitted; the theory's prediction of the shift.
@@ -35,8 +38,8 @@ pub struct Fitted {
 pub enum EnoughTrials {
     /// So many: the fewest, of powers of two, of which 95 of 100 random choices come [`NEAR`] that of all trials.
     These(u32),
-    /// Not even half of those that were run: with more of them it may still change.
-    NotHalf,
+    /// More than so many, the largest power of two up to half of those that were run: with more trials it may still change.
+    MoreThan(u32),
 }
 
 /// A critical batch size that differs by this part at most is called near.
@@ -61,6 +64,27 @@ pub struct Shift {
     pub points: usize,
 }
 
+impl Fitted {
+    /// The regime at a batch size, where the intervals decide it. The law c1/B + c2 makes steps fall in proportion to small batch sizes whatever they
+    /// do, so scaling is linear only where the interval of the exponent says so too.
+    pub fn regime(&self, batch_size: u32) -> Option<Regime> {
+        let regime = self.fit.as_ref().ok()?.regime(f64::from(batch_size));
+        regime.filter(|&regime| regime != Regime::Linear || self.is_linear())
+    }
+
+    /// Whether the interval of the exponent lies within [`LINEAR_EXPONENTS`].
+    pub fn is_linear(&self) -> bool {
+        let (least, most) = LINEAR_EXPONENTS;
+        self.exponent.is_some_and(|exponent| least <= exponent.low && exponent.high <= most)
+    }
+
+    /// Whether the interval of the exponent lies outside of [`LINEAR_EXPONENTS`]: then the law c1/B + c2 is the wrong one.
+    pub fn is_not_linear(&self) -> bool {
+        let (least, most) = LINEAR_EXPONENTS;
+        self.exponent.is_some_and(|exponent| exponent.high < least || most < exponent.low)
+    }
+}
+
 /// The fits of a study's sparsities, ascending.
 pub fn fits(study: &StudyResults) -> Vec<Fitted> {
     let grid = study.grid();
@@ -79,6 +103,7 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
         let rates: Vec<f64> = rates.filter_map(|&size| Some(best(size, sparsity)? / best(size, 0.0)?)).collect();
         Fitted {
             sparsity,
+            exponent: exponent(&grid.measured(sparsity)),
             left_out: grid.batch_sizes.iter().copied().filter(unreached).collect(),
             c1_ratio: over_dense(Fit::c1_over),
             c2_ratio: over_dense(Fit::c2_over),
@@ -112,8 +137,14 @@ fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<E
         points.is_some_and(|points| (1.0 - NEAR..=1.0 + NEAR).contains(&(Fit::critical_of(&points) / critical)))
     };
     let mut is_enough = |number: usize| (0..CHOICES).filter(|_| is_near(number)).count() as u64 >= NEAR_CHOICES;
-    let mut numbers = (0..u32::BITS).map(|power| 1 << power).take_while(|number| 2 * number <= most);
-    Some(numbers.find(|&number| is_enough(number)).map_or(EnoughTrials::NotHalf, |number| EnoughTrials::These(number as u32)))
+    let numbers: Vec<usize> = (0..u32::BITS).map(|power| 1 << power).take_while(|number| 2 * number <= most).collect();
+    let largest = *numbers.last()? as u32;
+    Some(
+        numbers
+            .into_iter()
+            .find(|&number| is_enough(number))
+            .map_or(EnoughTrials::MoreThan(largest), |number| EnoughTrials::These(number as u32)),
+    )
 }
 
 impl EnoughTrials {
@@ -121,7 +152,7 @@ impl EnoughTrials {
     pub fn name(self) -> String {
         match self {
             EnoughTrials::These(trials) => count(trials),
-            EnoughTrials::NotHalf => "not half".to_owned(),
+            EnoughTrials::MoreThan(trials) => format!("more than {}", count(trials)),
         }
     }
 }

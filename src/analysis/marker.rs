@@ -83,6 +83,8 @@ pub enum Marker {
     Bar,
     /// Two strokes.
     Cross,
+    /// An arrow: what is meant lies further on in this direction, in pixels to the right and down.
+    Arrow(i32, i32),
     /// Star of five points with a black edge.
     Star,
 }
@@ -107,6 +109,13 @@ impl Marker {
             Marker::Cross => {
                 area.draw(&PathElement::new(at(&[(-r, -r), (r, r)]), colour.stroke_width(2)))?;
                 area.draw(&PathElement::new(at(&[(-r, r), (r, -r)]), colour.stroke_width(2)))
+            }
+            Marker::Arrow(right, down) => {
+                let (tip, head) = (r + 2, r);
+                let side = |turn: i32| (right * (tip - head) + turn * down * head, down * (tip - head) + turn * right * head);
+                let stroke = colour.stroke_width(3);
+                area.draw(&PathElement::new(at(&[(-right * tip, -down * tip), (right * tip, down * tip)]), stroke))?;
+                area.draw(&PathElement::new(at(&[side(1), (right * tip, down * tip), side(-1)]), stroke))
             }
             Marker::Star => {
                 let corner = |number: i32| {

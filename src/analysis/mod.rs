@@ -31,6 +31,7 @@ mod tables;
 mod terminal;
 mod timing;
 mod tree;
+mod values;
 mod warnings;
 mod work;
 

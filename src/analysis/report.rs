@@ -17,6 +17,7 @@ use super::studies::{StudyResults, gather};
 use super::summary::summary;
 use super::tables::tables;
 use super::timing::times;
+use super::values::values;
 use super::warnings::warnings;
 use crate::config::OptimizerName;
 use crate::results::{self, Results, WorkloadSummary};
@@ -82,7 +83,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let sgd = studies.iter().find(|(other, _)| is_sgd_beside(other, study)).map(|(other, fits)| (other, fits.as_slice()));
         let claims = claims(study, fits, sgd);
         let (critical, times) = (critical(study, fits, &smoothness), times(study));
-        sections.push(Section { study, fits, claims, smoothness, critical, times, figures, warnings: warnings(study) });
+        sections.push(Section { study, fits, claims, smoothness, critical, times, figures, warnings: warnings(study, fits) });
     }
     for table in tables(&sections, &options.goals) {
         let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
@@ -180,7 +181,7 @@ impl Written<'_> {
         results::publish(&list, format!("{HEADING}\n{}\n", self.names.join("\n")).as_bytes())
     }
 
-    /// Each figure in all formats.
+    /// Each figure in all formats, and what it draws as CSV.
     fn figures(&mut self, prefix: &str, figures: Vec<Figure>) -> Result<Vec<Drawn>> {
         let mut drawn: Vec<Drawn> = Vec::new();
         for figure in figures {
@@ -194,6 +195,8 @@ impl Written<'_> {
                 let bytes = made.map_err(|problem| self.failed(&name, &problem))?;
                 self.file(format!("{name}.{kind}"), &bytes)?;
             }
+            let csv = values(&figure.chart).csv().map_err(|problem| self.failed(&name, &problem))?;
+            self.file(format!("{name}.csv"), &csv)?;
             drawn.push(Drawn { figure, name, svg });
         }
         Ok(drawn)

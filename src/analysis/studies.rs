@@ -1,6 +1,6 @@
 //! Result files put together: those of one study become one, as the parts of a job array are.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::Grid;
 use super::others::is_of_dps;
@@ -13,7 +13,10 @@ use crate::results::{Environment, Results, WorkloadSummary};
 const BESIDE_THE_STUDY: [&str; 3] = [config::CELL_KEYS[0], config::CELL_KEYS[1], "execution"];
 
 /// Keys at most by which studies of one name are told apart.
-const MOST_KEYS: usize = 2;
+const MOST_KEYS: usize = 4;
+
+/// The key that tells studies apart first.
+const GOAL: &str = "workload.goal_error";
 
 /// The results of one study, put together from its files.
 #[derive(Debug, Clone)]
@@ -91,25 +94,49 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     studies
 }
 
-/// For each study the keys in which it differs from others of its name, with its values. None where those are none or many, or do not tell it from
-/// all of them.
+/// For each study the keys that tell it from others of its name, with its values: the goal first, and no more keys than are needed. None where
+/// those are none or many, or no keys tell it from all of them.
 fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>> {
     let words = |(study, name): (&StudyResults, &String)| {
-        let configured = study.configuration.as_ref().ok()?;
-        let mut keys = BTreeMap::new();
-        for (other, _) in studies.iter().zip(names).filter(|(_, other)| *other == name) {
-            for difference in config::differences(configured, other.configuration.as_ref().ok()?, &BESIDE_THE_STUDY) {
-                keys.insert(difference.key, difference.left);
+        let alike: Vec<&StudyResults> = studies.iter().zip(names).filter(|(_, other)| *other == name).map(|(other, _)| other).collect();
+        let configured: Option<Vec<&config::Study>> = alike.iter().map(|other| other.configuration.as_ref().ok()).collect();
+        let configured = configured?;
+        let keys: BTreeSet<String> = pairs(&configured).flat_map(|pair| differing(pair).into_keys()).collect();
+        let own = study.configuration.as_ref().ok()?;
+        let of =
+            |one: &config::Study| -> BTreeMap<String, String> { configured.iter().flat_map(|other| differing((one, other))).collect() };
+        let all: Vec<BTreeMap<String, String>> = configured.iter().map(|one| of(one)).collect();
+        let values = |chosen: &[&String]| -> BTreeSet<Vec<Option<String>>> {
+            all.iter().map(|values| chosen.iter().map(|key| values.get(*key).cloned()).collect()).collect()
+        };
+        let mut chosen: Vec<&String> = keys.iter().filter(|key| *key == GOAL).chain(keys.iter().filter(|key| *key != GOAL)).collect();
+        let distinct = values(&chosen).len();
+        // Keys that tell no two studies apart beside the others are left out, the last ones first.
+        for place in (0..chosen.len()).rev() {
+            let fewer: Vec<&String> = chosen.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, key)| *key).collect();
+            if values(&fewer).len() == distinct {
+                chosen = fewer;
             }
         }
-        let word = |(key, value): (&String, &String)| {
-            let key = key.split_once('.').map_or(key.as_str(), |(_, key)| key);
-            format!("{} {}", key.replace(['_', '.'], " "), value.trim_matches('"'))
+        let mine = of(own);
+        let word = |key: &&String| {
+            let name = key.split_once('.').map_or(key.as_str(), |(_, name)| name);
+            Some(format!("{} {}", name.replace(['_', '.'], " "), mine.get(*key)?.trim_matches('"')))
         };
-        (1..=MOST_KEYS).contains(&keys.len()).then(|| keys.iter().map(word).collect::<Vec<_>>().join(", "))
+        (1..=MOST_KEYS).contains(&chosen.len()).then(|| chosen.iter().map(word).collect::<Option<Vec<_>>>())?.map(|words| words.join(", "))
     };
     let all: Vec<(&String, Option<String>)> = studies.iter().zip(names).map(|study| (study.1, words(study))).collect();
     all.iter().map(|one| one.1.clone().filter(|_| all.iter().filter(|other| *other == one).count() == 1)).collect()
+}
+
+/// All ordered pairs.
+fn pairs<'a>(of: &'a [&'a config::Study]) -> impl Iterator<Item = (&'a config::Study, &'a config::Study)> {
+    of.iter().flat_map(move |one| of.iter().map(move |other| (*one, *other)))
+}
+
+/// The keys in which two studies differ, with the first one's values.
+fn differing((one, other): (&config::Study, &config::Study)) -> BTreeMap<String, String> {
+    config::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left)).collect()
 }
 
 impl StudyResults {
@@ -198,7 +225,8 @@ impl StudyResults {
         let (Some(best), Some(cut)) = (cell.steps_to_result(), cut) else { return said };
         match said.last_step(best, self.results.workload.evaluate_every) {
             Some(last) if last <= cut => said,
-            _ => Race::Until((f64::from(cut) / f64::from(best)).max(1.0)),
+            // In hundredths, upwards: trials ran so far at most.
+            _ => Race::Until((100.0 * f64::from(cut) / f64::from(best)).ceil().max(100.0) / 100.0),
         }
     }
 

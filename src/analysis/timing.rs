@@ -1,6 +1,8 @@
 //! How long the best trial of each cell takes, and which batch size is the quickest or the cheapest.
 
-use super::fit::Estimate;
+use std::collections::BTreeMap;
+
+use super::fit::{Estimate, student};
 use super::studies::StudyResults;
 use crate::readable::{count, significant, some};
 use crate::records::{Cell, CellKey};
@@ -19,7 +21,8 @@ pub struct Timed {
     pub threads: u32,
     /// What trained it.
     pub device: String,
-    /// Seconds a step: geometric mean over the cell's trials of their seconds over their steps.
+    /// Seconds a step: geometric mean over the cell's trials of their seconds over their steps. The interval holds the scatter of the cell's
+    /// trials and that of cells about a + b·B seconds at batch size B.
     pub step_seconds: Estimate,
     /// Seconds to the goal: K* steps. The interval also holds what is not known of K* between two evaluations.
     pub seconds: Estimate,
@@ -48,9 +51,39 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
         })
     };
     let mut all: Vec<Timed> = study.measurements().filter_map(timed).collect();
+    if let Some(scatter) = scatter(&all) {
+        for timed in &mut all {
+            timed.step_seconds = timed.step_seconds.times(scatter);
+            timed.seconds = timed.seconds.times(scatter);
+            timed.core_seconds = timed.core_seconds.times(scatter);
+        }
+    }
     let order = |timed: &Timed| (timed.key.batch_size, timed.ranks, timed.threads);
     all.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then_with(|| order(a).cmp(&order(b))));
     all
+}
+
+/// The factor, 1 with an interval, by which a cell's seconds a step differ from a + b·B: other programs, and a machine's clock, slow whole cells. The
+/// cells of one sparsity on as many ranks and threads of one device have one line, by least squares of relative differences. None where no line has
+/// more than two cells.
+fn scatter(all: &[Timed]) -> Option<Estimate> {
+    let mut lines: BTreeMap<(u64, u32, u32, &str), Vec<(f64, f64)>> = BTreeMap::new();
+    for timed in all {
+        let line = (timed.key.sparsity.to_bits(), timed.ranks, timed.threads, timed.device.as_str());
+        lines.entry(line).or_default().push((f64::from(timed.key.batch_size), timed.step_seconds.value));
+    }
+    let (mut squares, mut freedom) = (0.0, 0);
+    for cells in lines.values().filter(|cells| cells.len() > 2) {
+        // Minimises Σ (a/y + b·x/y − 1)².
+        let sum = |of: fn(f64, f64) -> f64| cells.iter().map(|&(x, y)| of(1.0 / y, x / y)).sum::<f64>();
+        let [uu, uv, vv, u, v] = [sum(|u, _| u * u), sum(|u, v| u * v), sum(|_, v| v * v), sum(|u, _| u), sum(|_, v| v)];
+        let determinant = uu * vv - uv * uv;
+        let (a, b) = ((u * vv - v * uv) / determinant, (v * uu - u * uv) / determinant);
+        squares += cells.iter().map(|&(x, y)| ((a + b * x) / y - 1.0).powi(2)).sum::<f64>();
+        freedom += cells.len() - 2;
+    }
+    let margin = student(freedom) * (squares / freedom as f64).sqrt();
+    (freedom > 0 && margin.is_finite()).then(|| Estimate { value: 1.0, low: (-margin).exp(), high: margin.exp() })
 }
 
 /// What is said of each sparsity: the batch size with the shortest time to the goal and the cheapest one. One is said to be so where its interval
@@ -89,4 +122,28 @@ fn sentence(sparsity: f64, cells: &[&Timed], what: &str, unit: &str, of: fn(&Tim
             alike.join(", ")
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(batch_size: u32, step_seconds: f64) -> Timed {
+        let step_seconds = Estimate { value: step_seconds, low: 0.99 * step_seconds, high: 1.01 * step_seconds };
+        let key = CellKey { batch_size, sparsity: 0.0 };
+        let seconds = step_seconds.scaled(100.0);
+        Timed { key, steps: 100, ranks: 1, threads: 1, device: "CPU".to_owned(), step_seconds, seconds, core_seconds: seconds }
+    }
+
+    #[test]
+    fn cells_that_lie_on_a_line_have_no_scatter_and_others_have() {
+        let line: Vec<Timed> = [16, 32, 64, 128].map(|size| timed(size, 0.002 + 1e-4 * f64::from(size))).to_vec();
+        let scatter_of_line = scatter(&line).unwrap();
+        assert!((scatter_of_line.high - 1.0).abs() < 1e-9, "{scatter_of_line:?}");
+        // Another program ran beside the second cell and the last.
+        let busy: Vec<Timed> =
+            [(16, 0.0088), (32, 0.0128), (64, 0.0047), (128, 0.0207)].map(|(size, seconds)| timed(size, seconds)).to_vec();
+        assert!(scatter(&busy).unwrap().high > 3.0);
+        assert!(scatter(&line[..2]).is_none(), "two cells are always on a line");
+    }
 }

@@ -1,11 +1,12 @@
 //! Warnings: why a cell's result may be wrong or missing.
 
 use super::fewer::{CLOSE, FewerTrials};
+use super::fits::Fitted;
 use super::grid::Grid;
 use super::others::{has_trials, is_of_dps};
 use super::studies::StudyResults;
 use crate::config::{Metaparameter, Race, Range, Scale, Search, Setting};
-use crate::readable::count;
+use crate::readable::{count, digits};
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
 
@@ -15,9 +16,12 @@ pub const EDGE: f64 = 0.05;
 /// Trials of a cell that must have reached the goal, or in a race stayed feasible, so that no warning is given.
 pub const FEWEST_TRIALS: usize = 3;
 
+/// Trials of a cell below which a study is said to have few.
+const USUAL_TRIALS: usize = 8;
+
 /// One sentence a problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
 /// search space, that too few trials decided, or whose K* still falls with the number of trials.
-pub fn warnings(study: &StudyResults) -> Vec<String> {
+pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
     let mut found = study.notes.clone();
     let is_of_dps = is_of_dps(&study.results);
     match &study.configuration {
@@ -38,6 +42,8 @@ pub fn warnings(study: &StudyResults) -> Vec<String> {
         found.push("The study is not finished: cells are still to come.".to_owned());
     }
     found.extend(dead_layers(&study.results));
+    found.extend(fits.iter().filter_map(wrong_law));
+    found.extend(number_of_trials(study));
     for cell in &study.results.cells {
         let name = format!("Batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
         match cell.best() {
@@ -56,6 +62,40 @@ pub fn warnings(study: &StudyResults) -> Vec<String> {
                 found.extend([few_trials(study, cell), still_falls(study, cell)].into_iter().flatten().map(|few| format!("{name}: {few}")));
             }
         }
+    }
+    found
+}
+
+/// What to say of a sparsity whose steps do not follow the law that is fitted.
+fn wrong_law(fitted: &Fitted) -> Option<String> {
+    let exponent = fitted.exponent.filter(|_| fitted.fit.is_ok() && fitted.is_not_linear())?;
+    let [value, low, high] = [exponent.value, exponent.low, exponent.high].map(|value| digits(value, 3));
+    Some(format!(
+        "Sparsity {}: steps do not fall as c1/B + c2 says. In c1/B^a + c2 the exponent a is {value} [{low} … {high}], which excludes 1: the critical batch size is that of a law that does not hold.",
+        fitted.sparsity
+    ))
+}
+
+/// What to say of how many trials all cells have. K* is the least of the trials' steps, so it falls with their number; a race that ends at K*
+/// hides by how much.
+fn number_of_trials(study: &StudyResults) -> Vec<String> {
+    let reached = || study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some());
+    if !has_trials(&study.results) || reached().next().is_none() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let least = reached().map(|cell| cell.trials.len()).min().unwrap_or(0);
+    if least < USUAL_TRIALS {
+        found.push(format!(
+            "Cells have {least} trials, fewer than {USUAL_TRIALS}: K* is the least of their steps, and more trials may find fewer. The paper takes 100."
+        ));
+    }
+    let hidden = reached().filter(|cell| study.hides_others(cell)).count();
+    if hidden > 0 {
+        let all = if hidden == reached().count() { "All cells'".to_owned() } else { format!("{hidden} cells'") };
+        found.push(format!(
+            "{all} races end at K*, which hides what fewer trials would have found: whether more would lower K* is not known (a race to 3 K* shows it)."
+        ));
     }
     found
 }

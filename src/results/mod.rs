@@ -4,6 +4,7 @@
 //! It knows the study's records and nothing of how they came about; beside data sets (`data`) no other module opens HDF5 files.
 
 mod attributes;
+mod codes;
 mod grid;
 mod merge;
 mod metaparameters;

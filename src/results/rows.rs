@@ -1,6 +1,7 @@
 //! The rows of a result file's tables, as they are read.
 
 use hdf5::File;
+use hdf5::types::{CompoundField, CompoundType, EnumType, TypeDescriptor};
 
 use super::one_line;
 use super::schema::{CellRow, CurveRow, MeasurementRow, Table, TrialRow};
@@ -29,7 +30,7 @@ pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
     let dataset = file.dataset(Row::PATH).map_err(|_| format!("damaged: it has no table /{}", Row::PATH))?;
     // HDF5 would leave columns it does not find unset.
     let kind = dataset.dtype().and_then(|kind| kind.to_descriptor()).map_err(damaged)?;
-    if kind != Row::type_descriptor().to_packed_repr() || dataset.ndim() != 1 {
+    if by_value(kind.clone()) != by_value(Row::type_descriptor().to_packed_repr()) || dataset.ndim() != 1 {
         return Err(format!("damaged: the table /{} has other columns than its schema version", Row::PATH));
     }
     let rows = dataset.size();
@@ -42,7 +43,59 @@ pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
     if rows == 0 { Ok(Vec::new()) } else { dataset.read_raw().map_err(damaged) }
 }
 
+/// A type with the members of its enumerations in the order of their values. Programs write them in orders of their own, which mean the same.
+fn by_value(kind: TypeDescriptor) -> TypeDescriptor {
+    match kind {
+        TypeDescriptor::Enum(EnumType { size, signed, mut members }) => {
+            members.sort_by_key(|member| member.value);
+            TypeDescriptor::Enum(EnumType { size, signed, members })
+        }
+        TypeDescriptor::Compound(CompoundType { fields, size }) => {
+            let fields = fields.into_iter().map(|field| CompoundField { ty: by_value(field.ty), ..field }).collect();
+            TypeDescriptor::Compound(CompoundType { fields, size })
+        }
+        other => other,
+    }
+}
+
 /// The rows of a table that not every file has.
 pub(super) fn optional_table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
     if file.link_exists(Row::PATH) { table(file, bytes) } else { Ok(Vec::new()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use hdf5::H5Type;
+
+    use super::*;
+    use crate::results::codes::StatusCode;
+    use crate::results::schema;
+
+    schema::table!(Ended, "ended", "One row a test." {
+        status: StatusCode = "how it ended",
+        steps: u32 = "steps",
+    });
+
+    /// Other programs write the members of an enumeration in orders of their own.
+    #[test]
+    fn members_of_an_enumeration_may_stand_in_any_order() {
+        let turned = |kind: TypeDescriptor| match kind {
+            TypeDescriptor::Compound(CompoundType { mut fields, size }) => {
+                if let TypeDescriptor::Enum(kind) = &mut fields[0].ty {
+                    kind.members.reverse();
+                }
+                TypeDescriptor::Compound(CompoundType { fields, size })
+            }
+            other => other,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let file = File::create(folder.path().join("ended.h5")).unwrap();
+        let kind = turned(Ended::type_descriptor().to_packed_repr());
+        assert_ne!(kind, Ended::type_descriptor().to_packed_repr());
+        let dataset = file.new_dataset_builder().packed(true).empty_as(&kind).shape(2).create("ended").unwrap();
+        let rows = [Ended { status: StatusCode(0), steps: 7 }, Ended { status: StatusCode(2), steps: 9 }];
+        dataset.write_raw(&rows).unwrap();
+        let read: Vec<Ended> = table(&file, 1 << 20).unwrap();
+        assert!(read.len() == 2 && read.iter().zip(&rows).all(|(read, row)| row.difference(read).is_none()), "{read:?}");
+    }
 }

@@ -2,8 +2,9 @@
 
 use hdf5::{File, H5Type};
 
+use super::codes::StatusCode;
 use super::rows::{Found, Rows, optional_table, table as read};
-use super::schema::{CellRow, StatusCode, TrialRow, optional_count, optional_value, table};
+use super::schema::{CellRow, TrialRow, optional_count, optional_value, table};
 use crate::config::Metaparameter;
 use crate::search::Metaparameters;
 

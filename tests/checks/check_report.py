@@ -5,6 +5,7 @@ Prints one line and exits with 0 where the page needs nothing from outside the f
 
 import csv
 import html.parser
+import math
 import pathlib
 import struct
 import sys
@@ -80,6 +81,43 @@ def check_critical(folder):
     return checked
 
 
+def check_fits(folder):
+    """No law c1/B + c2 of a fine grid is nearer to the logarithms of K* than the fit is, and its deviation and the measured shift follow from the
+    cells; returns how many fits were checked."""
+    points = {}
+    for cell in table(folder, "cells"):
+        if cell["steps_to_result"] not in ("", "·"):
+            points.setdefault((cell["study"], cell["sparsity"]), {})[int(cell["batch_size"])] = int(cell["steps_to_result"])
+    checked = 0
+    for fit in table(folder, "fits"):
+        if not fit["c1"]:
+            continue
+        measured = points[fit["study"], fit["sparsity"]]
+
+        def squares(c1, c2):
+            return sum((math.log(steps) - math.log(c1 / size + c2)) ** 2 for size, steps in measured.items())
+
+        def best_scale(part):
+            """The least squares of all laws with c1 : c2 = part : 1 - part."""
+            logs = [math.log(steps / (part / size + 1 - part)) for size, steps in measured.items()]
+            mean = sum(logs) / len(logs)
+            return sum((log - mean) ** 2 for log in logs)
+
+        name = f"{fit['study']}, sparsity {fit['sparsity']}"
+        found = squares(float(fit["c1"]), float(fit["c2"]))
+        least = min(best_scale(1 / (1 + math.exp(-place / 100))) for place in range(-1500, 1501))
+        check(found <= least * (1 + 1e-9) + 1e-12, f"the fit of {name} leaves squares of {found}, and another law {least}")
+        deviation = math.sqrt(found / (len(measured) - 2))
+        check(abs(float(fit["deviation"]) - deviation) < 1e-9, f"the deviation of {name} is {fit['deviation']}, and should be {deviation}")
+        dense = points.get((fit["study"], "0"), {})
+        ratios = [math.log(steps / dense[size]) for size, steps in measured.items() if size in dense]
+        if fit["shift"]:
+            shift = math.exp(sum(ratios) / len(ratios))
+            check(abs(float(fit["shift"]) / shift - 1) < 1e-9, f"the shift of {name} is {fit['shift']}, and should be {shift}")
+        checked += 1
+    return checked
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit("usage: check_report.py FOLDER")
@@ -106,13 +144,15 @@ def main():
         check(path.with_suffix(".pdf").read_bytes().startswith(b"%PDF-"), f"{path.name} has no PDF beside it")
         check(abs(width / height / shape - 1) < 0.01, f"{path.name} and its PNG differ in shape")
     rows = {}
+    for path in figures:
+        check(path.with_suffix(".csv").is_file(), f"{path.name} has no table of its values beside it")
     for name in ("cells", "fits", "trials"):
         with open(folder / f"{name}.csv", newline="") as file:
             heading, *rows[name] = csv.reader(file)
         check(all(len(row) == len(heading) for row in rows[name]), f"{name}.csv is not square")
         check(len((folder / f"{name}.md").read_text().splitlines()) == len(rows[name]) + 2, f"{name}.md has other rows than {name}.csv")
-    critical = check_critical(folder)
-    print(f"{folder}: {len(figures)} figures, {critical} critical batch sizes, {len(rows['cells'])} cells, {len(rows['fits'])} fits and {len(rows['trials'])} trials are sound")
+    critical, fits = check_critical(folder), check_fits(folder)
+    print(f"{folder}: {len(figures)} figures, {critical} critical batch sizes, {len(rows['cells'])} cells, {len(rows['fits'])} fits ({fits} found again) and {len(rows['trials'])} trials are sound")
 
 
 main()

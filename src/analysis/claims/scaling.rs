@@ -1,7 +1,6 @@
 //! How steps-to-result scale with the batch size.
 
-use super::super::exponent::exponent;
-use super::super::fit::{Fit, LINEAR_EXPONENTS, Regime};
+use super::super::fit::{Fit, Regime};
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
 use super::claim::Claim;
@@ -12,16 +11,16 @@ use crate::readable::count;
 /// The three regimes at each sparsity.
 pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
     let claims = [Claim::Linear, Claim::Diminishing, Claim::Maximal];
-    let each =
-        |of| claims.into_iter().map(move |claim| fitted(claim, of).map_or_else(|none| none, |fit| finding(study, claim, of.sparsity, fit)));
+    let each = |of| claims.into_iter().map(move |claim| fitted(claim, of).map_or_else(|none| none, |fit| finding(study, claim, of, fit)));
     fits.iter().flat_map(each).collect()
 }
 
-fn finding(study: &StudyResults, claim: Claim, sparsity: f64, fit: &Fit) -> Finding {
+fn finding(study: &StudyResults, claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
+    let sparsity = of.sparsity;
     let points = study.grid().measured(sparsity);
     let sizes: Vec<u32> = points.iter().map(|point| point.0).collect();
     let (smallest, largest) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
-    let regimes: Vec<Option<Regime>> = sizes.iter().map(|&size| fit.regime(f64::from(size))).collect();
+    let regimes: Vec<Option<Regime>> = sizes.iter().map(|&size| of.regime(size)).collect();
     let is_decided_otherwise = |regime: &Option<Regime>, own: Regime| regime.is_some_and(|regime| regime != own);
     let otherwise_at =
         |end: u32, own: Regime| sizes.iter().zip(&regimes).any(|(size, regime)| *size == end && is_decided_otherwise(regime, own));
@@ -30,18 +29,14 @@ fn finding(study: &StudyResults, claim: Claim, sparsity: f64, fit: &Fit) -> Find
     let has = |own: Regime| regimes.contains(&Some(own));
     let (holds, fails, measured) = match claim {
         Claim::Linear => {
-            let exponent = exponent(&points);
-            let (least, most) = LINEAR_EXPONENTS;
-            let is_linear = exponent.is_some_and(|exponent| least <= exponent.low && exponent.high <= most);
-            let is_not = exponent.is_some_and(|exponent| exponent.high < least || most < exponent.low);
-            let shown = match exponent {
+            let shown = match of.exponent {
                 None => "not known of fewer than 4 batch sizes".to_owned(),
                 Some(any) if any.low == 0.0 && any.high.is_infinite() => "not determined".to_owned(),
                 Some(exponent) => words(exponent),
             };
             let measured =
                 format!("linear below {}; smallest batch size measured: {}; exponent {shown}", words(last_linear), count(smallest));
-            (has(Regime::Linear) && is_linear, otherwise_at(low, Regime::Linear) || is_not, measured)
+            (has(Regime::Linear), otherwise_at(low, Regime::Linear) || of.is_not_linear(), measured)
         }
         Claim::Maximal => {
             let measured = format!("maximal above {}; largest batch size measured: {}", words(first_maximal), count(largest));

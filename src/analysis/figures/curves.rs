@@ -58,7 +58,8 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
     Some(Figure { name: "loss".into(), heading: "Training loss of the best trials".into(), caption, table: "curves", chart })
 }
 
-/// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve.
+/// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve, or where more than a
+/// quarter of the evaluations are lower bounds, as in a race.
 pub fn error(study: &StudyResults) -> Option<Figure> {
     let all = study.results.workload.validation_examples;
     let points = |cell: &Cell| {
@@ -71,6 +72,10 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
     if !study.results.cells.iter().filter_map(points).any(|shown| shown.line.len() + shown.bounds.len() > 1) {
         return None;
     }
+    let bounds = bounds(study);
+    if 4 * bounds > study.results.cells.iter().filter_map(shown).map(|trial| trial.curve.len()).sum() {
+        return None;
+    }
     // A goal of 0 errors marks a study that is run for its measurements: it has no goal line.
     let goal = Some(study.results.workload.goal_error).filter(|_| study.results.workload.goal_threshold > 0);
     let alone = study.measures_alone();
@@ -80,7 +85,6 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
     };
     let look = Look { y: "Validation error (fraction)", title, x };
     let chart = chart(study, &look, points, goal)?;
-    let bounds = bounds(study);
     let hollow = if bounds == 0 {
         String::new()
     } else {

@@ -81,6 +81,14 @@ pub(super) fn between_evaluations(study: &StudyResults, colour: RGBColor, points
 /// Keeps the end of a line that leaves a panel inside of it.
 pub(super) const INSIDE: f64 = 1.0 - 1e-9;
 
+/// Where an arrow stands that points out of a panel, as a part of the axis.
+pub(super) const NEAR_END: f64 = 0.975;
+
+/// The place at a part of a logarithmic axis.
+pub(super) fn along(low: f64, high: f64, part: f64) -> f64 {
+    low * (high / low).powf(part)
+}
+
 /// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.
 pub(super) fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], y: &Axis, largest: f64) -> Option<Element> {
     let &(size, steps) = points.iter().find(|point| point.1.is_finite())?;

@@ -45,7 +45,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     Some(Figure {
         name: "optimizers".into(),
         heading: "Optimizers compared".into(),
-        caption: "K* of each optimizer at the same sparsity. Momentum usually extends linear scaling to larger batches; look for whether \
+        caption: "K* of each optimizer at the same sparsity. Look for which optimizer scales linearly to larger batches, and for whether \
                   the order of the optimizers changes with sparsity."
             .to_owned(),
         table: "cells",

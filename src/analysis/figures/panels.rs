@@ -6,7 +6,8 @@ use super::super::grid::{Curve, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
 use super::figure::{
-    Figure, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, name, note, steps_axis, steps_words,
+    Figure, NEAR_END, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, name, note, steps_axis,
+    steps_words,
 };
 use crate::readable::count;
 
@@ -32,9 +33,17 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let between = |from: f64, to: f64| (0..=80).map(move |i| from * (to / from).powf(f64::from(i) / 80.0));
             let interval = |size: f64| {
                 let steps = fit.steps(size);
-                (size, steps.low, steps.high)
+                (size, steps.low.clamp(bottom, top), steps.high.clamp(bottom, top))
             };
             layers.push(Element::Band(colour, between(smallest, largest).map(interval).collect()));
+            // Where the band leaves the panel: one arrow, in the middle of where it does.
+            let cut = |is_cut: &dyn Fn(f64) -> bool, y: f64, arrow| {
+                let sizes: Vec<f64> = between(smallest, largest).filter(|&size| is_cut(size)).collect();
+                let words = |size, _| format!("the interval of the fit goes on: {}", in_brackets(fit.steps(size)));
+                Element::Points(arrow, colour, sizes.get(sizes.len() / 2).map(|&size| dots(&[(size, y)], words)).unwrap_or_default())
+            };
+            layers.push(cut(&|size| fit.steps(size).high > top, along(bottom, top, NEAR_END), Marker::Arrow(0, -1)));
+            layers.push(cut(&|size| fit.steps(size).low < bottom, along(bottom, top, 1.0 - NEAR_END), Marker::Arrow(0, 1)));
             // Beyond the batch sizes that were fitted the curve is an extrapolation.
             let measured = || points.iter().filter(|point| point.1.is_finite()).map(|point| point.0);
             let (first, last) = (measured().next().unwrap_or(smallest), measured().next_back().unwrap_or(largest));
@@ -46,6 +55,13 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let (left, right) = x.limits();
             let ends = [fit.critical.low, fit.critical.high].map(|size| (size.clamp(left, right), bottom, top));
             layers.push(Element::Band(colour, ends.to_vec()));
+            let middle = (bottom * top).sqrt();
+            let goes_on = |at: f64, arrow| {
+                let words = |_, _| format!("the interval of the critical batch size goes on: {}", in_brackets(fit.critical));
+                Element::Points(arrow, colour, dots(&[(at, middle)], words))
+            };
+            layers.extend((fit.critical.low < left).then(|| goes_on(along(left, right, 1.0 - NEAR_END), Marker::Arrow(-1, 0))));
+            layers.extend((fit.critical.high > right).then(|| goes_on(along(left, right, NEAR_END), Marker::Arrow(1, 0))));
             let rule = |stroke, colour, size| Element::Line(stroke, colour, vec![(size, bottom), (size, top)]);
             let (linear, maximal) = fit.borders();
             layers.extend([
@@ -64,7 +80,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         };
         layers.push(Element::Points(marker, colour, dots(&points, with_fit)));
         let missed = |size, steps: f64| format!("{}: goal not reached in {} steps", name(size, fitted.sparsity), count(steps as u32));
-        layers.push(Element::Points(Marker::Cross, colour, dots(&unreached(fitted), missed)));
+        layers.push(Element::Points(Marker::Arrow(0, -1), colour, dots(&unreached(fitted), missed)));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
@@ -77,7 +93,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     }
     if fits.iter().any(|fitted| !fitted.left_out.is_empty()) {
         let name = format!("not in {} steps", count(study.results.workload.max_steps));
-        legend.push(Entry { name, colour, stroke: None, marker: Some(Marker::Cross) });
+        legend.push(Entry { name, colour, stroke: None, marker: Some(Marker::Arrow(0, -1)) });
     }
     let bordered = |fitted: &Fitted| {
         fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|border| x.contains(border.value)))

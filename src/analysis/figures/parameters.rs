@@ -4,9 +4,9 @@ use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Dot, Element, Panel, Stroke};
 use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
-use super::super::marker::Series;
+use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
-use super::figure::{Figure, in_brackets, sparsity_entry};
+use super::figure::{Figure, NEAR_END, along, in_brackets, sparsity_entry};
 
 /// c1, c2 and the critical batch size of each sparsity, with intervals; none where nothing was fitted.
 pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
@@ -19,7 +19,7 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         [("c1 (steps × examples)", |fit| fit.c1), ("c2 (steps)", |fit| fit.c2), ("critical batch size (examples)", |fit| fit.critical)];
     let panel = |(name, of): (&str, Chosen)| {
         let x = Axis::around(Scale::Linear, "Sparsity", fits.iter().map(|fitted| fitted.sparsity).chain([0.0, 1.0]), (0.0, 1.0));
-        // A limit that is zero or infinite is cut at ten times the other values, and the bar runs out of the panel.
+        // A limit that is zero or infinite is cut at ten times the other values.
         let finite = |value: &f64| value.is_finite() && *value > 0.0;
         let values: Vec<f64> = fitted.iter().map(|(.., fit)| of(fit).value).filter(finite).collect();
         let (least, most) = values.iter().fold((f64::MAX, 0.0_f64), |(least, most), &value| (least.min(value), most.max(value)));
@@ -30,14 +30,19 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             let estimate = of(fit);
             let Series { colour, marker } = Series::of_sparsity(sparsity);
             let bar = vec![(sparsity, estimate.low.max(bottom)), (sparsity, estimate.high.min(top))];
-            [
+            let edge = |at: f64, arrow| Element::Points(arrow, colour, vec![Dot { at: (sparsity, at), words: in_brackets(estimate) }]);
+            let below = (estimate.low < bottom).then(|| edge(along(bottom, top, 1.0 - NEAR_END), Marker::Arrow(0, 1)));
+            let above = (estimate.high > top).then(|| edge(along(bottom, top, NEAR_END), Marker::Arrow(0, -1)));
+            let ends = below.into_iter().chain(above);
+            ends.chain([
                 Element::Line(Stroke::Solid, colour, bar),
                 Element::Points(
                     marker,
                     colour,
                     vec![Dot { at: (sparsity, estimate.value), words: format!("sparsity {sparsity}: {name} {}", in_brackets(estimate)) }],
                 ),
-            ]
+            ])
+            .collect::<Vec<_>>()
         });
         Panel { title: name.to_owned(), layers: layers.collect(), note: None, x, y }
     };
@@ -45,8 +50,8 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         name: "fits".into(),
         heading: "What was fitted".into(),
         caption: "c1, c2 and the critical batch size c1/c2 of K ≈ c1/B + c2 at each sparsity, with 95 % bootstrap intervals. Intervals \
-                  that overlap widely mean that this study cannot tell the sparsities apart; a bar that leaves the panel has no limit there, \
-                  and a missing point is zero or infinite."
+                  that overlap widely mean that this study cannot tell the sparsities apart; an arrow at the end of a bar says that \
+                  the interval goes on beyond the panel, and a missing point is zero or infinite."
             .to_owned(),
         table: "fits",
         chart: Chart {

@@ -47,8 +47,8 @@ pub fn together(study: &StudyResults) -> Figure {
         name: "steps-to-result".into(),
         heading: "Steps-to-result against batch size".into(),
         caption: "K*, the fewest steps any trial of a cell took to the goal. Along the dashes twice the batch halves the steps; where a \
-                  curve leaves them, returns diminish, and where it is flat a larger batch saves no step. A sparser network's curve lies \
-                  higher; the question is whether its shape differs. A line is broken where a cell is unmeasured or reached no goal. A bar \
+                  curve leaves them, returns diminish, and where it is flat a larger batch saves no step. Look for \
+                  whether a sparser network's curve lies higher, and whether its shape differs. A line is broken where a cell is unmeasured or reached no goal. A bar \
                   below a point reaches to the evaluation before, which had not found the goal reached."
             .to_owned(),
         table: "cells",

@@ -6,7 +6,7 @@ use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, joined};
-use super::figure::{Figure, batch_axis, curves, dots, linear_scaling, sparsity_entry, steps_words};
+use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_words};
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
 pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
@@ -19,12 +19,12 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     let mut sizes: Vec<u32> = studies.iter().flat_map(|(study, _)| study.grid().batch_sizes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let x = batch_axis(&sizes);
+    let x = Axis::around(Scale::Log2, "Batch size", sizes.iter().map(|&size| batch(size)), (1.0, 16384.0));
     let largest = sizes.last().copied().map_or(1.0, batch);
     let row = |&(study, fits): &(&StudyResults, &[Fitted])| {
         let curves = curves(study);
         let workload = &study.results.workload;
-        let title = joined(&[&workload.dataset, &workload.optimizer]);
+        let title = joined(&[&workload.dataset, &workload.optimizer, &format!("goal {}", workload.goal_error)]);
         let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
         let y = Axis::around(Scale::Log2, &title, curves.iter().flatten().map(|point| point.1), budget);
         let measured = study.grid().sparsities;
@@ -40,6 +40,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                 let at = |part: i32| from * (to / from).powf(f64::from(part) / 40.0);
                 Element::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
             }));
+            layers.push(between_evaluations(study, colour, &points));
             layers.push(Element::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
             let note = points.is_empty().then(|| "not measured".to_owned());
             Panel { title: format!("S {sparsity}"), x: x.clone(), y: y.clone(), layers, note }
@@ -50,7 +51,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     Some(Figure {
         name: "workloads".into(),
         heading: "All workloads".into(),
-        caption: "Steps-to-result against batch size, a row a workload (its data set and optimizer beside it) and a column a sparsity S, with the fit \
+        caption: "Steps-to-result against batch size, a row a workload (its data set, optimizer and goal beside it) and a column a sparsity S, with the fit \
                   K ≈ c1/B + c2 over the batch sizes that were measured and, dashed, linear scaling from the first point. The vertical axes of rows differ."
             .to_owned(),
         table: "cells",

@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::super::fit::{Fit, Regime};
+use super::super::fit::{Fit, LINEAR_EXPONENTS, Regime};
 use super::super::fits::{EnoughTrials, Fitted, NEAR, Shift};
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, interval, table};
 use crate::readable::{count, significant};
 
-const HEADING: [&str; 9] =
-    ["sparsity", "points", "c1", "c2", "critical batch size", "enough trials", "deviation", "c1 / dense c1", "measured shift"];
+const HEADING: [&str; 10] =
+    ["sparsity", "points", "c1", "c2", "critical batch size", "exponent", "enough trials", "deviation", "c1 / dense c1", "measured shift"];
 
 /// The fits of a study's sparsities, and what scaling they say.
 pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
@@ -23,15 +23,17 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
             "(1,000 resamples, stretched by Student's t for few points). The " b { "critical batch size" }
             " is c1/c2: there the two terms are equal and K is twice its floor. By the fit's local slope d log K / d log B, scaling is "
             b { "linear" } " below −0.95 (B under a 19th of the critical batch size), data parallelism " b { "maximal" }
-            " above −0.05 (B over 19 times it), and returns diminish between." (rounding(study).unwrap_or_default())
+            " above −0.05 (B over 19 times it), and returns diminish between. The law makes K fall in proportion to small B whatever it does, so "
+            "scaling is said to be linear only where the " b { "exponent" } " a of c1/B^a + c2, fitted beside it, lies within " (LINEAR_EXPONENTS.0) " to "
+            (LINEAR_EXPONENTS.1) " with its whole interval (profile likelihood)." (rounding(study).unwrap_or_default())
         }
         @if !rows.is_empty() {
             (table(&HEADING, &rows))
             p.faint {
                 "Measured shift: geometric mean of K* sparse / K* dense over the batch sizes where both have one, with the smallest and the "
                 "largest ratio. The theory predicts c1 / dense c1 for it where scaling is linear. Enough trials: with so many trials a cell, drawn at "
-                "random, 95 of 100 fits give a critical batch size at most " (100.0 * NEAR) " % above or below that of all trials; not half: half of them "
-                "were not enough, so more trials may change it; " (ABSENT) ": a race that ended at K* hides it, or there is none."
+                "random, 95 of 100 fits give a critical batch size at most " (100.0 * NEAR) " % above or below that of all trials; more than 8, say: 8 were "
+                "not enough, and of more the trials that were run cannot tell; " (ABSENT) ": a race that ended at K* hides it, or there is none."
             }
         }
         ul {
@@ -40,7 +42,7 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
                     "Sparsity " (fitted.sparsity) ": "
                     @match &fitted.fit {
                         Err(why) => { "no fit; " (why) "." }
-                        Ok(fit) => { (regimes(study, fitted.sparsity, fit)) "." }
+                        Ok(fit) => { (regimes(study, fitted, fit)) "." }
                     }
                 }
                 @if !fitted.left_out.is_empty() {
@@ -72,6 +74,7 @@ fn row(fitted: &Fitted) -> Option<Vec<String>> {
         interval(fit.c1),
         interval(fit.c2),
         interval(fit.critical),
+        fitted.exponent.map_or(ABSENT.to_owned(), interval),
         fitted.enough_trials.map_or(ABSENT.to_owned(), EnoughTrials::name),
         format!("{:.1} %", 100.0 * fit.deviation),
         fitted.c1_ratio.map_or(ABSENT.to_owned(), interval),
@@ -87,11 +90,11 @@ fn shift(shift: Shift) -> String {
 const UNDECIDED: &str = "undecided";
 
 /// The measured batch sizes of each regime, and whether the critical one was measured.
-fn regimes(study: &StudyResults, sparsity: f64, fit: &Fit) -> String {
-    let sizes: Vec<u32> = study.grid().measured(sparsity).into_iter().map(|point| point.0).collect();
+fn regimes(study: &StudyResults, fitted: &Fitted, fit: &Fit) -> String {
+    let sizes: Vec<u32> = study.grid().measured(fitted.sparsity).into_iter().map(|point| point.0).collect();
     let mut parts: Vec<(&str, u32, u32)> = Vec::new();
     for &size in &sizes {
-        let name = fit.regime(f64::from(size)).map_or(UNDECIDED, Regime::name);
+        let name = fitted.regime(size).map_or(UNDECIDED, Regime::name);
         match parts.last_mut().filter(|part| part.0 == name) {
             Some(part) => part.2 = size,
             None => parts.push((name, size, size)),
@@ -109,7 +112,7 @@ fn regimes(study: &StudyResults, sparsity: f64, fit: &Fit) -> String {
         "; the critical batch size lies outside what was measured, so it is an extrapolation"
     };
     let undecided = if parts.iter().any(|part| part.0 == UNDECIDED) {
-        "; undecided is where the interval of the critical batch size allows more than one of the three"
+        "; undecided is where the interval of the critical batch size allows more than one of the three, or that of the exponent a scaling that is not linear"
     } else {
         ""
     };

@@ -196,8 +196,8 @@ fn drawn(Drawn { figure, name, svg }: &Drawn) -> Markup {
             figcaption {
                 (figure.caption)
                 span.files {
-                    @for kind in ["svg", "pdf", "png"] { " " a href={ (name) "." (kind) } { (kind.to_uppercase()) } }
-                    " " a href={ (figure.table) ".csv" } { "CSV (" (figure.table) ")" }
+                    @for kind in ["svg", "pdf", "png", "csv"] { " " a href={ (name) "." (kind) } { (kind.to_uppercase()) } }
+                    " " a href={ (figure.table) ".csv" } { "table (" (figure.table) ")" }
                 }
             }
         }

@@ -8,6 +8,7 @@ use super::table::{ABSENT, table};
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
 use crate::records::Ending;
+use crate::results::Environment;
 
 /// What was run, where and by what.
 pub fn run(study: &StudyResults) -> Markup {
@@ -71,7 +72,10 @@ pub fn run(study: &StudyResults) -> Markup {
             "Run on",
             format!("{}, {ranks} of {threads}, host {}, MPI: {}", environment.device, environment.host, environment.mpi_library),
         ));
-        rows.push(("Run by", format!("dps {} {}", environment.program_version, environment.commit).trim_end().to_owned()));
+        rows.push(("Run by", program(environment)));
+        rows.extend(
+            [("Processor", &environment.processor), ("Command", &environment.command_line)].map(|(name, text)| (name, text.clone())),
+        );
         rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
         if environment.starts.len() > 1 {
             let later = environment.starts.iter().filter(|start| start.before != Ending::First);
@@ -81,7 +85,20 @@ pub fn run(study: &StudyResults) -> Markup {
         }
         rows.push(("Data (SHA-256)", environment.data_digest.clone()));
     }
+    // Files of older programs do not say everything.
+    rows.retain(|(_, text)| !text.is_empty());
     dl(rows)
+}
+
+/// The program, the files that it was built from, and its compiler.
+fn program(environment: &Environment) -> String {
+    let tree = match environment.source_tree.as_str() {
+        "modified" => " with changed files",
+        _ => "",
+    };
+    let built = format!("dps {} {}", environment.program_version, environment.commit).trim_end().to_owned() + tree;
+    let compiler = Some(&environment.compiler).filter(|compiler| !compiler.is_empty());
+    compiler.map_or(built.clone(), |compiler| format!("{built}, by {compiler}"))
 }
 
 fn dl(rows: Vec<(&str, String)>) -> Markup {

@@ -4,14 +4,26 @@ use super::fields::{estimates, limits, of_cell, optional, words};
 use crate::analysis::fit::Estimate;
 use crate::analysis::fits::{Shift, decays};
 use crate::analysis::page::Section;
-use crate::analysis::smoothness::{Along, Measured, Smooth, Surface};
+use crate::analysis::smoothness::{Along, Measured, Smooth, Surface, noise_scale};
 use crate::analysis::studies::StudyResults;
 use crate::analysis::table::Table;
 use crate::records::{CellKey, Measurement};
 
 /// Columns of the table of measurements.
-const MEASUREMENTS: [&str; 11] =
-    ["study", "batch_size", "sparsity", "trial", "step", "lipschitz", "loss", "gradient_norm", "squared_norms", "variance", "noise_scale"];
+const MEASUREMENTS: [&str; 12] = [
+    "study",
+    "batch_size",
+    "sparsity",
+    "trial",
+    "step",
+    "lipschitz",
+    "loss",
+    "gradient_norm",
+    "squared_norms",
+    "variance",
+    "noise_scale",
+    "noise_scale_of_part",
+];
 
 /// What a row of the theory's table is of.
 const PLACE: [&str; 6] = ["study", "batch_size", "sparsity", "along_training", "trials", "measurements"];
@@ -59,12 +71,15 @@ pub(super) fn theory(sections: &[Section]) -> Table {
     Table { name: "theory", heading: heading.collect(), rows: sections.iter().flat_map(|section| theory_rows(section)).collect() }
 }
 
+/// The noise scale is the whole training set's, as in the figures; that of the part measured on is the result file's.
 fn measurement_rows(study: &StudyResults) -> Vec<Vec<String>> {
+    let sampling = study.sampling();
     let row = |(key, trial, found): (CellKey, u32, &Measurement)| {
         let mut row = of_cell(study, key);
         row.extend([trial.to_string(), found.step.to_string()]);
         row.push(optional(found.lipschitz));
-        let values = [found.loss, found.gradient_norm, found.squared_norms, found.variance(), found.noise_scale()];
+        let values =
+            [found.loss, found.gradient_norm, found.squared_norms, found.variance(), noise_scale(found, sampling), found.noise_scale()];
         row.extend(values.map(|value| optional(Some(value).filter(|value| value.is_finite()))));
         row
     };

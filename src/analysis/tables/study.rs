@@ -38,7 +38,7 @@ const STUDIES: [&str; 19] = [
 const CELLS: [&str; 6] = ["study", "batch_size", "sparsity", "steps_to_result", "regime", "trials"];
 
 /// Columns of the table of fits.
-const FITS: [&str; 26] = [
+const FITS: [&str; 29] = [
     "study",
     "sparsity",
     "points",
@@ -53,6 +53,9 @@ const FITS: [&str; 26] = [
     "critical_batch_size_low",
     "critical_batch_size_high",
     "deviation",
+    "exponent",
+    "exponent_low",
+    "exponent_high",
     "enough_trials",
     "c1_over_dense",
     "c1_over_dense_low",
@@ -131,10 +134,10 @@ fn cell_rows(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> 
     let (has_trials, is_of_dps) = (has_trials(&study.results), is_of_dps(&study.results));
     let row = |cell: &Cell| {
         let best = cell.best().filter(|_| has_trials);
-        let fit = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity).and_then(|fitted| fitted.fit.as_ref().ok());
+        let fitted = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity && fitted.fit.is_ok());
         let mut row = of_cell(study, cell.key);
         row.push(optional(cell.steps_to_result()));
-        row.push(fit.map_or(String::new(), |fit| fit.regime(f64::from(cell.key.batch_size)).map_or("undecided", Regime::name).to_owned()));
+        row.push(fitted.map_or("", |fitted| fitted.regime(cell.key.batch_size).map_or("undecided", Regime::name)).to_owned());
         row.push(optional(has_trials.then_some(cell.trials.len())));
         row.extend(Status::ALL.map(|status| optional(has_trials.then(|| cell.count(status)))));
         row.push(optional(best.map(|trial| trial.index)));
@@ -164,6 +167,7 @@ fn fit_rows(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
         let mut row = vec![study.slug.clone(), fitted.sparsity.to_string(), optional(fit.map(|fit| fit.points)), left_out.join(" ")];
         row.extend([fit.map(|fit| fit.c1), fit.map(|fit| fit.c2), fit.map(|fit| fit.critical)].into_iter().flat_map(limits));
         row.push(optional(fit.map(|fit| fit.deviation)));
+        row.extend(limits(fitted.exponent));
         row.push(fitted.enough_trials.map_or(String::new(), EnoughTrials::name));
         row.extend(limits(fitted.c1_ratio));
         row.extend(limits(fitted.c2_ratio));

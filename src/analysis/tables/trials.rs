@@ -12,6 +12,9 @@ use crate::records::{Cell, CellKey, CurvePoint, Trial};
 /// Columns of the table of trials, but for those of metaparameters and what comes after them.
 const TRIALS: [&str; 8] = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run", "best_errors"];
 
+/// Columns behind those of metaparameters.
+const REST: [&str; 7] = ["parameters_kept", "mask_hash", "dead_layers", "seconds", "best_validation_error", "final_loss", "evaluations"];
+
 /// Columns of the table of curves.
 const CURVES: [&str; 8] = ["study", "batch_size", "sparsity", "trial", "step", "training_loss", "errors", "examples"];
 
@@ -21,7 +24,7 @@ const FEWER: [&str; 7] = ["study", "batch_size", "sparsity", "trials", "steps_to
 /// A row a trial, `shown` being the metaparameters that any trial has.
 pub(super) fn trials(sections: &[Section], shown: &[Metaparameter]) -> Table {
     let names = shown.iter().map(|name| name.name());
-    let heading = TRIALS.into_iter().chain(names).chain(["parameters_kept", "mask_hash", "dead_layers", "seconds"]);
+    let heading = TRIALS.into_iter().chain(names).chain(REST);
     Table {
         name: "trials",
         heading: heading.map(str::to_owned).collect(),
@@ -53,6 +56,9 @@ fn trial_rows(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>>
         let kept = Some(trial.parameters_kept).filter(|&kept| kept > 0 || is_of_dps);
         row.extend([optional(kept), own(format!("{:016x}", trial.mask_hash)), own(trial.dead_layers.to_string())]);
         row.push(own(trial.seconds.to_string()));
+        row.push(optional(best_errors.filter(|_| all > 0).map(|errors| f64::from(errors) / f64::from(all))));
+        let last = trial.curve.last().map(|point| point.loss).filter(|loss| loss.is_finite());
+        row.extend([optional(last), trial.curve.len().to_string()]);
         row
     };
     if !has_trials(&study.results) {

@@ -13,7 +13,7 @@ use crate::exit;
 use crate::progress::ProgressForm;
 use crate::version::VERSION_AND_COMMIT;
 
-/// Steps-to-result of pruned networks over batch sizes and sparsities.
+/// dps (data parallelism and sparsity): steps-to-result of pruned networks over batch sizes and sparsities.
 #[derive(Debug, Parser)]
 #[command(
     name = "dps-train",
