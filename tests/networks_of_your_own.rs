@@ -7,6 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use dps::analysis::{self, Options};
+use dps::results;
 use support::records::complete;
 use support::study::{mpirun, succeed, train, write_data};
 
@@ -49,6 +51,27 @@ fn a_configuration_is_enough_and_ranks_change_no_bit() {
     }
 }
 
+/// The two studies of data of one's own as their files have them, and their report.
+#[test]
+fn studies_of_own_data_run_whole_and_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data");
+    let mut files = Vec::new();
+    for example in examples().into_iter().filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("own-data-")) {
+        let output = folder.path().join(example.file_stem().unwrap()).with_extension("h5");
+        succeed(train().arg(&example).arg("--data").arg(&fixtures).arg("--output").arg(&output).args(["--device", "cpu", "--quiet"]));
+        let results = results::read(&output).unwrap();
+        assert!(results.complete && results.cells.iter().any(|cell| cell.best().is_some()), "{}", example.display());
+        files.push((output.file_name().unwrap().to_string_lossy().into_owned(), results));
+    }
+    let report = analysis::report(files, &folder.path().join("report"), &Options::default()).unwrap();
+    let page = fs::read_to_string(report.page).unwrap();
+    for words in ["digits.npz", "Steps-to-result against batch size", "K ≈ c1/B + c2"] {
+        assert!(page.contains(words), "{words}");
+    }
+    assert_eq!(report.studies.len(), 2);
+}
+
 #[test]
 fn the_papers_networks_as_lists_are_those_by_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -57,15 +80,21 @@ fn the_papers_networks_as_lists_are_those_by_name() {
         { layer = "convolution", channels = 32, kernel = 5 }, { layer = "relu" }, { layer = "max-pool", size = 2 },
         { layer = "convolution", channels = 64, kernel = 5 }, { layer = "relu" }, { layer = "max-pool", size = 2 },
         { layer = "flatten" }, { layer = "dense", outputs = 10 } ]"#;
+    let residual = r#"[
+        { layer = "convolution", channels = 16, kernel = 3, padding = "same" }, { layer = "residual", channels = 16 },
+        { layer = "residual", channels = 32, stride = 2 }, { layer = "residual", channels = 64, stride = 2 },
+        { layer = "relu" }, { layer = "global-mean" }, { layer = "dense", outputs = 10 } ]"#;
     let named = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/examples/lenet-5-caffe.toml")).unwrap();
-    let cells = ["\"simple-cnn\"", listed].map(|network| {
-        let config = folder.path().join("study.toml");
-        fs::write(&config, named.replace("\"lenet-5-caffe\"", network)).unwrap();
-        let output = folder.path().join(format!("{}.h5", network.len()));
-        succeed(&mut small(train(), &config, folder.path(), &output));
-        complete(&output)
-    });
-    assert_eq!(cells[0], cells[1]);
+    for networks in [["\"simple-cnn\"", listed], ["\"resnet-8\"", residual]] {
+        let cells = networks.map(|network| {
+            let config = folder.path().join("study.toml");
+            fs::write(&config, named.replace("\"lenet-5-caffe\"", network)).unwrap();
+            let output = folder.path().join(format!("{}.h5", network.len()));
+            succeed(&mut small(train(), &config, folder.path(), &output));
+            complete(&output)
+        });
+        assert_eq!(cells[0], cells[1], "{}", networks[0]);
+    }
 }
 
 #[test]
