@@ -75,7 +75,7 @@ fn leaving_out_removed_weights_of_pooled_convolutions_changes_no_number() {
         assert!(expected_progress.loss.is_finite() && expected.weights != weights, "{what}: nothing was learnt");
         // Portable fused multiply-adds are slow where the compiler may not assume the instruction: one mask shows that they agree.
         let units = VectorUnit::available().into_iter().filter(|&unit| unit == VectorUnit::best() || index < 8);
-        for unit in units.filter(|&unit| unit != VectorUnit::Portable || index == 4) {
+        for unit in units.filter(|&unit| unit != VectorUnit::PORTABLE || index == 4) {
             for threads in if unit == VectorUnit::best() { 1..=2 } else { 1..=1 } {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
                 let (state, progress, errors) = train(&mut backend, &weights, &mask, batch, 2);
@@ -189,7 +189,7 @@ fn leaving_out_removed_weights_of_resnet_8_changes_rounding_alone() {
         let (expected, expected_progress, _) = train(&mut dense, &weights, &mask, batch, 1);
         let mut first: Option<(LaneState, Progress, u32)> = None;
         // One mask is enough where the kernels are slow, as above.
-        for unit in VectorUnit::available().into_iter().filter(|&unit| unit != VectorUnit::Portable || index == 4) {
+        for unit in VectorUnit::available().into_iter().filter(|&unit| unit != VectorUnit::PORTABLE || index == 4) {
             for threads in if unit == VectorUnit::best() { 1..=2 } else { 1..=1 } {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
                 let what = format!("{what}, batch {batch}, {}, {threads} threads", unit.name());

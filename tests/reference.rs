@@ -409,7 +409,7 @@ fn random_networks_are_the_references_on_the_cpu() {
         for (index, sparsity) in (0..).zip(SPARSITIES) {
             // Portable fused multiply-adds are slow where the compiler may not assume the instruction.
             let mut units = VectorUnit::available();
-            units.retain(|&unit| unit == VectorUnit::best() || unit != VectorUnit::Portable || (seed + index) % 16 == 0);
+            units.retain(|&unit| unit == VectorUnit::best() || unit != VectorUnit::PORTABLE || (seed + index) % 16 == 0);
             kinks += compare(&case, &mask(&case.network, sparsity, seed), &units);
             compared += 1;
         }

@@ -5,6 +5,8 @@
 //! has one order (`tile.rs`, `winograd.rs`, `pooled` and `sparse` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a
 //! [`Communicator`](crate::comm::Communicator).
 
+mod bounds;
+mod check;
 mod convolution;
 mod dense;
 mod description;

@@ -8,12 +8,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::check::{VECTOR, check, check_vectors};
 use super::dense::is_narrow;
 use crate::network::{DenseOutput, Epilogue, Layer, Map, Network, Tensor, TensorKind};
 use crate::pruning::Mask;
-
-/// Channels of the widest vector.
-pub(super) const VECTOR: usize = 16;
 
 /// A network whose channels are whole vectors, and whose shapes fit together: what the kernels rely on.
 pub struct Physical {
@@ -26,10 +24,13 @@ impl Physical {
     /// The physical network of a logical one.
     ///
     /// # Panics
-    /// Where the shapes of the network do not fit together, which no list of layers leads to.
+    /// Where the shapes of the network do not fit together, a map is written twice or read before it is written, or a map or the parameters are more
+    /// than 4,294,967,295 numbers. No list of layers leads there.
     pub fn new(logical: &Arc<Network>) -> Physical {
         check(logical);
         let (network, places) = pad(logical);
+        check(&network);
+        check_vectors(&network);
         let same = network == **logical;
         Physical { network: if same { logical.clone() } else { Arc::new(network) }, places: (!same).then_some(places) }
     }
@@ -150,76 +151,6 @@ fn pad(logical: &Network) -> (Network, Vec<u32>) {
     (network, places)
 }
 
-/// Panics where a layer would read or write beyond a map or the parameters.
-fn check(network: &Network) {
-    let mut parameters = 0;
-    let mut tensor = |weights: usize, bias: usize, count: usize, [outputs, biases]: [usize; 2]| {
-        assert!(weights == parameters && bias == weights + count && outputs > 0, "parameters follow each other");
-        parameters = bias + biases;
-    };
-    let plain = |map: Map| map.before == 0 && map.after == 0;
-    let shape = |map: Map| (map.height, map.width, map.channels);
-    for (index, layer) in network.layers.iter().enumerate() {
-        assert!(layer.producer().is_none_or(|producer| producer < index && network.layers[producer].written().is_some()));
-        match layer {
-            Layer::Convolution(layer) => {
-                let (input, output, written) = (layer.input_map, layer.output, network.maps[layer.epilogue.written()]);
-                assert!(input == network.maps[layer.input] && plain(output) && layer.kernel > 0 && layer.stride > 0);
-                let reads = |side: usize| (side - 1) * layer.stride + layer.kernel;
-                assert!(reads(output.height) <= input.before + input.height + input.after, "rows that a convolution reads");
-                assert!(reads(output.width) <= input.before + input.width + input.after, "columns that a convolution reads");
-                match layer.epilogue {
-                    Epilogue::ReluMaxPool { .. } => {
-                        assert!(layer.stride == 1 && shape(written) == (output.height / 2, output.width / 2, output.channels));
-                    }
-                    Epilogue::Stream { stream, shortcut, .. } => {
-                        assert!(network.maps[stream] == output && shape(written) == shape(output));
-                        let from = shortcut.map_or(output, |slot| network.maps[slot]);
-                        let factor = from.height / output.height;
-                        assert!(plain(from) && from.channels <= output.channels, "a shortcut's channels");
-                        assert!(from.height == factor * output.height && from.width == factor * output.width, "a shortcut's sides");
-                    }
-                    Epilogue::Linear { .. } | Epilogue::Relu { .. } => assert!(shape(written) == shape(output)),
-                }
-                if let Some(bypass) = layer.bypass {
-                    assert!(bypass == index + 1 && matches!(network.layers[bypass], Layer::Convolution(_)));
-                }
-                tensor(
-                    layer.weights,
-                    layer.bias,
-                    layer.weight_count(),
-                    [output.channels, if layer.has_bias { output.channels } else { 0 }],
-                );
-            }
-            Layer::Pool(layer) => {
-                let (from, to) = (network.maps[layer.input], network.maps[layer.output]);
-                let sides = [from.height, from.width].map(|side| (side - layer.size) / layer.stride + 1);
-                assert!(plain(from) && layer.size > 0 && shape(to) == (sides[0], sides[1], from.channels));
-            }
-            Layer::GlobalMean(layer) => {
-                let (from, to) = (network.maps[layer.input], network.maps[layer.output]);
-                assert!(plain(from) && shape(to) == (1, 1, from.channels));
-            }
-            Layer::Dense(layer) => {
-                let from = network.maps[layer.input];
-                assert!(plain(from) && layer.inputs == from.inner_len());
-                match layer.output {
-                    DenseOutput::Logits => assert!(index + 1 == network.layers.len() && layer.outputs >= network.classes),
-                    DenseOutput::Hidden { written, .. } => assert!(network.maps[written] == Map::plain(1, 1, layer.outputs)),
-                }
-                tensor(
-                    layer.weights,
-                    layer.bias,
-                    layer.inputs * layer.outputs,
-                    [layer.outputs, if layer.has_bias { layer.outputs } else { 0 }],
-                );
-            }
-        }
-    }
-    assert!(parameters == network.parameters() && parameters <= u32::MAX as usize);
-    assert!(matches!(network.layers.last(), Some(Layer::Dense(layer)) if layer.output == DenseOutput::Logits), "logits come last");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,7 +180,6 @@ mod tests {
         ];
         let network = Arc::new(Network::listed(&layers, [6, 6, 3], 3).unwrap());
         let physical = Physical::new(&network);
-        check(&physical.network);
         let values: Vec<f32> = (1..=network.parameters()).map(|value| value as f32).collect();
         let spread = physical.spread(&values);
         assert_eq!(spread.iter().filter(|value| **value != 0.0).count(), values.len());

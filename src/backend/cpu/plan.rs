@@ -5,6 +5,8 @@
 //! finite sums have the bits of the unpruned kernels', up to the sign of a zero; one without a pool has its own order, which
 //! [`sparse`](super::sparse) states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::dense::{LOGITS, ROWS, is_narrow};
 use super::pruned::{BLOCK, Blocks, Taps, deep, most_bytes, reads};
 use super::sparse::KeptWeights;
@@ -17,11 +19,16 @@ const DENSE_ROWS: f64 = 0.6;
 /// Multiply-adds that an image is worth, in time, before any weight is: it is read, taken apart and pooled.
 const FIXED_WORK: f64 = 0.7e6;
 
+/// Plans that were made.
+static PLANS: AtomicU64 = AtomicU64::new(0);
+
 /// What is computed of each layer, and where its gradient stands.
 ///
 /// The gradient of a leaf, and sums of them, hold nothing but what the kernels add to, in their order: zeroing and adding them costs as
 /// little as they hold.
 pub(super) struct Plan {
+    /// Tells plans apart: no two have the same.
+    pub id: u64,
     /// One entry a layer.
     pub layers: Vec<LayerPlan>,
     /// Floats of a leaf's gradient.
@@ -210,7 +217,8 @@ impl Plan {
             LayerPlan { weights: 0, bias: 0, path }
         };
         let layers = (0..network.layers.len()).map(layer);
-        let mut plan = Plan { layers: layers.collect(), length: 0, places: None, work: FIXED_WORK };
+        let id = PLANS.fetch_add(1, Ordering::Relaxed);
+        let mut plan = Plan { id, layers: layers.collect(), length: 0, places: None, work: FIXED_WORK };
         plan.lay_out(network, mask);
         plan.work += network.layers.iter().zip(&plan.layers).map(|(layer, plan)| plan.path.work(layer)).sum::<f64>();
         plan

@@ -4,9 +4,14 @@
 use super::simd::{Avx2, Avx512};
 use super::simd::{Kernel, Portable, Simd};
 
-/// The vector units with kernels of their own. All give the same bits.
+/// A vector unit of this processor with kernels of its own: nobody but [`VectorUnit::available`] makes one of another kind than
+/// [`VectorUnit::PORTABLE`]. All give the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum VectorUnit {
+pub struct VectorUnit(Kind);
+
+/// The units that there are kernels for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
     /// 16 floats.
     #[cfg(target_arch = "x86_64")]
     Avx512,
@@ -18,19 +23,22 @@ pub enum VectorUnit {
 }
 
 impl VectorUnit {
+    /// Whatever the compiler makes of plain Rust: every processor has it.
+    pub const PORTABLE: VectorUnit = VectorUnit(Kind::Portable);
+
     /// Every unit this processor has, widest first.
     pub fn available() -> Vec<VectorUnit> {
         let mut units = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
-            if ["avx512f", "avx512bw", "avx512dq", "avx512vl"].iter().all(|&feature| has(feature)) && has("fma") {
-                units.push(VectorUnit::Avx512);
+            if ["avx512f", "avx512bw", "avx512dq", "avx512vl", "avx2", "fma"].iter().all(|&feature| has(feature)) {
+                units.push(VectorUnit(Kind::Avx512));
             }
             if has("avx2") && has("fma") {
-                units.push(VectorUnit::Avx2);
+                units.push(VectorUnit(Kind::Avx2));
             }
         }
-        units.push(VectorUnit::Portable);
+        units.push(VectorUnit::PORTABLE);
         units
     }
 
@@ -41,25 +49,25 @@ impl VectorUnit {
 
     /// Its name in messages and results.
     pub fn name(self) -> &'static str {
-        match self {
+        match self.0 {
             #[cfg(target_arch = "x86_64")]
-            VectorUnit::Avx512 => "AVX-512",
+            Kind::Avx512 => "AVX-512",
             #[cfg(target_arch = "x86_64")]
-            VectorUnit::Avx2 => "AVX2",
-            VectorUnit::Portable => "portable",
+            Kind::Avx2 => "AVX2",
+            Kind::Portable => "portable",
         }
     }
 
     /// Runs a kernel on this unit.
     #[inline]
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        // A unit is only ever made by `available`, which asked the processor.
-        match self {
+        // The field is private: `available` has asked the processor for every unit but the portable one, which all processors have.
+        match self.0 {
             #[cfg(target_arch = "x86_64")]
-            VectorUnit::Avx512 => unsafe { Avx512::call(kernel) },
+            Kind::Avx512 => unsafe { Avx512::call(kernel) },
             #[cfg(target_arch = "x86_64")]
-            VectorUnit::Avx2 => unsafe { Avx2::call(kernel) },
-            VectorUnit::Portable => unsafe { Portable::call(kernel) },
+            Kind::Avx2 => unsafe { Avx2::call(kernel) },
+            Kind::Portable => unsafe { Portable::call(kernel) },
         }
     }
 }

@@ -9,6 +9,7 @@ mod transforms;
 pub(super) use transforms::weights;
 
 use self::transforms::{BLOCK, POINTS};
+use super::bounds::assert_reads;
 use super::floats::Floats;
 use super::simd::Simd;
 use super::tile::{Positions, Runs, block, outer, product};
@@ -32,6 +33,11 @@ pub(super) struct Points {
 }
 
 impl Points {
+    /// Panics unless there is room for so many tiles' points, with these floats from one point to the next.
+    fn assert_room(&self, inputs_apart: usize, outputs_apart: usize) {
+        assert!(self.inputs.len() >= POINTS * inputs_apart && self.outputs.len() >= POINTS * outputs_apart, "points are grown");
+    }
+
     /// Makes room for a layer, and for its data gradient.
     pub(super) fn grow(&mut self, layer: &Convolution) {
         let [inputs, outputs, gradient] = lengths(layer);
@@ -80,8 +86,11 @@ pub(super) fn weights_len(layer: &Convolution) -> usize {
 /// them.
 ///
 /// # Safety
-/// `input` is one image's bordered map, `sums` has rows × width × channels floats, the layer [`fits`], `points` are grown for it, and the
-/// processor has S.
+/// The processor has S, and the layer's extents are small enough for their products.
+///
+/// # Panics
+/// Unless the layer [`fits`], `points` are grown for it, `input` is one image's bordered map in which all lies that the rows read, `sums` has rows ×
+/// width × channels floats, and a bias has all channels.
 #[inline(always)]
 pub(super) unsafe fn forward_rows<S: Simd>(
     layer: &Convolution,
@@ -94,7 +103,10 @@ pub(super) unsafe fn forward_rows<S: Simd>(
 ) {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
     let (inputs_apart, outputs_apart, block) = (apart(BLOCK, inputs), apart(BLOCK, outputs), block::<S>(outputs));
-    assert!(sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
+    assert!(fits(layer) && sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
+    assert!(bias.is_none_or(|bias| bias.len() == outputs), "a bias has all channels");
+    assert_reads(layer, input.len(), first, rows(layer));
+    points.assert_room(inputs_apart, outputs_apart);
     let runs = Runs { rows: 1, row_stride: 0, run: inputs };
     unsafe {
         transforms::read::<S>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);
@@ -126,7 +138,11 @@ pub(super) unsafe fn forward_rows<S: Simd>(
 /// `gradient[3][3][in][out]` += Σ input · d over whole images; `input(i)` is image i's bordered map, `d(i)` the gradient of its sums.
 ///
 /// # Safety
-/// As [`forward_rows`].
+/// The processor has S, and the layer's extents are small enough for their products.
+///
+/// # Panics
+/// Unless the layer [`fits`], `points` are grown for it, every image has a whole bordered map and all gradients of its sums, and `gradient` all
+/// weights.
 #[inline(always)]
 pub(super) unsafe fn filter_gradient<'a, S: Simd>(
     layer: &Convolution,
@@ -140,16 +156,21 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
     let (inputs_apart, outputs_apart) = (apart(CHUNK, inputs), apart(CHUNK, outputs));
     let (rows, plane) = (rows(layer), inputs * outputs);
     let blocks = layer.output.height / rows;
+    assert!(fits(layer) && gradient.len() == layer.weight_count());
+    points.assert_room(inputs_apart, outputs_apart);
     let sums = &mut points.gradient[..POINTS * plane];
     sums.fill(0.0);
     for chunk in (0..images * blocks).step_by(CHUNK / BLOCK) {
         let count = (CHUNK / BLOCK).min(images * blocks - chunk);
         for index in 0..count {
             let (image, first) = ((chunk + index) / blocks, (chunk + index) % blocks * rows);
+            let (input, d) = (input(image), d(image));
+            assert_reads(layer, input.len(), first, rows);
+            assert!(d.len() == layer.output.len(), "gradients of all sums");
             unsafe {
-                let from = input(image).as_ptr().add(first * layer.input_map.row());
+                let from = input.as_ptr().add(first * layer.input_map.row());
                 transforms::read::<S>(layer, from, points.inputs.as_mut_ptr().add(index * BLOCK * inputs), inputs_apart);
-                let d = d(image).as_ptr().add(first * layer.output.row());
+                let d = d.as_ptr().add(first * layer.output.row());
                 transforms::read_gradient::<S>(layer, d, points.outputs.as_mut_ptr().add(index * BLOCK * outputs), outputs_apart);
             }
         }

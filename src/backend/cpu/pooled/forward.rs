@@ -1,5 +1,6 @@
 //! The forward pass of one image: sums of all positions, their ReLU, and the largest of each window.
 
+use crate::backend::cpu::bounds::{assert_reads, assert_vectors};
 use crate::backend::cpu::simd::Simd;
 use crate::backend::cpu::tile::block;
 use crate::network::{Convolution, Map};
@@ -8,7 +9,11 @@ use crate::network::{Convolution, Map};
 /// not written.
 ///
 /// # Safety
-/// As [`forward_rows`](crate::backend::cpu::convolution::forward_rows), for all rows; `pooled` has the shape of `map`, `choice` that of its inside.
+/// The processor has S, and the layer's extents are small enough for their products.
+///
+/// # Panics
+/// Unless `input` is one image's bordered map in which all lies that the layer reads, `weights` and `bias` are whole, the channels are whole vectors,
+/// `map` has half of the layer's rows and columns, `pooled` the shape of `map`, and `choice` that of its inside.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn forward_resident<S: Simd>(
     layer: &Convolution,
@@ -20,7 +25,9 @@ pub(in crate::backend::cpu) unsafe fn forward_resident<S: Simd>(
     choice: &mut [u8],
 ) {
     let channels = layer.output.channels;
-    assert!(weights.len() == layer.weight_count() && bias.len() == channels && pooled.len() == map.len());
+    assert!(weights.len() == layer.weight_count() && bias.len() == channels);
+    assert_pool::<S>(layer, map, pooled, choice);
+    assert_reads(layer, input.len(), 0, layer.output.height);
     // What `pack` put side by side; narrower vectors leave too few registers for two of them.
     let block = block::<S>(channels);
     let two = S::WIDTH == 16 && block == 2 * S::WIDTH;
@@ -59,6 +66,18 @@ pub(in crate::backend::cpu) unsafe fn forward_resident<S: Simd>(
             }
         }
     }
+}
+
+/// Panics unless `map` is what the pool makes of the layer's sums, and `pooled` and `choice` have room for it.
+#[inline(always)]
+fn assert_pool<S: Simd>(layer: &Convolution, map: Map, pooled: &[f32], choice: &[u8]) {
+    let output = layer.output;
+    assert!(
+        (map.height, map.width, map.channels) == (output.height / 2, output.width / 2, output.channels),
+        "half of the rows and columns"
+    );
+    assert!(pooled.len() == map.len() && (choice.is_empty() || choice.len() == map.inner_len()), "room for what a pool makes");
+    assert_vectors::<S>(output.channels);
 }
 
 /// A row of pool windows and the output channels from some one on.
@@ -125,7 +144,11 @@ impl WindowRow<'_> {
 /// `choice` is not written.
 ///
 /// # Safety
-/// `sums` has that many rows, `pooled` the shape of `map`, `choice` that of its inside; the processor must have S.
+/// The processor has S, and the layer's extents are small enough for their products.
+///
+/// # Panics
+/// Unless `sums` has that many rows and the layer has them, the channels are whole vectors, `map` has half of the layer's rows and columns, `pooled`
+/// the shape of `map`, and `choice` that of its inside.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn pool_rows<S: Simd>(
     layer: &Convolution,
@@ -138,7 +161,8 @@ pub(in crate::backend::cpu) unsafe fn pool_rows<S: Simd>(
 ) {
     let channels = layer.output.channels;
     let row = layer.output.width * channels;
-    assert!(sums.len() >= rows * row && pooled.len() == map.len());
+    assert!(sums.len() >= rows * row && first <= layer.output.height && rows <= layer.output.height - first && first.is_multiple_of(2));
+    assert_pool::<S>(layer, map, pooled, choice);
     for y in 0..rows / 2 {
         let py = first / 2 + y;
         for px in 0..map.width {

@@ -7,7 +7,7 @@ use super::super::pruned::Taps;
 use super::super::simd::{Kernel, Simd};
 use super::super::vector_unit::VectorUnit;
 use super::products::{self, Target};
-use super::submaps::{self, SUBMAPS, channel_map, submaps_len};
+use super::submaps::{self, SUBMAPS, channel_map, submaps_len, submaps_of};
 use super::weights::{KeptWeights, received};
 use crate::network::{Convolution, Epilogue, Layer, Map, Network};
 
@@ -188,7 +188,7 @@ impl Kernel for Forward<'_> {
             Epilogue::Stream { stream, .. } => std::mem::take(&mut layers.maps[stream]),
             _ => Floats::default(),
         };
-        let input = layers.maps[layer.input].as_ptr();
+        let input = submaps_of(&layers.maps[layer.input], layer.input_map).as_ptr();
         let rows = products::band::<S>(out.width);
         let target = Target { row: out.row(), point: SUBMAPS };
         for first in (0..out.height).step_by(rows) {
@@ -268,7 +268,7 @@ impl Kernel for FilterGradient<'_> {
     unsafe fn run<S: Simd>(self) {
         let FilterGradient { layers, layer, kept, index } = self;
         let (read, d) = (channel_map(layer.input_map), channel_map(received(layer)));
-        let (input, gradient) = (layers.maps[layer.input].as_ptr(), &layers.gradients[index % TURNS]);
+        let (input, gradient) = (submaps_of(&layers.maps[layer.input], layer.input_map).as_ptr(), &layers.gradients[index % TURNS]);
         let (sums, biases) = layers.sums[index].split_at_mut(kept.forward.taps.len() * SUBMAPS);
         let rows = products::band::<S>(d.width);
         for first in (0..d.height).step_by(rows) {
@@ -327,7 +327,7 @@ impl Kernel for DataGradient<'_> {
                     let taps = of(&layers.backward[index], &kept.backward, channel * stride * stride + phase);
                     let corner = phase / stride * row + phase % stride * SUBMAPS;
                     unsafe {
-                        let d_rows = layers.gradients[index % TURNS].as_ptr().add(first * d.row());
+                        let d_rows = submaps_of(&layers.gradients[index % TURNS], received(layer)).as_ptr().add(first * d.row());
                         products::sums::<S>(d.width, 1, taps, d_rows, d, 0.0, band.as_mut_ptr().add(corner), target);
                     }
                 }

@@ -5,7 +5,7 @@
 //! mask, what each weight reads; `products.rs` has the two loops; `SparseLayers` runs a layer and knows when a neighbour wants the other layout.
 //! Nothing here may depend on how many images, threads or ranks there are: a pass has one image.
 //!
-//! The order of sums. Forward: bias, then places in the kernel, input channels within each: that of the dense kernels (`convolution.rs`; those of
+//! The order of sums. Forward: bias, then places in the kernel, input channels within each: that of the dense kernels (`convolution`; those of
 //! stride 1 compute otherwise, in `winograd.rs`). Data gradient: the positions that an input went to in reading order, output channels within each.
 //! Gradients of weights and biases: one sum for each sub-map over its points in reading order, a leaf's images one after the other; then the
 //! sub-maps' sums in a tree ([`products::total`]). The order is the same on every vector unit.

@@ -27,6 +27,12 @@ pub(super) fn submaps_len(map: Map) -> usize {
     map.channels * channel_map(map).len()
 }
 
+/// A map in sub-maps, all of which must be there.
+#[inline(always)]
+pub(super) fn submaps_of(floats: &[f32], map: Map) -> &[f32] {
+    &floats[..submaps_len(map)]
+}
+
 /// All ones where sub-map (y + dy, x + dx) exists, else zero.
 const fn neighbours(dy: isize, dx: isize) -> [u32; SUBMAPS] {
     let mut mask = [0; SUBMAPS];

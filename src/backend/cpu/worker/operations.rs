@@ -8,7 +8,10 @@ use crate::network::{Convolution, Dense, GlobalMean, Network, Operations, Pool};
 
 impl Worker {
     /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient`, laid out as the plan says, and
-    /// returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same plan and weights.
+    /// returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same weights.
+    ///
+    /// # Panics
+    /// Unless [`Worker::prepare`] has laid weights out for this plan and for gradients.
     pub(in crate::backend::cpu) fn gradient(
         &mut self,
         plan: &Plan,
@@ -17,6 +20,7 @@ impl Worker {
         gradient: &mut [f32],
         count: usize,
     ) -> f32 {
+        self.assert_prepared(plan, true);
         let network = self.network.clone();
         self.sparse.begin(plan);
         let mut loss = 0.0;
@@ -32,8 +36,12 @@ impl Worker {
         loss
     }
 
-    /// Forward over the gathered images: the margin of each.
+    /// Forward over the gathered images: the margin of each. [`Worker::prepare`] must have seen the same weights.
+    ///
+    /// # Panics
+    /// Unless [`Worker::prepare`] has laid weights out for this plan.
     pub(in crate::backend::cpu) fn margins(&mut self, plan: &Plan, weights: &[f32], margins: &mut [f32]) {
+        self.assert_prepared(plan, false);
         let network = self.network.clone();
         for (image, count) in self.passes(plan, margins.len()) {
             self.bring_first(image, count);
@@ -115,5 +123,47 @@ impl Operations for Pass<'_> {
 
     fn softmax_cross_entropy(&mut self) {
         loss::softmax_cross_entropy(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::backend::cpu::physical::Physical;
+    use crate::backend::cpu::vector_unit::VectorUnit;
+    use crate::comm::Leaves;
+    use crate::config::NetworkName;
+
+    fn worker() -> (Worker, Plan, Vec<f32>) {
+        let physical = Physical::new(&Arc::new(Network::new(NetworkName::Lenet300x100)));
+        let (network, plan) = (physical.network(), Plan::new(physical.network(), &physical.whole(), true));
+        (Worker::new(&physical, VectorUnit::best(), Leaves::LONGEST), plan, vec![0.0; network.parameters()])
+    }
+
+    #[test]
+    #[should_panic(expected = "Worker::prepare comes before gradients and margins")]
+    fn margins_need_prepared_weights() {
+        let (mut worker, plan, weights) = worker();
+        worker.margins(&plan, &weights, &mut [0.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "Worker::prepare comes before gradients and margins")]
+    fn gradients_need_weights_that_were_prepared_for_them() {
+        let (mut worker, plan, weights) = worker();
+        worker.prepare(&plan, &weights, 0, false);
+        worker.margins(&plan, &weights, &mut [0.0]);
+        worker.gradient(&plan, &weights, 1.0, &mut vec![0.0; plan.length], 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "Worker::prepare comes before gradients and margins")]
+    fn another_plan_needs_its_own_preparation() {
+        let (mut worker, plan, weights) = worker();
+        let other = Plan::new(&worker.network, &crate::pruning::Mask::Dense(weights.len()), true);
+        worker.prepare(&plan, &weights, 0, true);
+        worker.gradient(&other, &weights, 1.0, &mut vec![0.0; other.length], 1);
     }
 }

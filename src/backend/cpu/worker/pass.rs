@@ -29,8 +29,19 @@ pub(in crate::backend::cpu) struct Worker {
     /// Floats from one image's logits to the next's.
     pub(super) logits_stride: usize,
     pub(super) labels: Vec<u16>,
-    /// The lane and step whose weights were prepared last.
-    pub(super) prepared: Option<(u64, bool)>,
+    /// What was prepared last.
+    pub(super) prepared: Option<Prepared>,
+}
+
+/// Whose weights are laid out for the kernels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Prepared {
+    /// [`Plan::id`] of the plan.
+    pub(super) plan: u64,
+    /// The lane and step.
+    pub(super) version: u64,
+    /// Whether for gradients too.
+    pub(super) backward: bool,
 }
 
 impl Worker {
@@ -107,6 +118,12 @@ impl Worker {
     pub(super) fn passes(&self, plan: &Plan, count: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let images = if plan.has_sparse() { 1 } else { self.pass };
         (0..count).step_by(images).map(move |image| (image, images.min(count - image)))
+    }
+
+    /// Panics unless the weights of a plan are laid out, and for gradients too if `backward`: kernels read what [`Worker::prepare`] has made.
+    pub(super) fn assert_prepared(&self, plan: &Plan, backward: bool) {
+        let is_prepared = |prepared: Prepared| prepared.plan == plan.id && (prepared.backward || !backward);
+        assert!(self.prepared.is_some_and(is_prepared), "Worker::prepare comes before gradients and margins, with the same plan");
     }
 
     /// Copies gathered images to the first ones' places.

@@ -8,17 +8,18 @@ use super::super::pruned::{BLOCK, Blocks};
 use super::super::simd::{Kernel, Simd};
 use super::super::taps;
 use super::buffers::Buffers;
-use super::pass::Worker;
+use super::pass::{Prepared, Worker};
 use crate::network::{Convolution, Dense, Layer};
 
 impl Worker {
     /// Lays the weights out for the kernels. `version` tells one set of weights from another, so that passes over the same ones share the
     /// work; `backward` says whether gradients will be asked for.
     pub(in crate::backend::cpu) fn prepare(&mut self, plan: &Plan, weights: &[f32], version: u64, backward: bool) {
-        if self.prepared == Some((version, true)) || self.prepared == Some((version, backward)) {
+        let wanted = Prepared { plan: plan.id, version, backward };
+        if self.prepared == Some(wanted) || self.prepared == Some(Prepared { backward: true, ..wanted }) {
             return;
         }
-        self.prepared = Some((version, backward));
+        self.prepared = Some(wanted);
         self.sparse.prepare(&self.network, plan, weights, backward);
         self.unit.run(Prepare { worker: self, plan, weights, backward });
     }

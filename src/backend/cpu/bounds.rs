@@ -1,0 +1,24 @@
+//! What kernels make sure of before they use addresses: once for a group of rows or for an image, never for a position. A caller that is wrong about
+//! a shape so meets a panic.
+
+use super::simd::Simd;
+use crate::network::Convolution;
+
+/// Panics unless `input` floats are one image's bordered map, and what `rows` output rows from row `first` on read lies in it.
+#[inline(always)]
+pub(super) fn assert_reads(layer: &Convolution, input: usize, first: usize, rows: usize) {
+    let (map, output) = (layer.input_map, layer.output);
+    assert!(input == map.len(), "a convolution's input is one bordered map");
+    assert!(first <= output.height && rows <= output.height - first, "rows that a convolution writes");
+    if rows > 0 && output.width > 0 {
+        let reads = |outputs: usize| (outputs - 1) * layer.stride + layer.kernel;
+        assert!(reads(first + rows) <= map.before + map.height + map.after, "rows that a convolution reads");
+        assert!(reads(output.width) <= map.before + map.width + map.after, "columns that a convolution reads");
+    }
+}
+
+/// Panics unless so many channels are whole vectors.
+#[inline(always)]
+pub(super) fn assert_vectors<S: Simd>(channels: usize) {
+    assert!(channels > 0 && channels.is_multiple_of(S::WIDTH), "channels are whole vectors");
+}

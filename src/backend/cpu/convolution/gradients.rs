@@ -1,0 +1,188 @@
+//! Backward from rows of gradients: to the bias, the weights and the input.
+
+use super::super::bounds::{assert_reads, assert_vectors};
+use super::super::simd::{Kernel, Simd};
+use super::super::tile::{Positions, Runs, outer};
+use super::forward::row_product;
+use crate::network::Convolution;
+
+/// `sums[channel]` += Σ `d[position][channel]`.
+///
+/// # Safety
+/// The processor has S.
+///
+/// # Panics
+/// Unless the channels are whole vectors, and `d` whole positions.
+#[inline(always)]
+pub(in super::super) unsafe fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32]) {
+    assert!(sums.len().is_multiple_of(S::WIDTH) && d.len().is_multiple_of(sums.len()));
+    for v in (0..sums.len()).step_by(S::WIDTH) {
+        unsafe {
+            let mut sum = S::load(sums.as_ptr().add(v));
+            for at in (v..d.len()).step_by(sums.len()) {
+                sum = S::add(sum, S::load(d.as_ptr().add(at)));
+            }
+            S::store(sums.as_mut_ptr().add(v), sum);
+        }
+    }
+}
+
+/// `gradient[ky][kx][in][out]` += Σ input · d over `rows` output rows from row `first`; d is `[rows][width][out]`.
+///
+/// # Safety
+/// The processor has S, and the layer's extents are small enough for their products.
+///
+/// # Panics
+/// Unless `input` is one image's bordered map in which all lies that the rows read, `d` has that many rows, `gradient` all weights, and the
+/// output channels are whole vectors.
+#[inline(always)]
+pub(in super::super) unsafe fn filter_gradient_rows<S: Simd>(
+    layer: &Convolution,
+    input: &[f32],
+    d: &[f32],
+    first: usize,
+    rows: usize,
+    gradient: &mut [f32],
+) {
+    unsafe { S::call(FilterGradientRows { layer, input, d, first, rows, gradient }) }
+}
+
+struct FilterGradientRows<'a> {
+    layer: &'a Convolution,
+    input: &'a [f32],
+    d: &'a [f32],
+    first: usize,
+    rows: usize,
+    gradient: &'a mut [f32],
+}
+
+impl Kernel for FilterGradientRows<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let FilterGradientRows { layer, input, d, first, rows, gradient } = self;
+        let channels = layer.output.channels;
+        let row = layer.input_map.row();
+        let run = layer.run();
+        assert!(d.len() >= rows * layer.output.width * channels && gradient.len() == layer.weight_count());
+        assert_reads(layer, input.len(), first, rows);
+        assert_vectors::<S>(channels);
+        let positions = Positions {
+            rows,
+            columns: layer.output.width,
+            x_row: layer.stride * row,
+            x_stride: layer.stride * layer.input_map.channels,
+            d_stride: channels,
+        };
+        let widest = if S::WIDTH == 16 { 4 } else { 2 };
+        let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels.is_multiple_of(v * S::WIDTH)).unwrap_or(1);
+        unsafe {
+            for from in (0..channels).step_by(vectors * S::WIDTH) {
+                for ky in 0..layer.kernel {
+                    let x = input.as_ptr().add((first * layer.stride + ky) * row);
+                    let g = gradient.as_mut_ptr().add(ky * run * channels + from);
+                    let d = d.as_ptr().add(from);
+                    match vectors {
+                        4 => run_outer::<S, 4>(run, x, d, positions, g, channels),
+                        2 => run_outer::<S, 2>(run, x, d, positions, g, channels),
+                        _ => run_outer::<S, 1>(run, x, d, positions, g, channels),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A run of consecutive inputs, in the tallest tiles that fit the registers.
+#[inline(always)]
+unsafe fn run_outer<S: Simd, const V: usize>(run: usize, x: *const f32, d: *const f32, positions: Positions, g: *mut f32, g_stride: usize) {
+    let mut t = 0;
+    macro_rules! tiles {
+        ($inputs:literal) => {
+            while run - t >= $inputs {
+                unsafe { outer::<S, $inputs, V>(x.add(t), d, positions, g.add(t * g_stride), g_stride) };
+                t += $inputs;
+            }
+        };
+    }
+    if S::WIDTH == 16 {
+        match V {
+            4 if run.is_multiple_of(6) => tiles!(6),
+            4 => tiles!(5),
+            2 if run.is_multiple_of(12) => tiles!(12),
+            2 => tiles!(10),
+            _ if run.is_multiple_of(16) => tiles!(16),
+            _ => tiles!(9),
+        }
+    }
+    if V < 4 {
+        tiles!(5);
+    }
+    tiles!(4);
+    tiles!(1);
+}
+
+/// Adds to the gradient of one image's bordered input map what `rows` output rows from row `first` send back; `transposed` holds the
+/// weights as `[kernel][kernel][out][in]`.
+///
+/// Every output sends to kernel × kernel positions, so nothing outside the map is ever multiplied, whatever the padding and stride.
+///
+/// # Safety
+/// The processor has S, and the layer's extents are small enough for their products.
+///
+/// # Panics
+/// Unless `input_gradient` has the shape of the input map, in which all lies that the rows read, `d` has that many rows, `transposed` all weights,
+/// and the input channels are whole vectors.
+#[inline(always)]
+pub(in super::super) unsafe fn data_gradient_rows<S: Simd>(
+    layer: &Convolution,
+    transposed: &[f32],
+    d: &[f32],
+    first: usize,
+    rows: usize,
+    input_gradient: &mut [f32],
+) {
+    unsafe { S::call(DataGradientRows { layer, transposed, d, first, rows, input_gradient }) }
+}
+
+struct DataGradientRows<'a> {
+    layer: &'a Convolution,
+    transposed: &'a [f32],
+    d: &'a [f32],
+    first: usize,
+    rows: usize,
+    input_gradient: &'a mut [f32],
+}
+
+impl Kernel for DataGradientRows<'_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let DataGradientRows { layer, transposed, d, first, rows, input_gradient } = self;
+        let (width, outputs, inputs) = (layer.output.width, layer.output.channels, layer.input_map.channels);
+        let row = layer.input_map.row();
+        assert!(d.len() >= rows * width * outputs && transposed.len() == layer.weight_count());
+        assert_reads(layer, input_gradient.len(), first, rows);
+        assert_vectors::<S>(inputs);
+        let block = if inputs.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
+        let runs = Runs { rows: 1, row_stride: 0, run: outputs };
+        let stride = layer.stride * inputs;
+        unsafe {
+            for from in (0..inputs).step_by(block) {
+                for tap in 0..layer.kernel * layer.kernel {
+                    let (ky, kx) = (tap / layer.kernel, tap % layer.kernel);
+                    let b = transposed.as_ptr().add(tap * outputs * inputs + from);
+                    for y in 0..rows {
+                        let a = d.as_ptr().add(y * width * outputs);
+                        let c = input_gradient.as_mut_ptr().add(((first + y) * layer.stride + ky) * row + kx * inputs + from);
+                        if block == S::WIDTH {
+                            row_product::<S, 1>(width, a, outputs, runs, b, inputs, c, stride);
+                        } else {
+                            row_product::<S, 2>(width, a, outputs, runs, b, inputs, c, stride);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Kernels panic where a caller is wrong about a shape, before they use an address.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::super::pooled::{forward_resident, pool_rows};
+use super::super::simd::Portable;
+use super::super::winograd::{self, Points};
+use super::{add_positions, data_gradient_rows, filter_gradient_rows, forward_rows};
+use crate::network::{Convolution, Epilogue, Map};
+
+/// A convolution of 3 × 3 from 16 channels to so many, on maps of 16 × 16 with so wide a border, into so many rows and columns.
+fn convolution(channels: usize, border: usize, side: usize) -> Convolution {
+    let (input_map, output) = (Map::plain(16, 16, 16).bordered(border, border), Map::plain(side, side, channels));
+    let mut layer = Convolution {
+        kernel: 3,
+        stride: 1,
+        output,
+        weights: 0,
+        bias: 0,
+        has_bias: true,
+        input: 0,
+        input_map,
+        epilogue: Epilogue::Relu { rectified: 1 },
+        producer: None,
+        bypass: None,
+    };
+    layer.bias = layer.weight_count();
+    layer
+}
+
+/// Runs something that must panic with that sentence.
+fn refused(sentence: &str, run: impl FnOnce()) {
+    let panic = catch_unwind(AssertUnwindSafe(run)).expect_err(sentence);
+    let found = panic.downcast_ref::<&str>().map(|text| text.to_string()).or(panic.downcast_ref::<String>().cloned());
+    assert!(found.as_ref().is_some_and(|found| found.contains(sentence)), "{found:?} has no {sentence:?}");
+}
+
+const INPUT: &str = "a convolution's input is one bordered map";
+const WRITES: &str = "rows that a convolution writes";
+const READS: &str = "rows that a convolution reads";
+const BIAS: &str = "a bias has all channels";
+const VECTORS: &str = "channels are whole vectors";
+
+#[test]
+fn forward_passes_stay_in_their_slices() {
+    // An output of 14 × 14 without a border is not computed by Winograd's formula.
+    let (layer, odd, high) = (convolution(16, 0, 14), convolution(12, 0, 14), convolution(16, 0, 15));
+    let run = |layer: &Convolution, input: usize, bias: usize, first: usize| {
+        let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; layer.weight_count()]);
+        let mut sums = vec![0.0; 2 * layer.output.row()];
+        unsafe { forward_rows::<Portable>(layer, &input, &weights, Some(&bias), first, &mut sums, &mut Points::default()) };
+    };
+    let len = layer.input_map.len();
+    run(&layer, len, 16, 12);
+    refused(INPUT, || run(&layer, len - 1, 16, 0));
+    refused(WRITES, || run(&layer, len, 16, 13));
+    refused(WRITES, || run(&layer, len, 16, usize::MAX));
+    refused(READS, || run(&high, len, 16, 13));
+    refused("columns that a convolution reads", || run(&high, len, 16, 0));
+    refused(BIAS, || run(&layer, len, 8, 0));
+    refused(VECTORS, || run(&odd, len, 12, 0));
+}
+
+#[test]
+fn gradients_stay_in_their_slices() {
+    let (layer, odd) = (convolution(16, 0, 14), convolution(12, 0, 14));
+    let filter = |layer: &Convolution, input: usize, first: usize| {
+        let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; 2 * layer.output.row()], vec![0.0; layer.weight_count()]);
+        unsafe { filter_gradient_rows::<Portable>(layer, &input, &d, first, 2, &mut gradient) };
+    };
+    let len = layer.input_map.len();
+    filter(&layer, len, 12);
+    refused(INPUT, || filter(&layer, len - 1, 0));
+    refused(WRITES, || filter(&layer, len, 13));
+    refused(VECTORS, || filter(&odd, len, 0));
+    let data = |layer: &Convolution, first: usize| {
+        let (transposed, d, mut to) =
+            (vec![0.0; layer.weight_count()], vec![0.0; 2 * layer.output.row()], vec![0.0; layer.input_map.len()]);
+        unsafe { data_gradient_rows::<Portable>(layer, &transposed, &d, first, 2, &mut to) };
+    };
+    let mut few = layer.clone();
+    few.input_map.channels = 12;
+    data(&layer, 12);
+    refused(WRITES, || data(&layer, 13));
+    refused(VECTORS, || data(&few, 0));
+    unsafe { add_positions::<Portable>(&[0.0; 32], &mut [0.0; 16]) };
+    refused("", || unsafe { add_positions::<Portable>(&[0.0; 31], &mut [0.0; 16]) });
+}
+
+#[test]
+fn winograds_kernels_stay_in_their_slices() {
+    let layer = convolution(16, 1, 16);
+    assert!(winograd::fits(&layer));
+    let mut grown = Points::default();
+    grown.grow(&layer);
+    let forward = |input: usize, bias: usize, first: usize, points: &mut Points| {
+        let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; winograd::weights_len(&layer)]);
+        let mut sums = vec![0.0; winograd::rows(&layer) * layer.output.row()];
+        unsafe { winograd::forward_rows::<Portable>(&layer, &input, &weights, Some(&bias), first, &mut sums, points) };
+    };
+    let len = layer.input_map.len();
+    forward(len, 16, 12, &mut grown);
+    refused(INPUT, || forward(len - 1, 16, 0, &mut grown));
+    refused(WRITES, || forward(len, 16, 13, &mut grown));
+    refused(BIAS, || forward(len, 8, 0, &mut grown));
+    refused("points are grown", || forward(len, 16, 0, &mut Points::default()));
+    let filter = |input: usize, d: usize, points: &mut Points| {
+        let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; d], vec![0.0; layer.weight_count()]);
+        unsafe { winograd::filter_gradient::<Portable>(&layer, 1, |_| &input[..], |_| &d[..], &mut gradient, points) };
+    };
+    filter(len, layer.output.len(), &mut grown);
+    refused(INPUT, || filter(len - 1, layer.output.len(), &mut grown));
+    refused("gradients of all sums", || filter(len, layer.output.len() - 1, &mut grown));
+    refused("points are grown", || filter(len, layer.output.len(), &mut Points::default()));
+}
+
+#[test]
+fn pools_stay_in_their_slices() {
+    let layer = convolution(16, 0, 14);
+    let map = Map::plain(7, 7, 16);
+    let resident = |input: usize, map: Map, choice: usize| {
+        let (input, weights, bias) = (vec![0.0; input], vec![0.0; layer.weight_count()], [0.0; 16]);
+        unsafe { forward_resident::<Portable>(&layer, &input, &weights, &bias, map, &mut vec![0.0; map.len()], &mut vec![0; choice]) };
+    };
+    let len = layer.input_map.len();
+    resident(len, map, map.len());
+    resident(len, map, 0);
+    refused(INPUT, || resident(len - 1, map, 0));
+    refused("half of the rows and columns", || resident(len, Map::plain(8, 7, 16), 0));
+    refused("room for what a pool makes", || resident(len, map, map.len() - 1));
+    let rows = |first: usize, choice: usize| {
+        let (sums, mut pooled, mut choice) = (vec![0.0; 2 * layer.output.row()], vec![0.0; map.len()], vec![0; choice]);
+        unsafe { pool_rows::<Portable>(&layer, &sums, first, 2, map, &mut pooled, &mut choice) };
+    };
+    rows(12, map.len());
+    refused("", || rows(14, map.len()));
+    refused("room for what a pool makes", || rows(0, 1));
+}
