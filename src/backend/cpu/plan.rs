@@ -253,6 +253,17 @@ impl Plan {
         }
     }
 
+    /// Clears a leaf's gradient for the kernels, which add to it: zeros everywhere but in the weights of the layers whose kernels write first
+    /// ([`Path::Matrix`]).
+    pub(super) fn clear(&self, gradient: &mut [f32]) {
+        let mut from = 0;
+        for layer in self.layers.iter().filter(|layer| matches!(layer.path, Path::Matrix)) {
+            gradient[from..layer.weights].fill(0.0);
+            from = layer.bias;
+        }
+        gradient[from..].fill(0.0);
+    }
+
     /// Whether a layer is computed in sub-maps ([`sparse`](super::sparse)).
     pub(super) fn is_sparse(&self, layer: Option<usize>) -> bool {
         layer.is_some_and(|layer| self.layers[layer].path.kept().is_some())

@@ -1,4 +1,4 @@
-//! The two register-blocked loops that all convolutions and the dense layer are made of. Both add to memory, each output in one chain.
+//! The two register-blocked loops that all convolutions and fully connected layers are made of, each output in one chain.
 
 use super::simd::Simd;
 
@@ -86,7 +86,16 @@ pub(super) struct Positions {
     pub d_stride: usize,
 }
 
-/// `g[t][v]` += Σ_p `x[p][t]` · `d[p][v]` for T consecutive inputs and V vectors, p going through `positions` in order.
+/// What a chain of sums begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    /// The sum that is there, whose chain goes on.
+    Chain,
+    /// Zero: what is there is not read.
+    First,
+}
+
+/// `g[t][v]` = start + Σ_p `x[p][t]` · `d[p][v]` for T consecutive inputs and V vectors, p going through `positions` in order.
 ///
 /// g has `g_stride` floats a row. Bound by multiply-adds: T·V of them for T + V loads.
 ///
@@ -97,14 +106,17 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
     x: *const f32,
     d: *const f32,
     positions: Positions,
+    start: Start,
     g: *mut f32,
     g_stride: usize,
 ) {
     unsafe {
         let mut sums = [[S::splat(0.0); V]; T];
-        for (t, row) in sums.iter_mut().enumerate() {
-            for (v, sum) in row.iter_mut().enumerate() {
-                *sum = S::load(g.add(t * g_stride + v * S::WIDTH));
+        if start == Start::Chain {
+            for (t, row) in sums.iter_mut().enumerate() {
+                for (v, sum) in row.iter_mut().enumerate() {
+                    *sum = S::load(g.add(t * g_stride + v * S::WIDTH));
+                }
             }
         }
         let mut gradient = d;

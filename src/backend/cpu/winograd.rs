@@ -12,7 +12,7 @@ use self::transforms::{BLOCK, POINTS};
 use super::bounds::assert_reads;
 use super::floats::Floats;
 use super::simd::Simd;
-use super::tile::{Positions, Runs, block, outer, product};
+use super::tile::{Positions, Runs, Start, block, outer, product};
 use crate::network::{Convolution, Epilogue};
 
 /// Tiles whose filter gradient is added up before it goes to memory.
@@ -184,7 +184,7 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
                                 let x = points.inputs.as_ptr().add(point * inputs_apart + input);
                                 let d = points.outputs.as_ptr().add(point * outputs_apart + output);
                                 let g = sums.as_mut_ptr().add(point * plane + input * outputs + output);
-                                outer::<S, $inputs, $vectors>(x, d, positions, g, outputs);
+                                outer::<S, $inputs, $vectors>(x, d, positions, Start::Chain, g, outputs);
                             }
                         }
                     }

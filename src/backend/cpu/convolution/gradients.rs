@@ -2,7 +2,7 @@
 
 use super::super::bounds::{assert_reads, assert_vectors};
 use super::super::simd::{Kernel, Simd};
-use super::super::tile::{Positions, Runs, outer};
+use super::super::tile::{Positions, Runs, Start, outer};
 use super::forward::row_product;
 use crate::network::Convolution;
 
@@ -27,7 +27,7 @@ pub(in super::super) unsafe fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32
     }
 }
 
-/// `gradient[ky][kx][in][out]` += Σ input · d over `rows` output rows from row `first`; d is `[rows][width][out]`.
+/// `gradient[ky][kx][in][out]` = start + Σ input · d over `rows` output rows from row `first`; d is `[rows][width][out]`.
 ///
 /// # Safety
 /// The processor has S, and the layer's extents are small enough for their products.
@@ -42,9 +42,10 @@ pub(in super::super) unsafe fn filter_gradient_rows<S: Simd>(
     d: &[f32],
     first: usize,
     rows: usize,
+    start: Start,
     gradient: &mut [f32],
 ) {
-    unsafe { S::call(FilterGradientRows { layer, input, d, first, rows, gradient }) }
+    unsafe { S::call(FilterGradientRows { layer, input, d, first, rows, start, gradient }) }
 }
 
 struct FilterGradientRows<'a> {
@@ -53,6 +54,7 @@ struct FilterGradientRows<'a> {
     d: &'a [f32],
     first: usize,
     rows: usize,
+    start: Start,
     gradient: &'a mut [f32],
 }
 
@@ -60,7 +62,7 @@ impl Kernel for FilterGradientRows<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let FilterGradientRows { layer, input, d, first, rows, gradient } = self;
+        let FilterGradientRows { layer, input, d, first, rows, start, gradient } = self;
         let channels = layer.output.channels;
         let row = layer.input_map.row();
         let run = layer.run();
@@ -76,16 +78,21 @@ impl Kernel for FilterGradientRows<'_> {
         };
         let widest = if S::WIDTH == 16 { 4 } else { 2 };
         let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels.is_multiple_of(v * S::WIDTH)).unwrap_or(1);
+        // Of a kernel of one place the weights of a tile's inputs lie side by side: their blocks of channels come one after the other. Of a larger one
+        // a block goes through the whole kernel.
+        let blocks = channels / (vectors * S::WIDTH);
+        let (groups, together) = if layer.kernel == 1 { (1, blocks) } else { (blocks, 1) };
         unsafe {
-            for from in (0..channels).step_by(vectors * S::WIDTH) {
+            for group in 0..groups {
+                let from = group * vectors * S::WIDTH;
                 for ky in 0..layer.kernel {
                     let x = input.as_ptr().add((first * layer.stride + ky) * row);
                     let g = gradient.as_mut_ptr().add(ky * run * channels + from);
                     let d = d.as_ptr().add(from);
                     match vectors {
-                        4 => run_outer::<S, 4>(run, x, d, positions, g, channels),
-                        2 => run_outer::<S, 2>(run, x, d, positions, g, channels),
-                        _ => run_outer::<S, 1>(run, x, d, positions, g, channels),
+                        4 => run_outer::<S, 4>(run, together, x, d, positions, start, g, channels),
+                        2 => run_outer::<S, 2>(run, together, x, d, positions, start, g, channels),
+                        _ => run_outer::<S, 1>(run, together, x, d, positions, start, g, channels),
                     }
                 }
             }
@@ -93,14 +100,27 @@ impl Kernel for FilterGradientRows<'_> {
     }
 }
 
-/// A run of consecutive inputs, in the tallest tiles that fit the registers.
+/// A run of consecutive inputs, in the tallest tiles that fit the registers, each for so many blocks of V vectors.
 #[inline(always)]
-unsafe fn run_outer<S: Simd, const V: usize>(run: usize, x: *const f32, d: *const f32, positions: Positions, g: *mut f32, g_stride: usize) {
+#[allow(clippy::too_many_arguments)]
+unsafe fn run_outer<S: Simd, const V: usize>(
+    run: usize,
+    blocks: usize,
+    x: *const f32,
+    d: *const f32,
+    positions: Positions,
+    start: Start,
+    g: *mut f32,
+    g_stride: usize,
+) {
     let mut t = 0;
     macro_rules! tiles {
         ($inputs:literal) => {
             while run - t >= $inputs {
-                unsafe { outer::<S, $inputs, V>(x.add(t), d, positions, g.add(t * g_stride), g_stride) };
+                for block in 0..blocks {
+                    let from = block * V * S::WIDTH;
+                    unsafe { outer::<S, $inputs, V>(x.add(t), d.add(from), positions, start, g.add(t * g_stride + from), g_stride) };
+                }
                 t += $inputs;
             }
         };

@@ -7,12 +7,19 @@ use crate::network::Convolution;
 
 /// `packed[block][row][channel]` = `from[row][block][channel]`: the weights as a forward pass wants them. Read in place, rows of other
 /// blocks would lie between those of one, and crowd them out of a cache whose sets go by address.
+///
+/// # Safety
+/// The processor must have S.
 #[inline(always)]
-fn pack<S: Simd>(from: &[f32], channels: usize, packed: &mut [f32]) {
+unsafe fn pack<S: Simd>(from: &[f32], channels: usize, packed: &mut [f32]) {
     let block = block::<S>(channels);
     for (index, packed) in packed.chunks_exact_mut(from.len() / channels * block).enumerate() {
         for (packed, from) in packed.chunks_exact_mut(block).zip(from.chunks_exact(channels)) {
-            packed.copy_from_slice(&from[index * block..][..block]);
+            let from = &from[index * block..][..block];
+            // Whole vectors: a copy of a length that the compiler does not know would be a call.
+            for v in (0..block).step_by(S::WIDTH) {
+                unsafe { S::store(packed[v..].as_mut_ptr(), S::load(from[v..].as_ptr())) };
+            }
         }
     }
 }
@@ -31,7 +38,7 @@ pub(in super::super) unsafe fn lay_out<S: Simd>(layer: &Convolution, from: &[f32
     if winograd::fits(layer) {
         unsafe { winograd::weights::<S>(from, layer.output.channels, to) };
     } else {
-        pack::<S>(from, layer.output.channels, to);
+        unsafe { pack::<S>(from, layer.output.channels, to) };
     }
 }
 

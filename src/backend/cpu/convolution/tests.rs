@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::pooled::{forward_resident, pool_rows};
 use super::super::simd::Portable;
+use super::super::tile::Start;
 use super::super::winograd::{self, Points};
 use super::{add_positions, data_gradient_rows, filter_gradient_rows, forward_rows};
 use crate::network::{Convolution, Epilogue, Map};
@@ -66,7 +67,7 @@ fn gradients_stay_in_their_slices() {
     let (layer, odd) = (convolution(16, 0, 14), convolution(12, 0, 14));
     let filter = |layer: &Convolution, input: usize, first: usize| {
         let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; 2 * layer.output.row()], vec![0.0; layer.weight_count()]);
-        unsafe { filter_gradient_rows::<Portable>(layer, &input, &d, first, 2, &mut gradient) };
+        unsafe { filter_gradient_rows::<Portable>(layer, &input, &d, first, 2, Start::Chain, &mut gradient) };
     };
     let len = layer.input_map.len();
     filter(&layer, len, 12);

@@ -78,11 +78,14 @@ impl<'a> Context<'a> {
             job.selection.fill(examples.start, indices);
             worker.gather(&self.dataset.training, &self.tables, indices);
             let target = &mut slots(stack, waiting + 1, length + 1)[waiting][..=length];
-            target.fill(0.0);
             let (gradient, loss) = target.split_at_mut(length);
             loss[0] = match job.derivative {
-                Derivative::Gradient => worker.gradient(job.plan, job.weights, job.temperature, gradient, examples.len()),
+                Derivative::Gradient => {
+                    job.plan.clear(gradient);
+                    worker.gradient(job.plan, job.weights, job.temperature, gradient, examples.len())
+                }
                 Derivative::HessianProduct(vector) => {
+                    gradient.fill(0.0);
                     let tangents = tangents.get_or_insert_with(|| Box::new(Tangents::new(self.network.clone(), self.unit)));
                     let along = Along { weights: job.weights, vector, temperature: job.temperature };
                     tangents.prepare(&along, version);

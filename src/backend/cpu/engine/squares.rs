@@ -52,7 +52,7 @@ impl Context<'_> {
             indices.clear();
             indices.push(example as u32);
             worker.gather(&self.dataset.training, &self.tables, indices);
-            leaf.fill(0.0);
+            self.plan.clear(&mut leaf[..self.plan.length]);
             worker.gradient(&self.plan, weights, 1.0, leaf, 1);
             collect(self.unit, &self.network, &self.plan, &self.whole, leaf, between, gradient);
             let gradient = &gradient[..self.logical.parameters()];

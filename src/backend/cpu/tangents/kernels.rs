@@ -3,6 +3,7 @@
 use super::pair::image;
 use crate::backend::cpu::convolution::{data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, lay_out, transpose};
 use crate::backend::cpu::simd::{Kernel, Simd};
+use crate::backend::cpu::tile::Start;
 use crate::backend::cpu::winograd::{self, Points};
 use crate::network::Convolution;
 
@@ -53,7 +54,7 @@ impl Kernel for Filter<'_> {
         for at in 0..count {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
-                unsafe { filter_gradient_rows::<S>(layer, input(at), &d(at)[first * row..], first, rows, gradient) };
+                unsafe { filter_gradient_rows::<S>(layer, input(at), &d(at)[first * row..], first, rows, Start::Chain, gradient) };
             }
         }
     }

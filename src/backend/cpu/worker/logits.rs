@@ -2,7 +2,7 @@
 
 use super::super::dense::LOGITS;
 use super::super::simd::{Kernel, Simd};
-use super::super::tile::{Positions, Runs, outer, product};
+use super::super::tile::{Positions, Runs, Start, outer, product};
 use super::pass::Pass;
 use crate::network::Dense;
 
@@ -96,9 +96,9 @@ impl Kernel for Backward<'_, '_> {
             unsafe {
                 let (x, g) = (read.as_ptr().add(from), gradient.as_mut_ptr().add(from * LOGITS));
                 if S::WIDTH == LOGITS {
-                    outer::<S, 8, 1>(x, d, positions, g, LOGITS);
+                    outer::<S, 8, 1>(x, d, positions, Start::Chain, g, LOGITS);
                 } else {
-                    outer::<S, 4, 2>(x, d, positions, g, LOGITS);
+                    outer::<S, 4, 2>(x, d, positions, Start::Chain, g, LOGITS);
                 }
             }
         }

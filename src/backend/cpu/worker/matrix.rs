@@ -4,6 +4,7 @@ use super::super::convolution::{add_positions, filter_gradient_rows, forward_row
 use super::super::dense::{adjoint_over_images, over_images};
 use super::super::epilogue::rectify;
 use super::super::simd::{Kernel, Simd};
+use super::super::tile::Start;
 use super::pass::Pass;
 use crate::network::{Dense, DenseOutput};
 
@@ -57,9 +58,11 @@ impl Kernel for Backward<'_, '_> {
             DenseOutput::Logits => &worker.logit_gradients[..count * layer.outputs],
             DenseOutput::Hidden { .. } => &worker.layers[index].gradient[..count * layer.outputs],
         };
+        // What is there is of no use: `Plan::clear` leaves it as it was.
+        let start = if pass.first { Start::First } else { Start::Chain };
         unsafe {
             add_positions::<S>(d, &mut bias_gradient[..layer.outputs]);
-            filter_gradient_rows::<S>(&over, input, d, 0, 1, weight_gradient);
+            filter_gradient_rows::<S>(&over, input, d, 0, 1, start, weight_gradient);
         }
         let Some(producer) = layer.producer else { return };
         let adjoint = adjoint_over_images(layer, count);

@@ -7,8 +7,8 @@ use crate::backend::margin::margin;
 use crate::network::{Convolution, Dense, GlobalMean, Network, Operations, Pool};
 
 impl Worker {
-    /// Forward and backward over the first `count` gathered images: adds the summed gradient to `gradient`, laid out as the plan says, and
-    /// returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same weights.
+    /// Forward and backward over the first `count` gathered images, at least one: makes `gradient`, which [`Plan::clear`] has cleared, the summed
+    /// gradient, laid out as the plan says, and returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same weights.
     ///
     /// # Panics
     /// Unless [`Worker::prepare`] has laid weights out for this plan and for gradients.
@@ -26,7 +26,7 @@ impl Worker {
         let mut loss = 0.0;
         for (image, count) in self.passes(plan, count) {
             self.bring_first(image, count);
-            let mut pass = Pass { worker: self, plan, weights, temperature, gradient, count, loss };
+            let mut pass = Pass { worker: self, plan, weights, temperature, gradient, count, first: image == 0, loss };
             network.forward(&mut pass);
             pass.softmax_cross_entropy();
             network.backward(&mut pass);
@@ -45,7 +45,16 @@ impl Worker {
         let network = self.network.clone();
         for (image, count) in self.passes(plan, margins.len()) {
             self.bring_first(image, count);
-            network.forward(&mut Pass { worker: self, plan, weights, temperature: 1.0, gradient: &mut [], count, loss: 0.0 });
+            network.forward(&mut Pass {
+                worker: self,
+                plan,
+                weights,
+                temperature: 1.0,
+                gradient: &mut [],
+                count,
+                first: image == 0,
+                loss: 0.0,
+            });
             for ((to, logits), &label) in
                 margins[image..][..count].iter_mut().zip(self.logits.chunks_exact(self.logits_stride)).zip(&self.labels)
             {

@@ -165,6 +165,8 @@ pub(super) struct Pass<'a> {
     /// Empty where only the outcome is wanted.
     pub(super) gradient: &'a mut [f32],
     pub(super) count: usize,
+    /// Whether it is the first over the gathered images.
+    pub(super) first: bool,
     pub(super) loss: f32,
 }
 

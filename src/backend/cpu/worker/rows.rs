@@ -4,6 +4,7 @@ use super::super::convolution::{add_positions, data_gradient_rows, filter_gradie
 use super::super::epilogue;
 use super::super::floats::Floats;
 use super::super::simd::{Kernel, Simd};
+use super::super::tile::Start;
 use super::super::winograd;
 use super::backward::keep;
 use super::pass::{Pass, image_of};
@@ -105,7 +106,7 @@ impl Kernel for Backward<'_, '_> {
                 unsafe {
                     add_positions::<S>(d, bias_gradient);
                     if !winograd {
-                        filter_gradient_rows::<S>(layer, input, d, first, rows, weight_gradient);
+                        filter_gradient_rows::<S>(layer, input, d, first, rows, Start::Chain, weight_gradient);
                     }
                     if scattered {
                         data_gradient_rows::<S>(layer, &buffers.backward, d, first, rows, input_gradient);
