@@ -31,6 +31,7 @@ pub fn examine(data: &Path) -> Examination {
         ("mpirun".into(), mpirun()),
         ("HDF5".into(), hdf5()),
     ];
+    lines.extend(launcher::Launched::now().words(&mpi()).map(|words| ("launched by".into(), words)));
     let gpus = gpus(&mut lines);
     let mut datasets = Vec::new();
     for &name in DatasetName::ALL {

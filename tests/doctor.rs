@@ -23,6 +23,11 @@ fn says_what_is_there_and_whether_a_study_can_run() {
     write_data(folder.path(), 20, 10);
     let (text, code) = doctor(&mut train(), folder.path(), &[]);
     assert_eq!(code, Some(0), "{text}");
+    assert!(!text.contains("launched by"), "{text}");
+    let (text, _) = doctor(train().env("PMI_SIZE", "4"), folder.path(), &[]);
+    #[cfg(feature = "mpi")]
+    let text = text.replace("4): does not fit the program's MPI", "4)");
+    assert!(text.contains("launched by") && text.contains("MPICH's mpirun or srun --mpi=pmi2 (PMI_SIZE = 4)\n"), "{text}");
     assert!(
         text.contains(&format!("{}", folder.path().join("fashion-mnist").display())) && text.contains("Studies can run here"),
         "{text}"

@@ -21,10 +21,16 @@ fn processes_that_have_not_found_each_other_are_told_so_by_the_first_of_them() {
     let srun = [("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_PROCID", "0")];
     let (code, said) = run(&srun);
     assert_eq!(code, 5, "{said}");
-    for words in ["expected 4 ranks of one study", "srun started 4 processes (SLURM_STEP_NUM_TASKS)", "srun --mpi=pmix", "mpirun -n 4"] {
+    for words in ["expected 4 ranks of one study", "srun started 4 processes (SLURM_STEP_NUM_TASKS)", "srun --mpi=pmix"] {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert_eq!(said.lines().count(), 1, "{said}");
+    // The command is whole: as it stands, it runs.
+    let command = said.split_once("; run ").and_then(|(_, rest)| rest.split_once(", or use")).expect("a command").0;
+    assert!(command.contains("mpirun -n 4 ") && command.ends_with(" --plan"), "{command}");
+    let variables = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"].map(|name| (name, "1"));
+    let oversubscribed = command.replacen(" -n 4", " --oversubscribe -n 4", 1);
+    succeed(std::process::Command::new("sh").args(["-c", &oversubscribed]).envs(variables));
     assert_eq!(run(&[srun[0], ("SLURM_PROCID", "3")]), (5, String::new()), "the first one speaks");
     let (code, said) = run(&[("PMI_SIZE", "2"), ("PMI_RANK", "0")]);
     assert!(

@@ -1,9 +1,10 @@
 //! The MPI launcher that started this process, recognised by the environment variables that launchers set.
 
-use std::env;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
+use std::{env, fs};
 
 use crate::child::end_within;
 use crate::{Error, Result};
@@ -46,6 +47,17 @@ impl Launched {
         Launched { rank: rank(), started: SIZES.iter().find_map(started) }
     }
 
+    /// The launcher in words, for a person, and whether it is of the same MPI as `library`; none where no launcher says how many it started.
+    pub fn words(&self, library: &str) -> Option<String> {
+        let (started, launcher, variable) = self.started?;
+        let fits = match family(launcher) {
+            Some(other) if family(library) == Some(other) => "",
+            Some(_) => ": does not fit the program's MPI",
+            None => ": whether it fits the program's MPI is seen when ranks start",
+        };
+        Some(format!("{launcher} ({variable} = {started}){fits}"))
+    }
+
     /// Checks, before MPI is started, that its start will not end the process with a message of its own: MPICH's does under Open MPI's mpirun, whose
     /// PMIx it does not know. `library` is the name of the program's MPI.
     ///
@@ -67,12 +79,11 @@ impl Launched {
             (None, _) => "this program is built without MPI; build it with its default features".to_owned(),
             (Some(library), SRUN_SIZE) => {
                 format!(
-                    "srun and {library} have no common protocol; use srun --mpi=pmix (srun --mpi=list shows what there is) or mpirun -n {started}"
+                    "srun and {library} have no common protocol; run {}, or use srun --mpi=pmix if srun --mpi=list has it",
+                    command(started)
                 )
             }
-            (Some(library), _) => {
-                format!("this program is built with {library}; use the mpirun of that MPI (dps-train doctor names both)")
-            }
+            (Some(library), _) => format!("this program is built with {library}; run {}", command(started)),
         };
         Err(Error::Communication {
             rank: self.rank,
@@ -82,6 +93,24 @@ impl Launched {
             ),
         })
     }
+}
+
+/// This process's command, started on so many ranks by the mpirun that belongs to the program's MPI.
+fn command(ranks: usize) -> String {
+    let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
+    // Without one beside the library, one in the PATH may still be it.
+    let mpirun = own_mpirun().map_or_else(|| "mpirun".to_owned(), |path| path.to_string_lossy().into_owned());
+    format!("{mpirun} -n {ranks} {words}")
+}
+
+/// The mpirun beside the MPI library that this process has loaded.
+fn own_mpirun() -> Option<PathBuf> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    let files = maps.lines().filter_map(|line| line.find('/').map(|start| Path::new(&line[start..])));
+    let library = files.into_iter().find(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"libmpi.so")))?;
+    // PREFIX/lib/libmpi.so, or deeper as in Debian's PREFIX/lib/x86_64-linux-gnu/openmpi/lib.
+    library.ancestors().skip(2).map(|folder| folder.join("bin/mpirun")).find(|path| path.is_file())
 }
 
 /// How long `mpirun --version` may take. It may wait for a file system that does not answer.
