@@ -78,8 +78,8 @@ impl Kernel for FilterGradientRows<'_> {
         };
         let widest = if S::WIDTH == 16 { 4 } else { 2 };
         let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels.is_multiple_of(v * S::WIDTH)).unwrap_or(1);
-        // Of a kernel of one place the weights of a tile's inputs lie side by side: their blocks of channels come one after the other. Of a larger one
-        // a block goes through the whole kernel.
+        // In a kernel of one place the weights of a tile's inputs lie side by side: their blocks of channels come one after the other. In a
+        // larger one a block goes through the whole kernel.
         let blocks = channels / (vectors * S::WIDTH);
         let (groups, together) = if layer.kernel == 1 { (1, blocks) } else { (blocks, 1) };
         unsafe {

@@ -8,7 +8,8 @@ use crate::network::{Convolution, Dense, GlobalMean, Network, Operations, Pool};
 
 impl Worker {
     /// Forward and backward over the first `count` gathered images, at least one: makes `gradient`, which [`Plan::clear`] has cleared, the summed
-    /// gradient, laid out as the plan says, and returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must have seen the same weights.
+    /// gradient, laid out as the plan says, and returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must
+    /// have seen the same weights.
     ///
     /// # Panics
     /// Unless [`Worker::prepare`] has laid weights out for this plan and for gradients.

@@ -1,102 +1,18 @@
-//! The network's products by cuBLAS, in place of the fused kernels (kernels/im2col.cu says when that should pay).
-//!
-//! The matrices of all lanes are a strided batch: a micro-batch's weights follow each other in the order of its lanes, so that no array of
-//! pointers has to be built on the device or kept for a graph. An evaluation of some lanes copies theirs together: 250 KB a lane, for the
-//! hundreds of images that it looks at.
-//!
-//! Which bits come out: cuBLAS chooses its kernels by the sizes, the batch's included, so a lane's depend on the lanes beside it. The same
-//! lanes on the same GPU with the same cuBLAS have the same bits in every run, because there is one stream with a workspace of its own
-//! (cuBLAS's documentation, "Results reproducibility"). Filter gradients are summed over the same leaves of the batch as the fused
-//! kernels'.
+//! The passes of convolutions and of the last layer, by chunks of images that the scratch memory holds.
 
 use std::ops::Range;
 
-use cudarc::cublas::result::{CublasError, create_handle, destroy_handle, gemm_strided_batched_ex, set_stream};
-use cudarc::cublas::sys;
-use cudarc::driver::CudaSlice;
-
-use super::check::refuse;
-use super::gpu::Gpu;
-use super::launch::{ConvolutionShape, OutputMap};
-use super::libraries::{Library, find};
-use super::micro_batch::{MicroBatch, micro_batches};
-use super::pointer::{ConstPointer, MutPointer, at, at_mut};
+use super::blas::{Blas, LEAST_SCRATCH};
+use super::matrix::{Matrix, Operand};
 use crate::Result;
+use crate::backend::cuda::check::refuse;
+use crate::backend::cuda::launch::{ConvolutionShape, OutputMap};
+use crate::backend::cuda::micro_batch::{MicroBatch, micro_batches};
+use crate::backend::cuda::pointer::{ConstPointer, MutPointer, at, at_mut};
 use crate::network::{Convolution, Dense};
 
-/// Patches and sums may take one part in so many of the GPU's memory, and so many bytes at most. Of all memory, not of what is free: the cut
-/// into chunks takes part in which kernels cuBLAS chooses.
-const SCRATCH_PART: usize = 32;
-const MOST_SCRATCH: usize = 512 << 20;
-
-/// The least of it: an image of every layer of our networks takes less.
-const LEAST_SCRATCH: usize = 1 << 20;
-
-/// Memory of cuBLAS's own, as its documentation advises for compute capability 9.0. Given to it here: else it would allocate, which a
-/// capture may not, and its results need not be the same in every run.
-const WORKSPACE: usize = 32 << 20;
-
-/// Most products of one call: a dimension of its grids.
-const MOST_PRODUCTS: usize = 65_535;
-
-/// cuBLAS on a GPU's stream, and the memory it works in.
-pub(super) struct Blas {
-    handle: sys::cublasHandle_t,
-    compute: sys::cublasComputeType_t,
-    /// A chunk's patches, and behind them its sums or their gradient.
-    scratch: CudaSlice<f32>,
-    _workspace: CudaSlice<u8>,
-    /// What results say of it.
-    pub description: String,
-}
-
-/// A matrix of each lane, or of each group of each lane, in rows; strides are in floats.
-#[derive(Clone, Copy)]
-struct Matrix<P> {
-    at: P,
-    /// Floats of a row.
-    row: usize,
-    lane: usize,
-    group: usize,
-    /// Stored with rows and columns exchanged.
-    transposed: bool,
-}
-
-/// One that is read.
-type Operand<'a> = Matrix<ConstPointer<'a, f32>>;
-
-/// One that is written.
-type Product<'a> = Matrix<MutPointer<'a, f32>>;
-
-impl<P: Copy> Matrix<P> {
-    fn new(at: P, row: usize, lane: usize, group: usize) -> Matrix<P> {
-        Matrix { at, row, lane, group, transposed: false }
-    }
-
-    fn transposed(self) -> Matrix<P> {
-        Matrix { transposed: true, ..self }
-    }
-
-    /// The same matrices at another place.
-    fn with<Q>(self, at: Q) -> Matrix<Q> {
-        let Matrix { row, lane, group, transposed, .. } = self;
-        Matrix { at, row, lane, group, transposed }
-    }
-
-    fn operation(&self) -> sys::cublasOperation_t {
-        if self.transposed { sys::cublasOperation_t::CUBLAS_OP_T } else { sys::cublasOperation_t::CUBLAS_OP_N }
-    }
-}
-
-impl<'a> Product<'a> {
-    /// The same, to read from.
-    fn operand(self) -> Operand<'a> {
-        self.with(self.at.as_const())
-    }
-}
-
 /// Where a convolution's forward pass writes beside its map, and the stream that it adds.
-pub(super) struct ForwardOutputs<'a> {
+pub(in crate::backend::cuda) struct ForwardOutputs<'a> {
     pub to: OutputMap,
     pub choice: Option<MutPointer<'a, u8>>,
     pub stream: Option<MutPointer<'a, f32>>,
@@ -104,7 +20,7 @@ pub(super) struct ForwardOutputs<'a> {
 }
 
 /// Where the gradient of a convolution's input goes, and what it goes through on its way.
-pub(super) struct InputGradient<'a> {
+pub(in crate::backend::cuda) struct InputGradient<'a> {
     pub rectified: Option<ConstPointer<'a, f32>>,
     pub bypass: Option<ConstPointer<'a, f32>>,
     pub bypass_channels: i32,
@@ -126,106 +42,7 @@ impl Chunk {
     }
 }
 
-fn check(outcome: std::result::Result<(), CublasError>, doing: &str) -> Result<()> {
-    outcome.map_err(|CublasError(status)| {
-        refuse(format!(
-            "expected cuBLAS to {doing}, but it says {status:?}; look at nvidia-smi and the log, then run the same command again to \
-             continue, or set execution.products = \"fused\""
-        ))
-    })
-}
-
-impl Drop for Blas {
-    fn drop(&mut self) {
-        // Nothing can be done about a failure, and nothing uses it any more.
-        let _ = unsafe { destroy_handle(self.handle) };
-    }
-}
-
 impl Blas {
-    /// With at most `limit` bytes for patches and sums, where that is enough for an image.
-    pub fn new(gpu: &Gpu, limit: usize) -> Result<Blas> {
-        if gpu.tf32 && std::env::var_os("NVIDIA_TF32_OVERRIDE").is_some_and(|value| value == "0") {
-            return Err(refuse("expected leave to use TF32, found NVIDIA_TF32_OVERRIDE=0; unset it, or set execution.tf32 = false"));
-        }
-        let workspace = gpu.uninitialised(WORKSPACE)?;
-        let scratch = gpu.uninitialised(limit.min(gpu.memory()? as usize / SCRATCH_PART).clamp(LEAST_SCRATCH, MOST_SCRATCH) / 4)?;
-        // Pedantic is fp32 and nothing else, whatever a newer cuBLAS or the environment would have instead.
-        let (compute, precision) = match gpu.tf32 {
-            true => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_FAST_TF32, "TF32"),
-            false => (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F_PEDANTIC, "fp32"),
-        };
-        let mut handle = std::ptr::null_mut();
-        check(create_handle().map(|made| handle = made), "start")?;
-        let description = format!("products by cuBLAS {} in {precision}", find(Library::Cublas)?.version);
-        let blas = Blas { handle, compute, scratch, _workspace: workspace, description };
-        // The stream first: choosing one takes a workspace away.
-        check(unsafe { set_stream(handle, gpu.stream.cu_stream().cast()) }, "take a stream")?;
-        let pointer = at_mut(&blas._workspace, 0).address() as *mut std::ffi::c_void;
-        check(unsafe { sys::cublasSetWorkspace_v2(handle, pointer, WORKSPACE) }.result(), "take memory")?;
-        Ok(blas)
-    }
-
-    /// c = a b, or c += a b, of `[rows, columns, terms]`, for each of `[lanes, groups]`.
-    ///
-    /// # Safety
-    /// There is memory for so many matrices of these sizes.
-    unsafe fn multiply(
-        &self,
-        [rows, columns, terms]: [usize; 3],
-        [lanes, groups]: [usize; 2],
-        a: Operand,
-        b: Operand,
-        c: Product,
-        add: bool,
-    ) -> Result<()> {
-        let even = [a, b, c.operand()].iter().all(|matrix| matrix.lane == groups * matrix.group);
-        // Calls of how many products, and whether a product's neighbour is the next group's.
-        let (calls, count, by_group) = if even && lanes * groups <= MOST_PRODUCTS {
-            (1, lanes * groups, true)
-        } else if lanes >= groups {
-            (groups, lanes, false)
-        } else {
-            (lanes, groups, true)
-        };
-        let (one, zero) = (1.0_f32, 0.0_f32);
-        let [alpha, beta] = [&one, if add { &one } else { &zero }].map(|factor| std::ptr::from_ref(factor).cast());
-        let stride = |matrix: Operand| if by_group { matrix.group } else { matrix.lane } as i64;
-        for call in 0..calls {
-            let place = |matrix: Operand| matrix.at.offset(call * if by_group { matrix.lane } else { matrix.group }).address();
-            // cuBLAS has its matrices in columns: what is a b in rows is b a in columns.
-            let outcome = unsafe {
-                gemm_strided_batched_ex(
-                    self.handle,
-                    b.operation(),
-                    a.operation(),
-                    columns as i32,
-                    rows as i32,
-                    terms as i32,
-                    alpha,
-                    place(b) as *const _,
-                    sys::cudaDataType::CUDA_R_32F,
-                    b.row as i32,
-                    stride(b),
-                    place(a) as *const _,
-                    sys::cudaDataType::CUDA_R_32F,
-                    a.row as i32,
-                    stride(a),
-                    beta,
-                    place(c.operand()) as *mut _,
-                    sys::cudaDataType::CUDA_R_32F,
-                    c.row as i32,
-                    stride(c.operand()),
-                    count as i32,
-                    self.compute,
-                    sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
-                )
-            };
-            check(outcome, "multiply")?;
-        }
-        Ok(())
-    }
-
     /// Cuts a micro-batch's images into chunks that the scratch memory holds, where an image takes so many floats. Groups of `length` images stay
     /// together; one that does not fit is cut into chunks of one lane.
     fn chunks(&self, lanes: usize, images: usize, length: usize, floats: usize) -> Result<Vec<Chunk>> {
@@ -252,8 +69,8 @@ impl Blas {
     /// A convolution's forward pass.
     ///
     /// # Safety
-    /// That of [`propagate`](super::layers::propagate); so for the methods below.
-    pub unsafe fn forward(&self, batch: &MicroBatch, layer: &Convolution, outputs: &ForwardOutputs) -> Result<()> {
+    /// That of [`propagate`](crate::backend::cuda::layers::propagate); so for the methods below.
+    pub(in crate::backend::cuda) unsafe fn forward(&self, batch: &MicroBatch, layer: &Convolution, outputs: &ForwardOutputs) -> Result<()> {
         let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
         let output = at_mut(&batch.space.maps[layer.epilogue.written()], 0);
@@ -296,7 +113,13 @@ impl Blas {
     }
 
     /// A convolution's gradients: of its weights and bias, and, where that is asked for, of its input.
-    pub unsafe fn backward(&self, batch: &MicroBatch, index: usize, layer: &Convolution, input: Option<&InputGradient>) -> Result<()> {
+    pub(in crate::backend::cuda) unsafe fn backward(
+        &self,
+        batch: &MicroBatch,
+        index: usize,
+        layer: &Convolution,
+        input: Option<&InputGradient>,
+    ) -> Result<()> {
         let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
         let (gradient, choice) = (at(&batch.space.gradients[index], 0), at(&batch.space.choices[index], 0));
@@ -395,7 +218,7 @@ impl Blas {
     }
 
     /// The logits, their loss and its gradient, or the margins.
-    pub unsafe fn head(&self, batch: &MicroBatch, layer: &Dense) -> Result<()> {
+    pub(in crate::backend::cuda) unsafe fn head(&self, batch: &MicroBatch, layer: &Dense) -> Result<()> {
         let logits = at_mut(&batch.space.logits, 0);
         let [features, weights] = head_operands(batch, layer)?;
         let to = Matrix::new(logits, layer.outputs, batch.images * layer.outputs, 0);
@@ -419,7 +242,7 @@ impl Blas {
     }
 
     /// The gradients of the last layer's weights, bias and input, the last to `output`.
-    pub unsafe fn head_backward(&self, batch: &MicroBatch, layer: &Dense, output: MutPointer<f32>) -> Result<()> {
+    pub(in crate::backend::cuda) unsafe fn head_backward(&self, batch: &MicroBatch, layer: &Dense, output: MutPointer<f32>) -> Result<()> {
         let (inputs, classes, images) = (layer.inputs, layer.outputs, batch.images);
         let [features, weights] = head_operands(batch, layer)?;
         let gradient = Matrix::new(at(&batch.space.logits, 0), classes, images * classes, batch.length * classes);

@@ -1,0 +1,17 @@
+//! The network's products by cuBLAS, in place of the fused kernels (kernels/im2col.cu says when that should pay).
+//!
+//! The matrices of all lanes are a strided batch: a micro-batch's weights follow each other in the order of its lanes, so that no array of
+//! pointers has to be built on the device or kept for a graph. An evaluation of some lanes copies theirs together: 250 KB a lane, for the
+//! hundreds of images that it looks at.
+//!
+//! Which bits come out: cuBLAS chooses its kernels by the sizes, the batch's included, so a lane's depend on the lanes beside it. The same
+//! lanes on the same GPU with the same cuBLAS have the same bits in every run, because there is one stream with a workspace of its own
+//! (cuBLAS's documentation, "Results reproducibility"). Filter gradients are summed over the same leaves of the batch as the fused
+//! kernels'.
+
+mod blas;
+mod matrix;
+mod passes;
+
+pub(super) use blas::Blas;
+pub(super) use passes::{ForwardOutputs, InputGradient};
