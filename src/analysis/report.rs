@@ -130,7 +130,12 @@ fn comparisons(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
     }
     let with_steps: Vec<(&StudyResults, &[Fitted])> =
         studies.iter().filter(|(study, _)| !study.measures_alone()).map(|(study, fits)| (study, fits.as_slice())).collect();
-    groups.iter().filter_map(|group| figures::optimizers(group)).chain(figures::workloads(&with_steps)).collect()
+    groups
+        .iter()
+        .filter_map(|group| figures::optimizers(group))
+        .chain(figures::workloads(&with_steps))
+        .chain(figures::ratios(&with_steps))
+        .collect()
 }
 
 /// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.

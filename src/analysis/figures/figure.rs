@@ -8,10 +8,10 @@ use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Dot, Element, Entry, GREY, Stroke};
 use super::super::fit::Estimate;
 use super::super::grid::{Curve, batch};
-use super::super::marker::Series;
+use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
 use crate::readable::{count, significant};
-use crate::records::CellKey;
+use crate::records::{Cell, CellKey};
 
 /// A figure and what to look at in it.
 #[derive(Debug, Clone)]
@@ -76,6 +76,15 @@ pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f
 pub(super) fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f64)]) -> Element {
     let every = f64::from(study.results.workload.evaluate_every);
     Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(|&(size, steps)| (size, steps - every, steps)).collect())
+}
+
+/// An arrow at the upper end of a panel for each batch size at which a sparsity's trials did not reach the goal.
+pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: RGBColor, y: &Axis) -> Element {
+    let missed = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_none();
+    let (low, high) = y.limits();
+    let words = format!("goal not reached in {} steps", count(study.results.workload.max_steps));
+    let dot = |cell: &Cell| Dot { at: (batch(cell.key.batch_size), along(low, high, NEAR_END)), words: format!("{}: {words}", cell.key) };
+    Element::Points(Marker::Arrow(0, -1), colour, study.results.cells.iter().filter(missed).map(dot).collect())
 }
 
 /// Keeps the end of a line that leaves a panel inside of it.

@@ -21,7 +21,7 @@ pub use figure::Figure;
 pub use optimizers::optimizers;
 pub use rates::{effective_rate, learning_rate};
 pub use together::steps_to_result_plot;
-pub use workloads::workloads;
+pub use workloads::{ratios, workloads};
 
 use super::fits::Fitted;
 use super::others::{has_curves, has_trials};

@@ -4,7 +4,9 @@ use super::super::chart::{Chart, Panel};
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
-use super::figure::{Figure, batch_axis, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words};
+use super::figure::{
+    Figure, batch_axis, between_evaluations, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words, unreached,
+};
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
 pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
@@ -31,12 +33,15 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
             let optimizer = label(study, studies);
             curve(series, points, move |size, steps| format!("{optimizer}, {}", words(size, steps)))
         });
+        let bars = numbered().zip(studies).flat_map(|((series, points), study)| {
+            [between_evaluations(study, series.colour, points), unreached(study, sparsity, series.colour, &y)]
+        });
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {
             title: format!("sparsity {sparsity}"),
             x: x.clone(),
             y: y.clone(),
-            layers: dashes.chain(lines).collect(),
+            layers: dashes.chain(lines).chain(bars).collect(),
             note: empty.then(|| "No trial has reached the goal".to_owned()),
         }
     };

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Panel};
+use super::super::chart::{Chart, Element, Panel};
 use super::super::grid::{Curve, batch};
 use super::super::layout::Style;
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, gather};
 use super::figure::{
     Figure, batch_axis, between_evaluations, curve, curves, entry, linear_entry, linear_scaling, name, note, steps_axis, steps_words,
+    unreached,
 };
 use super::smoothness;
 use crate::readable::{count, significant};
@@ -39,17 +40,19 @@ pub fn together(study: &StudyResults) -> Figure {
     let y = steps_axis(study, &curves);
     let title = format!("{}: steps to {}", study.name(), study.goal_in_short());
     let grid = study.grid();
-    let mut chart = chart(study, &curves, y, 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
+    let mut chart = chart(study, &curves, y.clone(), 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
     let coloured = grid.sparsities.iter().map(|&sparsity| Series::of_sparsity(sparsity).colour).zip(&curves);
     let bars = coloured.map(|(colour, points)| between_evaluations(study, colour, points));
-    chart.panels.iter_mut().for_each(|panel| panel.layers.extend(bars.clone()));
+    let missed = grid.sparsities.iter().map(|&sparsity| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, &y));
+    let more: Vec<Element> = bars.chain(missed).collect();
+    chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));
     Figure {
         name: "steps-to-result".into(),
         heading: "Steps-to-result against batch size".into(),
         caption: "K*, the fewest steps any trial of a cell took to the goal. Along the dashes twice the batch halves the steps; where a \
                   curve leaves them, returns diminish, and where it is flat a larger batch saves no step. Look for \
-                  whether a sparser network's curve lies higher, and whether its shape differs. A line is broken where a cell is unmeasured or reached no goal. A bar \
-                  below a point reaches to the evaluation before, which had not found the goal reached."
+                  whether a sparser network's curve lies higher, and whether its shape differs. A line is broken where a cell is unmeasured or reached no goal; an \
+                  arrow marks the latter. A bar below a point reaches to the evaluation before, which had not found the goal reached."
             .to_owned(),
         table: "cells",
         chart,
@@ -64,8 +67,14 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let reached = |curve: &&Curve| curve.iter().any(|point| point.1.is_finite());
     let places = 0..curves.first()?.len();
     let common = places.into_iter().find(|&place| curves.iter().filter(reached).all(|curve| curve[place].1.is_finite()))?;
-    for curve in &mut curves {
+    // Each K* lies between two evaluations.
+    let every = f64::from(study.results.workload.evaluate_every);
+    let mut bars = Vec::new();
+    for (curve, &sparsity) in curves.iter_mut().zip(&study.grid().sparsities) {
         let steps = curve[common].1;
+        let known = curve.iter().filter(|point| point.1.is_finite());
+        let bar = known.map(|&(size, at)| (size, (at - every) / steps, at / steps)).collect();
+        bars.push(Element::Bars(Series::of_sparsity(sparsity).colour, bar));
         curve.iter_mut().for_each(|point| point.1 /= steps);
     }
     let size = study.grid().batch_sizes[common];
@@ -74,16 +83,18 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let words = |sparsity: f64, at: f64, share: f64| {
         format!("{}: {} of that at batch size {}", name(at, sparsity), significant(share), count(size))
     };
+    let mut chart = chart(study, &curves, y, batch(size), format!("{}: normalised steps-to-result", study.name()), &words);
+    chart.panels.iter_mut().for_each(|panel| panel.layers.extend(bars.clone()));
     Some(Figure {
         name: "normalised".into(),
         heading: "The same, normalised".into(),
         caption: format!(
             "Each curve over its K* at batch size {}, the smallest at which every sparsity reached the goal: curves that fall together scale alike, \
-             whatever the sparsity costs in steps. Look for where each leaves the dashes.",
+             whatever the sparsity costs in steps. Look for where each leaves the dashes. A bar below a point reaches to the evaluation before.",
             count(size)
         ),
         table: "cells",
-        chart: chart(study, &curves, y, batch(size), format!("{}: normalised steps-to-result", study.name()), &words),
+        chart,
     })
 }
 

@@ -1,4 +1,4 @@
-//! Several workloads side by side (figures 1 and 12 of Lee et al., ICLR 2021, as a whole).
+//! Several workloads side by side: K*, and sparse over dense (figures 1 and 12 of Lee et al., ICLR 2021, as a whole).
 
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
@@ -6,7 +6,8 @@ use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, joined};
-use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_words};
+use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_words, unreached};
+use super::ratio::ratio;
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
 pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
@@ -24,7 +25,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     let row = |&(study, fits): &(&StudyResults, &[Fitted])| {
         let curves = curves(study);
         let workload = &study.results.workload;
-        let title = joined(&[&workload.dataset, &workload.optimizer, &format!("goal {}", workload.goal_error)]);
+        let title = title(study);
         let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
         let y = Axis::around(Scale::Log2, &title, curves.iter().flatten().map(|point| point.1), budget);
         let measured = study.grid().sparsities;
@@ -41,6 +42,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                 Element::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
             }));
             layers.push(between_evaluations(study, colour, &points));
+            layers.push(unreached(study, sparsity, colour, &y));
             layers.push(Element::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
             let note = points.is_empty().then(|| "not measured".to_owned());
             Panel { title: format!("S {sparsity}"), x: x.clone(), y: y.clone(), layers, note }
@@ -63,4 +65,37 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
             legend: sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).chain([linear]).collect(),
         },
     })
+}
+
+/// The ratios of sparse to dense K*, a panel a workload; none for fewer than two workloads that have any.
+pub fn ratios(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
+    let all: Vec<(&StudyResults, Figure)> = studies.iter().filter_map(|(study, _)| Some((*study, ratio(study)?))).collect();
+    if all.len() < 2 {
+        return None;
+    }
+    let mut legend: Vec<Entry> = Vec::new();
+    let mut panels = Vec::new();
+    for (study, figure) in all {
+        for entry in figure.chart.legend {
+            if legend.iter().all(|other| other.name != entry.name) {
+                legend.push(entry);
+            }
+        }
+        panels.extend(figure.chart.panels.into_iter().map(|panel| Panel { title: title(study), ..panel }));
+    }
+    Some(Figure {
+        name: "workload-ratios".into(),
+        heading: "What sparsity costs in steps, all workloads".into(),
+        caption: "K* of each sparsity over the dense network's at the same batch size, a panel a workload; 1 (dashed) is no difference. A bar holds the \
+                  ratios of all steps between the evaluations that found the goal reached and those before. The vertical axes differ."
+            .to_owned(),
+        table: "cells",
+        chart: Chart { title: "Sparse over dense, all workloads".to_owned(), columns: panels.len().min(2), crowded: false, panels, legend },
+    })
+}
+
+/// A workload in a title.
+fn title(study: &StudyResults) -> String {
+    let workload = &study.results.workload;
+    joined(&[&workload.dataset, &workload.optimizer, &format!("goal {}", workload.goal_error)])
 }
