@@ -135,5 +135,6 @@ fn watch(launcher: u32) {
     STOP.get_or_init(Default::default).store(true, Ordering::Relaxed);
     tell("the launcher is gone");
     std::thread::sleep(ALONE);
-    std::process::exit(exit::COMMUNICATION.into());
+    // What MPI and CUDA do at the end of a process may wait for the launcher.
+    exit::leave(exit::COMMUNICATION);
 }

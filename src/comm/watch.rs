@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::streams;
+use crate::{exit, streams};
 
 /// Milliseconds, since the first call here, at which the wait under way began; 0 when there is none.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
@@ -17,7 +17,7 @@ fn now() -> u64 {
 }
 
 /// Limits every later wait of this process to `seconds`; 0 sets no limit. Where one lasts longer, a thread prints a sentence and ends the process
-/// with `code`, since MPI gives no way out of a collective.
+/// with `code`, since MPI gives no way out of a collective. Nothing is run at that end: what MPI and CUDA would do then may hang as the wait does.
 pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
     static WATCHER: Once = Once::new();
     LONGEST.store(u64::from(seconds) * 1000, Ordering::Relaxed);
@@ -32,7 +32,7 @@ pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
                          is lost or stuck: look at its host, then run the same command again to continue",
                         longest / 1000
                     ));
-                    std::process::exit(code.into());
+                    exit::leave(code);
                 }
             }
         };

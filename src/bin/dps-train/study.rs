@@ -75,7 +75,6 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(prepared) => prepared,
         Err(error) => return refuse(error),
     };
-    world.limit_waits(configuration.study.execution.deadline_seconds);
     let threads = threads(&configuration.study, world);
     if arguments.plan {
         return match plan(arguments, &configuration, &facts, &chosen, world, threads) {
@@ -153,7 +152,10 @@ fn fail(arguments: &StudyArguments, error: &Error) {
 
 /// The study, what is known of its data, the device and a line about its choice, or the same error on every rank.
 fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Option<String>)> {
+    // The configuration has another limit, perhaps. Until it is read, this one holds.
+    world.limit_waits(config::Execution::default().deadline_seconds);
     let configuration = together(world, config::load(&arguments.config, &arguments.overrides))?;
+    world.limit_waits(configuration.study.execution.deadline_seconds);
     if journal::overwrites(&arguments.output, &arguments.config) {
         let problem = format!(
             "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
