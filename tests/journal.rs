@@ -514,6 +514,8 @@ fn what_is_acknowledged_is_synced_before_it_is_named() {
     assert_eq!(since(), format!("read {PUBLISH} open sync"));
     journal.append(&script()[..1]).unwrap();
     assert_eq!(since(), "append sync");
+    Journal::open(&path, &header(), storage.clone()).unwrap();
+    assert_eq!(since(), "read sync_folder open sync", "its name, too");
     save(&folder.path().join("x.checkpoint"), &checkpoint(1), &*storage).unwrap();
     assert_eq!(since(), PUBLISH);
     set_aside(&folder.path().join("x.h5"), &*storage).unwrap();

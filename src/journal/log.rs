@@ -12,7 +12,7 @@ use super::problem::{OTHER_STUDY, error, explain};
 use crate::Result;
 use crate::config::{GRID_KEYS, IGNORED_KEYS, differences};
 use crate::records::Ending;
-use crate::storage::Storage;
+use crate::storage::{Storage, folder};
 
 /// A study's journal, open for appending. The caller holds the study's [`Lock`].
 pub struct Journal {
@@ -54,6 +54,8 @@ impl Journal {
             let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(path, problem))?;
             same_study(&contents.header, header).map_err(|problem| error(path, problem))?;
             let length = bytes.len() as u64 - contents.dropped_bytes;
+            // A run that was killed between giving the journal its name and syncing the folder left a name that may not be on the disk.
+            storage.sync_folder(folder(path)).map_err(|cause| explain(path, "the journal's name could not be made durable", &cause))?;
             (contents, length, last_checksum)
         };
         let journal = Journal::at(path, &contents, length, last_checksum, storage)?;
