@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use self::output::say;
 use crate::exit::{self, CODES};
-use crate::journal::{Journal, Lock, lock_path};
+use crate::journal::{Journal, Lock, journal_path, lock_path};
 use crate::storage::Disk;
 use crate::study::status;
 use crate::{Error, Result, signals};
@@ -29,8 +29,10 @@ const LOOK_AT_LOCK: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How long the command may go on once nobody works on the study any more: Open MPI's mpirun may hang when it has lost a rank.
+/// How long the command may go on once nobody works on the study any more: Open MPI's mpirun may hang when it has lost a rank. It is shorter where
+/// the study did not end in order, after which its ranks have nothing more to do.
 const HANGING: Duration = Duration::from_secs(30);
+const HANGING_AFTER_A_LOSS: Duration = Duration::from_secs(5);
 
 /// How long ranks that a lost launcher left may take to end before the next start.
 const LEFT_BEHIND: Duration = Duration::from_secs(90);
@@ -101,7 +103,7 @@ fn run(command: &[OsString], output: &Path) -> Result<ExitStatus> {
     };
     let Some((program, words)) = command.split_first() else { return Err(refuse(std::io::ErrorKind::NotFound.into())) };
     let mut child = Command::new(program).args(words).spawn().map_err(refuse)?;
-    let mut watch = Watch { looked: Instant::now(), held: None, told: None, stopping: None };
+    let mut watch = Watch { looked: Instant::now(), journal: journal_bytes(output), held: None, told: None, stopping: None };
     loop {
         if let Some(status) = child.try_wait().map_err(refuse)? {
             return Ok(status);
@@ -115,6 +117,8 @@ fn run(command: &[OsString], output: &Path) -> Result<ExitStatus> {
 struct Watch {
     /// When the lock was last looked at.
     looked: Instant,
+    /// Bytes of the journal before the command began.
+    journal: Option<u64>,
     /// When the study was last seen being worked on.
     held: Option<Instant>,
     /// When the command was last told to stop.
@@ -131,7 +135,8 @@ impl Watch {
             return;
         }
         self.looked = Instant::now();
-        if holder(output).is_some() {
+        // A job that was lost between two looks has left its start in the journal.
+        if holder(output).is_some() || self.held.is_none() && journal_bytes(output) != self.journal {
             self.held = Some(self.looked);
         }
         if is_stopping {
@@ -144,7 +149,8 @@ impl Watch {
                 let _ = child.kill();
             }
         }
-        if self.held.is_some_and(|held| held.elapsed() >= HANGING) {
+        let left_for = self.held.map_or(Duration::ZERO, |held| held.elapsed());
+        if left_for >= HANGING || left_for >= HANGING_AFTER_A_LOSS && !has_ended_in_order(output) {
             say("nobody works on the study any more, but the command goes on: it is killed");
             let _ = child.kill();
         }
@@ -154,6 +160,16 @@ impl Watch {
 /// Who works on the study.
 fn holder(output: &Path) -> Option<impl Sized + use<>> {
     Lock::holder(&lock_path(output))
+}
+
+/// Bytes of the journal, where there is one.
+fn journal_bytes(output: &Path) -> Option<u64> {
+    std::fs::metadata(journal_path(output)).ok().map(|found| found.len())
+}
+
+/// Whether the last start noted how it ended, as each does that no rank's death cut short. Where that cannot be read, it may have.
+fn has_ended_in_order(output: &Path) -> bool {
+    Journal::read(&journal_path(output), &Disk).map_or(true, |journal| journal.is_none_or(|journal| journal.ended.is_some()))
 }
 
 /// How far the study is; none before it begins, and where its files cannot be read.

@@ -103,7 +103,9 @@ fn a_study_that_loses_ranks_is_finished_with_the_same_records() {
         signal(ranks(&study)[victim], "KILL");
         // The rank that is left may save another checkpoint before it is ended: only the next start goes on.
         wait_for("the study has gone on", &mut child, || starts(&study) > begun && progress(&study) != known);
-        println!("from the loss of a rank to the next progress: {:.1} s", lost.elapsed().as_secs_f64());
+        let seconds = lost.elapsed().as_secs_f64();
+        println!("from the loss of a rank to the next progress: {seconds:.1} s");
+        assert!(seconds < 15.0, "from the loss of a rank to the next progress: {seconds:.1} s, expected less than 15 s");
     }
     let (code, stderr) = ended(child);
     assert_eq!(code, Some(0), "{stderr}");
@@ -121,6 +123,27 @@ fn a_study_that_loses_ranks_is_finished_with_the_same_records() {
         assert_eq!((start.ranks, start.threads, start.hosts), (2, 1, 1), "{starts:?}");
         assert!(start.program.starts_with(env!("CARGO_PKG_VERSION")), "{starts:?}");
     }
+}
+
+#[test]
+fn a_launcher_that_hangs_after_the_loss_of_a_rank_is_killed_soon() {
+    let study = study();
+    let plain = measure(&study, 1);
+    let mut command = Command::new("sh");
+    command.args(["-c", "\"$@\" || exec sleep 600", "sh"]).arg(plain.get_program()).args(plain.get_args());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = supervised(&command, &["--results", study.output.to_str().unwrap()]).spawn().unwrap();
+    wait_for("it has begun", &mut child, || ranks(&study).len() == 1 && progress(&study).contains("cells 0"));
+    let lost = Instant::now();
+    signal(ranks(&study)[0], "KILL");
+    wait_for("another start", &mut child, || starts(&study) == 2);
+    let seconds = lost.elapsed().as_secs_f64();
+    println!("from the loss of a rank, with a launcher that hangs, to the next start: {seconds:.1} s");
+    assert!(seconds < 15.0, "from the loss of a rank to the next start: {seconds:.1} s, expected less than 15 s");
+    let (code, stderr) = ended(child);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stderr.contains("nobody works on the study any more, but the command goes on: it is killed"), "{stderr}");
+    assert_eq!(complete(&study.output), *expected());
 }
 
 /// In place of ssh: runs a command on this machine, in the name of a host. A host is lost once a file says so.
