@@ -78,18 +78,17 @@ impl Launched {
         let why = match (library, variable) {
             (None, _) => "this program is built without MPI; build it with its default features".to_owned(),
             (Some(library), SRUN_SIZE) => {
-                format!(
-                    "srun and {library} have no common protocol; run {}, or use srun --mpi=pmix if srun --mpi=list has it",
-                    command(started)
-                )
+                format!("srun and {library} have no common protocol; use srun --mpi=pmix if srun --mpi=list has it")
             }
-            (Some(library), _) => format!("this program is built with {library}; run {}", command(started)),
+            (Some(library), _) => format!("this program is built with {library}; use the mpirun of that MPI"),
         };
         Err(Error::Communication {
             rank: self.rank,
             problem: format!(
                 "expected {started} ranks of one study, as {launcher} started {started} processes ({variable}), found that each is alone: {why}; or unset \
-                 {variable} where each is meant to be alone"
+                 {variable} where each is meant to be alone{}",
+                // A line of its own, which is not shortened with the sentence.
+                library.map_or(String::new(), |_| format!("; or run\n{}", command(started)))
             ),
         })
     }
