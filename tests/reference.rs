@@ -290,8 +290,9 @@ fn hessian_products_are_pytorchs() {
 }
 
 /// Compares the CPU back end with the reference on a case whose weights a mask removes: margins, the loss, the gradient of a training step and of a
-/// whole set, squared norms, and, without a mask, the Hessian's product with the gradient. Returns how many gradients were at a kink.
-fn compare(case: &Case, mask: &Mask, units: &[VectorUnit]) -> usize {
+/// whole set, squared norms, and, without a mask, the Hessian's product with the gradient, on vector units with so many threads each, all of which
+/// must have the same bits. Returns how many gradients were at a kink.
+fn compare(case: &Case, mask: &Mask, units: &[(VectorUnit, usize)]) -> usize {
     let (network, images, labels) = (&case.network, case.images(), case.labels());
     let mut narrow = case.weights.clone();
     mask.apply(&mut narrow);
@@ -324,8 +325,8 @@ fn compare(case: &Case, mask: &Mask, units: &[VectorUnit]) -> usize {
     let margins = wide_margins(case, &weights);
     let examples: Vec<u32> = (0..labels.len() as u32).collect();
     let mut first: Option<Vec<u32>> = None;
-    for &unit in units {
-        let mut backend = CpuBackend::new(network.clone(), &case.dataset, unit, 1, &Single);
+    for &(unit, threads) in units {
+        let mut backend = CpuBackend::new(network.clone(), &case.dataset, unit, threads, &Single);
         let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(0.1)) };
         let start = LaneStart { seed: 4, weights: narrow.clone(), mask: mask.clone(), rule, state: None };
         let mut lanes = backend.lanes(vec![start]).unwrap();
@@ -335,7 +336,7 @@ fn compare(case: &Case, mask: &Mask, units: &[VectorUnit]) -> usize {
         let velocity = backend.state(&lanes, 0).unwrap().velocity;
         let found_squares = backend.squared_norms(&narrow, mask, labels.len()).unwrap();
         let mut numbers = [&velocity, &found_margins[..], &[progress.loss]].concat();
-        if unit == units[0] {
+        if (unit, threads) == units[0] {
             assert_margins(&found_margins, &margins, &what);
             let mean = loss / labels.len() as f64;
             assert!((f64::from(progress.loss) - mean).abs() < 1e-5 * (1.0 + mean), "{what}: loss {}, expected {mean}", progress.loss);
@@ -346,7 +347,7 @@ fn compare(case: &Case, mask: &Mask, units: &[VectorUnit]) -> usize {
         if let Mask::Dense(_) = mask {
             let (found, _) = backend.gradient(&narrow, labels.len()).unwrap();
             let product = backend.hessian_gradient(&narrow, 3.0, labels.len()).unwrap();
-            if unit == units[0] {
+            if (unit, threads) == units[0] {
                 check("a set", &found, &gradient, &gradient_at);
                 let product_at = |weights: &[f64]| {
                     let (gradient, _) = reference::gradient(network, weights, 3.0, all);
@@ -357,7 +358,7 @@ fn compare(case: &Case, mask: &Mask, units: &[VectorUnit]) -> usize {
             numbers.extend(found.into_iter().chain(product));
         }
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).chain([found_squares.to_bits() as u32]).collect();
-        assert!(first.get_or_insert_with(|| bits.clone()) == &bits, "{what}: {} has other bits", unit.name());
+        assert!(first.get_or_insert_with(|| bits.clone()) == &bits, "{what}: {}, {threads} threads: other bits", unit.name());
     }
     kinks
 }
@@ -370,13 +371,18 @@ fn mask(network: &Network, sparsity: f64, seed: u64) -> Mask {
     if mask.kept() > 0 { mask } else { Mask::Sparse { kept: vec![0], parameters: network.parameters() } }
 }
 
+/// Units of one thread each.
+fn alone(units: &[VectorUnit]) -> Vec<(VectorUnit, usize)> {
+    units.iter().map(|&unit| (unit, 1)).collect()
+}
+
 const SPARSITIES: [f64; 4] = [0.0, 0.5, 0.9, 0.99];
 
 /// Compares one of the paper's networks.
 fn compare_named(name: NetworkName) {
     let case = Case::named(name, 2);
     for sparsity in SPARSITIES {
-        assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &VectorUnit::available()[..1]), 0, "{name}: at a kink");
+        assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &alone(&VectorUnit::available()[..1])), 0, "{name}: at a kink");
     }
 }
 
@@ -396,7 +402,11 @@ fn any_number_of_classes_is_the_references_on_the_cpu() {
     for classes in [2, 47, 100, 257, 1000] {
         let case = Case::of_classes(classes, 6);
         for sparsity in [0.0, 0.9] {
-            assert_eq!(compare(&case, &mask(&case.network, sparsity, 3), &VectorUnit::available()), 0, "{classes} classes: at a kink");
+            assert_eq!(
+                compare(&case, &mask(&case.network, sparsity, 3), &alone(&VectorUnit::available())),
+                0,
+                "{classes} classes: at a kink"
+            );
         }
     }
 }
@@ -410,9 +420,37 @@ fn random_networks_are_the_references_on_the_cpu() {
             // Portable fused multiply-adds are slow where the compiler may not assume the instruction.
             let mut units = VectorUnit::available();
             units.retain(|&unit| unit == VectorUnit::best() || unit != VectorUnit::PORTABLE || (seed + index) % 16 == 0);
-            kinks += compare(&case, &mask(&case.network, sparsity, seed), &units);
+            kinks += compare(&case, &mask(&case.network, sparsity, seed), &alone(&units));
             compared += 1;
         }
     }
     assert!(compared == 2000 && kinks < 20, "{compared} compared, {kinks} at kinks");
+}
+
+/// A batch of 64 examples and more has leaves of eight images, up to eight of which are computed together in fully connected layers. 72 and 77
+/// examples are nine and ten leaves: more than are computed together, the last one whole or not.
+#[test]
+fn leaves_of_eight_images_are_the_references_on_any_threads() {
+    let best = VectorUnit::best();
+    let narrow = VectorUnit::available().into_iter().filter(|&unit| unit != VectorUnit::PORTABLE && unit != best);
+    let crews: Vec<_> = [(best, 1), (best, 2), (best, 3)].into_iter().chain(narrow.map(|unit| (unit, 1))).collect();
+    let (mut compared, mut kinks, mut hidden) = (0, 0, 0);
+    for seed in 1000.. {
+        let examples = [72, 77][seed as usize % 2];
+        let case = Case::new(seed, examples);
+        let is_hidden = |layer: &Layer| matches!(layer, Layer::Dense(layer) if layer.output != DenseOutput::Logits);
+        // Small networks have so many examples, and those without a hidden layer are the most.
+        if case.labels().len() < examples || hidden < 20 && !case.network.layers.iter().any(is_hidden) {
+            continue;
+        }
+        hidden += usize::from(case.network.layers.iter().any(is_hidden));
+        for sparsity in [0.0, 0.9] {
+            kinks += compare(&case, &mask(&case.network, sparsity, seed), &crews);
+        }
+        compared += 1;
+        if compared == 30 {
+            break;
+        }
+    }
+    assert!(hidden >= 20 && kinks < 3, "{hidden} with a hidden layer, {kinks} at kinks");
 }

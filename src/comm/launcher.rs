@@ -75,6 +75,8 @@ impl Launched {
     /// [`Error::Communication`], with the command that works.
     pub fn check(&self, ranks: usize, library: Option<&str>) -> Result<()> {
         let Some((started, launcher, variable)) = self.started.filter(|(started, ..)| ranks == 1 && *started > 1) else { return Ok(()) };
+        // A version is enough of what a library says of itself.
+        let library = library.map(|library| library.split(',').next().unwrap_or(library));
         let why = match (library, variable) {
             (None, _) => "this program is built without MPI; build it with its default features".to_owned(),
             (Some(library), SRUN_SIZE) => {

@@ -1,5 +1,7 @@
 //! A network as data, and the operations that a back end implements for its layers.
 
+use std::ops::Range;
+
 use super::layer::{Convolution, Dense, GlobalMean, Layer, Map, Pool};
 use super::tensor::Tensor;
 
@@ -35,7 +37,12 @@ impl Network {
 
     /// Runs the forward pass on whatever images the back end holds.
     pub fn forward(&self, operations: &mut impl Operations) {
-        for (index, layer) in self.layers.iter().enumerate() {
+        self.forward_of(0..self.layers.len(), operations);
+    }
+
+    /// The forward pass of some layers, after that of those before.
+    pub fn forward_of(&self, layers: Range<usize>, operations: &mut impl Operations) {
+        for (index, layer) in layers.clone().zip(&self.layers[layers]) {
             match layer {
                 Layer::Convolution(convolution) => operations.convolution_forward(index, convolution),
                 Layer::Pool(pool) => operations.pool_forward(index, pool),
@@ -47,7 +54,12 @@ impl Network {
 
     /// Runs the backward pass after [`Operations::softmax_cross_entropy`]; gradients are summed over examples.
     pub fn backward(&self, operations: &mut impl Operations) {
-        for (index, layer) in self.layers.iter().enumerate().rev() {
+        self.backward_of(0..self.layers.len(), operations);
+    }
+
+    /// The backward pass of some layers, after that of those behind.
+    pub fn backward_of(&self, layers: Range<usize>, operations: &mut impl Operations) {
+        for (index, layer) in layers.clone().zip(&self.layers[layers]).rev() {
             match layer {
                 Layer::Convolution(convolution) => operations.convolution_backward(index, convolution, self),
                 Layer::Pool(pool) => operations.pool_backward(index, pool),

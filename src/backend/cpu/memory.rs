@@ -4,7 +4,7 @@ use super::convolution::laid_out_len;
 use super::physical::Physical;
 use super::plan::Plan;
 use super::winograd;
-use super::worker::{image_floats, images_a_pass};
+use super::worker::{image_floats, images_a_pass, images_at_once};
 use crate::comm::{Communicator, Leaves, available_memory};
 use crate::network::{Layer, Network};
 
@@ -61,12 +61,14 @@ impl Wave {
     }
 }
 
-/// Floats of a thread's buffers, about: the images of a pass with their gradients, weights in four layouts, and Winograd's points.
+/// Floats of a thread's buffers, about: the images of a pass, or of the leaves computed together and of a pass, with their gradients, weights in four
+/// layouts, and Winograd's points.
 fn worker_floats(network: &Network) -> u64 {
     let convolutions = || network.layers.iter().filter_map(|layer| if let Layer::Convolution(layer) = layer { Some(layer) } else { None });
     let weights = 2 * network.parameters() + 2 * convolutions().map(laid_out_len).sum::<usize>();
     let points = convolutions().map(|layer| winograd::lengths(layer).iter().sum()).max().unwrap_or(0);
-    (Leaves::LONGEST.min(images_a_pass(network)) * image_floats(network) + weights + points) as u64
+    let pass = Leaves::LONGEST.min(images_a_pass(network));
+    (images_at_once(network, pass) * image_floats(network) + weights + points) as u64
 }
 
 /// Lanes for which each rank of the world has room, whatever their masks, where `ranks` share a batch. Every rank must ask.

@@ -5,6 +5,7 @@
 //! finite sums have the bits of the unpruned kernels', up to the sign of a zero; one without a pool has its own order, which
 //! [`sparse`](super::sparse) states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::dense::{LOGITS, ROWS, is_narrow};
@@ -256,12 +257,14 @@ impl Plan {
     /// Clears a leaf's gradient for the kernels, which add to it: zeros everywhere but in the weights of the layers whose kernels write first
     /// ([`Path::Matrix`]).
     pub(super) fn clear(&self, gradient: &mut [f32]) {
-        let mut from = 0;
-        for layer in self.layers.iter().filter(|layer| matches!(layer.path, Path::Matrix)) {
-            gradient[from..layer.weights].fill(0.0);
-            from = layer.bias;
-        }
-        gradient[from..].fill(0.0);
+        let end = gradient.len();
+        self.outside_matrices(end).for_each(|range| gradient[range].fill(0.0));
+    }
+
+    /// The runs of a leaf's gradient, and of what stands behind it up to `end`, that hold all but the weights of [`Path::Matrix`].
+    pub(super) fn outside_matrices(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
+        let matrices = self.layers.iter().filter(|layer| matches!(layer.path, Path::Matrix)).map(|layer| layer.weights..layer.bias);
+        matrices.chain([end..end]).scan(0, |from, matrix| Some(std::mem::replace(from, matrix.end)..matrix.start))
     }
 
     /// Whether a layer is computed in sub-maps ([`sparse`](super::sparse)).

@@ -1,5 +1,7 @@
 //! The two register-blocked loops that all convolutions and fully connected layers are made of, each output in one chain.
 
+use std::mem::MaybeUninit;
+
 use super::simd::Simd;
 
 /// Output channels that a forward pass computes together.
@@ -86,14 +88,23 @@ pub(super) struct Positions {
     pub d_stride: usize,
 }
 
-/// What a chain of sums begins with.
+/// What chains of sums begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
+pub(super) enum Start<'a> {
     /// The sum that is there, whose chain goes on.
     Chain,
     /// Zero: what is there is not read.
     First,
+    /// Zero, for each leaf of a batch: the positions are images, so many of each of up to [`TOGETHER`] leaves one after the other, and the leaves'
+    /// sums are added in the order of the tree ([`Leaves`](crate::comm::Leaves)). What is there is not read.
+    Tree(&'a [usize]),
 }
+
+/// Leaves of [`Start::Tree`], at most.
+pub(super) const TOGETHER: usize = 1 << LEVELS;
+
+/// Levels of their tree.
+const LEVELS: usize = 3;
 
 /// `g[t][v]` = start + Σ_p `x[p][t]` · `d[p][v]` for T consecutive inputs and V vectors, p going through `positions` in order.
 ///
@@ -110,6 +121,9 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
     g: *mut f32,
     g_stride: usize,
 ) {
+    if let Start::Tree(leaves) = start {
+        return unsafe { outer_tree::<S, T, V>(x, d, positions, leaves, g, g_stride) };
+    }
     unsafe {
         let mut sums = [[S::splat(0.0); V]; T];
         if start == Start::Chain {
@@ -140,6 +154,64 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
         for (t, row) in sums.iter().enumerate() {
             for (v, &sum) in row.iter().enumerate() {
                 S::store(g.add(t * g_stride + v * S::WIDTH), sum);
+            }
+        }
+    }
+}
+
+/// [`outer`] with [`Start::Tree`].
+///
+/// # Safety
+/// As [`outer`]; there is a leaf, there are at most [`TOGETHER`], and they have as many images as there are positions in the one row.
+#[inline(always)]
+unsafe fn outer_tree<S: Simd, const T: usize, const V: usize>(
+    x: *const f32,
+    d: *const f32,
+    positions: Positions,
+    leaves: &[usize],
+    g: *mut f32,
+    g_stride: usize,
+) {
+    unsafe {
+        // Sums that wait for their right-hand neighbour in the tree: of four, two and one of up to eight leaves.
+        let mut left = [MaybeUninit::<[[S::Vector; V]; T]>::uninit(); LEVELS];
+        let mut waiting = 0;
+        let (mut input, mut gradient) = (x, d);
+        for (done, &images) in leaves.iter().enumerate() {
+            let mut sums = [[S::splat(0.0); V]; T];
+            for _ in 0..images {
+                let mut vectors = [S::splat(0.0); V];
+                for (v, vector) in vectors.iter_mut().enumerate() {
+                    *vector = S::load(gradient.add(v * S::WIDTH));
+                }
+                for (t, row) in sums.iter_mut().enumerate() {
+                    let value = S::splat(*input.add(t));
+                    for (sum, &vector) in row.iter_mut().zip(&vectors) {
+                        *sum = S::multiply_add(value, vector, *sum);
+                    }
+                }
+                input = input.add(positions.x_stride);
+                gradient = gradient.add(positions.d_stride);
+            }
+            // Behind the last leaf all that waits is added, from the right.
+            let merges = if done + 1 == leaves.len() { waiting } else { (done + 1).trailing_zeros() as usize };
+            for _ in 0..merges {
+                waiting -= 1;
+                for (row, left) in sums.iter_mut().zip(left[waiting].assume_init_ref()) {
+                    for (sum, &left) in row.iter_mut().zip(left) {
+                        *sum = S::add(left, *sum);
+                    }
+                }
+            }
+            if done + 1 < leaves.len() {
+                left[waiting].write(sums);
+                waiting += 1;
+                continue;
+            }
+            for (t, row) in sums.iter().enumerate() {
+                for (v, &sum) in row.iter().enumerate() {
+                    S::store(g.add(t * g_stride + v * S::WIDTH), sum);
+                }
             }
         }
     }

@@ -2,8 +2,9 @@
 
 use super::super::bounds::{assert_reads, assert_vectors};
 use super::super::simd::{Kernel, Simd};
-use super::super::tile::{Positions, Runs, Start, outer};
+use super::super::tile::{Positions, Runs, Start, TOGETHER, outer};
 use super::forward::row_product;
+use super::shape::GROUP;
 use crate::network::Convolution;
 
 /// `sums[channel]` += Σ `d[position][channel]`.
@@ -54,7 +55,7 @@ struct FilterGradientRows<'a> {
     d: &'a [f32],
     first: usize,
     rows: usize,
-    start: Start,
+    start: Start<'a>,
     gradient: &'a mut [f32],
 }
 
@@ -69,6 +70,10 @@ impl Kernel for FilterGradientRows<'_> {
         assert!(d.len() >= rows * layer.output.width * channels && gradient.len() == layer.weight_count());
         assert_reads(layer, input.len(), first, rows);
         assert_vectors::<S>(channels);
+        if let Start::Tree(leaves) = start {
+            let images = leaves.iter().try_fold(0, |sum: usize, &images| sum.checked_add(images));
+            assert!((1..=TOGETHER).contains(&leaves.len()) && rows == 1 && images == Some(layer.output.width), "leaves have all images");
+        }
         let positions = Positions {
             rows,
             columns: layer.output.width,
@@ -78,10 +83,10 @@ impl Kernel for FilterGradientRows<'_> {
         };
         let widest = if S::WIDTH == 16 { 4 } else { 2 };
         let vectors = [4, 2, 1].into_iter().find(|&v| v <= widest && channels.is_multiple_of(v * S::WIDTH)).unwrap_or(1);
-        // In a kernel of one place the weights of a tile's inputs lie side by side: their blocks of channels come one after the other. In a
-        // larger one a block goes through the whole kernel.
+        // Where the gradients of all positions stay in the first-level cache, and the kernel has one place, a tile's blocks of channels come one
+        // after the other, as its weights lie in memory. Else a block goes through the whole kernel. The order changes no bit.
         let blocks = channels / (vectors * S::WIDTH);
-        let (groups, together) = if layer.kernel == 1 { (1, blocks) } else { (blocks, 1) };
+        let (groups, together) = if layer.kernel == 1 && d.len() <= GROUP { (1, blocks) } else { (blocks, 1) };
         unsafe {
             for group in 0..groups {
                 let from = group * vectors * S::WIDTH;

@@ -4,7 +4,7 @@ use super::super::winograd;
 use crate::network::{Convolution, Map};
 
 /// Floats of sums or gradients that a group of rows may have: 16 KB.
-const GROUP: usize = 4096;
+pub(super) const GROUP: usize = 4096;
 
 /// Weights, in floats, that may stay in the first-level cache while a group of rows is computed.
 pub(in super::super) const RESIDENT_WEIGHTS: usize = 6144;

@@ -1,5 +1,6 @@
 //! One thread's work: the sum under a node of the tree, and the margins of a block of examples.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::job::{Derivative, Job};
@@ -68,46 +69,56 @@ impl<'a> Context<'a> {
         if let Derivative::Gradient = job.derivative {
             worker.prepare(job.plan, job.weights, version, true);
         }
-        let mut waiting = 0;
-        for (done, leaf) in leaves.under(node).enumerate() {
-            if self.interrupted() {
-                break;
+        let together = if let Derivative::Gradient = job.derivative { worker.together(job.plan) } else { 1 };
+        let under = leaves.under(node);
+        // Of the stack: sums that wait, and the first of those that belong to the leaves computed together.
+        let (mut waiting, mut base) = (0, 0);
+        let merge_two = |stack: &mut [Floats], waiting: &mut usize, base: usize| {
+            // Below such a one, the weights of fully connected layers are summed already.
+            if *waiting >= base + 2 {
+                merge(self.unit, stack, waiting, job.plan.outside_matrices(length + 1));
+            } else {
+                merge(self.unit, stack, waiting, std::iter::once(0..length + 1));
             }
-            let examples = leaves.examples(leaf);
-            indices.resize(examples.len(), 0);
-            job.selection.fill(examples.start, indices);
-            worker.gather(&self.dataset.training, &self.tables, indices);
-            let target = &mut slots(stack, waiting + 1, length + 1)[waiting][..=length];
-            let (gradient, loss) = target.split_at_mut(length);
-            loss[0] = match job.derivative {
-                Derivative::Gradient => {
+        };
+        'groups: for start in under.clone().step_by(together) {
+            let group = start..(start + together).min(under.end);
+            base = waiting;
+            if together > 1 {
+                worker.begin();
+                for leaf in group.clone() {
+                    if self.interrupted() {
+                        break 'groups;
+                    }
+                    select(job, leaves.examples(leaf), indices);
+                    worker.add_leaf((job.plan, job.weights), &self.dataset.training, &self.tables, indices, true);
+                }
+                let target = &mut slots(stack, base + 1, length + 1)[base][..length];
+                worker.gradient_together(job.plan, job.weights, job.temperature, target);
+            }
+            for leaf in group {
+                if self.interrupted() {
+                    break 'groups;
+                }
+                let target = &mut slots(stack, waiting + 1, length + 1)[waiting][..=length];
+                let (gradient, loss) = target.split_at_mut(length);
+                if let Derivative::Gradient = job.derivative {
                     job.plan.clear(gradient);
-                    worker.gradient(job.plan, job.weights, job.temperature, gradient, examples.len())
                 }
-                Derivative::HessianProduct(vector) => {
-                    gradient.fill(0.0);
-                    let tangents = tangents.get_or_insert_with(|| Box::new(Tangents::new(self.network.clone(), self.unit)));
-                    let along = Along { weights: job.weights, vector, temperature: job.temperature };
-                    tangents.prepare(&along, version);
-                    let (images, labels) = worker.gathered(examples.len());
-                    tangents.add_product(images, labels, &along, gradient)
+                if together > 1 {
+                    loss[0] = worker.leaf_gradient(job.plan, job.weights, leaf - start, gradient);
+                } else {
+                    select(job, leaves.examples(leaf), indices);
+                    loss[0] = self.leaf(worker, tangents, job, version, indices, gradient);
                 }
-                Derivative::ReferenceProduct { weights, vector } => {
-                    let examples = self.dataset.training.gather(indices);
-                    let images = reference::normalised(&examples, &self.tables);
-                    let batch = Batch { images: &images, labels: &examples.labels };
-                    let (product, loss) = reference::hessian_product(&self.logical, weights, vector, job.temperature, batch);
-                    gradient.copy_from_slice(&product);
-                    loss
+                waiting += 1;
+                for _ in 0..(leaf + 1 - under.start).trailing_zeros() {
+                    merge_two(stack, &mut waiting, base);
                 }
-            };
-            waiting += 1;
-            for _ in 0..(done + 1).trailing_zeros() {
-                merge(self.unit, stack, length, &mut waiting);
             }
         }
         while waiting > 1 {
-            merge(self.unit, stack, length, &mut waiting);
+            merge_two(stack, &mut waiting, base);
         }
         let most = length.max(self.network.parameters() + LOGITS);
         if let [total, scratch] = slots(stack, 2, most + 1) {
@@ -116,6 +127,38 @@ impl<'a> Context<'a> {
                 Derivative::HessianProduct(_) | Derivative::ReferenceProduct { .. } => sum[..length].copy_from_slice(&total[..length]),
             }
             sum[job.mask.kept()] = total[length];
+        }
+    }
+
+    /// One leaf's derivative, which adds to what [`Plan::clear`] has left, and its loss.
+    fn leaf(
+        &self,
+        worker: &mut Worker,
+        tangents: &mut Option<Box<Tangents>>,
+        job: &Job,
+        version: u64,
+        indices: &[u32],
+        derivative: &mut [f32],
+    ) -> f32 {
+        worker.gather(&self.dataset.training, &self.tables, indices);
+        match job.derivative {
+            Derivative::Gradient => worker.gradient(job.plan, job.weights, job.temperature, derivative, indices.len()),
+            Derivative::HessianProduct(vector) => {
+                derivative.fill(0.0);
+                let tangents = tangents.get_or_insert_with(|| Box::new(Tangents::new(self.network.clone(), self.unit)));
+                let along = Along { weights: job.weights, vector, temperature: job.temperature };
+                tangents.prepare(&along, version);
+                let (images, labels) = worker.gathered(indices.len());
+                tangents.add_product(images, labels, &along, derivative)
+            }
+            Derivative::ReferenceProduct { weights, vector } => {
+                let examples = self.dataset.training.gather(indices);
+                let images = reference::normalised(&examples, &self.tables);
+                let batch = Batch { images: &images, labels: &examples.labels };
+                let (product, loss) = reference::hessian_product(&self.logical, weights, vector, job.temperature, batch);
+                derivative.copy_from_slice(&product);
+                loss
+            }
         }
     }
 
@@ -130,10 +173,24 @@ impl<'a> Context<'a> {
         let worker = &mut seat.worker;
         let weights = lane.evaluated();
         worker.prepare(&lane.plan, weights, version, false);
-        let capacity = worker.capacity();
-        for (examples, margins) in examples.chunks(capacity).zip(margins.chunks_mut(capacity)) {
-            worker.gather(self.examples(set), &self.tables, examples);
-            worker.margins(&lane.plan, weights, margins);
+        let (capacity, examples_of, together) = (worker.capacity(), self.examples(set), worker.together(&lane.plan));
+        for (examples, margins) in examples.chunks(capacity * together).zip(margins.chunks_mut(capacity * together)) {
+            if together > 1 {
+                worker.begin();
+                for leaf in examples.chunks(capacity) {
+                    worker.add_leaf((&lane.plan, weights), examples_of, &self.tables, leaf, false);
+                }
+                worker.margins_together(&lane.plan, weights, margins);
+            } else {
+                worker.gather(examples_of, &self.tables, examples);
+                worker.margins(&lane.plan, weights, margins);
+            }
         }
     }
+}
+
+/// The training examples at some places of a batch.
+fn select(job: &Job, places: Range<usize>, indices: &mut Vec<u32>) {
+    indices.resize(places.len(), 0);
+    job.selection.fill(places.start, indices);
 }

@@ -1,5 +1,7 @@
 //! Sums of leaves: where they stand, and the additions of the tree ([`Leaves`]).
 
+use std::ops::Range;
+
 use crate::backend::cpu::dense::LOGITS;
 use crate::backend::cpu::floats::Floats;
 use crate::backend::cpu::simd::{Kernel, Simd};
@@ -80,11 +82,13 @@ pub(super) fn slots(stack: &mut Vec<Floats>, count: usize, length: usize) -> &mu
     &mut stack[..count]
 }
 
-/// Adds the top of the stack, with its loss, to its left-hand neighbour below it.
-pub(super) fn merge(unit: VectorUnit, stack: &mut [Floats], length: usize, waiting: &mut usize) {
+/// Adds some runs of the top of the stack to its left-hand neighbour below it.
+pub(super) fn merge(unit: VectorUnit, stack: &mut [Floats], waiting: &mut usize, runs: impl Iterator<Item = Range<usize>>) {
     *waiting -= 1;
     let (below, top) = stack.split_at_mut(*waiting);
-    unit.run(Add { to: &mut below[*waiting - 1][..=length], from: &top[0][..=length] });
+    for run in runs {
+        unit.run(Add { to: &mut below[*waiting - 1][run.clone()], from: &top[0][run] });
+    }
 }
 
 /// Runs the additions (to, from) over blocks of `length` floats.

@@ -5,8 +5,9 @@ use super::super::dense::{LOGITS, is_narrow, over_images};
 use super::super::floats::Floats;
 use super::super::pooled::{self, Event, Events};
 use super::super::pruned::deep;
+use super::super::tile::TOGETHER;
 use super::super::winograd::Points;
-use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Network};
+use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Network, Slot};
 
 /// Floats of a pass, gradients among them: as many images as begin within the second-level cache. It is a constant because bits depend on it.
 const PASS: usize = 1 << 18;
@@ -80,14 +81,44 @@ pub(super) struct Scratch {
     pub planar: Floats,
     /// Weights on their way into [`Buffers::backward`].
     pub reordered: Floats,
-    /// Where the plan leaves out inputs of the logits: `[image][in]` that are read.
+    /// Where the plan leaves out inputs of the logits: `[image][in]` that are read, and their gradients.
     pub logits_input: Floats,
+    pub logits_sent: Floats,
 }
 
-/// The buffers of all layers, for passes of that many images.
-pub(super) fn allocate(network: &Network, pass: usize) -> (Vec<Buffers>, Scratch) {
+/// Images that there is room for.
+#[derive(Clone, Copy)]
+pub(super) struct Images {
+    /// Of a pass.
+    pub pass: usize,
+    /// The first of the layers that are computed over several leaves at once, if there are such.
+    pub tail: Option<usize>,
+}
+
+impl Images {
+    /// Where several leaves are computed at once.
+    pub(super) fn most(self) -> usize {
+        if self.tail.is_some() { self.pass * TOGETHER } else { self.pass }
+    }
+
+    /// In a map.
+    pub(super) fn of_map(self, network: &Network, slot: Slot) -> usize {
+        let is_input = |layer: &Layer| matches!(layer, Layer::Dense(layer) if layer.input == slot);
+        if self.tail.is_some_and(|tail| network.layers[tail..].iter().any(is_input)) { self.most() } else { self.pass }
+    }
+
+    /// In what is kept for a layer.
+    fn of_layer(self, network: &Network, index: usize) -> usize {
+        let sends = |tail: usize| index >= tail || network.layers[tail].producer() == Some(index);
+        if self.tail.is_some_and(sends) { self.most() } else { self.pass }
+    }
+}
+
+/// The buffers of all layers.
+pub(super) fn allocate(network: &Network, images: Images) -> (Vec<Buffers>, Scratch) {
     let mut scratch = Scratch::default();
-    let layers = network.layers.iter().map(|layer| {
+    let layers = network.layers.iter().enumerate().map(|(index, layer)| {
+        let pass = images.of_layer(network, index);
         let mut buffers = Buffers { gradient: Floats::zeros(gradient_floats(network, layer) * pass), ..Buffers::default() };
         match layer {
             Layer::Convolution(layer) => convolution(network, layer, pass, &mut buffers, &mut scratch),
@@ -130,6 +161,7 @@ fn dense(layer: &Dense, pass: usize, buffers: &mut Buffers, scratch: &mut Scratc
         buffers.forward.grow(layer.inputs * LOGITS);
         buffers.backward.grow(LOGITS * layer.inputs);
         scratch.logits_input.grow(layer.inputs * pass);
+        scratch.logits_sent.grow(layer.inputs * pass);
         return;
     }
     let over_images = over_images(layer, pass);

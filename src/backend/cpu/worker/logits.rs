@@ -1,5 +1,7 @@
 //! The logits of few classes: a row of weights for each input is a vector or two.
 
+use std::ops::Range;
+
 use super::super::dense::LOGITS;
 use super::super::simd::{Kernel, Simd};
 use super::super::tile::{Positions, Runs, Start, outer, product};
@@ -62,49 +64,67 @@ fn gathered<'a>(layer: &Dense, rows: Option<&[u32]>, computed: usize, input: &'a
     scratch
 }
 
-/// The backward pass of the layer.
-pub(super) struct Backward<'a, 'b> {
+/// Adds to the gradient of the weights and of the bias, over some images.
+pub(super) struct Gradient<'a, 'b> {
     pub pass: &'a mut Pass<'b>,
     pub index: usize,
     pub layer: &'a Dense,
+    pub images: Range<usize>,
 }
 
-impl Kernel for Backward<'_, '_> {
+impl Kernel for Gradient<'_, '_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Backward { pass, index, layer } = self;
+        let Gradient { pass, index, layer, images } = self;
         let worker = &mut *pass.worker;
         let plan = &pass.plan.layers[index];
-        let (inputs, count) = (plan.path.computed_rows(layer), pass.count);
-        let d = worker.logit_gradients[..count * LOGITS].as_ptr();
+        let inputs = plan.path.computed_rows(layer);
+        let d = &worker.logit_gradients[images.start * LOGITS..images.end * LOGITS];
         let (gradient, bias_gradient) = pass.gradient[plan.weights..].split_at_mut(inputs * LOGITS);
-        for gradient in worker.logit_gradients.chunks_exact(LOGITS).take(count) {
+        for gradient in d.chunks_exact(LOGITS) {
             for (sum, &value) in bias_gradient[..layer.outputs].iter_mut().zip(gradient) {
                 *sum += value;
             }
         }
-
-        let scratch = &mut worker.scratch;
         // The forward pass has left there what the rows read.
-        let read = if plan.path.rows().is_some() { &scratch.logits_input } else { &worker.maps[layer.input] };
-        let read = &read[..count * inputs];
-        let positions = Positions { rows: 1, columns: count, x_row: 0, x_stride: inputs, d_stride: LOGITS };
+        let read = if plan.path.rows().is_some() { &worker.scratch.logits_input } else { &worker.maps[layer.input] };
+        let read = &read[images.start * inputs..images.end * inputs];
+        let positions = Positions { rows: 1, columns: images.len(), x_row: 0, x_stride: inputs, d_stride: LOGITS };
         // Rows come in groups of 32.
         let tall = if S::WIDTH == LOGITS { 8 } else { 4 };
         for from in (0..inputs).step_by(tall) {
             unsafe {
                 let (x, g) = (read.as_ptr().add(from), gradient.as_mut_ptr().add(from * LOGITS));
                 if S::WIDTH == LOGITS {
-                    outer::<S, 8, 1>(x, d, positions, Start::Chain, g, LOGITS);
+                    outer::<S, 8, 1>(x, d.as_ptr(), positions, Start::Chain, g, LOGITS);
                 } else {
-                    outer::<S, 4, 2>(x, d, positions, Start::Chain, g, LOGITS);
+                    outer::<S, 4, 2>(x, d.as_ptr(), positions, Start::Chain, g, LOGITS);
                 }
             }
         }
+    }
+}
 
+/// Sends the gradient of all images to the producer, if there is one.
+pub(super) struct Send<'a, 'b> {
+    pub pass: &'a mut Pass<'b>,
+    pub index: usize,
+    pub layer: &'a Dense,
+}
+
+impl Kernel for Send<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Send { pass, index, layer } = self;
         let Some(producer) = layer.producer else { return };
-        let sent = if plan.path.rows().is_some() { &mut scratch.logits_input } else { &mut scratch.input_gradient };
+        let worker = &mut *pass.worker;
+        let path = &pass.plan.layers[index].path;
+        let (inputs, count) = (path.computed_rows(layer), pass.count);
+        let d = worker.logit_gradients[..count * LOGITS].as_ptr();
+        let scratch = &mut worker.scratch;
+        let sent = if path.rows().is_some() { &mut scratch.logits_sent } else { &mut scratch.input_gradient };
         let sent = &mut sent[..count * inputs];
         sent.fill(0.0);
         let weights = &worker.layers[index].backward[..LOGITS * inputs];
@@ -118,9 +138,9 @@ impl Kernel for Backward<'_, '_> {
             }
         }
         let to = &mut scratch.input_gradient[..count * layer.inputs];
-        if let Some(rows) = plan.path.rows() {
+        if let Some(rows) = path.rows() {
             to.fill(0.0);
-            for (to, from) in to.chunks_exact_mut(layer.inputs).zip(scratch.logits_input.chunks_exact(inputs)) {
+            for (to, from) in to.chunks_exact_mut(layer.inputs).zip(scratch.logits_sent.chunks_exact(inputs)) {
                 rows.iter().zip(from).for_each(|(&row, &from)| to[row as usize] = from);
             }
         }

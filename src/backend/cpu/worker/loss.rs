@@ -1,12 +1,14 @@
 //! Softmax and cross-entropy.
 
+use std::ops::Range;
+
 use super::pass::Pass;
 
-/// Adds the images' losses to the pass's, and writes the gradient of the logits. Logits that are there for whole vectors alone take no part.
-pub(super) fn softmax_cross_entropy(pass: &mut Pass) {
+/// Adds the losses of some images to the pass's, and writes the gradient of their logits. Logits that are there for whole vectors alone take no part.
+pub(super) fn softmax_cross_entropy(pass: &mut Pass, images: Range<usize>) {
     let worker = &mut *pass.worker;
     let (classes, stride) = (worker.network.classes, worker.logits_stride);
-    for image in 0..pass.count {
+    for image in images {
         let logits = &mut worker.logits[image * stride..][..classes];
         logits.iter_mut().for_each(|logit| *logit /= pass.temperature);
         let gradient = &mut worker.logit_gradients[image * stride..][..classes];

@@ -1,11 +1,14 @@
 //! A fully connected layer, with all of its weights: a convolution of 1 × 1 whose positions are the images of the pass.
 
+use std::ops::Range;
+
 use super::super::convolution::{add_positions, filter_gradient_rows, forward_rows};
 use super::super::dense::{adjoint_over_images, over_images};
 use super::super::epilogue::rectify;
 use super::super::simd::{Kernel, Simd};
 use super::super::tile::Start;
-use super::pass::Pass;
+use super::super::winograd::Points;
+use super::pass::{Pass, Worker};
 use crate::network::{Dense, DenseOutput};
 
 /// The forward pass of a layer.
@@ -36,38 +39,75 @@ impl Kernel for Forward<'_, '_> {
     }
 }
 
-/// The backward pass of a layer.
-pub(super) struct Backward<'a, 'b> {
+/// The gradient of the sums of some images.
+#[inline(always)]
+fn received<'a>(worker: &'a Worker, index: usize, layer: &Dense, images: Range<usize>) -> &'a [f32] {
+    let range = images.start * layer.outputs..images.end * layer.outputs;
+    match layer.output {
+        DenseOutput::Logits => &worker.logit_gradients[range],
+        DenseOutput::Hidden { .. } => &worker.layers[index].gradient[range],
+    }
+}
+
+/// Adds to the gradient of the bias, over some images.
+pub(super) struct Bias<'a, 'b> {
+    pub pass: &'a mut Pass<'b>,
+    pub index: usize,
+    pub layer: &'a Dense,
+    pub images: Range<usize>,
+}
+
+impl Kernel for Bias<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Bias { pass, index, layer, images } = self;
+        let bias = &mut pass.gradient[pass.plan.layers[index].bias..][..layer.outputs];
+        unsafe { add_positions::<S>(received(pass.worker, index, layer, images), bias) };
+    }
+}
+
+/// Makes the gradient of the weights, over all images.
+pub(super) struct Weights<'a, 'b> {
+    pub pass: &'a mut Pass<'b>,
+    pub index: usize,
+    pub layer: &'a Dense,
+    pub start: Start<'a>,
+}
+
+impl Kernel for Weights<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<S: Simd>(self) {
+        let Weights { pass, index, layer, start } = self;
+        let (plan, count) = (&pass.plan.layers[index], pass.count);
+        let (input, d) = (&pass.worker.maps[layer.input][..count * layer.inputs], received(pass.worker, index, layer, 0..count));
+        let gradient = &mut pass.gradient[plan.weights..plan.bias];
+        unsafe { filter_gradient_rows::<S>(&over_images(layer, count), input, d, 0, 1, start, gradient) };
+    }
+}
+
+/// Sends the gradient of all images to the producer, if there is one.
+pub(super) struct Send<'a, 'b> {
     pub pass: &'a mut Pass<'b>,
     pub index: usize,
     pub layer: &'a Dense,
 }
 
-impl Kernel for Backward<'_, '_> {
+impl Kernel for Send<'_, '_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let Backward { pass, index, layer } = self;
-        let worker = &mut *pass.worker;
-        let count = pass.count;
-        let over = over_images(layer, count);
-        let plan = &pass.plan.layers[index];
-        let (weight_gradient, bias_gradient) = pass.gradient[plan.weights..].split_at_mut(plan.bias - plan.weights);
-        let input = &worker.maps[layer.input][..count * layer.inputs];
-        let d = match layer.output {
-            DenseOutput::Logits => &worker.logit_gradients[..count * layer.outputs],
-            DenseOutput::Hidden { .. } => &worker.layers[index].gradient[..count * layer.outputs],
-        };
-        // What is there is of no use: `Plan::clear` leaves it as it was.
-        let start = if pass.first { Start::First } else { Start::Chain };
-        unsafe {
-            add_positions::<S>(d, &mut bias_gradient[..layer.outputs]);
-            filter_gradient_rows::<S>(&over, input, d, 0, 1, start, weight_gradient);
-        }
+        let Send { pass, index, layer } = self;
         let Some(producer) = layer.producer else { return };
+        let (worker, count) = (&mut *pass.worker, pass.count);
         let adjoint = adjoint_over_images(layer, count);
-        let sent = &mut worker.scratch.input_gradient[..count * layer.inputs];
-        unsafe { forward_rows::<S>(&adjoint, d, &worker.layers[index].backward, None, 0, sent, &mut worker.scratch.points) };
+        let mut sent = std::mem::take(&mut worker.scratch.input_gradient);
+        let mut points = Points::default();
+        let d = received(worker, index, layer, 0..count);
+        let to = &mut sent[..count * layer.inputs];
+        unsafe { forward_rows::<S>(&adjoint, d, &worker.layers[index].backward, None, 0, to, &mut points) };
+        worker.scratch.input_gradient = sent;
         worker.keep_all(producer, layer.input, count);
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! The plan of a lane says for each layer which kernels compute it ([`Path`]); there is a file for each kind here: convolutions row
 //! by row (`rows.rs`), those with a pool (`pooled.rs`), fully connected layers (`matrix.rs`) and logits (`logits.rs`), layers without
-//! parameters (`pool.rs`), the loss (`loss.rs`). `pass.rs` has the buffers, `operations.rs` sends each layer to its file. Nothing here knows
-//! of batches, ranks or trials.
+//! parameters (`pool.rs`), the loss (`loss.rs`). `pass.rs` has the buffers, `operations.rs` sends each layer to its file,
+//! and `together.rs` brings several leaves to fully connected layers at once. Nothing here knows of batches, ranks or trials.
 
 mod backward;
 mod buffers;
@@ -17,7 +17,10 @@ mod pool;
 mod pooled;
 mod prepare;
 mod rows;
+mod tail;
+mod together;
 
 pub(super) use buffers::{image_floats, images_a_pass};
 pub(super) use collect::collect;
 pub(super) use pass::Worker;
+pub(super) use tail::images_at_once;

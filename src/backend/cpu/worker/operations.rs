@@ -3,12 +3,13 @@
 use super::pass::{Pass, Worker};
 use super::{logits, loss, matrix, pool, pooled, rows};
 use crate::backend::cpu::plan::{Path, Plan};
+use crate::backend::cpu::tile::Start;
 use crate::backend::margin::margin;
 use crate::network::{Convolution, Dense, GlobalMean, Network, Operations, Pool};
 
 impl Worker {
-    /// Forward and backward over the first `count` gathered images, at least one: makes `gradient`, which [`Plan::clear`] has cleared, the summed
-    /// gradient, laid out as the plan says, and returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must
+    /// Forward and backward over the first `count` gathered images, at least one: makes `gradient`, which [`Plan::clear`] has cleared, the
+    /// summed gradient, laid out as the plan says, and returns the summed loss, that of logits divided by `temperature`. [`Worker::prepare`] must
     /// have seen the same weights.
     ///
     /// # Panics
@@ -27,7 +28,8 @@ impl Worker {
         let mut loss = 0.0;
         for (image, count) in self.passes(plan, count) {
             self.bring_first(image, count);
-            let mut pass = Pass { worker: self, plan, weights, temperature, gradient, count, first: image == 0, loss };
+            let first = image == 0;
+            let mut pass = Pass { worker: self, plan, weights, temperature, gradient, is_training: true, count, first, loss };
             network.forward(&mut pass);
             pass.softmax_cross_entropy();
             network.backward(&mut pass);
@@ -52,15 +54,19 @@ impl Worker {
                 weights,
                 temperature: 1.0,
                 gradient: &mut [],
+                is_training: false,
                 count,
                 first: image == 0,
                 loss: 0.0,
             });
-            for ((to, logits), &label) in
-                margins[image..][..count].iter_mut().zip(self.logits.chunks_exact(self.logits_stride)).zip(&self.labels)
-            {
-                *to = margin(&logits[..network.classes], label.into());
-            }
+            self.write_margins(&mut margins[image..][..count]);
+        }
+    }
+
+    /// The margins of the first images, whose logits are there.
+    pub(super) fn write_margins(&self, margins: &mut [f32]) {
+        for ((to, logits), &label) in margins.iter_mut().zip(self.logits.chunks_exact(self.logits_stride)).zip(&self.labels) {
+            *to = margin(&logits[..self.network.classes], label.into());
         }
     }
 }
@@ -124,15 +130,25 @@ impl Operations for Pass<'_> {
     }
 
     fn dense_backward(&mut self, index: usize, layer: &Dense) {
+        let unit = self.worker.unit;
         match &self.plan.layers[index].path {
-            Path::Logits(_) => self.worker.unit.run(logits::Backward { pass: self, index, layer }),
-            _ => self.worker.unit.run(matrix::Backward { pass: self, index, layer }),
+            Path::Logits(_) => {
+                unit.run(logits::Gradient { images: 0..self.count, pass: self, index, layer });
+                unit.run(logits::Send { pass: self, index, layer });
+            }
+            _ => {
+                // What is there is of no use: `Plan::clear` leaves it as it was.
+                let start = if self.first { Start::First } else { Start::Chain };
+                unit.run(matrix::Bias { images: 0..self.count, pass: self, index, layer });
+                unit.run(matrix::Weights { pass: self, index, layer, start });
+                unit.run(matrix::Send { pass: self, index, layer });
+            }
         }
         self.worker.bring_back(self.plan, layer.producer);
     }
 
     fn softmax_cross_entropy(&mut self) {
-        loss::softmax_cross_entropy(self);
+        loss::softmax_cross_entropy(self, 0..self.count);
     }
 }
 

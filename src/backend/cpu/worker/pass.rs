@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::buffers::{self, Buffers, Scratch, images_a_pass};
+use super::buffers::{self, Buffers, Images, Scratch, images_a_pass};
+use super::tail::Tail;
 use crate::backend::cpu::floats::Floats;
 use crate::backend::cpu::physical::Physical;
 use crate::backend::cpu::plan::Plan;
@@ -29,6 +30,8 @@ pub(in crate::backend::cpu) struct Worker {
     /// Floats from one image's logits to the next's.
     pub(super) logits_stride: usize,
     pub(super) labels: Vec<u16>,
+    /// The fully connected layers that are computed over several leaves at once, if there are such.
+    pub(super) tail: Option<Tail>,
     /// What was prepared last.
     pub(super) prepared: Option<Prepared>,
 }
@@ -48,20 +51,24 @@ impl Worker {
     pub(in crate::backend::cpu) fn new(physical: &Physical, unit: VectorUnit, capacity: usize) -> Worker {
         let network = physical.network().clone();
         let pass = images_a_pass(&network).min(capacity);
-        let (layers, scratch) = buffers::allocate(&network, pass);
+        let tail = Tail::new(&network, pass);
+        let images = Images { pass, tail: tail.as_ref().map(|tail| tail.first) };
+        let (layers, scratch) = buffers::allocate(&network, images);
+        let maps = (0..network.maps.len()).map(|slot| Floats::zeros(network.maps[slot].len() * images.of_map(&network, slot)));
         let logits_stride = buffers::logits_stride(&network);
         let mut worker = Worker {
             unit,
             capacity,
             pass,
-            maps: network.maps.iter().map(|map| Floats::zeros(map.len() * pass)).collect(),
+            maps: maps.collect(),
             layers,
             scratch,
             sparse: SparseLayers::new(&network, unit),
-            logits: Floats::zeros(pass * logits_stride),
-            logit_gradients: Floats::zeros(pass * logits_stride),
+            logits: Floats::zeros(images.most() * logits_stride),
+            logit_gradients: Floats::zeros(images.most() * logits_stride),
             logits_stride,
-            labels: vec![0; capacity],
+            labels: vec![0; images.most().max(capacity)],
+            tail,
             prepared: None,
             network,
         };
@@ -162,17 +169,12 @@ pub(super) struct Pass<'a> {
     pub(super) weights: &'a [f32],
     /// What the loss divides logits by.
     pub(super) temperature: f32,
-    /// Empty where only the outcome is wanted.
+    /// Empty where none is made.
     pub(super) gradient: &'a mut [f32],
+    /// Whether a backward pass will follow.
+    pub(super) is_training: bool,
     pub(super) count: usize,
     /// Whether it is the first over the gathered images.
     pub(super) first: bool,
     pub(super) loss: f32,
-}
-
-impl Pass<'_> {
-    /// Whether a backward pass will follow.
-    pub(super) fn is_training(&self) -> bool {
-        !self.gradient.is_empty()
-    }
 }

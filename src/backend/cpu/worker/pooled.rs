@@ -22,7 +22,7 @@ impl Kernel for Forward<'_, '_> {
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
         let Forward { pass, index, layer, pooled } = self;
-        let is_training = pass.is_training();
+        let is_training = pass.is_training;
         let worker = &mut *pass.worker;
         let bias = &pass.weights[layer.bias..][..layer.output.channels];
         let written = layer.epilogue.written();
