@@ -30,12 +30,16 @@ struct State {
     names: BTreeMap<PathBuf, usize>,
     /// What was done to names since.
     changes: Vec<Change>,
+    /// Whether the disk said that names were synced, and did not sync them.
+    lied: bool,
 }
 
 #[derive(Default, Clone)]
 struct Bytes {
     synced: Vec<u8>,
     writes: Vec<Write>,
+    /// Whether the disk said that they were synced, and did not sync them.
+    lied: bool,
 }
 
 #[derive(Clone)]
@@ -62,6 +66,7 @@ impl Bytes {
 
     fn sync(&mut self) {
         self.writes.drain(..).for_each(|write| Bytes::apply(&mut self.synced, &write));
+        self.lied = false;
     }
 
     /// What a loss of power leaves: some of the writes, and of appended bytes some, or zeros in their place.
@@ -105,12 +110,14 @@ impl Disk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves what a loss of power would; no job may run. The lock's file, which is not kept through this, stays or goes.
-    pub fn lose_power(&self, random: &mut Random) {
+    /// Leaves what a loss of power would; no job may run. The lock's file, which is not kept through this, stays or goes. True: something may be lost
+    /// of which the disk had said that it was synced.
+    pub fn lose_power(&self, random: &mut Random) -> bool {
         let mut state = self.lock();
-        let State { files, names, changes, .. } = &mut *state;
+        let State { files, names, changes, lied, .. } = &mut *state;
         changes[..random.below(changes.len() + 1)].iter().for_each(|one| change(names, one));
         changes.clear();
+        let lied = std::mem::take(lied) || names.values().any(|&file| files[file].lied);
         for entry in fs::read_dir(&self.folder).unwrap().flatten() {
             let is_kept_here = !entry.file_name().to_string_lossy().ends_with(".lock");
             if is_kept_here || random.once_in(2) {
@@ -121,10 +128,11 @@ impl Disk {
         for (path, &file) in &*names {
             let left = files[file].survivors(random);
             fs::write(path, &left).unwrap();
-            files[file] = Bytes { synced: left, writes: Vec::new() };
+            files[file] = Bytes { synced: left, ..Bytes::default() };
             live.insert(fs::metadata(path).unwrap().ino(), file);
         }
         state.live = live;
+        lied
     }
 
     /// Does an operation, unless it is to fail; it may be done all the same. A thread that is no task's fails never.
@@ -150,6 +158,11 @@ impl Disk {
             ErrorKind::BrokenPipe => (ErrorKind::BrokenPipe.into(), None),
             _ => (io::Error::from_raw_os_error(5), Some(context)),
         })
+    }
+
+    /// Whether the next sync is to be said to be done, and not done.
+    fn lies() -> bool {
+        Context::get().is_some_and(|Context { scheduler, me }| scheduler.lies(me))
     }
 
     fn written(&self, file: &File, write: Write) {
@@ -226,7 +239,12 @@ impl Storage for Disk {
         self.unless_it_fails("sync", || {
             let mut state = self.lock();
             let number = state.number(file);
-            state.files[number].sync();
+            let bytes = &mut state.files[number];
+            if !bytes.writes.is_empty() && Disk::lies() {
+                bytes.lied = true;
+            } else {
+                bytes.sync();
+            }
             Ok(())
         })
     }
@@ -235,8 +253,11 @@ impl Storage for Disk {
         assert_eq!(folder, self.folder);
         self.unless_it_fails("sync_folder", || {
             let mut state = self.lock();
-            let State { names, changes, .. } = &mut *state;
-            changes.drain(..).for_each(|one| change(names, &one));
+            let State { names, changes, lied, .. } = &mut *state;
+            *lied = !changes.is_empty() && Disk::lies();
+            if !*lied {
+                changes.drain(..).for_each(|one| change(names, &one));
+            }
             Ok(())
         })
     }

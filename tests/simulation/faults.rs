@@ -28,10 +28,24 @@ pub enum Kind {
     DiskError,
     /// Another job starts on the same study.
     SecondJob,
+    /// A process gets no turn for so long that the other ranks reach their deadline, or almost, or for ever.
+    StuckRank,
+    /// The launcher does not end the other ranks once one is lost.
+    LauncherHangs,
+    /// The disk says of some syncs that they are done, and does not do them.
+    DiskLies,
+}
+
+/// Which faults a history may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kinds {
+    First,
+    All,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 12] = [
+    /// Those that the simulation began with.
+    pub const FIRST: [Kind; 12] = [
         Kind::RankDies,
         Kind::JobDies,
         Kind::PowerLoss,
@@ -45,6 +59,13 @@ impl Kind {
         Kind::DiskError,
         Kind::SecondJob,
     ];
+
+    /// Those that came later. They are drawn apart, so that a seed has the same faults of the first kinds with and without them.
+    pub const LATER: [Kind; 3] = [Kind::StuckRank, Kind::LauncherHangs, Kind::DiskLies];
+
+    pub fn all() -> impl Iterator<Item = Kind> {
+        Kind::FIRST.into_iter().chain(Kind::LATER)
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -60,6 +81,9 @@ impl Kind {
             Kind::DiskFull => "disk full",
             Kind::DiskError => "disk error",
             Kind::SecondJob => "second job",
+            Kind::StuckRank => "stuck rank",
+            Kind::LauncherHangs => "launcher that hangs",
+            Kind::DiskLies => "sync not done",
         }
     }
 }
@@ -84,13 +108,41 @@ pub struct Fault {
 /// A refused lock is waited for 0.2 s of real time, so second jobs are rare.
 const SECOND_JOB_ONCE_IN: usize = 4;
 
+/// Disturbed runs that have one of the later faults: one in so many.
+const LATER_ONCE_IN: usize = 4;
+
 impl Fault {
-    /// A fault of a run of so many ranks.
+    /// A fault of the first kinds, for a run of so many ranks.
     pub fn draw(random: &mut Random, ranks: usize) -> Fault {
-        let kind = match random.pick(&Kind::ALL) {
+        let kind = match random.pick(&Kind::FIRST) {
             Kind::SecondJob if !random.once_in(SECOND_JOB_ONCE_IN) => Kind::PowerLoss,
             kind => kind,
         };
+        Fault::of(kind, random, ranks)
+    }
+
+    /// One of the later faults, in some runs, with one of the first kinds where it shows nothing alone.
+    pub fn draw_later(random: &mut Random, ranks: usize) -> Vec<Fault> {
+        if !random.once_in(LATER_ONCE_IN) {
+            return Vec::new();
+        }
+        let mut fault = Fault::of(random.pick(&Kind::LATER), random, ranks);
+        let other = match fault.kind {
+            Kind::StuckRank => random.once_in(2).then_some(Fault { when: When::Call(0), kind: Kind::LauncherHangs, ..fault }),
+            Kind::LauncherHangs => {
+                fault.when = When::Call(0);
+                Some(Fault::of(Kind::RankDies, random, ranks))
+            }
+            _ => {
+                let begins = random.below(30) as u64;
+                fault.when = When::Operation(begins);
+                Some(Fault { when: When::Operation(begins + random.below(30) as u64), kind: Kind::PowerLoss, ..fault })
+            }
+        };
+        [Some(fault), other].into_iter().flatten().collect()
+    }
+
+    fn of(kind: Kind, random: &mut Random, ranks: usize) -> Fault {
         // Runs have some hundreds of calls and some dozens of operations; each order of magnitude is as likely as the others.
         let spread = |random: &mut Random, most: f64| most.powf(random.fraction()) as u64;
         let when = if random.once_in(2) { When::Call(spread(random, 1500.0)) } else { When::Operation(random.below(50) as u64) };

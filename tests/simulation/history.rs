@@ -5,27 +5,30 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use dps::Error;
 use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::Communicator;
 use dps::config::Configuration;
-use dps::journal::{Journal, Loaded, checkpoint_path, journal_path, load, lock_path};
+use dps::journal::{Contents, Journal, Loaded, checkpoint_path, journal_path, load, lock_path};
 use dps::progress::{Event, Observer};
 use dps::records::CellKey;
 use dps::storage::Storage;
 use dps::study::{Place, RunEnd, run};
+use dps::{Error, exit};
 
 use super::disk::Disk;
-use super::faults::{Fault, Kind};
-use super::planted::{Careless, Hasty, Mistake};
+use super::faults::{Fault, Kind, Kinds};
+use super::planted::{Careless, Mistake, Mistaken};
 use super::problem::{Problem, Settings, problems};
 use super::promises::Promises;
 use super::random::Random;
 use super::ranks::{Ranks, SURROUNDINGS};
-use super::scheduler::{Disturbed, Ended, Scheduler};
+use super::scheduler::{Ended, Scheduler};
+use super::world::Disturbed;
 
 /// What became of a history.
+#[derive(Default)]
 pub struct History {
     pub seed: u64,
     /// What should not have been.
@@ -35,6 +38,9 @@ pub struct History {
     pub struck: BTreeMap<Kind, u64>,
     pub runs: u64,
     pub calls: u64,
+    /// Ranks that ended themselves at their deadline, and studies begun anew since a disk had lied.
+    pub gave_up: u64,
+    pub begun_anew: u64,
     /// A checksum of all calls.
     pub digest: u64,
 }
@@ -79,52 +85,88 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The deadline of some runs, in seconds.
+const SHORT_DEADLINE: u32 = 700;
+
 /// The history of a seed; with a mistake in it, where one is planted.
-pub fn history(seed: u64, mistake: Option<Mistake>) -> History {
-    let mut random = Random::new(seed);
+pub fn history(seed: u64, kinds: Kinds, mistake: Option<Mistake>) -> History {
+    let (mut random, mut apart) = (Random::new(seed), Random::apart(seed));
     let folder = tempfile::tempdir().unwrap();
     let problem = problems()[random.below(problems().len())].clone();
     let output = folder.path().join("study.h5");
     let disk = Arc::new(Disk::new(folder.path().to_owned()));
     let promises = Arc::new(Promises::new(careless(disk.clone(), mistake, &output), journal_path(&output)));
     let shared = Arc::new(Shared { problem, output, storage: promises.clone(), mistake, told: Mutex::default(), ends: Mutex::default() });
-    let mut history = History { seed, problem: None, account: Vec::new(), struck: BTreeMap::new(), runs: 0, calls: 0, digest: seed };
+    let mut history = History { seed, digest: seed, ..History::default() };
     let disturbed = 1 + random.below(MOST_RUNS);
-    for number in 0..=disturbed {
-        let is_last = number == disturbed;
+    // Whether files may be damaged by a disk that lied, and whether the next run moves them aside.
+    let (mut is_doubtful, mut fresh) = (false, false);
+    for number in 0.. {
+        let is_last = number >= disturbed;
         let ranks = 1 + random.below(MOST_RANKS);
-        let settings =
+        let mut settings =
             if is_last { Settings { lanes: random.pick(&[0, 1, 2]), ..Settings::WHOLE } } else { Settings::draw(&mut random, ranks, true) };
         let faults = if is_last { 0 } else { 1 + random.below(MOST_FAULTS) };
-        let faults: Vec<Fault> = (0..faults).map(|_| Fault::draw(&mut random, ranks)).collect();
-        let described = format!("run {number} of {} on {ranks} ranks: {settings:?}, {faults:?}", shared.problem.name);
+        let mut faults: Vec<Fault> = (0..faults).map(|_| Fault::draw(&mut random, ranks)).collect();
+        if kinds == Kinds::All && !is_last {
+            settings.deadline_seconds = apart.once_in(2).then_some(SHORT_DEADLINE);
+            faults.extend(Fault::draw_later(&mut apart, ranks));
+        }
+        if fresh {
+            history.begun_anew += 1;
+            promises.forget();
+            lock(&shared.told).clear();
+        }
+        let anew = if fresh { ", anew" } else { "" };
+        let described = format!("run {number} of {} on {ranks} ranks{anew}: {settings:?}, {faults:?}", shared.problem.name);
         lock(&shared.ends).clear();
-        let Ended { problem, struck, worlds, calls, digest } = play(&shared, random.seed(), ranks, &settings, faults);
+        let Ended { problem, struck, worlds, calls, gave_up, digest } = play(&shared, random.seed(), ranks, &settings, fresh, faults);
         history.runs += 1;
         history.account.push(format!("{described}: {:?}", lock(&shared.ends)));
         history.calls += calls;
+        history.gave_up += gave_up;
         history.digest = history.digest.rotate_left(7) ^ digest;
         struck.into_iter().for_each(|(kind, count)| *history.struck.entry(kind).or_default() += count);
         if worlds.iter().any(|world| world.killed) && random.once_in(2) {
             // What a process leaves that has no time to clear up.
             fs::write(lock_path(&shared.output), "host simulated\n").unwrap();
         }
-        if worlds.iter().any(|world| world.power_lost) {
-            disk.lose_power(&mut random);
+        // A run that read everything, and finished, found no damage.
+        is_doubtful &= !lock(&shared.ends).iter().any(|(_, _, end)| *end == End::Finished);
+        if worlds.iter().any(|world| world.power_lost) && disk.lose_power(&mut random) && mistake != Some(Mistake::LiesBelieved) {
+            is_doubtful = true;
+            forgive(&shared, &promises);
         }
+        // A study that is begun anew has nothing to refuse.
+        let is_refused = is_doubtful && !fresh && is_refused(&lock(&shared.ends));
         let wrong = problem
-            .or_else(|| ends_are_wrong(&lock(&shared.ends), &worlds, is_last))
+            .or_else(|| ends_are_wrong(&lock(&shared.ends), &worlds, is_last, is_refused))
             .or_else(|| promises.broken())
-            .or_else(|| shared.problem.wrong_on_the_way(&shared.output))
+            .or_else(|| shared.problem.wrong_on_the_way(&shared.output, is_doubtful))
             .or_else(|| untold(&shared))
-            .or_else(|| damaged_checkpoint(&shared.problem.configuration(&settings), &shared))
-            .or_else(|| if is_last { shared.problem.wrong_at_the_end(&shared.output) } else { None });
-        if let Some(wrong) = wrong {
-            history.problem = Some(wrong);
+            .or_else(|| damaged_checkpoint(&shared.problem.configuration(&settings), &shared).filter(|_| !is_doubtful))
+            .or_else(|| if is_last && !is_refused { shared.problem.wrong_at_the_end(&shared.output) } else { None });
+        if wrong.is_some() || is_last && !is_refused {
+            history.problem = wrong;
             break;
         }
+        fresh = is_refused;
     }
     history
+}
+
+/// What a disk has lost that had said it was synced is no promise any more, and what a person was told of it is void.
+fn forgive(shared: &Shared, promises: &Promises) {
+    let path = journal_path(&shared.output);
+    let journal = Journal::read(&path, &dps::storage::Disk).ok().flatten();
+    let bytes = fs::metadata(&path).map_or(0, |found| found.len());
+    promises.forgive(journal.as_ref().map_or(0, |journal| bytes - journal.dropped_bytes));
+    lock(&shared.told).retain(|&(key, trials)| trials_of(journal.as_ref(), key) >= trials);
+}
+
+/// Whether a run ended since it could not use the study's files.
+fn is_refused(ends: &[(usize, usize, End)]) -> bool {
+    ends.iter().any(|(world, _, end)| *world == 0 && matches!(end, End::Failed(exit::RESULTS | exit::JOURNAL, _)))
 }
 
 fn careless(disk: Arc<dyn Storage>, mistake: Option<Mistake>, output: &Path) -> Arc<dyn Storage> {
@@ -135,27 +177,31 @@ fn careless(disk: Arc<dyn Storage>, mistake: Option<Mistake>, output: &Path) -> 
 }
 
 /// Runs the study on so many ranks under these faults.
-fn play(shared: &Arc<Shared>, seed: u64, ranks: usize, settings: &Settings, faults: Vec<Fault>) -> Ended {
+fn play(shared: &Arc<Shared>, seed: u64, ranks: usize, settings: &Settings, fresh: bool, faults: Vec<Fault>) -> Ended {
     let scheduler = Scheduler::new(seed);
     let loaded = Arc::new(shared.problem.configuration(settings));
     let theirs = (shared.clone(), loaded.clone());
-    scheduler.set_second_job(Arc::new(move |scheduler| start(scheduler, &theirs.0, &theirs.1, 1, Vec::new())));
-    start(&scheduler, shared, &loaded, ranks, faults);
+    scheduler.set_second_job(Arc::new(move |scheduler| start(scheduler, &theirs.0, &theirs.1, 1, false, Vec::new())));
+    start(&scheduler, shared, &loaded, ranks, fresh, faults);
     scheduler.run()
 }
 
-fn start(scheduler: &Arc<Scheduler>, shared: &Arc<Shared>, loaded: &Arc<Configuration>, ranks: usize, faults: Vec<Fault>) {
+fn start(scheduler: &Arc<Scheduler>, shared: &Arc<Shared>, loaded: &Arc<Configuration>, ranks: usize, fresh: bool, faults: Vec<Fault>) {
     let (shared, loaded) = (shared.clone(), loaded.clone());
-    scheduler.start_world(ranks, faults, move |world, rank, group| {
+    let deadline = Duration::from_secs(loaded.study.execution.deadline_seconds.into());
+    scheduler.start_world(ranks, deadline, faults, move |world, rank, group| {
         let all = Ranks::of_world(group, rank, ranks);
-        let all: Box<dyn Communicator> = if shared.mistake == Some(Mistake::VoteTooFew) { Box::new(Hasty(all)) } else { Box::new(all) };
-        let end = measure(&shared, &loaded, &*all);
+        let all: Box<dyn Communicator> = match shared.mistake {
+            Some(mistake) => Box::new(Mistaken { inner: all, mistake }),
+            None => Box::new(all),
+        };
+        let end = measure(&shared, &loaded, &*all, fresh);
         lock(&shared.ends).push((world, rank, end));
     });
 }
 
 /// What dps-train does once it has its configuration and its data.
-fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator) -> End {
+fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator, fresh: bool) -> End {
     let place = Place {
         world,
         mpi_library: "simulated".into(),
@@ -165,7 +211,7 @@ fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator) ->
         surroundings: SURROUNDINGS,
     };
     let device = Cpu { unit: VectorUnit::best(), threads: 1 };
-    match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, false, &mut Told(shared)) {
+    match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, fresh, &mut Told(shared)) {
         Ok(RunEnd::Finished(_)) => End::Finished,
         Ok(RunEnd::Stopped) => End::Stopped,
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
@@ -176,8 +222,8 @@ fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator) ->
     }
 }
 
-/// Why ranks should not have ended as they did, if they should not.
-fn ends_are_wrong(ends: &[(usize, usize, End)], worlds: &[Disturbed], is_last: bool) -> Option<String> {
+/// Why ranks should not have ended as they did, if they should not. `may_refuse` says that the study's files may be damaged.
+fn ends_are_wrong(ends: &[(usize, usize, End)], worlds: &[Disturbed], is_last: bool, may_refuse: bool) -> Option<String> {
     for (number, world) in worlds.iter().enumerate() {
         let mut ends = ends.iter().filter(|(of, ..)| *of == number).map(|(_, _, end)| end);
         let Some(first) = ends.next() else { continue };
@@ -193,14 +239,14 @@ fn ends_are_wrong(ends: &[(usize, usize, End)], worlds: &[Disturbed], is_last: b
             End::Finished => true,
             End::Stopped => world.signalled || world.killed,
             End::Failed(code, said) => {
-                let is_refused = worlds.len() > 1 && said.contains("another job works on this study");
-                is_refused || world.disk && matches!(code, 4 | 7)
+                let is_elsewhere = worlds.len() > 1 && said.contains("another job works on this study");
+                is_elsewhere || (world.disk || may_refuse) && matches!(*code, exit::RESULTS | exit::JOURNAL)
             }
         };
         if !is_explained {
             return Some(format!("a run ended as {first:?} without a reason: {world:?}"));
         }
-        if is_last && *first != End::Finished {
+        if is_last && !may_refuse && *first != End::Finished {
             return Some(format!("the last run, which nothing disturbed, ended as {first:?}"));
         }
     }
@@ -210,14 +256,16 @@ fn ends_are_wrong(ends: &[(usize, usize, End)], worlds: &[Disturbed], is_last: b
 /// A cell that a person was told to be finished, and that the journal does not have.
 fn untold(shared: &Shared) -> Option<String> {
     let journal = Journal::read(&journal_path(&shared.output), &dps::storage::Disk).ok().flatten();
-    // Cells that get more trials are unfinished once more; those that have ended are there.
-    let has = |key: CellKey| {
-        let finished = journal.iter().flat_map(|journal| &journal.finished).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
-        let partial = journal.iter().flat_map(|journal| &journal.partial).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
-        finished.chain(partial).max().unwrap_or(0)
-    };
+    let has = |key: CellKey| trials_of(journal.as_ref(), key);
     let lost = lock(&shared.told).iter().copied().find(|&(key, trials)| has(key) < trials)?;
     Some(format!("{}, which was told to be finished, has {} of its {} trials", lost.0, has(lost.0), lost.1))
+}
+
+/// Trials of a cell that a journal has. Cells that get more trials are unfinished once more; those that have ended are there.
+fn trials_of(journal: Option<&Contents>, key: CellKey) -> usize {
+    let finished = journal.iter().flat_map(|journal| &journal.finished).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
+    let partial = journal.iter().flat_map(|journal| &journal.partial).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
+    finished.chain(partial).max().unwrap_or(0)
 }
 
 /// A checkpoint is there whole or not at all.

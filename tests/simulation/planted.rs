@@ -24,6 +24,12 @@ pub enum Mistake {
     RecordTwice,
     /// A rank that has heard a signal says so to itself, and does not ask the others.
     VoteTooFew,
+    /// Waits have no limit, a longer one than the configuration says, or a shorter one.
+    NoDeadline,
+    LateDeadline,
+    EarlyDeadline,
+    /// The history takes a disk at its word that has lost what it had said was synced: so the disk's lies do harm.
+    LiesBelieved,
 }
 
 /// A storage that makes a mistake.
@@ -84,48 +90,57 @@ impl Storage for Careless {
     }
 }
 
-/// Ranks of which one that has heard a signal leaves a vote out.
-pub struct Hasty<C>(pub C);
+/// Ranks that make a mistake.
+pub struct Mistaken<C> {
+    pub inner: C,
+    pub mistake: Mistake,
+}
 
-impl<C: Communicator> Communicator for Hasty<C> {
+impl<C: Communicator> Communicator for Mistaken<C> {
     fn rank(&self) -> usize {
-        self.0.rank()
+        self.inner.rank()
     }
 
     fn size(&self) -> usize {
-        self.0.size()
+        self.inner.size()
     }
 
     fn all_gather(&self, send: &[f32], counts: &[usize], receive: &mut Vec<f32>) {
-        self.0.all_gather(send, counts, receive);
+        self.inner.all_gather(send, counts, receive);
     }
 
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64> {
         // A vote is one word, and 1 means to stop.
-        if send == [1] && Context::get().is_some_and(|Context { scheduler, me }| scheduler.is_stopping(me)) {
+        let is_hasty = self.mistake == Mistake::VoteTooFew;
+        if is_hasty && send == [1] && Context::get().is_some_and(|Context { scheduler, me }| scheduler.is_stopping(me)) {
             vec![1; self.size()]
         } else {
-            self.0.all_gather_words(send)
+            self.inner.all_gather_words(send)
         }
     }
 
     fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {
-        self.0.broadcast(bytes)
+        self.inner.broadcast(bytes)
     }
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
-        self.0.gather(bytes)
+        self.inner.gather(bytes)
     }
 
     fn split(&self, color: usize) -> Box<dyn Communicator> {
-        self.0.split(color)
+        self.inner.split(color)
     }
 
     fn limit_waits(&self, seconds: u32) {
-        self.0.limit_waits(seconds);
+        self.inner.limit_waits(match self.mistake {
+            Mistake::NoDeadline => 0,
+            Mistake::LateDeadline => 3 * seconds,
+            Mistake::EarlyDeadline => seconds / 3,
+            _ => seconds,
+        });
     }
 
     fn abort(&self, code: i32) -> ! {
-        self.0.abort(code)
+        self.inner.abort(code)
     }
 }

@@ -36,13 +36,16 @@ pub struct Settings {
     pub lanes: u32,
     pub data_parallel: u32,
     pub checkpoint_seconds: u32,
+    /// Where it is not the usual one.
+    pub deadline_seconds: Option<u32>,
 }
 
 /// Trials of the whole grid, and of one that later grows.
 const TRIALS: [u32; 2] = [3, 2];
 
 impl Settings {
-    pub const WHOLE: Settings = Settings { trials: TRIALS[0], is_whole: true, lanes: 0, data_parallel: 0, checkpoint_seconds: 1 };
+    pub const WHOLE: Settings =
+        Settings { trials: TRIALS[0], is_whole: true, lanes: 0, data_parallel: 0, checkpoint_seconds: 1, deadline_seconds: None };
 
     /// Those of a run on so many ranks; `may_grow` says whether the grid may be smaller than it will be.
     pub fn draw(random: &mut Random, ranks: usize, may_grow: bool) -> Settings {
@@ -53,6 +56,7 @@ impl Settings {
             lanes: random.pick(&[0, 1, 2]),
             data_parallel: random.pick(&[0, 1, ranks as u32]),
             checkpoint_seconds: random.pick(&[0, 1, 2]),
+            deadline_seconds: None,
         }
     }
 }
@@ -116,29 +120,31 @@ impl Problem {
     }
 
     pub fn configuration(&self, settings: &Settings) -> Configuration {
-        let Settings { trials, is_whole, lanes, data_parallel, checkpoint_seconds } = settings;
+        let Settings { trials, is_whole, lanes, data_parallel, checkpoint_seconds, deadline_seconds } = settings;
+        let deadline = deadline_seconds.map_or(String::new(), |seconds| format!("deadline_seconds = {seconds}\n"));
         let batch_sizes = if *is_whole { "2, 32" } else { "2" };
         let text = format!(
             "[grid]\nbatch_sizes = [{batch_sizes}]\nsparsities = [0, 0.5]\ntrials = {trials}\n\n[workload]\ndataset = \"mnist\"\n\
              network = [{{ layer = \"flatten\" }}, {{ layer = \"dense\", outputs = 4 }}, {{ layer = \"relu\" }}, {{ layer = \"dense\", outputs = 3 }}]\n\
              goal_error = 0.3\nevaluate_every = 2\n{}lanes = {lanes}\ndata_parallel = {data_parallel}\n\
-             checkpoint_seconds = {checkpoint_seconds}\ndevice = \"cpu\"\n",
+             checkpoint_seconds = {checkpoint_seconds}\ndevice = \"cpu\"\n{deadline}",
             self.sections
         );
         config::parse(self.name, &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
-    /// Why the files of a study are not what they may be at any time, if they are not.
-    pub fn wrong_on_the_way(&self, output: &Path) -> Option<String> {
+    /// Why the files of a study are not what they may be at any time, if they are not. Files that may be damaged may be refused.
+    pub fn wrong_on_the_way(&self, output: &Path, may_be_damaged: bool) -> Option<String> {
         let journal = match Journal::read(&journal_path(output), &Disk) {
             Ok(journal) => journal,
+            Err(_) if may_be_damaged => None,
             Err(error) => return Some(error.to_string()),
         };
         let journaled = journal.map(|journal| journal.finished).unwrap_or_default();
         let published = match output.exists().then(|| results::read(output)) {
             Some(Ok(results)) => results.cells,
-            Some(Err(error)) => return Some(error.to_string()),
-            None => Vec::new(),
+            Some(Err(error)) if !may_be_damaged => return Some(error.to_string()),
+            _ => Vec::new(),
         };
         journaled.into_iter().chain(published).find_map(|cell| self.difference(timeless(cell)))
     }

@@ -50,6 +50,20 @@ impl Promises {
         Some(format!("{} is none of the {} that it may be after it was published", path.display(), may.len()))
     }
 
+    /// The disk has lost what it had said was synced. From now on what is there is all that is promised, but for the end of a journal that was never
+    /// whole, `journal` bytes being so.
+    pub fn forgive(&self, journal: u64) {
+        let mut state = self.lock();
+        state.journal = fs::read(&self.journal).unwrap_or_default();
+        state.journal.truncate(journal as usize);
+        state.published.iter_mut().for_each(|(path, may)| *may = vec![fs::read(path).ok()]);
+    }
+
+    /// The study begins anew.
+    pub fn forget(&self) {
+        *self.lock() = State::default();
+    }
+
     /// A name may have what it has now.
     fn may_have(&self, path: &Path) {
         self.lock().published.entry(path.to_owned()).or_insert_with(|| vec![None]).push(fs::read(path).ok());

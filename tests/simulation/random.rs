@@ -5,9 +5,20 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 
 pub struct Random(ChaCha8Rng);
 
+impl Default for Random {
+    fn default() -> Random {
+        Random::new(0)
+    }
+}
+
 impl Random {
     pub fn new(seed: u64) -> Random {
         Random(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// Choices that are made apart from those of the same seed: more or fewer of them leave the others as they are.
+    pub fn apart(seed: u64) -> Random {
+        Random::new(seed ^ 0x6c61_7465_7220_6f6e)
     }
 
     /// A whole number below `end`, or 0.

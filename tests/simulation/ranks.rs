@@ -85,7 +85,9 @@ impl Communicator for Ranks {
         Box::new(Ranks { context: self.context.clone(), group, rank, size, calls: Cell::new(0) })
     }
 
-    fn limit_waits(&self, _seconds: u32) {}
+    fn limit_waits(&self, seconds: u32) {
+        self.context.scheduler.limit_waits(self.context.me, seconds);
+    }
 
     fn abort(&self, code: i32) -> ! {
         self.context.scheduler.abort(self.context.me, code)
