@@ -67,10 +67,11 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
 /// cells of one sparsity on as many ranks and threads of one device have one line, by least squares of relative differences. None where no line has
 /// more than two cells.
 fn scatter(all: &[Timed]) -> Option<Estimate> {
-    let mut lines: BTreeMap<(u64, u32, u32, &str), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut lines = BTreeMap::new();
     for timed in all {
         let line = (timed.key.sparsity.to_bits(), timed.ranks, timed.threads, timed.device.as_str());
-        lines.entry(line).or_default().push((f64::from(timed.key.batch_size), timed.step_seconds.value));
+        let cells: &mut Vec<(f64, f64)> = lines.entry(line).or_default();
+        cells.push((f64::from(timed.key.batch_size), timed.step_seconds.value));
     }
     let (mut squares, mut freedom) = (0.0, 0);
     for cells in lines.values().filter(|cells| cells.len() > 2) {

@@ -264,7 +264,7 @@ impl Plan {
     /// The runs of a leaf's gradient, and of what stands behind it up to `end`, that hold all but the weights of [`Path::Matrix`].
     pub(super) fn outside_matrices(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
         let matrices = self.layers.iter().filter(|layer| matches!(layer.path, Path::Matrix)).map(|layer| layer.weights..layer.bias);
-        matrices.chain([end..end]).scan(0, |from, matrix| Some(std::mem::replace(from, matrix.end)..matrix.start))
+        matrices.chain(std::iter::once(end..end)).scan(0, |from, matrix| Some(std::mem::replace(from, matrix.end)..matrix.start))
     }
 
     /// Whether a layer is computed in sub-maps ([`sparse`](super::sparse)).
