@@ -7,7 +7,7 @@ use super::super::winograd::{self, Points};
 use super::shape::RESIDENT_WEIGHTS;
 use crate::network::Convolution;
 
-/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of [`group_rows`]; weights are as [`lay_out`]
+/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of `group_rows`; weights are as `lay_out`
 /// leaves them.
 ///
 /// # Safety

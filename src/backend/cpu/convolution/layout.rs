@@ -29,7 +29,7 @@ pub(in super::super) fn laid_out_len(layer: &Convolution) -> usize {
     if winograd::fits(layer) { winograd::weights_len(layer) } else { layer.weight_count() }
 }
 
-/// Lays weights `[kernel][kernel][in][out]` out for [`forward_rows`].
+/// Lays weights `[kernel][kernel][in][out]` out for `forward_rows`.
 ///
 /// # Safety
 /// The processor must have S.
@@ -42,7 +42,7 @@ pub(in super::super) unsafe fn lay_out<S: Simd>(layer: &Convolution, from: &[f32
     }
 }
 
-/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an [`adjoint`], with the kernel turned around and laid out for it. `scratch` has
+/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an `adjoint`, with the kernel turned around and laid out for it. `scratch` has
 /// place for them once more.
 ///
 /// # Safety

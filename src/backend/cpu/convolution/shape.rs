@@ -23,7 +23,7 @@ pub(in super::super) fn group_rows(layer: &Convolution) -> usize {
 /// The convolution whose forward pass over the gradients of this one's sums, bordered with zeros, is this one's data gradient: that with the
 /// weights turned around. None for a stride above 1.
 ///
-/// Read that way every input's gradient is one sum in registers; [`data_gradient_rows`] adds to memory once for each place in the kernel.
+/// Read that way every input's gradient is one sum in registers; `data_gradient_rows` adds to memory once for each place in the kernel.
 pub(in super::super) fn adjoint(layer: &Convolution) -> Option<Convolution> {
     let (map, side) = (layer.input_map, layer.kernel - 1);
     (layer.stride == 1 && map.before <= side && map.after <= side).then(|| Convolution {
