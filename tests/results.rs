@@ -398,8 +398,23 @@ fn the_version_before_is_read_too() {
 
     let copy = folder.path().join("copy.h5");
     fs::copy(&path, &copy).unwrap();
-    hdf5::File::open_rw(&copy).unwrap().attr("schema_version").unwrap().write_scalar(&1_u32).unwrap();
-    assert!(problem(results::read(&copy)).contains("schema version 1, where this program reads versions 2 to 3"));
+    hdf5::File::open_rw(&copy).unwrap().attr("schema_version").unwrap().write_scalar(&9_u32).unwrap();
+    assert!(problem(results::read(&copy)).contains("schema version 9, where this program reads versions 1 to 3"));
+}
+
+/// A file of schema version 1, which had no column for dead layers.
+#[test]
+fn the_first_version_is_read_too() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/results-version-1.h5");
+    let old = results::read(&path).unwrap();
+    assert_eq!(hdf5::File::open(&path).unwrap().attr("schema_version").unwrap().read_scalar::<u32>().unwrap(), 1);
+    assert!(old.complete && old.cells.len() == 2 && old.cells.iter().all(|cell| cell.trials.len() == 4));
+    let trials = || old.cells.iter().flat_map(|cell| &cell.trials);
+    assert!(trials().all(|trial| trial.dead_layers == 0 && !trial.curve.is_empty() && trial.metaparameters.iter().count() == 2));
+    let folder = tempfile::tempdir().unwrap();
+    let anew = folder.path().join("anew.h5");
+    results::write(&anew, &old).unwrap();
+    assert_eq!(results::read(&anew).unwrap(), old);
 }
 
 /// Every damage is found, and said in one line: HDF5's metadata, and the tables' chunks, carry checksums.

@@ -5,6 +5,7 @@
 
 mod attributes;
 mod codes;
+mod earlier;
 mod grid;
 mod merge;
 mod metaparameters;
@@ -12,7 +13,6 @@ mod publish;
 mod read;
 mod rows;
 mod schema;
-mod second;
 mod write;
 
 pub use merge::merge;

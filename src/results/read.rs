@@ -11,7 +11,7 @@ use super::rows::{Found, Rows, optional_table, table};
 use super::schema::{
     CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TEXT_BYTES, Table, Text, TrialRow, optional_count,
 };
-use super::{Environment, Results, WorkloadSummary, metaparameters, one_line, second};
+use super::{Environment, Results, WorkloadSummary, earlier, metaparameters, one_line};
 use crate::error::locked;
 use crate::records::{Cell, CellKey, Start, Trial};
 use crate::search::Metaparameters;
@@ -62,9 +62,10 @@ fn contents(file: &File, bytes: u64) -> Found<Results> {
     let version: u32 = number(file, "schema_version")?;
     let rows = match version {
         SCHEMA_VERSION => rows,
-        2 => second::rows,
+        1 => earlier::rows_of_first,
+        2 => earlier::rows_of_second,
         _ => {
-            let known = format!("versions 2 to {SCHEMA_VERSION}");
+            let known = format!("versions 1 to {SCHEMA_VERSION}");
             return Err(format!(
                 "schema version {version}, where this program reads {known}; use the dps-report of the version that wrote it"
             ));
