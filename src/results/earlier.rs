@@ -28,64 +28,78 @@ table!(SecondCellRow, "cells", "One row a finished study cell: one batch size at
     seconds: f64 = "wall-clock seconds of the cell",
 });
 
-table!(FirstTrialRow, "trials", "One row a trial: one training run of a cell with one set of metaparameters." {
-    cell: u32 = "row of /cells it belongs to, from 0",
-    batch_size: u32 = "examples in a batch, over all ranks",
-    sparsity: f64 = "fraction of parameters removed before training",
-    trial: u32 = "number in its cell, from 0; also the seed of its initial weights, its mask and, unless all trials share one, its data order",
-    learning_rate: f64 = "initial learning rate",
-    momentum: f64 = "momentum; NaN where the optimizer has none",
-    decay_steps: i64 = "steps over which the learning rate decays; -1 where the schedule is constant",
-    end_learning_rate_factor: f64 = "final over initial learning rate; NaN where the schedule is constant",
-    status: StatusCode = "complete: goal reached; incomplete: budget spent; infeasible: loss not finite; censored: cell decided by another trial",
-    steps: i64 = "optimizer steps to the goal; -1 where it was not reached",
-    steps_run: u32 = "optimizer steps taken in all",
-    best_validation_error: f64 = "lowest error over evaluations on the whole validation set, a fraction; NaN where there is none",
-    final_loss: f64 = "loss of the last evaluation; NaN where there is none",
-    parameters_kept: u32 = "parameters left after pruning",
-    mask_hash: u64 = "64-bit hash of the mask",
-    seconds: f64 = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
-    curve_start: u64 = "first row of its evaluations in /curves",
-    curve_length: u32 = "number of its evaluations",
-});
+/// A table of trials with a column for each of the four metaparameters, and with one for dead layers if it is named.
+macro_rules! trials {
+    ($name:ident $(, $dead_layers:ident = $meaning:literal)?) => {
+        table!($name, "trials", "One row a trial: one training run of a cell with one set of metaparameters." {
+            cell: u32 = "row of /cells it belongs to, from 0",
+            batch_size: u32 = "examples in a batch, over all ranks",
+            sparsity: f64 = "fraction of parameters removed before training",
+            trial: u32 = "number in its cell, from 0; also the seed of its initial weights, its mask and, unless all trials share one, its data order",
+            learning_rate: f64 = "initial learning rate",
+            momentum: f64 = "momentum; NaN where the optimizer has none",
+            decay_steps: i64 = "steps over which the learning rate decays; -1 where the schedule is constant",
+            end_learning_rate_factor: f64 = "final over initial learning rate; NaN where the schedule is constant",
+            status: StatusCode = "complete: goal reached; incomplete: budget spent; infeasible: loss not finite; censored: cell decided by another trial",
+            steps: i64 = "optimizer steps to the goal; -1 where it was not reached",
+            steps_run: u32 = "optimizer steps taken in all",
+            best_validation_error: f64 = "lowest error over evaluations on the whole validation set, a fraction; NaN where there is none",
+            final_loss: f64 = "loss of the last evaluation; NaN where there is none",
+            parameters_kept: u32 = "parameters left after pruning",
+            mask_hash: u64 = "64-bit hash of the mask",
+            $($dead_layers: u32 = $meaning,)?
+            seconds: f64 = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
+            curve_start: u64 = "first row of its evaluations in /curves",
+            curve_length: u32 = "number of its evaluations",
+        });
 
-table!(SecondTrialRow, "trials", "One row a trial: one training run of a cell with one set of metaparameters." {
-    cell: u32 = "row of /cells it belongs to, from 0",
-    batch_size: u32 = "examples in a batch, over all ranks",
-    sparsity: f64 = "fraction of parameters removed before training",
-    trial: u32 = "number in its cell, from 0; also the seed of its initial weights, its mask and, unless all trials share one, its data order",
-    learning_rate: f64 = "initial learning rate",
-    momentum: f64 = "momentum; NaN where the optimizer has none",
-    decay_steps: i64 = "steps over which the learning rate decays; -1 where the schedule is constant",
-    end_learning_rate_factor: f64 = "final over initial learning rate; NaN where the schedule is constant",
-    status: StatusCode = "complete: goal reached; incomplete: budget spent; infeasible: loss not finite; censored: cell decided by another trial",
-    steps: i64 = "optimizer steps to the goal; -1 where it was not reached",
-    steps_run: u32 = "optimizer steps taken in all",
-    best_validation_error: f64 = "lowest error over evaluations on the whole validation set, a fraction; NaN where there is none",
-    final_loss: f64 = "loss of the last evaluation; NaN where there is none",
-    parameters_kept: u32 = "parameters left after pruning",
-    mask_hash: u64 = "64-bit hash of the mask",
-    dead_layers: u32 = "layers of which no weight is left",
-    seconds: f64 = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
-    curve_start: u64 = "first row of its evaluations in /curves",
-    curve_length: u32 = "number of its evaluations",
-});
+        impl $name {
+            fn metaparameters(&self) -> Found<Metaparameters> {
+                four(self.learning_rate, self.momentum, self.decay_steps, self.end_learning_rate_factor)
+            }
+
+            fn row(&self, dead_layers: u32) -> TrialRow {
+                TrialRow {
+                    cell: self.cell,
+                    batch_size: self.batch_size,
+                    sparsity: self.sparsity,
+                    trial: self.trial,
+                    status: self.status,
+                    steps: self.steps,
+                    steps_run: self.steps_run,
+                    best_validation_error: self.best_validation_error,
+                    final_loss: self.final_loss,
+                    parameters_kept: self.parameters_kept,
+                    mask_hash: self.mask_hash,
+                    dead_layers,
+                    seconds: self.seconds,
+                    curve_start: self.curve_start,
+                    curve_length: self.curve_length,
+                }
+            }
+        }
+    };
+}
+
+trials!(FirstTrialRow);
+trials!(SecondTrialRow, dead_layers = "layers of which no weight is left");
 
 /// The rows of a file of version 1 as those of the present version; no trial has a dead layer.
 pub(super) fn rows_of_first(file: &File, bytes: u64) -> Found<Rows> {
     let trials: Vec<FirstTrialRow> = read(file, bytes)?;
-    rows_with(file, bytes, trials.into_iter().map(FirstTrialRow::second).collect())
+    let metaparameters = trials.iter().map(FirstTrialRow::metaparameters).collect::<Found<_>>()?;
+    rows_with(file, bytes, metaparameters, trials.iter().map(|trial| trial.row(0)).collect())
 }
 
 /// The rows of a file of version 2, as those of the present version.
 pub(super) fn rows_of_second(file: &File, bytes: u64) -> Found<Rows> {
-    let trials = read(file, bytes)?;
-    rows_with(file, bytes, trials)
+    let trials: Vec<SecondTrialRow> = read(file, bytes)?;
+    let metaparameters = trials.iter().map(SecondTrialRow::metaparameters).collect::<Found<_>>()?;
+    rows_with(file, bytes, metaparameters, trials.iter().map(|trial| trial.row(trial.dead_layers)).collect())
 }
 
-fn rows_with(file: &File, bytes: u64, trials: Vec<SecondTrialRow>) -> Found<Rows> {
+fn rows_with(file: &File, bytes: u64, metaparameters: Vec<Metaparameters>, trials: Vec<TrialRow>) -> Found<Rows> {
     let cells: Vec<SecondCellRow> = read(file, bytes)?;
-    let metaparameters = trials.iter().map(SecondTrialRow::metaparameters).collect::<Found<Vec<_>>>()?;
     let mut first = 0;
     let mut cell = |(row, cell): (usize, &SecondCellRow)| {
         let best = optional_count(cell.best_trial)?.map(|best| first + best as usize);
@@ -98,7 +112,7 @@ fn rows_with(file: &File, bytes: u64, trials: Vec<SecondTrialRow>) -> Found<Rows
     };
     Ok(Rows {
         cells: cells.iter().enumerate().map(&mut cell).collect::<Found<_>>()?,
-        trials: trials.iter().map(SecondTrialRow::row).collect(),
+        trials,
         curves: read(file, bytes)?,
         measurements: optional_table(file, bytes)?,
         metaparameters,
@@ -134,58 +148,6 @@ impl SecondCellRow {
             test_errors: self.test_errors,
             test_error: self.test_error,
             seconds: self.seconds,
-        }
-    }
-}
-
-impl FirstTrialRow {
-    fn second(self) -> SecondTrialRow {
-        SecondTrialRow {
-            cell: self.cell,
-            batch_size: self.batch_size,
-            sparsity: self.sparsity,
-            trial: self.trial,
-            learning_rate: self.learning_rate,
-            momentum: self.momentum,
-            decay_steps: self.decay_steps,
-            end_learning_rate_factor: self.end_learning_rate_factor,
-            status: self.status,
-            steps: self.steps,
-            steps_run: self.steps_run,
-            best_validation_error: self.best_validation_error,
-            final_loss: self.final_loss,
-            parameters_kept: self.parameters_kept,
-            mask_hash: self.mask_hash,
-            dead_layers: 0,
-            seconds: self.seconds,
-            curve_start: self.curve_start,
-            curve_length: self.curve_length,
-        }
-    }
-}
-
-impl SecondTrialRow {
-    fn metaparameters(&self) -> Found<Metaparameters> {
-        four(self.learning_rate, self.momentum, self.decay_steps, self.end_learning_rate_factor)
-    }
-
-    fn row(&self) -> TrialRow {
-        TrialRow {
-            cell: self.cell,
-            batch_size: self.batch_size,
-            sparsity: self.sparsity,
-            trial: self.trial,
-            status: self.status,
-            steps: self.steps,
-            steps_run: self.steps_run,
-            best_validation_error: self.best_validation_error,
-            final_loss: self.final_loss,
-            parameters_kept: self.parameters_kept,
-            mask_hash: self.mask_hash,
-            dead_layers: self.dead_layers,
-            seconds: self.seconds,
-            curve_start: self.curve_start,
-            curve_length: self.curve_length,
         }
     }
 }
