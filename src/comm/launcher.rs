@@ -98,11 +98,16 @@ impl Launched {
 
 /// This process's command, started on so many ranks by the mpirun that belongs to the program's MPI.
 fn command(ranks: usize) -> String {
-    let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let words = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
     // Without one beside the library, one in the PATH may still be it.
     let mpirun = own_mpirun().map_or_else(|| "mpirun".to_owned(), |path| path.to_string_lossy().into_owned());
-    format!("{mpirun} -n {ranks} {words}")
+    format!("{mpirun} -n {ranks} {}", command_line())
+}
+
+/// The words of this process's command line as a shell would take them.
+pub fn command_line() -> String {
+    let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    // No word has a NUL character, so they can be joined.
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// The mpirun beside the MPI library that this process has loaded.

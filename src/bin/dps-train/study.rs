@@ -6,7 +6,7 @@ use std::sync::Arc;
 use dps::arguments::StudyArguments;
 use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
-use dps::comm::launcher::Launched;
+use dps::comm::launcher::{Launched, command_line};
 use dps::comm::{Communicator, Single, together};
 use dps::data::{Dataset, Facts};
 use dps::progress::{Event, ProgressForm};
@@ -132,13 +132,6 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             error.exit_code()
         }
     }
-}
-
-/// The words of the command line as a shell would take them.
-fn command_line() -> String {
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    // No word has a NUL character, so they can be joined.
-    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// Says an error, in the form in which progress is shown.
