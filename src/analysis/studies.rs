@@ -94,49 +94,56 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     studies
 }
 
-/// For each study the keys that tell it from others of its name, with its values: the goal first, and no more keys than are needed. None where
-/// those are none or many, or no keys tell it from all of them.
+/// For each study the keys that tell it from others of its name, with its values. None where those are none or many, or do not tell it from all of
+/// them.
 fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>> {
-    let words = |(study, name): (&StudyResults, &String)| {
-        let alike: Vec<&StudyResults> = studies.iter().zip(names).filter(|(_, other)| *other == name).map(|(other, _)| other).collect();
-        let configured: Option<Vec<&config::Study>> = alike.iter().map(|other| other.configuration.as_ref().ok()).collect();
-        let configured = configured?;
-        let keys: BTreeSet<String> = pairs(&configured).flat_map(|pair| differing(pair).into_keys()).collect();
-        let own = study.configuration.as_ref().ok()?;
-        let of =
-            |one: &config::Study| -> BTreeMap<String, String> { configured.iter().flat_map(|other| differing((one, other))).collect() };
-        let all: Vec<BTreeMap<String, String>> = configured.iter().map(|one| of(one)).collect();
-        let values = |chosen: &[&String]| -> BTreeSet<Vec<Option<String>>> {
-            all.iter().map(|values| chosen.iter().map(|key| values.get(*key).cloned()).collect()).collect()
-        };
-        let mut chosen: Vec<&String> = keys.iter().filter(|key| *key == GOAL).chain(keys.iter().filter(|key| *key != GOAL)).collect();
-        let distinct = values(&chosen).len();
-        // Keys that tell no two studies apart beside the others are left out, the last ones first.
-        for place in (0..chosen.len()).rev() {
-            let fewer: Vec<&String> = chosen.iter().enumerate().filter(|(other, _)| *other != place).map(|(_, key)| *key).collect();
-            if values(&fewer).len() == distinct {
-                chosen = fewer;
-            }
+    let mut groups: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
+    for (place, name) in names.iter().enumerate() {
+        groups.entry(name).or_default().push(place);
+    }
+    let mut words = vec![None; studies.len()];
+    for places in groups.into_values() {
+        let configured: Option<Vec<&config::Study>> = places.iter().map(|&place| studies[place].configuration.as_ref().ok()).collect();
+        let found = configured.map_or_else(Vec::new, |configured| keys_of(&configured));
+        for (place, word) in places.iter().zip(&found) {
+            words[*place] = word.clone().filter(|_| found.iter().filter(|other| *other == word).count() == 1);
         }
-        let mine = of(own);
-        let word = |key: &&String| {
-            let name = key.split_once('.').map_or(key.as_str(), |(_, name)| name);
-            Some(format!("{} {}", name.replace(['_', '.'], " "), mine.get(*key)?.trim_matches('"')))
-        };
-        (1..=MOST_KEYS).contains(&chosen.len()).then(|| chosen.iter().map(word).collect::<Option<Vec<_>>>())?.map(|words| words.join(", "))
-    };
-    let all: Vec<(&String, Option<String>)> = studies.iter().zip(names).map(|study| (study.1, words(study))).collect();
-    all.iter().map(|one| one.1.clone().filter(|_| all.iter().filter(|other| *other == one).count() == 1)).collect()
+    }
+    words
 }
 
-/// All ordered pairs.
-fn pairs<'a>(of: &'a [&'a config::Study]) -> impl Iterator<Item = (&'a config::Study, &'a config::Study)> {
-    of.iter().flat_map(move |one| of.iter().map(move |other| (*one, *other)))
+/// For each of some studies the keys that tell them apart, with its values: the goal first, and no more keys than are needed. None where those are none
+/// or many.
+fn keys_of(studies: &[&config::Study]) -> Vec<Option<String>> {
+    let values = |one: &&config::Study| studies.iter().flat_map(|other| differing(one, other)).collect::<BTreeMap<_, _>>();
+    let all: Vec<BTreeMap<String, String>> = studies.iter().map(values).collect();
+    let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
+    let kinds = |chosen: &[&String]| {
+        let of = |values: &BTreeMap<String, String>| chosen.iter().map(|key| values.get(*key).cloned()).collect::<Vec<_>>();
+        all.iter().map(of).collect::<BTreeSet<_>>().len()
+    };
+    let (goal, others): (Vec<&String>, Vec<&String>) = keys.into_iter().partition(|key| *key == GOAL);
+    let mut chosen = [goal, others].concat();
+    let needed = kinds(&chosen);
+    // Keys that tell no two studies apart beside the others are left out, the last ones first.
+    for place in (0..chosen.len()).rev() {
+        let key = chosen.remove(place);
+        if kinds(&chosen) < needed {
+            chosen.insert(place, key);
+        }
+    }
+    let word = |values: &BTreeMap<String, String>, key: &String| {
+        let name = key.split_once('.').map_or(key.as_str(), |(_, name)| name);
+        Some(format!("{} {}", name.replace(['_', '.'], " "), values.get(key)?.trim_matches('"')))
+    };
+    let is_short = (1..=MOST_KEYS).contains(&chosen.len());
+    let words = |values| chosen.iter().map(|key| word(values, key)).collect::<Option<Vec<_>>>().map(|words| words.join(", "));
+    all.iter().map(|values| words(values).filter(|_| is_short)).collect()
 }
 
 /// The keys in which two studies differ, with the first one's values.
-fn differing((one, other): (&config::Study, &config::Study)) -> BTreeMap<String, String> {
-    config::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left)).collect()
+fn differing(one: &config::Study, other: &config::Study) -> impl Iterator<Item = (String, String)> {
+    config::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left))
 }
 
 impl StudyResults {

@@ -74,8 +74,14 @@ pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f
 
 /// What is known of K* at each point of a curve: it was found at an evaluation, and lies between that and the one before.
 pub(super) fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f64)]) -> Element {
+    between_evaluations_over(study, 1.0, colour, points)
+}
+
+/// The same over a number of steps.
+pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: RGBColor, points: &[(f64, f64)]) -> Element {
     let every = f64::from(study.results.workload.evaluate_every);
-    Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(|&(size, steps)| (size, steps - every, steps)).collect())
+    let bar = |&(size, steps): &(f64, f64)| (size, (steps - every) / over, steps / over);
+    Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(bar).collect())
 }
 
 /// An arrow at the upper end of a panel for each batch size at which a sparsity's trials did not reach the goal.

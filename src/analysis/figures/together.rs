@@ -9,8 +9,8 @@ use super::super::layout::Style;
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, gather};
 use super::figure::{
-    Figure, batch_axis, between_evaluations, curve, curves, entry, linear_entry, linear_scaling, name, note, steps_axis, steps_words,
-    unreached,
+    Figure, batch_axis, between_evaluations, between_evaluations_over, curve, curves, entry, linear_entry, linear_scaling, name, note,
+    steps_axis, steps_words, unreached,
 };
 use super::smoothness;
 use crate::readable::{count, significant};
@@ -67,14 +67,10 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let reached = |curve: &&Curve| curve.iter().any(|point| point.1.is_finite());
     let places = 0..curves.first()?.len();
     let common = places.into_iter().find(|&place| curves.iter().filter(reached).all(|curve| curve[place].1.is_finite()))?;
-    // Each K* lies between two evaluations.
-    let every = f64::from(study.results.workload.evaluate_every);
     let mut bars = Vec::new();
     for (curve, &sparsity) in curves.iter_mut().zip(&study.grid().sparsities) {
         let steps = curve[common].1;
-        let known = curve.iter().filter(|point| point.1.is_finite());
-        let bar = known.map(|&(size, at)| (size, (at - every) / steps, at / steps)).collect();
-        bars.push(Element::Bars(Series::of_sparsity(sparsity).colour, bar));
+        bars.push(between_evaluations_over(study, steps, Series::of_sparsity(sparsity).colour, curve));
         curve.iter_mut().for_each(|point| point.1 /= steps);
     }
     let size = study.grid().batch_sizes[common];
