@@ -55,22 +55,27 @@ def table(folder, name):
         return list(csv.DictReader(file))
 
 
-def check_critical(folder):
-    """The critical batch sizes of measured ends and of 20 % overhead follow from the cells and from c1 and c2 of the fits; returns how many were checked."""
+def measured(folder):
+    """K* by study and sparsity, then batch size."""
     points = {}
     for cell in table(folder, "cells"):
-        steps, key = cell["steps_to_result"], (cell["study"], cell["sparsity"])
+        steps = cell["steps_to_result"]
         check(steps != "·" or cell["trials"] == "0", f"a cell that is still to come has {cell['trials']} trials")
         if steps not in ("", "·"):
-            points.setdefault(key, []).append((int(cell["batch_size"]), int(steps)))
+            points.setdefault((cell["study"], cell["sparsity"]), {})[int(cell["batch_size"])] = int(steps)
+    return points
+
+
+def check_critical(folder, points):
+    """The critical batch sizes of measured ends and of 20 % overhead follow from the cells and from c1 and c2 of the fits; returns how many were checked."""
     laws = {(fit["study"], fit["sparsity"]): (float(fit["c1"]), float(fit["c2"])) for fit in table(folder, "fits") if fit["c1"]}
     checked = 0
     for row in table(folder, "critical"):
         key = row["study"], row["sparsity"]
         if row["definition"] == "measured ends":
-            expected = min(size * steps for size, steps in points[key]) / min(steps for _, steps in points[key])
+            expected = min(size * steps for size, steps in points[key].items()) / min(points[key].values())
         elif row["definition"] == "20 % overhead":
-            (c1, c2), sizes = laws[key], [size for size, _ in points[key]]
+            (c1, c2), sizes = laws[key], list(points[key])
             expected = 0.2 * c1 / c2 + 1.2 * min(sizes) if c2 else float("inf")
             expected = expected if expected <= max(sizes) else float("inf")
         else:
@@ -81,25 +86,21 @@ def check_critical(folder):
     return checked
 
 
-def check_fits(folder):
+def check_fits(folder, points):
     """No law c1/B + c2 of a fine grid is nearer to the logarithms of K* than the fit is, and its deviation and the measured shift follow from the
     cells; returns how many fits were checked."""
-    points = {}
-    for cell in table(folder, "cells"):
-        if cell["steps_to_result"] not in ("", "·"):
-            points.setdefault((cell["study"], cell["sparsity"]), {})[int(cell["batch_size"])] = int(cell["steps_to_result"])
     checked = 0
     for fit in table(folder, "fits"):
         if not fit["c1"]:
             continue
-        measured = points[fit["study"], fit["sparsity"]]
+        cells = points[fit["study"], fit["sparsity"]]
 
         def squares(c1, c2):
-            return sum((math.log(steps) - math.log(c1 / size + c2)) ** 2 for size, steps in measured.items())
+            return sum((math.log(steps) - math.log(c1 / size + c2)) ** 2 for size, steps in cells.items())
 
         def best_scale(part):
             """The least squares of all laws with c1 : c2 = part : 1 - part."""
-            logs = [math.log(steps / (part / size + 1 - part)) for size, steps in measured.items()]
+            logs = [math.log(steps / (part / size + 1 - part)) for size, steps in cells.items()]
             mean = sum(logs) / len(logs)
             return sum((log - mean) ** 2 for log in logs)
 
@@ -107,10 +108,10 @@ def check_fits(folder):
         found = squares(float(fit["c1"]), float(fit["c2"]))
         least = min(best_scale(1 / (1 + math.exp(-place / 100))) for place in range(-1500, 1501))
         check(found <= least * (1 + 1e-9) + 1e-12, f"the fit of {name} leaves squares of {found}, and another law {least}")
-        deviation = math.sqrt(found / (len(measured) - 2))
+        deviation = math.sqrt(found / (len(cells) - 2))
         check(abs(float(fit["deviation"]) - deviation) < 1e-9, f"the deviation of {name} is {fit['deviation']}, and should be {deviation}")
         dense = points.get((fit["study"], "0"), {})
-        ratios = [math.log(steps / dense[size]) for size, steps in measured.items() if size in dense]
+        ratios = [math.log(steps / dense[size]) for size, steps in cells.items() if size in dense]
         if fit["shift"]:
             shift = math.exp(sum(ratios) / len(ratios))
             check(abs(float(fit["shift"]) / shift - 1) < 1e-9, f"the shift of {name} is {fit['shift']}, and should be {shift}")
@@ -151,7 +152,8 @@ def main():
             heading, *rows[name] = csv.reader(file)
         check(all(len(row) == len(heading) for row in rows[name]), f"{name}.csv is not square")
         check(len((folder / f"{name}.md").read_text().splitlines()) == len(rows[name]) + 2, f"{name}.md has other rows than {name}.csv")
-    critical, fits = check_critical(folder), check_fits(folder)
+    points = measured(folder)
+    critical, fits = check_critical(folder, points), check_fits(folder, points)
     print(f"{folder}: {len(figures)} figures, {critical} critical batch sizes, {len(rows['cells'])} cells, {len(rows['fits'])} fits ({fits} found again) and {len(rows['trials'])} trials are sound")
 
 
