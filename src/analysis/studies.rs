@@ -112,8 +112,8 @@ fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>>
     words
 }
 
-/// For each of some studies the keys that tell them apart, with its values: the goal first, and no more keys than are needed. None where those are none
-/// or many.
+/// For each of some studies the keys that tell them apart, with its values: the goal first, and no more keys than are needed. None where those
+/// are none or many.
 fn keys_of(studies: &[&config::Study]) -> Vec<Option<String>> {
     let values = |one: &&config::Study| studies.iter().flat_map(|other| differing(one, other)).collect::<BTreeMap<_, _>>();
     let all: Vec<BTreeMap<String, String>> = studies.iter().map(values).collect();
