@@ -131,13 +131,7 @@ fn gradients_of_other_networks_agree() {
         ),
         (
             [8, 8, 3],
-            vec![
-                convolution(8, 3, 1, same),
-                LayerSpec::Residual { channels: 8, stride: 1 },
-                LayerSpec::Residual { channels: 24, stride: 2 },
-                LayerSpec::Relu,
-                LayerSpec::GlobalMean,
-            ],
+            vec![convolution(8, 3, 1, same), LayerSpec::residual(8, 1), LayerSpec::residual(24, 2), LayerSpec::Relu, LayerSpec::GlobalMean],
         ),
     ];
     for (image, layers) in networks {

@@ -110,7 +110,7 @@ fn unlike_the_papers() -> Network {
         LayerSpec::Relu,
         LayerSpec::AveragePool { size: 2, stride: 1 },
         LayerSpec::convolution(6, 3, 2, same),
-        LayerSpec::Residual { channels: 9, stride: 1 },
+        LayerSpec::residual(9, 1),
         LayerSpec::Relu,
         LayerSpec::Flatten,
         LayerSpec::dense(33),

@@ -279,6 +279,16 @@ fn a_layers_usual_initialisation_and_bias_are_not_written() {
         assert!(!digests.contains(&loaded.digest), "{keys}");
         digests.push(loaded.digest);
     }
+    let block = |keys: &str| {
+        let list = format!(
+            "[{{ layer = \"convolution\", channels = 8, kernel = 3, padding = \"same\" }}, {{ layer = \"residual\", channels = 8{keys} }}, \
+             {{ layer = \"relu\" }}, {{ layer = \"global-mean\" }}, {{ layer = \"dense\", outputs = 10 }}]"
+        );
+        parse("study", &VALID.replace("\"resnet-8\"", &list), &[]).unwrap_or_else(|error| panic!("{error}"))
+    };
+    assert_eq!(block(", initialisation = \"variance-scaling\"").digest, block("").digest);
+    assert_ne!(block(", initialisation = \"he\"").digest, block("").digest);
+    assert_eq!(parse("study", &block(", initialisation = \"he\"").text, &[]).unwrap(), block(", initialisation = \"he\""));
 }
 
 #[test]

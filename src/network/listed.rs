@@ -110,7 +110,7 @@ impl Reader<'_> {
             LayerSpec::Convolution { channels, kernel, stride, padding, initialisation, bias } => {
                 self.convolution([channels, kernel, stride].map(|number| number as usize), padding, initialisation, bias)
             }
-            LayerSpec::Residual { channels, stride } => self.residual(channels as usize, stride as usize),
+            LayerSpec::Residual { channels, stride, initialisation } => self.residual(channels as usize, stride as usize, initialisation),
             LayerSpec::MaxPool { size, stride } => self.pool(PoolKind::Max, size as usize, stride as usize),
             LayerSpec::AveragePool { size, stride } => self.pool(PoolKind::Average, size as usize, stride as usize),
             LayerSpec::GlobalMean => self.global_mean(),
@@ -222,7 +222,7 @@ impl Reader<'_> {
         Ok(Epilogue::Linear { written: self.write(output)? })
     }
 
-    fn residual(&mut self, channels: usize, stride: usize) -> Result<(), String> {
+    fn residual(&mut self, channels: usize, stride: usize, initialisation: Initialisation) -> Result<(), String> {
         let Some(shortcut) = self.stream else {
             return Err(self.refuse("a convolution or another residual block directly before it"));
         };
@@ -235,12 +235,13 @@ impl Reader<'_> {
         }
         self.check_parameters(9 * (from.channels + channels) + 1, channels)?;
         self.blocks += 1;
-        let name = format!("block{}", self.blocks);
+        let names = [1, 2].map(|convolution| format!("block{}.conv{convolution}", self.blocks));
+        let [first_learnt, last_learnt] = names.each_ref().map(|name| Learnt { name, initialisation, has_bias: true });
         let shape = Map::plain(from.height / stride, from.width / stride, channels);
         let inside = self.bordered(shape, [1, 1])?;
         let (input, producer) = (self.input, self.producer);
         let epilogue = Epilogue::Relu { rectified: inside };
-        let first = self.builder.convolution(&usual(&format!("{name}.conv1")), input, [3, stride], shape, epilogue, producer);
+        let first = self.builder.convolution(&first_learnt, input, [3, stride], shape, epilogue, producer);
         // Relu stands in the list where no other block follows, which begins with one of its own.
         let followed = matches!(self.peek(), Some(LayerSpec::Residual { .. }));
         if !followed && !self.take(&LayerSpec::Relu) {
@@ -250,7 +251,7 @@ impl Reader<'_> {
         let stream = self.bordered(shape, [0, 0])?;
         let epilogue = Epilogue::Stream { stream, rectified: self.write(shape)?, shortcut: Some(shortcut) };
         self.input = epilogue.written();
-        let last = self.builder.convolution(&usual(&format!("{name}.conv2")), inside, [3, 1], shape, epilogue, Some(first));
+        let last = self.builder.convolution(&last_learnt, inside, [3, 1], shape, epilogue, Some(first));
         if let Layer::Convolution(convolution) = &mut self.builder.network.layers[first] {
             convolution.bypass = Some(last);
         }
@@ -326,11 +327,6 @@ impl Reader<'_> {
         }
         Ok(())
     }
-}
-
-/// The parameters of a layer that has no choice.
-fn usual(name: &str) -> Learnt<'_> {
-    Learnt { name, initialisation: Initialisation::VarianceScaling, has_bias: true }
 }
 
 /// Zeros before and after a map of that shape for SAME padding of a kernel and a stride; none where rows and columns need different ones.

@@ -1,29 +1,53 @@
-//! The table of a network's layers: what each writes, what it costs, and which of the CPU's kernels compute it.
+//! The table of a network's layers: what each writes, what it costs, and which kernels compute it.
+
+use std::fmt::Write;
 
 use crate::backend::cpu;
+use crate::config::Study;
 use crate::network::{DenseOutput, Epilogue, Layer, Network, PoolKind};
+use crate::pruning::{Mask, keep_highest, random_scores};
 use crate::readable::{aligned, count};
 
-/// A line for each layer of a network without a mask: what it is, the map it writes, its parameters, the FLOP of an image's forward pass, and its
+/// A line for each layer of a study's network: what it is, the map it writes, its parameters, the FLOP of an image's forward pass, and its
 /// kernels on the CPU and on a GPU.
-pub fn layer_table(network: &Network) -> String {
+pub fn layer_table(study: &Study, network: &Network) -> String {
     let gpu = gpu_kernels(network);
     let mut heading = ["layer", "writes", "parameters", "FLOP an image", "kernels on the CPU"].map(str::to_owned).to_vec();
     heading.extend(gpu.as_ref().map(|_| "on a GPU".to_owned()));
-    let row = |(index, (layer, kernels)): (usize, (&Layer, &'static str))| {
+    let row = |(index, (layer, kernels)): (usize, (&Layer, String))| {
         let parameters = parameters(layer);
         let mut row = vec![
             what(layer),
             written(network, layer),
             if parameters > 0 { count(parameters as u64) } else { "·".to_owned() },
             if layer.has_weights() { count(layer.forward_flop() as u64) } else { "·".to_owned() },
-            kernels.to_owned(),
+            kernels,
         ];
         row.extend(gpu.as_ref().map(|gpu| gpu[index].to_owned()));
         row
     };
-    let rows = network.layers.iter().zip(cpu::kernels(network)).enumerate().map(row);
+    let rows = network.layers.iter().zip(cpu_kernels(study, network)).enumerate().map(row);
     aligned(&[heading].into_iter().chain(rows).collect::<Vec<_>>(), "")
+}
+
+/// The kernels of each layer on the CPU, dense; then, where a mask changes them, those at each of the study's sparsities from which on they are
+/// others. A study's masks are not known before its scores, so random ones stand for them.
+fn cpu_kernels(study: &Study, network: &Network) -> Vec<String> {
+    let mut said = cpu::kernels(network, &Mask::Dense(network.parameters()));
+    let mut words: Vec<String> = said.iter().map(|&kernels| kernels.to_owned()).collect();
+    let scores = random_scores(network, 0);
+    let mut sparsities = study.grid.sparsities.clone();
+    sparsities.sort_unstable_by(f64::total_cmp);
+    for sparsity in sparsities {
+        let mask = keep_highest(network, &scores, sparsity, study.pruning.biases);
+        for ((words, said), kernels) in words.iter_mut().zip(&mut said).zip(cpu::kernels(network, &mask)) {
+            if *said != kernels {
+                write!(words, "; at {sparsity} {kernels}").expect("a string can be written to");
+                *said = kernels;
+            }
+        }
+    }
+    words
 }
 
 /// The kernels of each layer on a GPU; none where this program was built without CUDA.

@@ -158,8 +158,14 @@ fn layers(draws: &mut Draws) -> (Vec<LayerSpec>, [usize; 3], usize) {
     }
     let mut layers = if whole.is_empty() { end(draws) } else { whole };
     for layer in &mut layers {
-        if let LayerSpec::Convolution { initialisation, bias, .. } | LayerSpec::Dense { initialisation, bias, .. } = layer {
-            *initialisation = if draws.chance(0.3) { Initialisation::He } else { Initialisation::VarianceScaling };
+        let (LayerSpec::Convolution { initialisation, .. }
+        | LayerSpec::Dense { initialisation, .. }
+        | LayerSpec::Residual { initialisation, .. }) = layer
+        else {
+            continue;
+        };
+        *initialisation = if draws.chance(0.3) { Initialisation::He } else { Initialisation::VarianceScaling };
+        if let LayerSpec::Convolution { bias, .. } | LayerSpec::Dense { bias, .. } = layer {
             *bias = draws.chance(0.7);
         }
     }
@@ -202,7 +208,7 @@ fn part(draws: &mut Draws) -> Vec<LayerSpec> {
             for _ in 0..draws.between(1, 2) {
                 let stride = if draws.chance(0.5) { 1 } else { draws.between(1, 3) };
                 channels += if draws.chance(0.5) { 0 } else { draws.between(0, channels) };
-                part.push(LayerSpec::Residual { channels, stride });
+                part.push(LayerSpec::residual(channels, stride));
             }
             part.push(LayerSpec::Relu);
         }

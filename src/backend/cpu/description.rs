@@ -3,23 +3,35 @@
 use std::sync::Arc;
 
 use super::physical::Physical;
-use super::plan::{LayerPlan, Path, Plan};
+use super::plan::{Path, Plan, Pooled, PooledGradient};
 use super::winograd;
 use crate::network::{Layer, Network};
 use crate::pruning::Mask;
 
-/// Which kernels compute each layer of a network without a mask, in words. Kernels of a general kind compute channels in whole vectors of 16.
-pub fn kernels(network: &Network) -> Vec<&'static str> {
+/// Which kernels compute each layer of a network with a mask, in words. Kernels of a general kind compute channels in whole vectors of 16.
+pub fn kernels(network: &Network, mask: &Mask) -> Vec<&'static str> {
     let physical = Physical::new(&Arc::new(network.clone()));
-    let plan = Plan::new(physical.network(), &Mask::Dense(physical.network().parameters()), true);
-    let words = |(layer, plan): (&Layer, &LayerPlan)| match (&plan.path, layer) {
+    let plan = Plan::new(physical.network(), &physical.mask(mask), true);
+    physical.network().layers.iter().zip(&plan.layers).map(|(layer, plan)| words(layer, &plan.path)).collect()
+}
+
+fn words(layer: &Layer, path: &Path) -> &'static str {
+    match (path, layer) {
         (Path::Plain, _) => "plain loops",
         (Path::Sparse(_), _) => "kept weights, in sub-maps",
-        (Path::Pooled(_), _) => "rows, pooled in registers",
-        (Path::Logits(_), _) => "logits of few classes",
+        (Path::Pooled(Pooled { taps, gradient }), _) => {
+            let kept_blocks = matches!(gradient, PooledGradient::Events(blocks) if blocks.places.is_some());
+            match (taps.is_some(), kept_blocks) {
+                (false, false) => "rows, pooled in registers",
+                (true, false) => "kept weights, pooled in registers",
+                (false, true) => "rows, pooled in registers; gradients by kept blocks",
+                (true, true) => "kept weights, pooled in registers; gradients by kept blocks",
+            }
+        }
+        (Path::Logits(Some(_)), _) => "logits of few classes, from kept inputs",
+        (Path::Logits(None), _) => "logits of few classes",
         (Path::Matrix, _) => "images as positions",
         (Path::Rows, Layer::Convolution(layer)) if winograd::fits(layer) => "rows, Winograd",
         (Path::Rows, _) => "rows",
-    };
-    physical.network().layers.iter().zip(&plan.layers).map(words).collect()
+    }
 }

@@ -169,9 +169,9 @@ mod tests {
     fn parameters_come_back_from_where_they_go() {
         let layers = [
             LayerSpec::convolution(5, 3, 1, Padding::Same),
-            LayerSpec::Residual { channels: 9, stride: 1 },
-            LayerSpec::Residual { channels: 9, stride: 1 },
-            LayerSpec::Residual { channels: 20, stride: 2 },
+            LayerSpec::residual(9, 1),
+            LayerSpec::residual(9, 1),
+            LayerSpec::residual(20, 2),
             LayerSpec::Relu,
             LayerSpec::Flatten,
             LayerSpec::Dense { outputs: 7, initialisation: Initialisation::VarianceScaling, bias: false },

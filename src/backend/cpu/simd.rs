@@ -24,6 +24,8 @@ pub(super) trait Simd: Copy {
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// The floats where the mask is all ones, zero where it is zero.
     unsafe fn keep(value: Self::Vector, mask: *const u32) -> Self::Vector;
+    /// The floats where `other` is above zero, zero elsewhere.
+    unsafe fn where_positive(value: Self::Vector, other: Self::Vector) -> Self::Vector;
     /// Zero in place of what is not above zero; a NaN stays a NaN.
     unsafe fn relu(value: Self::Vector) -> Self::Vector;
     /// Per float, the largest of four and zero, and which it was, as an integer: 0 … 3, or [`DEAD`] where none is above zero. Ties go to
@@ -111,6 +113,10 @@ mod x86 {
         #[inline(always)]
         unsafe fn keep(value: __m512, mask: *const u32) -> __m512 {
             unsafe { _mm512_and_ps(value, _mm512_loadu_ps(mask.cast())) }
+        }
+        #[inline(always)]
+        unsafe fn where_positive(value: __m512, other: __m512) -> __m512 {
+            unsafe { _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(other, _mm512_setzero_ps()), value) }
         }
         #[inline(always)]
         unsafe fn relu(value: __m512) -> __m512 {
@@ -216,6 +222,10 @@ mod x86 {
             unsafe { _mm256_and_ps(value, _mm256_loadu_ps(mask.cast())) }
         }
         #[inline(always)]
+        unsafe fn where_positive(value: __m256, other: __m256) -> __m256 {
+            unsafe { _mm256_and_ps(value, _mm256_cmp_ps::<_CMP_GT_OQ>(other, _mm256_setzero_ps())) }
+        }
+        #[inline(always)]
         unsafe fn relu(value: __m256) -> __m256 {
             unsafe { _mm256_and_ps(value, _mm256_cmp_ps::<_CMP_NLE_UQ>(value, _mm256_setzero_ps())) }
         }
@@ -316,6 +326,10 @@ impl Simd for Portable {
     #[inline(always)]
     unsafe fn keep(value: [f32; 8], mask: *const u32) -> [f32; 8] {
         unsafe { std::array::from_fn(|i| f32::from_bits(value[i].to_bits() & *mask.add(i))) }
+    }
+    #[inline(always)]
+    unsafe fn where_positive(value: [f32; 8], other: [f32; 8]) -> [f32; 8] {
+        std::array::from_fn(|i| if other[i] > 0.0 { value[i] } else { 0.0 })
     }
     #[inline(always)]
     unsafe fn relu(value: [f32; 8]) -> [f32; 8] {

@@ -53,5 +53,5 @@ pub fn plan(
     };
     let bound = CostBound::new(study, &network, &cost, &site);
     let expected = study::expected(&bound, configuration, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
-    Ok(format!("{}\n{bound}{expected}", study::layer_table(&network)))
+    Ok(format!("{}\n{bound}{expected}", study::layer_table(study, &network)))
 }

@@ -141,6 +141,9 @@ pub enum LayerSpec {
         channels: u32,
         /// Stride of the first convolution, which divides the map's sides.
         stride: u32,
+        /// How the weights of both convolutions begin.
+        #[serde(skip_serializing_if = "Initialisation::is_usual")]
+        initialisation: Initialisation,
     },
 }
 
@@ -186,6 +189,11 @@ impl LayerSpec {
         LayerSpec::Dense { outputs, initialisation: Initialisation::VarianceScaling, bias: true }
     }
 
+    /// A residual block with the usual initialisation.
+    pub fn residual(channels: u32, stride: u32) -> LayerSpec {
+        LayerSpec::Residual { channels, stride, initialisation: Initialisation::VarianceScaling }
+    }
+
     /// Its name in a configuration.
     pub fn name(&self) -> LayerName {
         match self {
@@ -229,9 +237,11 @@ impl LayerSpec {
                 initialisation: initialisation(entry)?,
                 bias: bias(entry)?,
             },
-            LayerName::Residual => {
-                LayerSpec::Residual { channels: whole("channels", None, MOST_OUTPUTS)?, stride: whole("stride", Some(1), MOST_SIDE)? }
-            }
+            LayerName::Residual => LayerSpec::Residual {
+                channels: whole("channels", None, MOST_OUTPUTS)?,
+                stride: whole("stride", Some(1), MOST_SIDE)?,
+                initialisation: initialisation(entry)?,
+            },
             LayerName::Relu => LayerSpec::Relu,
             LayerName::GlobalMean => LayerSpec::GlobalMean,
             LayerName::Flatten => LayerSpec::Flatten,
@@ -313,7 +323,7 @@ fn dense(outputs: &[u32]) -> Vec<LayerSpec> {
 /// A 3 × 3 convolution, residual blocks as (channels, stride), and a mean.
 fn residual(first: u32, blocks: &[(u32, u32)], last: [LayerSpec; 1]) -> Vec<LayerSpec> {
     let first = LayerSpec::convolution(first, 3, 1, Padding::Same);
-    let blocks = blocks.iter().map(|&(channels, stride)| LayerSpec::Residual { channels, stride });
+    let blocks = blocks.iter().map(|&(channels, stride)| LayerSpec::residual(channels, stride));
     std::iter::once(first).chain(blocks).chain([LayerSpec::Relu, LayerSpec::GlobalMean]).chain(last).collect()
 }
 

@@ -336,14 +336,11 @@ impl Kernel for DataGradient<'_> {
                     let y = first * stride + y;
                     let to = &mut output[channel * to.len() + to.at_row(y)..][..row];
                     let rectified = &rectified[input.at_row(y)..][..row];
-                    for ((to, &sum), &r) in to.iter_mut().zip(sums).zip(rectified) {
-                        *to = if r > 0.0 { sum } else { 0.0 };
-                    }
-                    if let Some(bypass) = layer.bypass {
+                    let shortcut = layer.bypass.map(|bypass| {
                         let from = channel_map(received(network.convolution(bypass)));
-                        let gradient = &layers.gradients[bypass % TURNS][channel * from.len()..][..from.len()];
-                        add_shortcut_backward(from, gradient, y, rectified, to);
-                    }
+                        (from, &layers.gradients[bypass % TURNS][channel * from.len()..][..from.len()])
+                    });
+                    unsafe { rectified_backward::<S>(sums, shortcut, y, rectified, to) };
                 }
             }
         }
@@ -355,20 +352,32 @@ impl Kernel for DataGradient<'_> {
     }
 }
 
-/// Adds to row `y` of the gradient of a block's input, whose ReLU is `rectified`, what comes through the shortcut.
+/// Writes row `y` of the gradient of a layer's input, whose ReLU is `rectified`: `sums` where it is above zero, and what comes through a shortcut,
+/// whose gradient and its map are given: as it is, or where 2 × 2 were averaged, a quarter of it where the ReLU is above zero.
+///
+/// # Safety
+/// The processor must have S.
 #[inline(always)]
-fn add_shortcut_backward(from: Map, gradient: &[f32], y: usize, rectified: &[f32], to: &mut [f32]) {
-    if from.width * SUBMAPS == to.len() {
-        for (to, &value) in to.iter_mut().zip(&gradient[from.at_row(y)..]) {
-            *to += value;
-        }
-        return;
-    }
-    let gradient = gradient[from.at_row(y / 2)..].as_chunks::<SUBMAPS>().0;
-    let (to, rectified) = (to.as_chunks_mut::<SUBMAPS>().0, rectified.as_chunks::<SUBMAPS>().0);
-    for (x, (to, rectified)) in to.iter_mut().zip(rectified).enumerate() {
-        for ((to, &value), &r) in to.iter_mut().zip(&gradient[x / 2]).zip(rectified) {
-            *to += if r > 0.0 { 0.25 * value } else { 0.0 };
+unsafe fn rectified_backward<S: Simd>(sums: &[f32], shortcut: Option<(Map, &[f32])>, y: usize, rectified: &[f32], to: &mut [f32]) {
+    let len = to.len();
+    assert!(sums.len() == len && rectified.len() == len && len.is_multiple_of(SUBMAPS));
+    let (same, halved) = match shortcut {
+        Some((from, gradient)) if from.width * SUBMAPS == len => (Some(&gradient[from.at_row(y)..][..len]), None),
+        Some((from, gradient)) => (None, Some(&gradient[from.at_row(y / 2)..][..len.div_ceil(2 * SUBMAPS) * SUBMAPS])),
+        None => (None, None),
+    };
+    for at in (0..len).step_by(S::WIDTH) {
+        unsafe {
+            let (mut sum, positive) = (S::load(sums.as_ptr().add(at)), S::load(rectified.as_ptr().add(at)));
+            if let Some(gradient) = halved {
+                let value = S::load(gradient.as_ptr().add(at / (2 * SUBMAPS) * SUBMAPS + at % SUBMAPS));
+                sum = S::multiply_add(value, S::splat(0.25), sum);
+            }
+            let mut row = S::where_positive(sum, positive);
+            if let Some(gradient) = same {
+                row = S::add(row, S::load(gradient.as_ptr().add(at)));
+            }
+            S::store(to.as_mut_ptr().add(at), row);
         }
     }
 }
