@@ -70,13 +70,13 @@ fn lists_that_do_not_fit_are_refused_in_words() {
         (&[Flatten, Relu, last.clone()], "layer 1 (flatten): gets 8 × 8 × 3, needs a dense layer directly after it"),
         (&[convolution(4, 9, 1, Padding::Valid)], "layer 1 (convolution): gets 8 × 8 × 3, needs at least 9 × 9 for its kernel"),
         (&[MaxPool { size: 9, stride: 1 }], "layer 1 (max-pool): gets 8 × 8 × 3, needs at least 9 × 9 for one window"),
-        (&[Residual { channels: 4, stride: 1 }], "layer 1 (residual): gets 8 × 8 × 3, needs a convolution or another residual block"),
+        (&[LayerSpec::residual(4, 1)], "layer 1 (residual): gets 8 × 8 × 3, needs a convolution or another residual block"),
         (
-            &[convolution(4, 3, 1, Padding::Same), Residual { channels: 4, stride: 3 }],
+            &[convolution(4, 3, 1, Padding::Same), LayerSpec::residual(4, 3)],
             "layer 2 (residual): gets 8 × 8 × 4, needs sides that its stride 3 divides",
         ),
         (
-            &[convolution(4, 3, 1, Padding::Same), Residual { channels: 4, stride: 1 }, GlobalMean, last.clone()],
+            &[convolution(4, 3, 1, Padding::Same), LayerSpec::residual(4, 1), GlobalMean, last.clone()],
             "layer 2 (residual): gets 8 × 8 × 4, needs a relu or another residual block directly after it",
         ),
         (&[Flatten, LayerSpec::dense(4_000_000_000)], "layer 2 (dense): gets 1 × 1 × 192, needs at most 100000000 parameters"),
