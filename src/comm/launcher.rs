@@ -37,6 +37,8 @@ pub struct Launched {
     pub rank: usize,
     /// How many processes were started, by which launcher, and the variable that says so.
     started: Option<(usize, &'static str, &'static str)>,
+    /// Whether the launcher speaks PMIx, by which Open MPI's ranks find each other.
+    speaks_pmix: bool,
 }
 
 impl Launched {
@@ -44,7 +46,7 @@ impl Launched {
     pub fn now() -> Launched {
         let started =
             |&(variable, launcher): &(&'static str, &'static str)| Some((env::var(variable).ok()?.parse().ok()?, launcher, variable));
-        Launched { rank: rank(), started: SIZES.iter().find_map(started) }
+        Launched { rank: rank(), started: SIZES.iter().find_map(started), speaks_pmix: env::var_os("PMIX_RANK").is_some() }
     }
 
     /// The launcher in words, for a person, and whether it is of the same MPI as `library`; none where no launcher says how many it started.
@@ -59,12 +61,18 @@ impl Launched {
     }
 
     /// Checks, before MPI is started, that its start will not end the process with a message of its own: MPICH's does under Open MPI's mpirun, whose
-    /// PMIx it does not know. `library` is the name of the program's MPI.
+    /// PMIx it does not know; Open MPI's does under an srun that speaks no protocol (`--mpi=none`). `library` is the name of the program's MPI.
     ///
     /// # Errors
     /// As of [`check`](Launched::check).
     pub fn check_before_start(&self, library: &str) -> Result<()> {
-        let is_foreign = self.started.is_some_and(|(.., variable)| variable == OPEN_MPI_SIZE) && family(library) == Some("MPICH");
+        let Some((.., variable)) = self.started else { return Ok(()) };
+        let is_foreign = match family(library) {
+            Some("MPICH") => variable == OPEN_MPI_SIZE,
+            // Under srun --mpi=pmi2 it is another variable that says how many there are.
+            Some("Open MPI") => variable == SRUN_SIZE && !self.speaks_pmix,
+            _ => false,
+        };
         if is_foreign { self.check(1, Some(library)) } else { Ok(()) }
     }
 
@@ -179,7 +187,7 @@ mod tests {
 
     #[test]
     fn mpich_is_not_started_by_the_mpirun_of_open_mpi() {
-        let launched = |started| Launched { rank: 0, started };
+        let launched = |started| Launched { rank: 0, started, speaks_pmix: false };
         let by_open_mpi = launched(Some((3, "Open MPI's mpirun", OPEN_MPI_SIZE)));
         let said = by_open_mpi.check_before_start("MPICH Version: 5.0.2").unwrap_err().to_string();
         assert!(said.contains("expected 3 ranks of one study, as Open MPI's mpirun started 3 processes"), "{said}");
@@ -188,5 +196,14 @@ mod tests {
         launched(Some((3, "MPICH's mpirun", "PMI_SIZE"))).check_before_start("MPICH Version: 5.0.2").unwrap();
         launched(Some((1, "Open MPI's mpirun", OPEN_MPI_SIZE))).check_before_start("MPICH Version: 5.0.2").unwrap();
         launched(None).check_before_start("MPICH Version: 5.0.2").unwrap();
+    }
+
+    #[test]
+    fn open_mpi_is_not_started_by_an_srun_without_pmix() {
+        let by_srun = |speaks_pmix| Launched { rank: 0, started: Some((3, "srun", SRUN_SIZE)), speaks_pmix };
+        let said = by_srun(false).check_before_start("Open MPI v4.1.4").unwrap_err().to_string();
+        assert!(said.contains("srun and Open MPI v4.1.4 have no common protocol; use srun --mpi=pmix"), "{said}");
+        by_srun(true).check_before_start("Open MPI v4.1.4").unwrap();
+        by_srun(false).check_before_start("MPICH Version: 5.0.2").unwrap();
     }
 }

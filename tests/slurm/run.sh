@@ -119,6 +119,12 @@ check "as its journal does" said <(train status h.h5) "restarted 1 time, after s
 check "it has completed" within 240 is "$lost" JobState COMPLETED
 check "its cell is the same, too" same whole.h5 h.h5 4
 
+# Under an srun that speaks no protocol of MPI's, no rank works alone.
+timeout 90 srun --mpi=none --ntasks=3 --time=2 "$DPS_TRAIN" "${study[@]}" --output n.h5 >n.log 2>&1
+check "srun --mpi=none ends with the exit code of ranks that do not find each other" [ "$?" = 5 ]
+check "and names the protocol that works" said n.log "expected 3 ranks of one study, as srun started 3 processes .*use srun --mpi=pmix"
+check "and measures nothing" [ ! -e n.h5 ]
+
 # A warning that comes before the ranks have started, and a job requeued by hand.
 job=$(DPS_SLURM=$slurm sbatch --parsable --ntasks-per-node=2 --time=5 --output=f.log "$slurm/cell.sbatch" f.h5 "${study[@]}")
 check "a job begins" within 60 said f.log "run 1, on"

@@ -56,7 +56,7 @@ fn a_maximum_and_a_relu_can_change_places() {
 
 #[test]
 fn lists_that_do_not_fit_are_refused_in_words() {
-    use LayerSpec::{Flatten, GlobalMean, MaxPool, Relu, Residual};
+    use LayerSpec::{Flatten, GlobalMean, MaxPool, Relu};
     let image = [8, 8, 3];
     let last = LayerSpec::dense(10);
     let cases: [(&[LayerSpec], &str); 11] = [
