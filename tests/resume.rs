@@ -122,15 +122,16 @@ fn soak() {
 #[test]
 fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_nothing() {
     let study = Study::interruptible();
-    // Files may grow to some blocks of 512 bytes: the journal fits, a checkpoint does not. Ignoring the signal makes it an error.
-    for (blocks, code) in [(1, 7), (200, 7)] {
+    // Files may grow to some blocks of 512 bytes: in 200 of them the journal fits, and neither a checkpoint does (7) nor the results (4), which are
+    // written first where the study is quick. Ignoring the signal makes it an error.
+    for (blocks, codes) in [(1, &[7][..]), (200, &[7, 4])] {
         let mut shell = Command::new("sh");
         shell.args(["-c", "trap '' XFSZ; ulimit -f $0; exec \"$@\"", &blocks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
         // Or Open MPI wants files of its own.
         shell.env("OMPI_MCA_ess_singleton_isolated", "1");
         let output = study.command(shell).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{blocks} blocks: {stderr}");
+        assert!(output.status.code().is_some_and(|code| codes.contains(&code)), "{blocks} blocks: {:?}: {stderr}", output.status);
         assert!(stderr.contains("free some space") && stderr.trim().lines().count() == 1, "{stderr}");
     }
     succeed(&mut study.command(train()));
