@@ -74,13 +74,20 @@ fn spaced(part: &str) -> String {
     if unit.len() == 1 { part.to_owned() } else { format!("{number} {unit}") }
 }
 
-/// Rows as lines that begin with `indent`, their columns aligned to the right.
+/// Rows as lines that begin with `indent`, the first of them headings. Columns of words are aligned to the left, others to the right.
 pub fn aligned(rows: &[Vec<String>], indent: &str) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(|text: &String| text.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let column = |column: usize| {
+        let texts = || rows.iter().filter_map(move |row| row.get(column)).skip(1).filter(|text| !text.is_empty());
+        let words = texts().filter(|text| text.starts_with(char::is_alphabetic)).count();
+        let width = rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max();
+        (width.unwrap_or(0), 2 * words > texts().count())
+    };
+    let columns: Vec<(usize, bool)> = (0..columns).map(column).collect();
+    let field =
+        |(text, &(width, words)): (&String, &(usize, bool))| if words { format!("{text:width$}") } else { format!("{text:>width$}") };
     let line = |row: &Vec<String>| {
-        let fields: Vec<String> = row.iter().zip(&widths).map(|(text, width)| format!("{text:>width$}")).collect();
+        let fields: Vec<String> = row.iter().zip(&columns).map(field).collect();
         format!("{}\n", format!("{indent}{}", fields.join("  ")).trim_end())
     };
     rows.iter().map(line).collect()
@@ -100,6 +107,19 @@ mod tests {
         for (number, text) in [(0_u32, "0"), (999, "999"), (1_000, "1,000"), (14_000_000, "14,000,000"), (123_456, "123,456")] {
             assert_eq!(count(number), text);
         }
+    }
+
+    #[test]
+    fn words_begin_and_numbers_end_in_one_column() {
+        let rows = [["layer", "parameters", "path"], ["dense", "7,850", ""], ["relu", "·", "plain loops"], ["global mean", "·", "rows"]];
+        let lines = [
+            "  layer        parameters  path",
+            "  dense             7,850",
+            "  relu                  ·  plain loops",
+            "  global mean           ·  rows",
+        ];
+        assert_eq!(aligned(&rows.map(|row| row.map(str::to_owned).to_vec()), "  "), lines.map(|line| format!("{line}\n")).concat());
+        assert_eq!(aligned(&[], ""), "");
     }
 
     #[test]

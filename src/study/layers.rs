@@ -1,7 +1,5 @@
 //! The table of a network's layers: what each writes, what it costs, and which kernels compute it.
 
-use std::fmt::Write;
-
 use crate::backend::cpu;
 use crate::config::Study;
 use crate::network::{DenseOutput, Epilogue, Layer, Network, PoolKind};
@@ -9,45 +7,52 @@ use crate::pruning::{Mask, keep_highest, random_scores};
 use crate::readable::{aligned, count};
 
 /// A line for each layer of a study's network: what it is, the map it writes, its parameters, the FLOP of an image's forward pass, and its
-/// kernels on the CPU and on a GPU.
+/// kernels on a GPU and on the CPU; then a line for each sparsity at which it has other kernels on the CPU.
 pub fn layer_table(study: &Study, network: &Network) -> String {
     let gpu = gpu_kernels(network);
-    let mut heading = ["layer", "writes", "parameters", "FLOP an image", "kernels on the CPU"].map(str::to_owned).to_vec();
-    heading.extend(gpu.as_ref().map(|_| "on a GPU".to_owned()));
-    let row = |(index, (layer, kernels)): (usize, (&Layer, String))| {
+    let mut heading = vec!["layer", "writes", "parameters", "FLOP an image"];
+    heading.extend(gpu.as_ref().map(|_| "on a GPU"));
+    heading.push("kernels on the CPU");
+    let mut rows = vec![heading.into_iter().map(str::to_owned).collect::<Vec<_>>()];
+    for (index, (layer, kernels)) in network.layers.iter().zip(cpu_kernels(study, network)).enumerate() {
         let parameters = parameters(layer);
         let mut row = vec![
             what(layer),
             written(network, layer),
             if parameters > 0 { count(parameters as u64) } else { "·".to_owned() },
             if layer.has_weights() { count(layer.forward_flop() as u64) } else { "·".to_owned() },
-            kernels,
         ];
         row.extend(gpu.as_ref().map(|gpu| gpu[index].to_owned()));
-        row
-    };
-    let rows = network.layers.iter().zip(cpu_kernels(study, network)).enumerate().map(row);
-    aligned(&[heading].into_iter().chain(rows).collect::<Vec<_>>(), "")
+        for kernels in kernels {
+            let columns = row.len();
+            row.push(kernels);
+            rows.push(std::mem::replace(&mut row, vec![String::new(); columns]));
+        }
+    }
+    aligned(&rows, "")
 }
 
 /// The kernels of each layer on the CPU, dense; then, where a mask changes them, those at each of the study's sparsities from which on they are
 /// others. A study's masks are not known before its scores, so random ones stand for them.
-fn cpu_kernels(study: &Study, network: &Network) -> Vec<String> {
-    let mut said = cpu::kernels(network, &Mask::Dense(network.parameters()));
-    let mut words: Vec<String> = said.iter().map(|&kernels| kernels.to_owned()).collect();
+fn cpu_kernels(study: &Study, network: &Network) -> Vec<Vec<String>> {
     let scores = random_scores(network, 0);
-    let mut sparsities = study.grid.sparsities.clone();
+    let mut sparsities: Vec<f64> = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0).collect();
     sparsities.sort_unstable_by(f64::total_cmp);
-    for sparsity in sparsities {
-        let mask = keep_highest(network, &scores, sparsity, study.pruning.biases);
-        for ((words, said), kernels) in words.iter_mut().zip(&mut said).zip(cpu::kernels(network, &mask)) {
-            if *said != kernels {
-                write!(words, "; at {sparsity} {kernels}").expect("a string can be written to");
-                *said = kernels;
+    let dense = cpu::kernels(network, &Mask::Dense(network.parameters()));
+    let masked = sparsities.iter().map(|&sparsity| cpu::kernels(network, &keep_highest(network, &scores, sparsity, study.pruning.biases)));
+    let masked = masked.collect::<Vec<_>>();
+    let of_layer = |layer: usize| {
+        let mut last = dense[layer];
+        let mut lines = vec![last.to_owned()];
+        for (sparsity, kernels) in sparsities.iter().zip(&masked) {
+            if kernels[layer] != last {
+                last = kernels[layer];
+                lines.push(format!("from sparsity {sparsity}: {last}"));
             }
         }
-    }
-    words
+        lines
+    };
+    (0..network.layers.len()).map(of_layer).collect()
 }
 
 /// The kernels of each layer on a GPU; none where this program was built without CUDA.

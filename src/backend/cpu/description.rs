@@ -35,3 +35,24 @@ fn words(layer: &Layer, path: &Path) -> &'static str {
         (Path::Rows, _) => "rows",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{BiasPruning, NetworkName};
+    use crate::pruning::{keep_highest, random_scores};
+
+    #[test]
+    fn the_kernels_of_a_pruned_network_are_named() {
+        let network = Network::new(NetworkName::SimpleCnn);
+        let dense = kernels(&network, &Mask::Dense(network.parameters()));
+        assert_eq!(dense, ["rows, pooled in registers", "rows, pooled in registers", "logits of few classes"]);
+        let mask = keep_highest(&network, &random_scores(&network, 0), 0.95, BiasPruning::Prunable);
+        let pruned = [
+            "kept weights, pooled in registers",
+            "kept weights, pooled in registers; gradients by kept blocks",
+            "logits of few classes, from kept inputs",
+        ];
+        assert_eq!(kernels(&network, &mask), pruned);
+    }
+}
