@@ -332,14 +332,14 @@ impl Kernel for DataGradient<'_> {
                     }
                 }
                 let rectified = &layers.maps[layer.input][channel * input.len()..][..input.len()];
+                let shortcut = layer.bypass.map(|bypass| {
+                    let from = channel_map(received(network.convolution(bypass)));
+                    (from, &layers.gradients[bypass % TURNS][channel * from.len()..][..from.len()])
+                });
                 for (y, sums) in band.chunks_exact(row).enumerate() {
                     let y = first * stride + y;
                     let to = &mut output[channel * to.len() + to.at_row(y)..][..row];
                     let rectified = &rectified[input.at_row(y)..][..row];
-                    let shortcut = layer.bypass.map(|bypass| {
-                        let from = channel_map(received(network.convolution(bypass)));
-                        (from, &layers.gradients[bypass % TURNS][channel * from.len()..][..from.len()])
-                    });
                     unsafe { rectified_backward::<S>(sums, shortcut, y, rectified, to) };
                 }
             }
