@@ -263,32 +263,35 @@ fn canonical_text_reads_back_as_itself() {
     }
 }
 
+/// The valid configuration with a list of layers for its network.
+fn listed(layers: &str) -> Configuration {
+    parse("study", &VALID.replace("\"resnet-8\"", layers), &[]).unwrap_or_else(|error| panic!("{error}"))
+}
+
 #[test]
 fn a_layers_usual_initialisation_and_bias_are_not_written() {
-    let listed = |keys: &str| {
-        let list = format!("[{{ layer = \"flatten\" }}, {{ layer = \"dense\", outputs = 10{keys} }}]");
-        parse("study", &VALID.replace("\"resnet-8\"", &list), &[]).unwrap_or_else(|error| panic!("{error}"))
-    };
-    let plain = listed("");
+    let dense = |keys: &str| listed(&format!("[{{ layer = \"flatten\" }}, {{ layer = \"dense\", outputs = 10{keys} }}]"));
+    let plain = dense("");
     assert!(!plain.text.contains("bias =") && !plain.text.contains("initialisation"), "{}", plain.text);
-    assert_eq!(listed(", bias = true, initialisation = \"variance-scaling\"").digest, plain.digest);
+    assert_eq!(dense(", bias = true, initialisation = \"variance-scaling\"").digest, plain.digest);
     let mut digests = vec![plain.digest];
     for keys in [", bias = false", ", initialisation = \"he\"", ", initialisation = \"he\", bias = false"] {
-        let loaded = listed(keys);
+        let loaded = dense(keys);
         assert_eq!(parse("study", &loaded.text, &[]).unwrap(), loaded, "{keys}");
         assert!(!digests.contains(&loaded.digest), "{keys}");
         digests.push(loaded.digest);
     }
+
     let block = |keys: &str| {
-        let list = format!(
+        listed(&format!(
             "[{{ layer = \"convolution\", channels = 8, kernel = 3, padding = \"same\" }}, {{ layer = \"residual\", channels = 8{keys} }}, \
              {{ layer = \"relu\" }}, {{ layer = \"global-mean\" }}, {{ layer = \"dense\", outputs = 10 }}]"
-        );
-        parse("study", &VALID.replace("\"resnet-8\"", &list), &[]).unwrap_or_else(|error| panic!("{error}"))
+        ))
     };
     assert_eq!(block(", initialisation = \"variance-scaling\"").digest, block("").digest);
-    assert_ne!(block(", initialisation = \"he\"").digest, block("").digest);
-    assert_eq!(parse("study", &block(", initialisation = \"he\"").text, &[]).unwrap(), block(", initialisation = \"he\""));
+    let he = block(", initialisation = \"he\"");
+    assert_ne!(he.digest, block("").digest);
+    assert_eq!(parse("study", &he.text, &[]).unwrap(), he);
 }
 
 #[test]

@@ -158,14 +158,15 @@ fn layers(draws: &mut Draws) -> (Vec<LayerSpec>, [usize; 3], usize) {
     }
     let mut layers = if whole.is_empty() { end(draws) } else { whole };
     for layer in &mut layers {
-        let (LayerSpec::Convolution { initialisation, .. }
-        | LayerSpec::Dense { initialisation, .. }
-        | LayerSpec::Residual { initialisation, .. }) = layer
-        else {
-            continue;
+        let (initialisation, bias) = match layer {
+            LayerSpec::Convolution { initialisation, bias, .. } | LayerSpec::Dense { initialisation, bias, .. } => {
+                (initialisation, Some(bias))
+            }
+            LayerSpec::Residual { initialisation, .. } => (initialisation, None),
+            _ => continue,
         };
         *initialisation = if draws.chance(0.3) { Initialisation::He } else { Initialisation::VarianceScaling };
-        if let LayerSpec::Convolution { bias, .. } | LayerSpec::Dense { bias, .. } = layer {
+        if let Some(bias) = bias {
             *bias = draws.chance(0.7);
         }
     }
