@@ -137,16 +137,7 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
         for row in 0..positions.rows {
             let mut input = x.add(row * positions.x_row);
             for _ in 0..positions.columns {
-                let mut vectors = [S::splat(0.0); V];
-                for (v, vector) in vectors.iter_mut().enumerate() {
-                    *vector = S::load(gradient.add(v * S::WIDTH));
-                }
-                for (t, row) in sums.iter_mut().enumerate() {
-                    let value = S::splat(*input.add(t));
-                    for (sum, &vector) in row.iter_mut().zip(&vectors) {
-                        *sum = S::multiply_add(value, vector, *sum);
-                    }
-                }
+                add_position::<S, T, V>(input, gradient, &mut sums);
                 input = input.add(positions.x_stride);
                 gradient = gradient.add(positions.d_stride);
             }
@@ -154,6 +145,20 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
         for (t, row) in sums.iter().enumerate() {
             for (v, &sum) in row.iter().enumerate() {
                 S::store(g.add(t * g_stride + v * S::WIDTH), sum);
+            }
+        }
+    }
+}
+
+/// One position of [`outer`]: adds `x[t]` · `d[v]` to the sums.
+#[inline(always)]
+unsafe fn add_position<S: Simd, const T: usize, const V: usize>(x: *const f32, d: *const f32, sums: &mut [[S::Vector; V]; T]) {
+    unsafe {
+        let vectors: [S::Vector; V] = std::array::from_fn(|v| S::load(d.add(v * S::WIDTH)));
+        for (t, row) in sums.iter_mut().enumerate() {
+            let value = S::splat(*x.add(t));
+            for (sum, &vector) in row.iter_mut().zip(&vectors) {
+                *sum = S::multiply_add(value, vector, *sum);
             }
         }
     }
@@ -180,16 +185,7 @@ unsafe fn outer_tree<S: Simd, const T: usize, const V: usize>(
         for (done, &images) in leaves.iter().enumerate() {
             let mut sums = [[S::splat(0.0); V]; T];
             for _ in 0..images {
-                let mut vectors = [S::splat(0.0); V];
-                for (v, vector) in vectors.iter_mut().enumerate() {
-                    *vector = S::load(gradient.add(v * S::WIDTH));
-                }
-                for (t, row) in sums.iter_mut().enumerate() {
-                    let value = S::splat(*input.add(t));
-                    for (sum, &vector) in row.iter_mut().zip(&vectors) {
-                        *sum = S::multiply_add(value, vector, *sum);
-                    }
-                }
+                add_position::<S, T, V>(input, gradient, &mut sums);
                 input = input.add(positions.x_stride);
                 gradient = gradient.add(positions.d_stride);
             }
