@@ -14,7 +14,16 @@ use crate::{Error, Result};
 pub struct MpiWorld {
     ranks: MpiRanks,
     // Declared last: fields drop in order, and a communicator must go before MPI does.
-    _universe: Universe,
+    _started: Started,
+}
+
+/// MPI, until this is dropped. Its end waits for all ranks, under the limit of waits.
+struct Started(Option<Universe>);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        watched(|| drop(self.0.take()));
+    }
 }
 
 impl MpiWorld {
@@ -24,7 +33,7 @@ impl MpiWorld {
             rank: 0,
             problem: "expected to start MPI, found it running in this process already; start it once".into(),
         })?;
-        Ok(MpiWorld { ranks: MpiRanks(universe.world()), _universe: universe })
+        Ok(MpiWorld { ranks: MpiRanks(universe.world()), _started: Started(Some(universe)) })
     }
 
     /// The world's ranks.
