@@ -33,11 +33,22 @@ pub(super) fn batch_axis(sizes: &[u32]) -> Axis {
     Axis::around(Scale::Log2, "Batch size (examples)", sizes.iter().map(|&size| batch(size)), (1.0, 16384.0))
 }
 
-/// The axis of steps-to-result.
-pub(super) fn steps_axis(study: &StudyResults, curves: &[Curve]) -> Axis {
-    let workload = &study.results.workload;
-    let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
-    Axis::around(Scale::Log2, "Steps-to-result", curves.iter().flatten().map(|point| point.1), budget)
+/// The label of an axis of steps-to-result.
+pub(super) const STEPS: &str = "Steps-to-result";
+
+/// An axis of steps-to-result for curves of studies. It reaches to the step budget where a cell's trials did not reach the goal in it.
+pub(super) fn steps_axis(label: &str, studies: &[&StudyResults], curves: &[Curve]) -> Axis {
+    let reached = curves.iter().flatten().map(|point| point.1);
+    let missed =
+        studies.iter().filter(|study| study.results.cells.iter().any(|cell| cell.steps_to_result().is_none())).map(|study| budget(study));
+    let every = studies.first().map_or(1, |study| study.results.workload.evaluate_every.max(1));
+    let most = studies.first().map_or(2.0, |study| budget(study).max(2.0));
+    Axis::around(Scale::Log2, label, reached.chain(missed), (f64::from(every), most))
+}
+
+/// Steps after which a study's trials end; at least 1, as another program's table may not say.
+fn budget(study: &StudyResults) -> f64 {
+    f64::from(study.results.workload.max_steps.max(1))
 }
 
 /// A curve as a line and a marker at each point, with words for each.
@@ -84,12 +95,13 @@ pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: 
     Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(bar).collect())
 }
 
-/// An arrow at the upper end of a panel for each batch size at which a sparsity's trials did not reach the goal.
-pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: RGBColor, y: &Axis) -> Element {
+/// An arrow at the step budget for each batch size at which a sparsity's trials did not reach the goal. The arrows of the `number`th curve of a panel
+/// stand a little to the right of those of the curve before.
+pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: RGBColor, number: usize) -> Element {
     let missed = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_none();
-    let (low, high) = y.limits();
     let words = format!("goal not reached in {} steps", count(study.results.workload.max_steps));
-    let dot = |cell: &Cell| Dot { at: (batch(cell.key.batch_size), along(low, high, NEAR_END)), words: format!("{}: {words}", cell.key) };
+    let aside = (0.1 * number as f64).exp2();
+    let dot = |cell: &Cell| Dot { at: (batch(cell.key.batch_size) * aside, budget(study)), words: format!("{}: {words}", cell.key) };
     Element::Points(Marker::Arrow(0, -1), colour, study.results.cells.iter().filter(missed).map(dot).collect())
 }
 

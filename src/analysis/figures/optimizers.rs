@@ -5,7 +5,7 @@ use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
 use super::figure::{
-    Figure, batch_axis, between_evaluations, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words, unreached,
+    Figure, STEPS, batch_axis, between_evaluations, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words, unreached,
 };
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
@@ -23,7 +23,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     sizes.dedup();
     let all: Vec<Vec<Curve>> = sparsities.iter().map(|&sparsity| grids.iter().map(|grid| grid.curve(sparsity)).collect()).collect();
     let flat: Vec<Curve> = all.iter().flatten().cloned().collect();
-    let (x, y) = (batch_axis(&sizes), steps_axis(first, &flat));
+    let (x, y) = (batch_axis(&sizes), steps_axis(STEPS, studies, &flat));
     let largest = sizes.last().copied().map_or(1.0, batch);
     let panel = |(&sparsity, curves): (&f64, &Vec<Curve>)| {
         let numbered = || curves.iter().enumerate().map(|(number, points)| (Series::numbered(number), points));
@@ -33,8 +33,8 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
             let optimizer = label(study, studies);
             curve(series, points, move |size, steps| format!("{optimizer}, {}", words(size, steps)))
         });
-        let bars = numbered().zip(studies).flat_map(|((series, points), study)| {
-            [between_evaluations(study, series.colour, points), unreached(study, sparsity, series.colour, &y)]
+        let bars = numbered().zip(studies).enumerate().flat_map(|(number, ((series, points), study))| {
+            [between_evaluations(study, series.colour, points), unreached(study, sparsity, series.colour, number)]
         });
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {

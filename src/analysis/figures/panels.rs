@@ -2,12 +2,12 @@
 
 use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
 use super::super::fits::Fitted;
-use super::super::grid::{Curve, batch};
+use super::super::grid::batch;
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
 use super::figure::{
-    Figure, NEAR_END, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, name, note, steps_axis,
-    steps_words,
+    Figure, NEAR_END, STEPS, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, note, steps_axis,
+    steps_words, unreached,
 };
 use crate::readable::count;
 
@@ -18,10 +18,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     }
     let curves = curves(study);
     let grid = study.grid();
-    let budget = f64::from(study.results.workload.max_steps);
-    let unreached = |fitted: &Fitted| fitted.left_out.iter().map(|&size| (batch(size), budget)).collect::<Curve>();
-    let shown: Vec<Curve> = curves.iter().cloned().chain(fits.iter().map(unreached)).collect();
-    let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(study, &shown));
+    let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(STEPS, &[study], &curves));
     let (bottom, top) = y.limits();
     let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
     let panel = |(number, fitted): (usize, &Fitted)| {
@@ -79,8 +76,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             words(size, steps) + &fit
         };
         layers.push(Element::Points(marker, colour, dots(&points, with_fit)));
-        let missed = |size, steps: f64| format!("{}: goal not reached in {} steps", name(size, fitted.sparsity), count(steps as u32));
-        layers.push(Element::Points(Marker::Arrow(0, -1), colour, dots(&unreached(fitted), missed)));
+        layers.push(unreached(study, fitted.sparsity, colour, 0));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
@@ -106,7 +102,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         name: "panels".into(),
         heading: "Each sparsity with its fit".into(),
         caption: "Measured K* (a bar below a point reaches to the evaluation before), the fit K ≈ c1/B + c2 with its 95 % interval (shaded), and perfect \
-                  linear scaling from the first point. The fit is dashed where nothing was measured; a cross at the step budget marks a cell none of \
+                  linear scaling from the first point. The fit is dashed where nothing was measured; an arrow at the step budget marks a cell none of \
                   whose trials reached the goal. The dashed rule in its colour is the critical batch size c1/c2, with its 95 % interval (shaded from the \
                   bottom to the top); left of the first thin rule scaling is linear (local slope below \
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."

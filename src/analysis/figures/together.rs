@@ -9,8 +9,8 @@ use super::super::layout::Style;
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, gather};
 use super::figure::{
-    Figure, batch_axis, between_evaluations, between_evaluations_over, curve, curves, entry, linear_entry, linear_scaling, name, note,
-    steps_axis, steps_words, unreached,
+    Figure, STEPS, batch_axis, between_evaluations, between_evaluations_over, curve, curves, entry, linear_entry, linear_scaling, name,
+    note, steps_axis, steps_words, unreached,
 };
 use super::smoothness;
 use crate::readable::{count, significant};
@@ -37,13 +37,17 @@ pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
 /// K* against batch size.
 pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
-    let y = steps_axis(study, &curves);
+    let y = steps_axis(STEPS, &[study], &curves);
     let title = format!("{}: steps to {}", study.name(), study.goal_in_short());
     let grid = study.grid();
     let mut chart = chart(study, &curves, y.clone(), 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
     let coloured = grid.sparsities.iter().map(|&sparsity| Series::of_sparsity(sparsity).colour).zip(&curves);
     let bars = coloured.map(|(colour, points)| between_evaluations(study, colour, points));
-    let missed = grid.sparsities.iter().map(|&sparsity| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, &y));
+    let missed = grid
+        .sparsities
+        .iter()
+        .enumerate()
+        .map(|(number, &sparsity)| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, number));
     let more: Vec<Element> = bars.chain(missed).collect();
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));
     Figure {
@@ -52,7 +56,7 @@ pub fn together(study: &StudyResults) -> Figure {
         caption: "K*, the fewest steps any trial of a cell took to the goal. Along the dashes twice the batch halves the steps; where a \
                   curve leaves them, returns diminish, and where it is flat a larger batch saves no step. Look for \
                   whether a sparser network's curve lies higher, and whether its shape differs. A line is broken where a cell is unmeasured or reached no goal; an \
-                  arrow marks the latter. A bar below a point reaches to the evaluation before, which had not found the goal reached."
+                  arrow at the step budget marks the latter. A bar below a point reaches to the evaluation before, which had not found the goal reached."
             .to_owned(),
         table: "cells",
         chart,

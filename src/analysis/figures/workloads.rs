@@ -6,7 +6,7 @@ use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::{StudyResults, joined};
-use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_words, unreached};
+use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_axis, steps_words, unreached};
 use super::ratio::ratio;
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
@@ -24,10 +24,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     let largest = sizes.last().copied().map_or(1.0, batch);
     let row = |&(study, fits): &(&StudyResults, &[Fitted])| {
         let curves = curves(study);
-        let workload = &study.results.workload;
-        let title = title(study);
-        let budget = (f64::from(workload.evaluate_every.max(1)), f64::from(workload.max_steps.max(2)));
-        let y = Axis::around(Scale::Log2, &title, curves.iter().flatten().map(|point| point.1), budget);
+        let y = steps_axis(&title(study), &[study], &curves);
         let measured = study.grid().sparsities;
         let panel = |&sparsity: &f64| {
             let points: Curve =
@@ -42,7 +39,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                 Element::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
             }));
             layers.push(between_evaluations(study, colour, &points));
-            layers.push(unreached(study, sparsity, colour, &y));
+            layers.push(unreached(study, sparsity, colour, 0));
             layers.push(Element::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
             let note = points.is_empty().then(|| "not measured".to_owned());
             Panel { title: format!("S {sparsity}"), x: x.clone(), y: y.clone(), layers, note }
