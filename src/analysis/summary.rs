@@ -102,12 +102,8 @@ fn cells(study: &StudyResults) -> Table {
     let budget = papers_steps(workload).unwrap_or(workload.max_steps);
     let mut heading: Vec<String> = ["batch size", "sparsity", "K*", "best trial"].map(str::to_owned).to_vec();
     heading.extend(shown.iter().map(|name| name.title().to_owned()));
-    heading.extend([
-        format!("{FEWER} trials find"),
-        "example-gradients".to_owned(),
-        format!("all trials to step {}", count(budget)),
-        "seconds".to_owned(),
-    ]);
+    heading.extend(has_more_trials(study).then(|| format!("{FEWER} trials find")));
+    heading.extend(["example-gradients".to_owned(), format!("all trials to step {}", count(budget)), "seconds".to_owned()]);
     let row = |cell: &Cell| {
         let best = cell.best();
         let mut row = vec![count(cell.key.batch_size), cell.key.sparsity.to_string()];
@@ -116,7 +112,7 @@ fn cells(study: &StudyResults) -> Table {
         row.extend(
             shown.iter().map(|name| best.and_then(|trial| Some(name.show(trial.metaparameters.get(*name)?))).unwrap_or(ABSENT.to_owned())),
         );
-        row.push(fewer(study, cell));
+        row.extend(has_more_trials(study).then(|| fewer(study, cell)));
         let cells = std::slice::from_ref(cell);
         let (done, end) = (computed(cells).gradients, to_end(workload, cells, budget).high.gradients);
         row.push(count(done));
@@ -127,6 +123,11 @@ fn cells(study: &StudyResults) -> Table {
     let mut sorted: Vec<&Cell> = study.results.cells.iter().collect();
     sorted.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then(a.key.batch_size.cmp(&b.key.batch_size)));
     Table { name: "cells", heading, rows: sorted.into_iter().map(row).collect() }
+}
+
+/// Whether a cell has so many trials that choices of fewer can be drawn.
+fn has_more_trials(study: &StudyResults) -> bool {
+    study.results.cells.iter().any(|cell| cell.trials.len() >= FEWER)
 }
 
 /// The K* that half and nearly all choices of fewer trials find.
@@ -145,11 +146,17 @@ fn words_on_cells(study: &StudyResults) -> String {
     let end = papers_steps(&study.results.workload).unwrap_or(study.results.workload.max_steps);
     let work = to_end(&study.results.workload, &study.results.cells, end).high.gradients as f64;
     let done = computed(&study.results.cells).gradients.max(1) as f64;
+    let choices = if has_more_trials(study) {
+        format!(
+            "{FEWER} trials find: of all choices of {FEWER} of a cell's trials, half find the first number of steps or fewer, and 95 of 100 the second. \
+             \"beyond\": more steps than that, where the race ended the other trials. "
+        )
+    } else {
+        String::new()
+    };
     format!(
-        "{FEWER} trials find: of all choices of {FEWER} of a cell's trials, half find the first number of steps or fewer, and 95 of 100 the second. \"beyond\": \
-         more steps than that, where the race ended the other trials. All trials to step {}: the \
-         example-gradients of the rule by which the paper counts its cost, over those that were computed. All cells: {:.1} hours, {} of the work of that \
-         rule.\n",
+        "{choices}All trials to step {}: the example-gradients of the rule by which the paper counts its cost, over those that were computed. All \
+         cells: {:.1} hours, {} of the work of that rule.\n",
         count(end),
         seconds / 3600.0,
         if done < work { format!("1/{:.0}", work / done) } else { "all".to_owned() },

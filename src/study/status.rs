@@ -218,6 +218,9 @@ impl fmt::Display for StudyStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = match self.state {
             State::Running => "running",
+            State::Stopped if self.restarts.is_none() => {
+                "not whole, and no journal is beside it; merge it with files that have the other cells"
+            }
             State::Stopped => "stopped; the command that started it continues it",
             State::Finished => "finished",
         };

@@ -26,19 +26,19 @@ names! {
         WarmupSteps = "warmup_steps",
         /// Steps S from one fall of the learning rate to the next.
         DecayEvery = "decay_every",
-        /// Factor γ by which it falls.
+        /// Factor γ by which the learning rate falls.
         DecayFactor = "decay_factor",
-        /// Weight decay λ: a step's gradient is g + λ w. For `adamw` the gradient is g, and w ← w − η λ w before the update. Biases decay as weights
-        /// do; removed weights stay 0.
+        /// Weight decay λ: a step's gradient is g + λ w, but for `adamw`, where w ← w − η λ w before the update. Biases decay as weights do; removed
+        /// weights stay 0.
         WeightDecay = "weight_decay",
         /// Decay τ of averaged weights, which are evaluated in place of the weights: after each step a ← τ a + (1 − τ) w, a being the initial weights
         /// before the first one.
         AverageDecay = "average_decay",
         /// Adam's β1, the share of the gradients' average that a step keeps.
         Beta1 = "beta1",
-        /// Adam's β2, the share of the average of their squares that a step keeps.
+        /// Adam's β2, the share of the squared gradients' average that a step keeps.
         Beta2 = "beta2",
-        /// Adam's ε, which is added to the root of that average.
+        /// Adam's ε, which is added to the root of the squared gradients' average.
         Epsilon = "epsilon",
     }
 }

@@ -9,8 +9,8 @@ use crate::config::section::section;
 const MOST_POINTS: u32 = 1_000;
 
 section! {
-    /// Measures the loss surface along training, for the paper's figures 4 and 6. Every measurement passes over the training set a dozen times, and
-    /// changes no step that is taken. Without the section nothing is measured.
+    /// Measures the loss surface along training, for the paper's figures 4 and 6. Every measurement passes over the training set `points` + 2 times,
+    /// and changes no step that is taken. Without the section nothing is measured.
     ///
     /// Measured are the gradient's local Lipschitz constant, the loss, and the norm and variance of the gradient over the training set (Lee et al.,
     /// ICLR 2021, section 4.2 and appendix C; McCandlish et al., 2018).
