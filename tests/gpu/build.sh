@@ -25,6 +25,6 @@ if [ -d "$data" ]; then
         if gzip --test "$file" 2> /dev/null; then cp "$file" "$folder/data/mnist"; else gzip --stdout "$file" > "$folder/data/mnist/${file##*/}"; fi
     done
 else
-    echo "no MNIST in $data: run.py will not measure speed (dps-train data fetch mnist)" >&2
+    echo "no MNIST in $data: run.py will time ResNet-8 alone (dps-train data fetch mnist)" >&2
 fi
 echo "$folder is ready: copy it to a machine with a GPU and run run.py there"
