@@ -12,8 +12,11 @@ struct Forward {
     static constexpr int TERMS = L::kernel * L::run;
     // A map of 4, 8, 12, ... channels is copied 16 bytes at a time, another number by number.
     static constexpr bool WIDE = L::in_channels % 4 == 0, WIDE_WEIGHTS = L::out % 4 == 0 && L::weights % 4 == 0;
-    // Terms of a slab: all of them where they are few, rounded up to what is multiplied at a time.
-    static constexpr int SLAB = TERMS <= 32 ? (TERMS + TERMS_AT_ONCE - 1) / TERMS_AT_ONCE * TERMS_AT_ONCE : 16;
+    // Terms of a slab: all of them where they are few, rounded up to what is multiplied at a time, and of a wide map to a power of two, so that the
+    // threads that copy four terms of a row each divide the block.
+    static constexpr int ROUNDED = (TERMS + TERMS_AT_ONCE - 1) / TERMS_AT_ONCE * TERMS_AT_ONCE;
+    static constexpr int POWER = TERMS <= TERMS_AT_ONCE ? TERMS_AT_ONCE : TERMS <= 8 ? 8 : TERMS <= 16 ? 16 : 32;
+    static constexpr int SLAB = TERMS > 32 ? 16 : WIDE ? POWER : ROUNDED;
     static constexpr int SLABS = (TERMS + SLAB - 1) / SLAB;
     typedef typename Either<WIDE, ByTerm<T::M, SLAB>, ByRow<T::M, SLAB>>::Type A;
     typedef ByRow<T::N, SLAB> B;
@@ -59,6 +62,7 @@ struct Forward {
         if constexpr (WIDE) {
             // A thread copies four terms of some rows.
             constexpr int QUARTERS = SLAB / 4, LOADS = T::M * QUARTERS / T::THREADS, STEP = T::THREADS / QUARTERS;
+            static_assert(T::THREADS % QUARTERS == 0 && LOADS * STEP == T::M, "every row is copied");
             const float* from[LOADS];
             const int quarter = thread % QUARTERS * 4, first_row = thread / QUARTERS;
 #pragma unroll

@@ -188,7 +188,8 @@ __device__ __forceinline__ float rounded(float value) {
 }
 
 // A factor as the tensor cores take it, which cut off the last 13 of a number's bits: rounded; or, where products are split, its first 11 significant
-// bits and the rest, to which half of what is cut off is added. (A NaN stays one in `high`; an infinite factor's products are NaN.)
+// bits and the rest, to which half of what is cut off is added. (A NaN stays one in `high`. Of an infinite factor the rest
+// is NaN, which as a TF32 number may be 0: its products are infinite or NaN.)
 struct Factor {
     float high, low;
 

@@ -9,7 +9,7 @@ mod support;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, cuda};
 use dps::comm::Single;
-use dps::config::{Execution, NetworkName, OptimizerName, Products};
+use dps::config::{Execution, LayerSpec, NetworkName, OptimizerName, Padding, Products};
 use dps::data::{Dataset, Examples, Pixels};
 use dps::optimizer::{Rule, Schedule};
 use dps::pruning::Mask;
@@ -61,6 +61,22 @@ fn random_networks_agree() {
         let products = [Products::Fused, Products::Split, Products::Cublas][seed as usize % 3];
         compare(&case, &Execution { products, ..Execution::default() });
     }
+}
+
+/// Numbers of terms that no power of two is: of a 1 × 1 convolution of 12, 20, 24 or 28 channels, and of a hidden dense layer of 20 inputs. Only from
+/// the 120th row on could a tile show that some are not copied.
+#[test]
+fn any_number_of_terms_agrees() {
+    let convolution = |channels, kernel| LayerSpec::convolution(channels, kernel, 1, Padding::Valid);
+    for channels in [12, 20, 24, 28] {
+        let layers =
+            [convolution(channels, 1), LayerSpec::Relu, convolution(20, 1), LayerSpec::Relu, LayerSpec::GlobalMean, LayerSpec::dense(3)];
+        for products in [Products::Fused, Products::Split] {
+            compare(&Case::of_layers(&layers, [14, 14, 1], 3, 2), &Execution { products, ..Execution::default() });
+        }
+    }
+    let layers = [LayerSpec::Flatten, LayerSpec::dense(20), LayerSpec::Relu, LayerSpec::dense(12), LayerSpec::Relu, LayerSpec::dense(3)];
+    compare(&Case::of_layers(&layers, [3, 3, 1], 3, 130), &Execution::default());
 }
 
 /// Those that tests/cuda.rs does not go through step by step.

@@ -68,6 +68,9 @@ fn names_each_library_and_what_to_do_where_it_is_missing_or_too_old() {
         text.contains(&format!("GPU 1          {DEVICE}, compute capability 8.0, 4.0 GiB, GPU-e0e0e0e0-e0e0-e0e0-e0e0-e0e0e0e00001")),
         "{text}"
     );
+    // A driver loads the machine code of a later release with its own first number.
+    let (text, code) = examine(&[("CUDA_EMU_DRIVER", "12020")]);
+    assert!(code == Some(0) && text.contains("NVIDIA driver  for CUDA 12.2"), "{text}");
     // NCCL is for several GPUs alone.
     let (text, code) = examine(&[("CUDA_EMU_NCCL", "21005")]);
     assert!(code == Some(0) && text.contains("expected NCCL 2.18 or newer, found 2.10.5 at "), "{text}");
@@ -75,7 +78,7 @@ fn names_each_library_and_what_to_do_where_it_is_missing_or_too_old() {
         ("LD_LIBRARY_PATH", "", "expected NVIDIA driver (libcuda.so), found none; install NVIDIA's driver"),
         ("CUDA_EMU_DEVICES", "0", "expected a GPU, found none that this process may see"),
         ("CUDA_EMU_DRIVER", "11020", "expected NVIDIA driver 11.4 or newer, found 11.2 at "),
-        ("CUDA_EMU_DRIVER", "12040", "expected an NVRTC no newer than the driver's CUDA 12.4, found 12.8 at "),
+        ("CUDA_EMU_DRIVER", "11080", "expected an NVRTC for the driver's CUDA 11.8, found 12.8 at "),
     ] {
         let (text, code) = examine(&[(variable, value)]);
         assert!(code == Some(6) && text.contains(words), "{variable}={value}: {text}");

@@ -82,7 +82,12 @@ impl Case {
     pub fn of_classes(classes: usize, examples: usize) -> Case {
         let dense = |outputs| LayerSpec::Dense { outputs, bias: true, initialisation: Initialisation::VarianceScaling };
         let layers = [LayerSpec::Flatten, dense(12), LayerSpec::Relu, dense(classes as u32)];
-        Case::listed(&layers, [5, 4, 2], classes, Draws::new(classes as u64), examples)
+        Case::of_layers(&layers, [5, 4, 2], classes, examples)
+    }
+
+    /// A list of layers, on images drawn at random.
+    pub fn of_layers(layers: &[LayerSpec], shape: [usize; 3], classes: usize, examples: usize) -> Case {
+        Case::listed(layers, shape, classes, Draws::new(classes as u64), examples)
     }
 
     fn listed(layers: &[LayerSpec], shape: [usize; 3], classes: usize, mut draws: Draws, most_examples: usize) -> Case {

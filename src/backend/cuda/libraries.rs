@@ -152,10 +152,8 @@ impl Library {
         }
         let driver = driver?;
         match self {
-            // A driver reads the PTX of its own CUDA release and of older ones.
-            Library::Nvrtc if (version.0, version.1) > (driver.0, driver.1) => {
-                Some(format!("expected an NVRTC no newer than the driver's CUDA {driver}"))
-            }
+            // A driver loads the machine code of all releases with its own first number.
+            Library::Nvrtc if version.0 > driver.0 => Some(format!("expected an NVRTC for the driver's CUDA {driver}")),
             Library::Cublas if version.0 > driver.0 => Some(format!("expected a cuBLAS for the driver's CUDA {driver}")),
             _ => None,
         }
@@ -328,8 +326,8 @@ mod tests {
         assert_eq!(Version(12, 8, 0).to_string(), "12.8");
         assert_eq!(Version(2, 26, 4).to_string(), "2.26.4");
         let driver = Some(Version(12, 4, 0));
-        assert_eq!(Library::Nvrtc.unfit(Version(12, 4, 0), driver), None);
-        assert!(Library::Nvrtc.unfit(Version(12, 8, 0), driver).is_some_and(|why| why.contains("12.4")));
+        assert_eq!(Library::Nvrtc.unfit(Version(12, 8, 0), driver), None);
+        assert!(Library::Nvrtc.unfit(Version(13, 0, 0), driver).is_some_and(|why| why.contains("12.4")));
         assert!(Library::Nvrtc.unfit(Version(11, 0, 0), None).is_some_and(|why| why.contains("11.4")));
         assert_eq!(Library::Cublas.unfit(Version(12, 8, 4), driver), None);
         assert!(Library::Cublas.unfit(Version(13, 0, 0), driver).is_some());
