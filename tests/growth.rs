@@ -10,7 +10,7 @@ use std::time::Duration;
 use dps::records::Cell;
 use serde_json::Value;
 use support::records::complete;
-use support::study::{succeed, train, write_config, write_data};
+use support::study::{signal, succeed, train, write_config, write_data};
 
 /// A folder with data and a configuration of two batch sizes, two sparsities and five trials.
 fn folder() -> tempfile::TempDir {
@@ -92,6 +92,48 @@ fn what_changes_a_cells_meaning_is_refused_by_its_key() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(7), "{said}");
         assert!(said.contains(key), "{said}");
+    }
+    assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
+}
+
+/// There is one checkpoint, so the cell that was left goes on before one that comes earlier in the grid.
+#[test]
+fn a_cell_that_was_left_goes_on_first_when_the_study_grows() {
+    let folder = folder();
+    let folder = folder.path();
+    // Too small a learning rate for any trial to end before its last step.
+    let slow = [("max_steps = 40", "max_steps = 600"), ("trials = 5", "trials = 2"), ("min = 1e-3, max = 1e4", "min = 1e-7, max = 1e-6")];
+    write_config(folder, &slow);
+    let one = ["--batch-size", "37", "--sparsity", "0", "--threads", "1", "--set", "execution.checkpoint_seconds=1"];
+    let mut child = command(folder, "x.h5", &one).stderr(Stdio::null()).spawn().unwrap();
+    let checkpoint = folder.join("x.checkpoint");
+    while !checkpoint.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the study ended before its first checkpoint");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(child.id(), "TERM");
+    assert_eq!(child.wait().unwrap().code(), Some(75));
+
+    let status = String::from_utf8(train().arg("status").arg(folder.join("x.h5")).output().unwrap().stdout).unwrap();
+    assert!(status.contains("batch size 37, sparsity 0: at step "), "{status}");
+    let log = succeed(&mut command(folder, "x.h5", &["--batch-size", "2,37", "--sparsity", "0", "--progress", "json"]));
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let resumed = events.iter().position(|event| event["event"] == "resumed").expect("it goes on");
+    assert!(events[resumed]["batch_size"] == 37 && events[resumed]["step"].as_u64().unwrap() > 0, "{}", events[resumed]);
+    let started = events.iter().position(|event| event["event"] == "cell_started").unwrap();
+    assert!(started < resumed && events[started]["batch_size"] == 37 && events[started]["cell"] == 1, "{}", events[started]);
+}
+
+#[test]
+fn two_results_do_not_share_a_journal() {
+    let folder = folder();
+    let folder = folder.path();
+    succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--trials", "1"]));
+    let before = std::fs::read(folder.join("x.journal")).unwrap();
+    for options in [&[][..], &["--fresh"]] {
+        let output = command(folder, "x", options).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(7) && said.contains("x.h5 beside it, which has the same one"), "{said}");
     }
     assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
 }

@@ -134,4 +134,17 @@ fn a_list_that_does_not_fit_is_refused_with_the_layer() {
         let found = refused(network);
         assert!(found.contains(sentence), "{network}: {found}");
     }
+    // Within the limit of parameters, and beyond it where kernels widen the layers; and more text than a result file has room for.
+    let end = "{ layer = \"global-mean\" }, { layer = \"dense\", outputs = 10 }]";
+    for (layer, count, sentence) in [
+        ("{ layer = \"convolution\", channels = 1, kernel = 1000, padding = \"same\" }, ", 18, "as kernels compute vectors of channels"),
+        (
+            "{ layer = \"convolution\", channels = 1, kernel = 1 }, { layer = \"relu\" }, ",
+            400,
+            "expected a configuration of at most 32768 bytes",
+        ),
+    ] {
+        let found = refused(&format!("[{}{end}", layer.repeat(count)));
+        assert!(found.contains(sentence), "{found}");
+    }
 }

@@ -65,6 +65,15 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
     let last = rows.last().unwrap();
     assert!(last[0] == f64::from(best.steps.unwrap()) && last[2] <= f64::from(found.workload.goal_threshold), "{last:?}");
 
+    // The study's own files are not written over.
+    let journal = folder.path().join("study.journal");
+    for own in [&path, &journal] {
+        let before = std::fs::read(own).unwrap();
+        let (code, _, said) = replay(folder.path(), &path, cell, &["--csv", own.to_str().unwrap()]);
+        assert!(code == 4 && said.contains("expected --csv to be another file than those of the study"), "{said}");
+        assert_eq!(std::fs::read(own).unwrap(), before);
+    }
+
     // A record that was changed.
     let changed = folder.path().join("changed.h5");
     let mut other = found.clone();

@@ -120,7 +120,7 @@ fn a_finished_study_tells_its_steps_to_result_with_and_without_a_journal() {
     succeed(train().arg(&config).arg("--data").arg(folder).arg("--output").arg(&output).arg("--quiet"));
     let (report, line) = status(&output);
     assert_eq!((&report["state"], &report["under_way"]), (&"finished".into(), &Value::Null));
-    assert_eq!(line, "cells 4 trials 0 step 0\n");
+    assert_eq!(line, "cells 4 trials 0 step 0 scored 3\n");
     let results = results::read(&output).unwrap();
     let text = lines(&output);
     assert!(text.contains("4 of 4 finished"), "{text}");
@@ -137,6 +137,13 @@ fn a_finished_study_tells_its_steps_to_result_with_and_without_a_journal() {
         }
     }
     assert!(reached > 0);
+
+    // Of several files each is told, and the exit code is that of the one that cannot be read.
+    let several = train().arg("status").arg(folder.join("none.h5")).arg(&output).output().unwrap();
+    assert_eq!(several.status.code(), Some(4));
+    assert!(
+        String::from_utf8_lossy(&several.stderr).contains("none.h5") && String::from_utf8_lossy(&several.stdout).contains("x: finished")
+    );
 
     fs::remove_file(folder.join("x.journal")).unwrap();
     let (alone, _) = status(&output);

@@ -42,6 +42,8 @@ pub struct Options {
     pub goals: Vec<f64>,
     /// Seconds after which a browser loads the page again, for as long as a study is not complete.
     pub refresh: Option<u32>,
+    /// Files that are not written over: what the report is made of, and what is written beside it.
+    pub kept: Vec<PathBuf>,
 }
 
 /// What was written, and what its reader should know first.
@@ -71,7 +73,8 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
             (study, fits)
         })
         .collect();
-    let mut written = Written { folder, style: options.style, names: Vec::new() };
+    let kept = options.kept.iter().filter_map(|path| place(path)).collect();
+    let mut written = Written { folder, style: options.style, names: Vec::new(), kept };
     let compared = written.figures("", comparisons(&studies))?;
     let mut sections = Vec::new();
     for (study, fits) in &studies {
@@ -155,16 +158,30 @@ fn listed(list: &Path) -> Vec<String> {
     lines.filter(is_ours).map(str::to_owned).collect()
 }
 
+/// A file's place by one name, whether there is a file or not; none where its folder is not there.
+fn place(path: &Path) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+}
+
 /// The folder, and the names of what has been written into it.
 struct Written<'a> {
     folder: &'a Path,
     style: Style,
     names: Vec<String>,
+    /// Places of files that are not written over.
+    kept: Vec<PathBuf>,
 }
 
 impl Written<'_> {
     fn file(&mut self, name: String, bytes: &[u8]) -> Result<()> {
-        results::publish(&self.folder.join(&name), bytes)?;
+        let path = self.folder.join(&name);
+        if place(&path).is_some_and(|place| self.kept.contains(&place)) {
+            let problem = "expected to write this file of the report, found that it is one that the report is made of, or the page of --claims; choose \
+                           another --output";
+            return Err(Error::Results { path, problem: problem.to_owned() });
+        }
+        results::publish(&path, bytes)?;
         self.names.push(name);
         Ok(())
     }

@@ -113,5 +113,6 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
         FigureStyle::Paper => Style::Paper,
     };
     let refresh = arguments.live.then_some(REFRESH);
-    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh })
+    let kept = arguments.results.iter().chain(&arguments.claims).cloned().collect();
+    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh, kept })
 }

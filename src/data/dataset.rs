@@ -48,6 +48,15 @@ pub struct Dataset {
 }
 
 impl Facts {
+    /// Checks that a split leaves training and validation examples.
+    ///
+    /// # Errors
+    /// What it leaves.
+    pub fn check_split(&self, validation_fraction: f64) -> std::result::Result<(), String> {
+        let n = u32::try_from(self.training).map_err(|_| format!("expected fewer than 2³² examples, found {}", self.training))?;
+        held_out(validation_fraction, n).map(|_| ())
+    }
+
     /// What is known of a data set: of one that has a name without a look at its files, of one's own data from headers and labels.
     ///
     /// # Errors
@@ -105,15 +114,7 @@ impl Dataset {
     /// A sentence where the fraction leaves no training or no validation example, or where all pixels of a channel are equal.
     pub fn new(name: &str, classes: usize, file: Examples, mut test: Examples, split: &DataSplit) -> std::result::Result<Dataset, String> {
         let n = u32::try_from(file.len()).map_err(|_| format!("expected fewer than 2³² examples, found {}", file.len()))?;
-        let held_out = (split.validation_fraction * f64::from(n)).round();
-        if !(held_out >= 1.0 && held_out < f64::from(n)) {
-            return Err(format!(
-                "expected at least one training and one validation example, but validation_fraction = {} of the {n} examples of the training \
-                 file is {held_out} of them",
-                split.validation_fraction
-            ));
-        }
-        let held_out = held_out as u32;
+        let held_out = held_out(split.validation_fraction, n)?;
         let normalisation = Normalisation::of(&file)?;
         let permutation = Permutation::new(split.split_seed, Purpose::Split, 0, n);
         let order: Vec<u32> = (held_out..n).chain(0..held_out).map(|i| permutation.at(i)).collect();
@@ -137,6 +138,21 @@ impl Dataset {
         let table = |channel: &Normalisation| std::array::from_fn(|p| channel.apply(p as f64 / 255.0));
         self.normalisation.iter().map(table).collect()
     }
+}
+
+/// The validation examples among the `n` of a training file.
+///
+/// # Errors
+/// Why there is no training or no validation example.
+fn held_out(fraction: f64, n: u32) -> std::result::Result<u32, String> {
+    let held_out = (fraction * f64::from(n)).round();
+    if !(held_out >= 1.0 && held_out < f64::from(n)) {
+        return Err(format!(
+            "expected at least one training and one validation example, but validation_fraction = {fraction} of the {n} examples of the training file \
+             is {held_out} of them"
+        ));
+    }
+    Ok(held_out as u32)
 }
 
 /// The training and test files of a data set that has a name, its classes, and the folder of the files.

@@ -27,9 +27,20 @@ pub fn figure_path(result: &Path) -> PathBuf {
     beside(result, "svg")
 }
 
+/// The list of hosts beside a result file, for a study that is supervised: `x.h5` → `x.hosts`.
+pub fn hosts_path(result: &Path) -> PathBuf {
+    beside(result, "hosts")
+}
+
 /// All files that a study writes beside its result file.
 fn paths_beside(result: &Path) -> [PathBuf; 4] {
     [journal_path(result), checkpoint_path(result), lock_path(result), figure_path(result)]
+}
+
+/// The result file that has the same files beside it, where there is one: `x` of `x.h5`, and `x.h5` of `x`.
+pub fn namesake(result: &Path) -> Option<PathBuf> {
+    let other = if result.extension().is_some_and(|found| found == "h5") { result.with_extension("") } else { appended(result, "h5") };
+    other.is_file().then_some(other)
 }
 
 /// Whether a study at `result` would write over `file`, by that name or another.

@@ -8,6 +8,12 @@ use crate::config::{Initialisation, LayerSpec, NetworkName, Padding, Workload};
 /// Parameters that a network may have.
 const MOST_PARAMETERS: u64 = 100_000_000;
 
+/// Channels by which kernels widen a layer at most.
+const WIDER: u64 = 32;
+
+/// Parameters that a network may have, its layers widened: kernels keep their places in 32 bits.
+const MOST_PADDED: u64 = 1 << 31;
+
 /// Values that all maps of an image may have together.
 const MOST_VALUES: u64 = 100_000_000;
 
@@ -72,6 +78,8 @@ struct Reader<'a> {
     /// Whether the logits have been made.
     ended: bool,
     values: u64,
+    /// Parameters with channels in whole vectors, at most.
+    padded: u64,
 }
 
 impl Reader<'_> {
@@ -155,11 +163,23 @@ impl Reader<'_> {
         Ok(self.builder.map(map))
     }
 
-    /// Refuses parameters that are too many; `fan_in` inputs for each of `outputs`.
-    fn check_parameters(&self, fan_in: usize, outputs: usize) -> Result<(), String> {
-        let more = (fan_in as u64).checked_add(1).and_then(|inputs| inputs.checked_mul(outputs as u64)).unwrap_or(u64::MAX);
-        if more.saturating_add(self.builder.network.parameters() as u64) > MOST_PARAMETERS {
+    /// Refuses parameters that are too many: each product has so many places, inputs at each place, and outputs.
+    fn check_parameters(&mut self, products: &[[usize; 3]]) -> Result<(), String> {
+        let count = |[places, inputs, outputs]: [usize; 3], least: usize, wider: u64| {
+            let [inputs, outputs] = [inputs, outputs].map(|channels| (channels as u64).saturating_add(wider));
+            (places.max(least) as u64).saturating_mul(inputs).saturating_add(1).saturating_mul(outputs)
+        };
+        let sum = |least, wider| products.iter().fold(0_u64, |sum, &product| sum.saturating_add(count(product, least, wider)));
+        if sum(1, 0).saturating_add(self.builder.network.parameters() as u64) > MOST_PARAMETERS {
             return Err(self.refuse(&format!("at most {MOST_PARAMETERS} parameters up to there; give it fewer channels or outputs")));
+        }
+        // A dense layer may read a map of one channel, whose every place is widened to a vector of 16.
+        self.padded = self.padded.saturating_add(sum(16, WIDER));
+        if self.padded > MOST_PADDED {
+            return Err(self.refuse(&format!(
+                "at most {MOST_PADDED} parameters up to there with {WIDER} more channels in each layer, as kernels compute vectors of channels; give it \
+                 a smaller kernel"
+            )));
         }
         Ok(())
     }
@@ -176,7 +196,7 @@ impl Reader<'_> {
         if padding == Padding::Valid && sides.iter().any(|&side| side < kernel) {
             return Err(self.refuse(&format!("at least {kernel} × {kernel} for its kernel; use \"same\" padding or a smaller kernel")));
         }
-        self.check_parameters(kernel * kernel * map.channels, channels)?;
+        self.check_parameters(&[[kernel * kernel, map.channels, channels]])?;
         let [height, width] = sides.map(|side| match padding {
             Padding::Same => side.div_ceil(stride),
             Padding::Valid => (side - kernel) / stride + 1,
@@ -233,7 +253,7 @@ impl Reader<'_> {
         if !from.height.is_multiple_of(stride) || !from.width.is_multiple_of(stride) {
             return Err(self.refuse(&format!("sides that its stride {stride} divides")));
         }
-        self.check_parameters(9 * (from.channels + channels) + 1, channels)?;
+        self.check_parameters(&[[9, from.channels, channels], [9, channels, channels]])?;
         self.blocks += 1;
         let names = [1, 2].map(|convolution| format!("block{}.conv{convolution}", self.blocks));
         let [first_learnt, last_learnt] = names.each_ref().map(|name| Learnt { name, initialisation, has_bias: true });
@@ -300,7 +320,7 @@ impl Reader<'_> {
         if (self.shape.height, self.shape.width) != (1, 1) {
             return Err(self.refuse("1 × 1 × inputs; put \"flatten\" or \"global-mean\" before it"));
         }
-        self.check_parameters(self.shape.channels, outputs)?;
+        self.check_parameters(&[[1, self.shape.channels, outputs]])?;
         self.dense += 1;
         let name = format!("dense{}", self.dense);
         let (input, producer) = (self.input, self.producer);

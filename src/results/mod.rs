@@ -18,7 +18,7 @@ mod write;
 pub use merge::merge;
 pub use publish::publish;
 pub use read::read;
-pub use schema::SCHEMA_VERSION;
+pub use schema::{LONGEST_CONFIGURATION, SCHEMA_VERSION};
 pub use write::{write, write_through};
 
 use crate::records::{Cell, Start};

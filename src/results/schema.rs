@@ -16,6 +16,9 @@ pub(super) const SCHEMA: &str = "dps-results";
 /// The attribute `schema_version`: grows when a column or attribute changes its name, type or meaning.
 pub const SCHEMA_VERSION: u32 = 3;
 
+/// Bytes that the text of a configuration may have.
+pub const LONGEST_CONFIGURATION: usize = TEXT_BYTES;
+
 /// Bytes a text may have: an attribute in an object's header has at most 64 KiB.
 pub(super) const TEXT_BYTES: usize = 32_768;
 
@@ -108,7 +111,7 @@ table!(TrialRow, "trials", "One row a trial: one training run of a cell with one
     parameters_kept: u32 = "parameters left after pruning",
     mask_hash: u64 = "64-bit hash of the mask",
     dead_layers: u32 = "layers of which no weight is left",
-    seconds: f64 ["s"] = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time",
+    seconds: f64 ["s"] = "its share of its cell's wall-clock seconds, divided evenly among the trials training at the time, up to its last step",
     curve_start: u64 = "first row of its evaluations in /curves",
     curve_length: u32 = "number of its evaluations",
 });

@@ -7,13 +7,14 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::check::check_length;
 use super::place::Place;
 use super::surroundings::{Started, Surroundings};
 use crate::config::{self, Configuration};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
-use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial};
+use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial, cells};
 use crate::results::{self, Results};
 use crate::storage::Storage;
 use crate::training::{CellState, Scored};
@@ -76,6 +77,15 @@ impl Files {
         tell: &mut dyn FnMut(&str),
     ) -> Result<(Files, Restored)> {
         let (storage, surroundings) = (place.storage.clone(), place.surroundings);
+        if let Some(other) = journal::namesake(output) {
+            return Err(Error::Journal {
+                path: output.into(),
+                problem: format!(
+                    "expected a result file with a journal of its own, found {} beside it, which has the same one; choose another --output",
+                    other.display()
+                ),
+            });
+        }
         let lock = Lock::take(&journal::lock_path(output))?;
         if fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
@@ -104,6 +114,10 @@ impl Files {
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
         let extents = Extents { network, validation_examples: dataset.validation.len() };
         let Grown { trials: most, trials_before, text } = grown(configuration, &contents.header.configuration);
+        if let Some(text) = &text {
+            check_length(configuration, text)?;
+            config::parse("the configuration with the batch sizes, sparsities and trials of earlier runs", text, &[])?;
+        }
         extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
         if begun {
             let changed = text.clone().filter(|text| *text != contents.header.configuration);
@@ -136,6 +150,12 @@ impl Files {
                 None
             }
         };
+        if let Some((key, state)) = left.as_ref().filter(|(key, _)| !cells(&configuration.study.grid).contains(key)) {
+            tell(&format!(
+                "{key} was left at step {}, which the next checkpoint writes over: to keep it, measure that cell too",
+                state.step
+            ));
+        }
         let restored = Restored {
             finished: contents.finished,
             partial: contents.partial,

@@ -1,6 +1,7 @@
 //! The study as a whole: its cost, its files, its status, the run over all of its cells, and a trial of it again.
 
 mod begin;
+mod check;
 mod cost;
 mod driver;
 mod expected;
@@ -14,12 +15,13 @@ mod start;
 mod status;
 mod surroundings;
 
+pub use check::check;
 pub use cost::{CellBound, CostBound, NetworkCost, Site};
 pub use expected::expected;
 pub use layers::layer_table;
 pub use memory::{Memory, Processors};
 pub use place::Place;
 pub use replay::{Replay, find, replay};
-pub use run::{RunEnd, check, run};
+pub use run::{RunEnd, run};
 pub use status::{FinishedCell, State, StudyStatus, UnderWay, status};
 pub use surroundings::{FileWork, Started, Surroundings};

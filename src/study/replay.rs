@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::run::check;
+use super::check::check;
 use crate::backend::Device;
 use crate::comm::Single;
 use crate::config::{Configuration, DataOrder, Race, Workload};

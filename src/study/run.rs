@@ -5,22 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::begin::{RunFiles, begin_from, no_cells, open};
+use super::check::check;
 use super::driver::Driver;
 use super::files::{Files, now};
 use super::place::Place;
 use crate::backend::{Backend, Device};
 use crate::comm::{Communicator, agree, together};
 use crate::config::{self, Configuration, DataOrder, Study};
-use crate::data::{Dataset, Facts};
-use crate::network::Network;
+use crate::data::Dataset;
 use crate::progress::{Event, Observer};
-use crate::pruning::kept_parameters;
 use crate::readable::some;
 use crate::records::{CellKey, Ending, all_finished, cells, is_finished};
 use crate::results::Results;
 use crate::training::{CellWork, Groups, Masks, Probe, Workers, measure};
 use crate::version::VERSION_AND_COMMIT;
-use crate::{Error, Result, exit};
+use crate::{Result, exit};
 
 /// How a run ended.
 #[derive(Debug)]
@@ -29,26 +28,6 @@ pub enum RunEnd {
     Finished(Box<Results>),
     /// A signal stopped it. Journal and checkpoint hold what was done, and the same command continues it.
     Stopped,
-}
-
-/// The network of a study of such data, once it is checked that its layers fit the images and that its masks keep anything.
-///
-/// # Errors
-/// [`Error::Configuration`], naming the layer that does not fit, or the sparsities that keep nothing.
-pub fn check(configuration: &Configuration, facts: &Facts) -> Result<Network> {
-    let study = &configuration.study;
-    let refuse = |problems| Error::Configuration { path: configuration.source.clone(), problems };
-    let network = Network::of(&study.workload, facts.shape.into(), facts.classes);
-    let network = network.map_err(|problem| refuse(vec![format!("workload.network: {problem}")]))?;
-    let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
-    let parameters = network.parameters();
-    let problem = |sparsity: &f64| {
-        format!(
-            "grid.sparsities: expected a sparsity at which a parameter of {parameters} is kept, found {sparsity}, which keeps none; lower it"
-        )
-    };
-    let problems: Vec<String> = study.grid.sparsities.iter().filter(|&&sparsity| keeps(sparsity) == 0).map(problem).collect();
-    if problems.is_empty() { Ok(network) } else { Err(refuse(problems)) }
 }
 
 /// Measures a study on all ranks' devices, or what is left of it, keeping its journal, checkpoint and results at `output`. Every rank must call
@@ -126,7 +105,11 @@ fn go_on(
     driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));
     results.complete = all_finished(&results.cells, &whole);
     driver.publish(&results)?;
-    for (index, &key) in keys.iter().enumerate() {
+    // The cell that was left first: there is one checkpoint, and another cell's would take its place.
+    let left = restored.left.as_ref().map(|(key, _)| *key);
+    let mut order: Vec<(usize, CellKey)> = keys.iter().copied().enumerate().collect();
+    order.sort_by_key(|(_, key)| Some(*key) != left);
+    for (index, key) in order {
         if is_finished(&results.cells, key, whole.trials) {
             continue;
         }

@@ -28,6 +28,8 @@ pub struct StudyStatus {
     pub finished: Vec<FinishedCell>,
     /// The first cell that is not finished, where it has begun or a job works on the study.
     pub under_way: Option<UnderWay>,
+    /// Trials whose connections are scored, and masks that rounds of scores made.
+    pub scored: usize,
     /// The job that works on the study.
     pub job: Option<Holder>,
     /// The time that is left, in seconds, from the cells that are measured; none where none is, or all are.
@@ -104,6 +106,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     let job = Lock::holder(&journal::lock_path(output));
     let journal = Journal::read(&journal_path, &Disk)?;
     let checkpoint_path = journal::checkpoint_path(output);
+    let mut scored = 0;
     let (configuration, started, finished, partial, starts, checkpoint) = match journal {
         Some(contents) => {
             let header = contents.header;
@@ -111,6 +114,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
                 Loaded::Checkpoint(found) => Some(found),
                 Loaded::Absent | Loaded::Damaged(_) => None,
             };
+            scored = contents.scores.len() + contents.masks.len();
             (header.configuration, header.started, contents.finished, contents.partial, Some(contents.starts), checkpoint)
         }
         None if output.exists() => {
@@ -134,7 +138,10 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     })?;
     let (study, digest) = (study.study, study.digest);
     let keys = cells(&study.grid);
-    let left: Vec<CellKey> = keys.iter().copied().filter(|key| !is_finished(&finished, *key, study.grid.trials)).collect();
+    let mut left: Vec<CellKey> = keys.iter().copied().filter(|key| !is_finished(&finished, *key, study.grid.trials)).collect();
+    // A run goes on with the cell of the checkpoint.
+    let checkpointed = checkpoint.as_ref().map(|found| CellKey { batch_size: found.batch_size, sparsity: found.sparsity });
+    left.sort_by_key(|key| Some(*key) != checkpointed);
     let next = left.first();
     let under_way = next.and_then(|&key| {
         let known = under_way(&study, key, &partial, checkpoint.as_ref());
@@ -156,6 +163,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         digest,
         finished: finished.iter().map(FinishedCell::new).collect(),
         under_way,
+        scored,
         job,
         restarts: starts.as_ref().map(|starts| starts.len().saturating_sub(1) as u32),
         causes: starts.iter().flatten().skip(1).map(|start| start.before.to_string()).collect(),
@@ -200,11 +208,11 @@ impl FinishedCell {
 }
 
 impl StudyStatus {
-    /// A line that changes exactly when the study advances: finished cells, and ended trials and steps of the next cell. Scripts that restart a
-    /// job give up where the line stays the same.
+    /// A line that changes exactly when the study advances: finished cells, ended trials and steps of the cell under way, and scored trials. Scripts
+    /// that restart a job give up where the line stays the same.
     pub fn progress(&self) -> String {
         let (ended, step) = self.under_way.as_ref().map_or((0, 0), |cell| (cell.ended, cell.step.unwrap_or(0)));
-        format!("cells {} trials {ended} step {step}", self.finished.len())
+        format!("cells {} trials {ended} step {step} scored {}", self.finished.len(), self.scored)
     }
 
     /// The status as one JSON object on one line.

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::output::say;
-use crate::{Error, Result, results, signals};
+use crate::{Error, Result, journal, results, signals};
 
 /// How long a host may take to answer.
 const ANSWER: Duration = Duration::from_secs(20);
@@ -23,6 +23,8 @@ pub struct Hosts {
     pub all: Vec<(String, usize)>,
     /// The words of a command that runs what follows a host's name on that host.
     pub reach: Vec<String>,
+    /// The file that they were read from, if it was one.
+    pub file: Option<PathBuf>,
 }
 
 impl Hosts {
@@ -48,16 +50,25 @@ impl Hosts {
         if reach.is_empty() {
             return Err(refused("expected --reach with a command that reaches a host, such as ssh, found none".into()));
         }
-        Ok(Hosts { all, reach })
+        Ok(Hosts { all, reach, file: file.is_file().then(|| file.to_owned()) })
     }
 
     /// The command for the hosts that answer: with their list, which is written beside the result file at `output`, and with no more ranks than they
     /// have room for. None where no host answers.
     ///
     /// # Errors
-    /// [`Error::Configuration`]: the command is no mpirun. [`Error::Results`]: the list cannot be written.
+    /// [`Error::Configuration`]: the command is no mpirun, or the list would be written over the file of hosts. [`Error::Results`]: the list cannot
+    /// be written.
     pub fn command(&self, command: &[OsString], output: &Path) -> Result<Option<Vec<OsString>>> {
         let (launcher, words) = mpirun(command)?;
+        let path = journal::hosts_path(output);
+        let is_same = |file: &PathBuf| fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(&path).is_ok_and(|path| path == file));
+        if self.file.as_ref().is_some_and(is_same) {
+            let path = path.display();
+            return Err(refused(format!(
+                "expected a file other than {path}, to which the hosts that answer are written, found that; rename it"
+            )));
+        }
         let answers = self.answering();
         let (left, lost): (Vec<_>, Vec<_>) = self.all.iter().zip(answers).partition(|(_, answers)| *answers);
         let slots: usize = left.iter().map(|((_, slots), _)| slots).sum();
@@ -69,7 +80,6 @@ impl Hosts {
             let names: Vec<&str> = lost.iter().map(|((name, _), _)| name.as_str()).collect();
             say(&format!("no answer from {}: goes on with {} of {asked} ranks on the other hosts", names.join(", "), asked.min(slots)));
         }
-        let path = list_path(output);
         let lines: String = left.iter().map(|((name, slots), _)| format!("{name} slots={slots}\n")).collect();
         results::publish(&path, lines.as_bytes())?;
         Ok(Some([launcher, &["--hostfile".into(), path.into_os_string()], &words].concat()))
@@ -156,11 +166,6 @@ fn ranks(words: &[OsString], most: usize) -> (usize, Vec<OsString>) {
     }
 }
 
-/// The list of hosts beside a result file.
-fn list_path(output: &Path) -> PathBuf {
-    output.with_extension("hosts")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,9 +176,9 @@ mod tests {
         let path = folder.path().join("hosts");
         fs::write(&path, "# two\nnode1 slots=4\n\nnode2   slots=2 max_slots=3 # a small one\nnode3\n").unwrap();
         let expected = [("node1".to_owned(), 4), ("node2".to_owned(), 2), ("node3".to_owned(), 1)];
-        for list in ["node1:4, node2:2,node3", path.to_str().unwrap()] {
+        for (list, file) in [("node1:4, node2:2,node3", None), (path.to_str().unwrap(), Some(path.clone()))] {
             let hosts = Hosts::read(list, "ssh -o BatchMode=yes").unwrap();
-            assert_eq!(hosts, Hosts { all: expected.to_vec(), reach: vec!["ssh".into(), "-o".into(), "BatchMode=yes".into()] });
+            assert_eq!(hosts, Hosts { all: expected.to_vec(), reach: vec!["ssh".into(), "-o".into(), "BatchMode=yes".into()], file });
         }
         for list in ["", "node1:0", "node1:x", "-oProxyCommand=x:1", "a b:c,", "/nowhere/hosts"] {
             assert!(Hosts::read(list, "ssh").unwrap_err().to_string().contains("expected hosts such as node1:4"), "{list}");
@@ -198,6 +203,12 @@ mod tests {
         assert_eq!(command("up1:9", "mpirun -np 8 dps-train").unwrap().unwrap()[4], "8");
         assert_eq!(command("up1:9", "mpirun dps-train").unwrap().unwrap().len(), 4);
         assert_eq!(command("down:9", "mpirun -n 8 dps-train").unwrap(), None);
+        // The file of hosts is never written over, by whatever name.
+        fs::write(&path, "up1 slots=1\ndown slots=4 # comes back\n").unwrap();
+        let other = folder.path().join(".").join("x.hosts");
+        let refused = command(other.to_str().unwrap(), "mpirun -n 8 dps-train").unwrap_err().to_string();
+        assert!(refused.contains("expected a file other than"), "{refused}");
+        assert!(fs::read_to_string(&path).unwrap().contains("comes back"));
         let refused = command("up1:9", "mpirun -H up1 -n 8 dps-train").unwrap_err().to_string();
         assert!(refused.contains("expected no hosts among mpirun's options, found -H"), "{refused}");
         let refused = command("up1:9", "srun -n 8 dps-train").unwrap_err().to_string();

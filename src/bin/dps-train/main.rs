@@ -57,7 +57,11 @@ fn run() -> u8 {
         }
         Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
         Ok(Train::Merge { parts, output, force }) => finish(&commands::merge(parts, &output, force)),
-        Ok(Train::Status { results, form }) => finish(&results.iter().try_for_each(|path| commands::status(path, form))),
+        // Each is said; the exit code is that of the first that fails.
+        Ok(Train::Status { results, form }) => {
+            let codes: Vec<u8> = results.iter().map(|path| finish(&commands::status(path, form))).collect();
+            codes.into_iter().find(|&code| code != exit::DONE).unwrap_or(exit::DONE)
+        }
         Ok(Train::Replay(arguments)) => finish(&replay::replay(&arguments)),
         Ok(Train::Supervise { command, output, hosts, reach, tries }) => {
             let hosts = hosts.map(|list| Hosts::read(&list, &reach)).transpose();

@@ -10,7 +10,7 @@ use dps::data::Dataset;
 use dps::readable::{count, first_line};
 use dps::streams::{err, out};
 use dps::version::VERSION_AND_COMMIT;
-use dps::{Error, Result, config, records, results, study};
+use dps::{Error, Result, config, journal, records, results, study};
 
 use crate::study::threads;
 
@@ -21,6 +21,10 @@ const TELL_EVERY: Duration = Duration::from_secs(5);
 pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     let path = &arguments.results;
     let refuse = |problem: String| Error::Results { path: path.clone(), problem };
+    if let Some(csv) = arguments.csv.as_ref().filter(|csv| journal::overwrites(path, csv)) {
+        let problem = "expected --csv to be another file than those of the study, found one of them; name another file".to_owned();
+        return Err(Error::Results { path: csv.clone(), problem });
+    }
     let results = results::read(path)?;
     let key = records::CellKey { batch_size: arguments.batch_size, sparsity: arguments.sparsity };
     let (cell, recorded) = study::find(&results.cells, key, arguments.trial).map_err(refuse)?;
