@@ -166,6 +166,14 @@ fn what_was_not_measured_is_not_decided() {
     assert!(sparse.len() > 6 && sparse.iter().all(|finding| finding.verdict == Undecided), "{sparse:?}");
     let more = sparse.iter().find(|finding| finding.claim == Claim::MoreSteps).unwrap();
     assert_eq!(more.measured, "no fit: a fit needs 3 batch sizes with a result, and there are 2");
+
+    // Fits of both sparsities, at no common batch size.
+    let mut study = self::study("momentum", vec![2, 4, 8, 16, 32, 64], &law(4e4, 100.0, (2.0, 2.0), 0.0));
+    study.results.cells.retain(|cell| (cell.key.sparsity == 0.0) == (cell.key.batch_size < 16));
+    let found = findings(&study, None);
+    let of = |claim| found.iter().find(|finding| finding.claim == claim).unwrap();
+    assert_eq!(of(Claim::MoreSteps).measured, "no batch size measured at both sparsities");
+    assert_eq!((of(Claim::MoreSteps).verdict, of(Claim::RatioFalls).verdict), (Undecided, Undecided));
 }
 
 /// The page in Markdown: K*, each claim once, work beside the rule of the paper, and what of the paper's grid is missing.

@@ -53,6 +53,9 @@ pub fn mpi_library() -> String {
 /// Some ranks of the world.
 struct MpiRanks(SimpleCommunicator);
 
+/// Bytes that a rank receives in one message, at most: MPI counts them in 32 bits, and a checkpoint may have more.
+const MOST_BYTES: usize = 1 << 30;
+
 /// A count as MPI takes it; a message of 2³¹ elements is 8 GiB, far beyond any study's lanes × parameters.
 fn count(len: usize) -> i32 {
     i32::try_from(len).expect("fewer than 2^31 elements in one message")
@@ -100,18 +103,27 @@ impl Communicator for MpiRanks {
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
         let lengths: Vec<usize> = self.all_gather_words(&[bytes.len() as u64]).into_iter().map(|len| len as usize).collect();
         let root = self.0.process_at_rank(0);
-        if self.rank() > 0 {
-            watched(|| root.gather_varcount_into(bytes));
-            return Vec::new();
+        let is_root = self.rank() == 0;
+        let mut all: Vec<Vec<u8>> = if is_root { lengths.iter().map(|&len| Vec::with_capacity(len)).collect() } else { Vec::new() };
+        let piece = MOST_BYTES / self.size();
+        for first in (0..lengths.iter().copied().max().unwrap_or(0)).step_by(piece) {
+            let mine = &bytes[first.min(bytes.len())..(first + piece).min(bytes.len())];
+            if !is_root {
+                watched(|| root.gather_varcount_into(mine));
+                continue;
+            }
+            let counts: Vec<i32> = lengths.iter().map(|&len| count(len.saturating_sub(first).min(piece))).collect();
+            let offsets: Vec<i32> = counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect();
+            let mut received = vec![0; counts.iter().map(|&len| len as usize).sum()];
+            let mut partition = PartitionMut::new(&mut received[..], counts.clone(), offsets);
+            watched(|| root.gather_varcount_into_root(mine, &mut partition));
+            drop(partition);
+            let mut rest = &received[..];
+            for (all, len) in all.iter_mut().zip(counts) {
+                all.extend_from_slice(rest.split_off(..len as usize).unwrap_or_default());
+            }
         }
-        let counts: Vec<i32> = lengths.iter().map(|&len| count(len)).collect();
-        let offsets: Vec<i32> = counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect();
-        let mut all = vec![0; lengths.iter().sum()];
-        let mut partition = PartitionMut::new(&mut all[..], counts, offsets);
-        watched(|| root.gather_varcount_into_root(bytes, &mut partition));
-        drop(partition);
-        let mut rest = &all[..];
-        lengths.iter().map(|&len| rest.split_off(..len).unwrap_or_default().to_vec()).collect()
+        all
     }
 
     fn split(&self, color: usize) -> Box<dyn Communicator> {

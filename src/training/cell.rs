@@ -61,6 +61,7 @@ fn finish(work: &CellWork, state: CellState) -> Cell {
             // A trial that broke in the step after the end had not broken by then.
             let broke_later = trial.status == Status::Infeasible && trial.steps_run >= end;
             if trial.steps_run > end || broke_later {
+                trial.seconds *= f64::from(end) / f64::from(trial.steps_run.max(end));
                 trial.steps_run = end;
                 trial.steps = None;
                 trial.status = Status::Censored;

@@ -29,8 +29,13 @@ pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
 fn ratios(study: &StudyResults, claim: Claim, sparse: &Fitted, dense: &Fitted) -> Result<Vec<Estimate>, Finding> {
     let (of_sparse, of_dense) =
         (fitted(claim, sparse)?, fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?);
-    let sizes = study.grid().ratios(sparse.sparsity, 0.0).into_iter().map(|point| f64::from(point.0));
-    Ok(sizes.map(|size| of_sparse.steps_over(of_dense, size)).collect())
+    let ratios: Vec<Estimate> =
+        study.grid().ratios(sparse.sparsity, 0.0).into_iter().map(|point| of_sparse.steps_over(of_dense, f64::from(point.0))).collect();
+    if ratios.is_empty() {
+        let measured = "no batch size measured at both sparsities".to_owned();
+        return Err(Finding { claim, sparsity: sparse.sparsity, measured, verdict: Verdict::Undecided });
+    }
+    Ok(ratios)
 }
 
 /// The smallest and the largest of them in words, and those of the cells themselves.
@@ -53,7 +58,7 @@ fn more_steps(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Finding 
     match ratios(study, claim, sparse, dense) {
         Err(none) => none,
         Ok(ratios) => {
-            let holds = !ratios.is_empty() && ratios.iter().all(|ratio| ratio.low > 1.0);
+            let holds = ratios.iter().all(|ratio| ratio.low > 1.0);
             let verdict = Verdict::of(holds, ratios.iter().any(|ratio| ratio.high < 1.0));
             Finding { claim, sparsity, measured: extremes(study, sparsity, &ratios), verdict }
         }
@@ -65,7 +70,7 @@ fn times(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Finding {
     match ratios(study, claim, sparse, dense) {
         Err(none) => none,
         Ok(ratios) => {
-            let holds = !ratios.is_empty() && ratios.iter().all(|ratio| ratio.low >= least && ratio.high <= most);
+            let holds = ratios.iter().all(|ratio| ratio.low >= least && ratio.high <= most);
             let verdict = Verdict::of(holds, ratios.iter().any(|ratio| ratio.high < least || ratio.low > most));
             Finding { claim, sparsity, measured: extremes(study, sparsity, &ratios), verdict }
         }

@@ -22,7 +22,10 @@ impl Race {
     /// `every` steps: the first evaluation at the race's length or after it. None without a race.
     pub fn last_step(self, best: u32, every: u32) -> Option<u32> {
         let Race::Until(factor) = self else { return None };
-        let evaluations = (factor * f64::from(best) / f64::from(every)).ceil();
+        let length = factor * f64::from(best) / f64::from(every);
+        // A factor such as 1.1 is no binary number: a length that is whole but for that is whole.
+        let whole = length.round();
+        let evaluations = if (length - whole).abs() <= 4.0 * f64::EPSILON * length { whole } else { length.ceil() };
         // Beyond u32 the conversion saturates.
         Some((evaluations as u32).saturating_mul(every).max(best))
     }
@@ -83,6 +86,10 @@ mod tests {
         assert_eq!(Race::Until(1.0).last_step(32, 16), Some(32));
         assert_eq!(Race::Until(1.5).last_step(32, 16), Some(48));
         assert_eq!(Race::Until(1.6).last_step(32, 16), Some(64));
+        assert_eq!(Race::Until(1.1).last_step(50, 1), Some(55));
+        assert_eq!(Race::Until(1.1).last_step(200, 20), Some(220));
+        assert_eq!(Race::Until(2.2).last_step(100, 1), Some(220));
+        assert_eq!(Race::Until(1.1 + 1e-9).last_step(50, 1), Some(56));
         assert_eq!(Race::Until(1e6).last_step(u32::MAX / 2, 1), Some(u32::MAX));
     }
 }
