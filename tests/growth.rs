@@ -114,6 +114,19 @@ fn a_cell_that_was_left_goes_on_first_when_the_study_grows() {
     signal(child.id(), "TERM");
     assert_eq!(child.wait().unwrap().code(), Some(75));
 
+    // A run of another cell says what is lost, as does one that cannot read the checkpoint, however quiet they are.
+    for (copy, whole, said) in [("y", true, "batch size 37, sparsity 0 was left at step "), ("z", false, "z.checkpoint: ")] {
+        for ending in ["h5", "journal", "checkpoint"] {
+            std::fs::copy(folder.join("x").with_extension(ending), folder.join(copy).with_extension(ending)).unwrap();
+        }
+        if !whole {
+            let file = std::fs::OpenOptions::new().write(true).open(folder.join(copy).with_extension("checkpoint")).unwrap();
+            file.set_len(1000).unwrap();
+        }
+        let log = succeed(&mut command(folder, &format!("{copy}.h5"), &["--batch-size", "2", "--sparsity", "0", "--quiet"]));
+        assert!(log.contains(said) && log.lines().count() == 1, "{log}");
+    }
+
     let status = String::from_utf8(train().arg("status").arg(folder.join("x.h5")).output().unwrap().stdout).unwrap();
     assert!(status.contains("batch size 37, sparsity 0: at step "), "{status}");
     let log = succeed(&mut command(folder, "x.h5", &["--batch-size", "2,37", "--sparsity", "0", "--progress", "json"]));

@@ -52,7 +52,7 @@ impl Observer for Bar {
                 self.bar.set_prefix("scoring connections");
                 self.bar.set_message("networks");
             }
-            Event::Detail { line } | Event::Note { line } => self.bar.println(plain(line)),
+            Event::Detail { line } | Event::Note { line } | Event::Lost { line } => self.bar.println(plain(line)),
             Event::Moment { moment, .. } => {
                 self.bar.set_message(format!("steps, {}", standing(moment)));
                 self.bar.set_position(u64::from(moment.step));

@@ -80,6 +80,11 @@ pub enum Event<'a> {
         /// One sentence.
         line: &'a str,
     },
+    /// Work of an earlier run that is lost. It is said also where nothing else is shown.
+    Lost {
+        /// One sentence.
+        line: &'a str,
+    },
 }
 
 /// Shows events, or passes them on.

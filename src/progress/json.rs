@@ -30,6 +30,7 @@ impl Observer for Json {
             }),
             Event::Detail { line } => json!({ "event": "detail", "line": line }),
             Event::Note { line } => json!({ "event": "note", "line": line }),
+            Event::Lost { line } => json!({ "event": "lost", "line": line }),
             Event::CellFinished { cell, left } => json!({
                 "event": "cell_finished", "batch_size": cell.key.batch_size, "sparsity": cell.key.sparsity,
                 "steps_to_result": cell.steps_to_result(), "best_trial": cell.best().map(|trial| trial.index),

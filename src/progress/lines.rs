@@ -56,7 +56,7 @@ impl Observer for Lines {
                 streams::err(&format!("{}: step {}, {} left", key, moment.step, some(moment.alive, "trial")));
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
-            Event::Detail { line } | Event::Note { line } => streams::err(line),
+            Event::Detail { line } | Event::Note { line } | Event::Lost { line } => streams::err(line),
             Event::CellFinished { cell, left } => {
                 self.finished += 1;
                 streams::err(&finished(self.finished, self.cells, cell, *left));

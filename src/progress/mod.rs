@@ -12,6 +12,8 @@ pub use event::{Event, Observer};
 
 use clap::ValueEnum;
 
+use crate::streams;
+
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ProgressForm {
@@ -36,11 +38,15 @@ impl Observer for Brief {
     }
 }
 
-/// Shows nothing.
+/// Shows nothing but what is lost.
 struct Silent;
 
 impl Observer for Silent {
-    fn event(&mut self, _event: &Event) {}
+    fn event(&mut self, event: &Event) {
+        if let Event::Lost { line } = event {
+            streams::err(line);
+        }
+    }
 }
 
 /// The observer for a way of showing progress; `verbose` also shows details, in lines, and `terminal` says whether standard error is one.
@@ -59,7 +65,7 @@ pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dy
     if verbose { observer } else { Box::new(Brief(observer)) }
 }
 
-/// An observer that shows nothing: for the ranks other than 0.
+/// An observer for the ranks other than 0, which are told of nothing that is lost.
 pub fn silent() -> Box<dyn Observer> {
     Box::new(Silent)
 }

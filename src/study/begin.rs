@@ -38,7 +38,7 @@ pub(super) fn open(
 ) -> Result<Restored> {
     let (world, start) = (place.world, this_start(place));
     let opened = if world.rank() == 0 {
-        let mut tell = |line: &str| observer.event(&Event::Note { line });
+        let mut tell = |event: Event| observer.event(&event);
         let opened = Files::open(configuration, dataset, network, files.output, place, files.fresh, &mut tell);
         opened.and_then(|(mut opened, mut restored)| {
             restored.starts = opened.start(start, restored.starts)?;

@@ -14,6 +14,7 @@ use crate::config::{self, Configuration};
 use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
+use crate::progress::Event;
 use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial, cells};
 use crate::results::{self, Results};
 use crate::storage::Storage;
@@ -74,7 +75,7 @@ impl Files {
         output: &Path,
         place: &Place,
         fresh: bool,
-        tell: &mut dyn FnMut(&str),
+        tell: &mut dyn FnMut(Event),
     ) -> Result<(Files, Restored)> {
         let (storage, surroundings) = (place.storage.clone(), place.surroundings);
         if let Some(other) = journal::namesake(output) {
@@ -89,7 +90,7 @@ impl Files {
         let lock = Lock::take(&journal::lock_path(output))?;
         if fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
-                tell(&format!("moved {} to {}", from.display(), to.display()));
+                tell(Event::Note { line: &format!("moved {} to {}", from.display(), to.display()) });
             }
         }
         let path = journal::journal_path(output);
@@ -130,7 +131,8 @@ impl Files {
             contents.starts.push(Start { number, before, ..Start::default() });
         }
         if contents.dropped_bytes > 0 {
-            tell(&format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes));
+            let line = &format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes);
+            tell(Event::Note { line });
         }
         let checkpoint = journal::checkpoint_path(output);
         let left = match journal::load(&checkpoint, &configuration.digest, &dataset.digest, &*storage)? {
@@ -139,22 +141,18 @@ impl Files {
                 Some((CellKey { batch_size: found.batch_size, sparsity: found.sparsity }, found.state))
             }
             journal::Loaded::Checkpoint(_) => {
-                tell(&format!(
-                    "{}: the checkpoint is not of this network and data: its cell's unfinished trials start again",
-                    checkpoint.display()
-                ));
+                let line = "the checkpoint is not of this network and data: its cell's unfinished trials start again";
+                tell(Event::Lost { line: &format!("{}: {line}", checkpoint.display()) });
                 None
             }
             journal::Loaded::Damaged(sentence) => {
-                tell(&sentence);
+                tell(Event::Lost { line: &sentence });
                 None
             }
         };
         if let Some((key, state)) = left.as_ref().filter(|(key, _)| !cells(&configuration.study.grid).contains(key)) {
-            tell(&format!(
-                "{key} was left at step {}, which the next checkpoint writes over: to keep it, measure that cell too",
-                state.step
-            ));
+            let line = "which the next checkpoint writes over: to keep it, measure that cell too";
+            tell(Event::Lost { line: &format!("{key} was left at step {}, {line}", state.step) });
         }
         let restored = Restored {
             finished: contents.finished,
