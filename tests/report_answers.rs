@@ -4,7 +4,7 @@ mod support;
 
 use dps::analysis::{self, Bounds, Definition, Options, StudyResults, critical, fits, gather, sentences, smoothness, threshold, times};
 use dps::config::Race;
-use dps::records::{Cell, Measurement, Status};
+use dps::records::{Cell, Measurement, Start, Status};
 use dps::results::Results;
 use support::synthetic::{EVERY, Synthetic};
 
@@ -193,6 +193,13 @@ fn the_time_to_the_goal_is_the_steps_times_the_time_of_a_step() {
         "{said:?}"
     );
     assert!(said[1].contains("the fewest core-seconds to the goal of the measured cells is that of batch size 128 on 2 ranks"), "{said:?}");
+    // Of a study that went on with other ranks nothing says which cells were measured on how many.
+    let mut went_on = results.clone();
+    let start = |ranks| Start { ranks, threads: went_on.environment.threads, ..Start::default() };
+    went_on.environment.starts = vec![start(2), start(2)];
+    assert_eq!(times(&study(went_on.clone())).len(), 8);
+    went_on.environment.starts[0].ranks = 1;
+    assert_eq!(times(&study(went_on)).len(), 0);
     // Parts on other ranks keep them.
     let mut parts = [0.0, 0.9].map(|sparsity| Synthetic { sparsities: vec![sparsity], ..Synthetic::small() }.results());
     parts[1].environment.ranks = 8;

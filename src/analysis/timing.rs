@@ -30,7 +30,8 @@ pub struct Timed {
     pub core_seconds: Estimate,
 }
 
-/// Every cell that reached the goal, by sparsity, batch size and ranks; several times where it was measured on several numbers of ranks.
+/// Every cell that reached the goal, by sparsity, batch size and ranks; several times where files of it are of several numbers of ranks. A file does
+/// not say which of its starts measured a cell, so those of a study that went on with other ranks or threads are left out.
 pub fn times(study: &StudyResults) -> Vec<Timed> {
     let timed = |(cell, environment): (&Cell, &Environment)| {
         let steps = cell.steps_to_result()?;
@@ -50,7 +51,7 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
             core_seconds: seconds.scaled(cores),
         })
     };
-    let mut all: Vec<Timed> = study.measurements().filter_map(timed).collect();
+    let mut all: Vec<Timed> = study.measurements().filter(|(_, environment)| is_of_one_place(environment)).filter_map(timed).collect();
     if let Some(scatter) = scatter(&all) {
         for timed in &mut all {
             timed.step_seconds = timed.step_seconds.times(scatter);
@@ -61,6 +62,12 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
     let order = |timed: &Timed| (timed.key.batch_size, timed.ranks, timed.threads);
     all.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then_with(|| order(a).cmp(&order(b))));
     all
+}
+
+/// Whether all starts of a study that say so had the ranks and threads that its file names.
+fn is_of_one_place(environment: &Environment) -> bool {
+    let own = (environment.ranks, environment.threads);
+    environment.starts.iter().filter(|start| start.ranks > 0).all(|start| (start.ranks, start.threads) == own)
 }
 
 /// The factor, 1 with an interval, by which a cell's seconds a step differ from a + b·B: other programs, and a machine's clock, slow whole cells. The
