@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use dps::records::Cell;
 use serde_json::Value;
-use support::records::complete;
+use support::records::complete_in_order;
 use support::study::{signal, succeed, train, write_config, write_data};
 
 /// A folder with data and a configuration of two batch sizes, two sparsities and five trials.
@@ -37,9 +37,7 @@ fn measured(folder: &Path, output: &str, options: &[&str]) -> Vec<(u64, f64)> {
 
 /// The cells of a complete study in order of their keys, without their times.
 fn cells(folder: &Path, output: &str) -> Vec<Cell> {
-    let mut cells = complete(&folder.join(output));
-    cells.sort_by(|a, b| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity)));
-    cells
+    complete_in_order(&folder.join(output))
 }
 
 #[test]
