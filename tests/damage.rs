@@ -18,8 +18,8 @@ fn command(folder: &Path) -> Command {
     command
 }
 
-/// Runs the study until it has finished a cell, and stops it by a signal after the first evaluation of another; a checkpoint is there then. Where that
-/// cell was finished before the signal came, the study goes on and is stopped again.
+/// Runs the study until it has finished a cell, and stops it by a signal after the first evaluation of another; a checkpoint is there then. Where
+/// that cell was finished before the signal came, the study goes on and is stopped again.
 fn stop_in_the_middle(folder: &Path) {
     let mut has_finished = false;
     for _ in 0..3 {
