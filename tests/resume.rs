@@ -14,21 +14,22 @@ use support::study::{Study, mpirun, signal, succeed, train};
 impl Study {
     /// One second between checkpoints, a goal that takes a while, and measurements that an interruption must not lose or repeat.
     fn interruptible() -> Study {
+        Study::of("[2, 37]")
+    }
+
+    /// An interruptible study of several seconds, so that it writes checkpoints however fast the processor is.
+    fn long() -> Study {
+        Study::of("[2, 150]")
+    }
+
+    fn of(batch_sizes: &str) -> Study {
         Study::new(&[
+            ("[2, 37]", batch_sizes),
             ("goal_error = 0.3", "goal_error = 0.05"),
             ("max_steps = 40", "max_steps = 160"),
             ("= 4\n\n", "= 8\n\n"),
             ("[search]", "[smoothness]\nevery = 20\ntrials = 2\npoints = 1\nexamples = 20\n\n[search]"),
         ])
-    }
-
-    /// An interruptible study of several seconds, so that it writes checkpoints however fast the processor is.
-    fn long() -> Study {
-        let study = Study::interruptible();
-        let text = std::fs::read_to_string(&study.config).unwrap();
-        assert!(text.contains("[2, 37]"));
-        std::fs::write(&study.config, text.replace("[2, 37]", "[2, 150]")).unwrap();
-        study
     }
 
     fn command(&self, mut command: Command) -> Command {
@@ -38,33 +39,37 @@ impl Study {
     }
 }
 
-fn expected() -> Vec<Cell> {
+/// The cells of an undisturbed study, and how long it took.
+fn undisturbed() -> (Vec<Cell>, Duration) {
     let study = Study::interruptible();
+    let start = Instant::now();
     succeed(&mut study.command(train()));
+    let duration = start.elapsed();
     let cells = complete(&study.output);
     assert!(cells.iter().flat_map(|cell| &cell.trials).any(|trial| trial.measurements.len() > 3));
-    cells
+    (cells, duration)
 }
 
-/// Waits until the study has begun to write, then for `delay` more.
-fn wait(study: &Study, child: &mut Child, delay: Duration) {
+/// Waits until all of the study's ranks run and it has begun to write, or until it has ended; then for `delay` more.
+fn wait(study: &Study, child: &mut Child, ranks: usize, delay: Duration) {
     let start = Instant::now();
-    while !study.output.exists() && start.elapsed() < Duration::from_secs(60) {
-        assert!(child.try_wait().unwrap().is_none(), "the study ended before it published");
+    let has_begun = || study.output.exists() && study.ranks().len() == ranks;
+    while start.elapsed() < Duration::from_secs(60) && !has_begun() && child.try_wait().unwrap().is_none() {
         std::thread::sleep(Duration::from_millis(5));
     }
     std::thread::sleep(delay);
 }
 
 /// Kills a random rank of a study until it is finished, on another number of ranks and in waves of another size each time; returns the kills.
-fn kill_until_finished(study: &Study, most: u32, seed: u32) -> u32 {
+/// Each comes within a quarter of the time that the undisturbed study takes.
+fn kill_until_finished(study: &Study, undisturbed: Duration, most: u32, seed: u32) -> u32 {
     let mut kills = 0;
     for attempt in 0.. {
         let random = noise::hash(seed, attempt) as usize;
         let size = random % 3 + 1;
         let lanes = format!("execution.lanes={}", random >> 4 & 2);
         let mut child = study.command(mpirun(size)).args(["--set", &lanes]).stderr(Stdio::null()).spawn().unwrap();
-        wait(study, &mut child, Duration::from_millis(100 + (random >> 8) as u64 % 1500));
+        wait(study, &mut child, size, undisturbed * (random as u32 >> 8 & 255) / 1024);
         if kills < most
             && let Some(&victim) = study.ranks().get(random % size)
         {
@@ -103,22 +108,23 @@ fn ended(study: &Study, child: &mut Child) -> Option<ExitStatus> {
 
 #[test]
 fn a_rank_killed_at_any_time_loses_nothing() {
+    let (expected, duration) = undisturbed();
     let study = Study::interruptible();
-    let kills = kill_until_finished(&study, 8, 1);
-    assert!(kills >= 2, "only {kills} kills before the study was finished");
-    assert_eq!(complete(&study.output), expected());
+    let kills = kill_until_finished(&study, duration, 8, 1);
+    assert!(kills >= 2, "only {kills} kills before the study was finished, which takes {duration:?} undisturbed");
+    assert_eq!(complete(&study.output), expected);
 }
 
 /// `make soak`: kills random ranks as the test before it does, until 200 kills are made.
 #[test]
 #[ignore = "takes a quarter of an hour: make soak"]
 fn soak() {
-    let expected = expected();
+    let (expected, duration) = undisturbed();
     let trials = |cells: &[Cell]| cells.iter().map(|cell| cell.trials.len()).sum::<usize>();
     let (mut kills, mut studies, mut lost, mut differing) = (0, 0, 0, 0);
     while kills < 200 {
         let study = Study::interruptible();
-        kills += kill_until_finished(&study, 200 - kills, 100 + studies);
+        kills += kill_until_finished(&study, duration, 200 - kills, 100 + studies);
         studies += 1;
         let found = complete(&study.output);
         lost += trials(&expected) - trials(&found);
@@ -156,13 +162,14 @@ fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_no
 
 #[test]
 fn a_signal_to_one_rank_stops_all_with_everything_saved() {
-    let expected = expected();
+    let (expected, duration) = undisturbed();
     let study = Study::interruptible();
     let mut stops = 0;
     for attempt in 0..20_usize {
         let size = [2, 3, 1][attempt % 3];
         let mut child = study.command(mpirun(size)).stderr(Stdio::piped()).spawn().unwrap();
-        wait(&study, &mut child, Duration::from_millis(400));
+        // Longer each time, so that the study goes on; three of them are shorter than the study on any of these numbers of ranks.
+        wait(&study, &mut child, size, duration / 16 * (attempt as u32 + 1));
         let Some(&chosen) = study.ranks().get(attempt % size) else { break };
         signal(chosen, if attempt % 2 == 0 { "USR1" } else { "TERM" });
         let output = child.wait_with_output().unwrap();
@@ -194,7 +201,7 @@ fn a_signal_is_heard_in_the_middle_of_a_long_measurement() {
     let (whole, stopped) = (study(), study());
     let mut child =
         stopped.command(mpirun(2)).args(cell).args(["--set", "execution.data_parallel=1"]).stderr(Stdio::piped()).spawn().unwrap();
-    wait(&stopped, &mut child, Duration::from_millis(200));
+    wait(&stopped, &mut child, 2, Duration::from_millis(200));
     signal(stopped.ranks()[1], "TERM");
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
@@ -210,10 +217,11 @@ fn a_signal_is_heard_in_the_middle_of_a_long_measurement() {
 
 #[test]
 fn a_rank_that_hangs_ends_the_others_with_a_sentence_in_bounded_time() {
+    let (expected, duration) = undisturbed();
     let study = Study::interruptible();
     let mut command = study.command(mpirun(3));
     let mut child = command.args(["--set", "execution.deadline_seconds=3"]).stderr(Stdio::piped()).spawn().unwrap();
-    wait(&study, &mut child, Duration::from_millis(200));
+    wait(&study, &mut child, 3, duration / 8);
     let victim = *study.ranks().last().unwrap();
     signal(victim, "STOP");
     let stopped = Instant::now();
@@ -224,7 +232,7 @@ fn a_rank_that_hangs_ends_the_others_with_a_sentence_in_bounded_time() {
     assert!(stderr.contains("expected the other ranks within 3 s"), "{stderr}");
     assert!(stopped.elapsed() < Duration::from_secs(60), "{:?}", stopped.elapsed());
     succeed(&mut study.command(mpirun(2)));
-    assert_eq!(complete(&study.output), expected());
+    assert_eq!(complete(&study.output), expected);
 }
 
 #[test]
@@ -255,7 +263,7 @@ fn a_finished_study_is_not_measured_again_and_another_is_refused() {
 fn a_second_job_on_the_study_is_refused_by_name() {
     let study = Study::interruptible();
     let mut first = study.command(train()).spawn().unwrap();
-    wait(&study, &mut first, Duration::ZERO);
+    wait(&study, &mut first, 1, Duration::ZERO);
     let output = study.command(train()).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(7), "{stderr}");
