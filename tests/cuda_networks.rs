@@ -67,10 +67,9 @@ fn random_networks_agree() {
 /// the 120th row on could a tile show that some are not copied.
 #[test]
 fn any_number_of_terms_agrees() {
-    let convolution = |channels, kernel| LayerSpec::convolution(channels, kernel, 1, Padding::Valid);
+    let convolution = |channels| LayerSpec::convolution(channels, 1, 1, Padding::Valid);
     for channels in [12, 20, 24, 28] {
-        let layers =
-            [convolution(channels, 1), LayerSpec::Relu, convolution(20, 1), LayerSpec::Relu, LayerSpec::GlobalMean, LayerSpec::dense(3)];
+        let layers = [convolution(channels), LayerSpec::Relu, convolution(20), LayerSpec::Relu, LayerSpec::GlobalMean, LayerSpec::dense(3)];
         for products in [Products::Fused, Products::Split] {
             compare(&Case::of_layers(&layers, [14, 14, 1], 3, 2), &Execution { products, ..Execution::default() });
         }

@@ -27,6 +27,14 @@ fn command(folder: &Path, output: &str, options: &[&str]) -> Command {
     command
 }
 
+/// What a run says that is refused for its files.
+fn refused(folder: &Path, output: &str, options: &[&str]) -> String {
+    let output = command(folder, output, options).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    said
+}
+
 /// The cells that a run measured, as batch size and sparsity.
 fn measured(folder: &Path, output: &str, options: &[&str]) -> Vec<(u64, f64)> {
     let log = succeed(command(folder, output, options).args(["--progress", "json"]));
@@ -86,9 +94,7 @@ fn what_changes_a_cells_meaning_is_refused_by_its_key() {
     succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--trials", "2"]));
     let before = std::fs::read(folder.join("x.journal")).unwrap();
     for (setting, key) in [("workload.max_steps=48", "workload.max_steps"), ("pruning.examples=50", "pruning.examples")] {
-        let output = command(folder, "x.h5", &["--set", setting]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(7), "{said}");
+        let said = refused(folder, "x.h5", &["--set", setting]);
         assert!(said.contains(key), "{said}");
     }
     assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
@@ -142,9 +148,8 @@ fn two_results_do_not_share_a_journal() {
     succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--trials", "1"]));
     let before = std::fs::read(folder.join("x.journal")).unwrap();
     for options in [&[][..], &["--fresh"]] {
-        let output = command(folder, "x", options).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.code() == Some(7) && said.contains("x.h5 beside it, which has the same one"), "{said}");
+        let said = refused(folder, "x", options);
+        assert!(said.contains("x.h5 beside it, which has the same one"), "{said}");
     }
     assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
 }

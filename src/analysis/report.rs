@@ -21,7 +21,7 @@ use super::values::values;
 use super::warnings::warnings;
 use crate::config::OptimizerName;
 use crate::results::{self, Results, WorkloadSummary};
-use crate::storage::read_regular;
+use crate::storage::{folder, read_regular};
 use crate::{Error, Result};
 
 /// File of a report's folder that names the files of the report, a line each, below a heading.
@@ -160,8 +160,7 @@ fn listed(list: &Path) -> Vec<String> {
 
 /// A file's place by one name, whether there is a file or not; none where its folder is not there.
 fn place(path: &Path) -> Option<PathBuf> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Some(fs::canonicalize(folder).ok()?.join(path.file_name()?))
+    Some(fs::canonicalize(folder(path)).ok()?.join(path.file_name()?))
 }
 
 /// The folder, and the names of what has been written into it.

@@ -102,7 +102,8 @@ fn cells(study: &StudyResults) -> Table {
     let budget = papers_steps(workload).unwrap_or(workload.max_steps);
     let mut heading: Vec<String> = ["batch size", "sparsity", "K*", "best trial"].map(str::to_owned).to_vec();
     heading.extend(shown.iter().map(|name| name.title().to_owned()));
-    heading.extend(has_more_trials(study).then(|| format!("{FEWER} trials find")));
+    let has_more = has_more_trials(study);
+    heading.extend(has_more.then(|| format!("{FEWER} trials find")));
     heading.extend(["example-gradients".to_owned(), format!("all trials to step {}", count(budget)), "seconds".to_owned()]);
     let row = |cell: &Cell| {
         let best = cell.best();
@@ -112,7 +113,7 @@ fn cells(study: &StudyResults) -> Table {
         row.extend(
             shown.iter().map(|name| best.and_then(|trial| Some(name.show(trial.metaparameters.get(*name)?))).unwrap_or(ABSENT.to_owned())),
         );
-        row.extend(has_more_trials(study).then(|| fewer(study, cell)));
+        row.extend(has_more.then(|| fewer(study, cell)));
         let cells = std::slice::from_ref(cell);
         let (done, end) = (computed(cells).gradients, to_end(workload, cells, budget).high.gradients);
         row.push(count(done));

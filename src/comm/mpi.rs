@@ -61,6 +61,11 @@ fn count(len: usize) -> i32 {
     i32::try_from(len).expect("fewer than 2^31 elements in one message")
 }
 
+/// Where each rank's part begins, of parts that follow each other.
+fn offsets(counts: &[i32]) -> Vec<i32> {
+    counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect()
+}
+
 impl Communicator for MpiRanks {
     fn rank(&self) -> usize {
         self.0.rank() as usize
@@ -72,7 +77,7 @@ impl Communicator for MpiRanks {
 
     fn all_gather(&self, send: &[f32], counts: &[usize], receive: &mut Vec<f32>) {
         let counts: Vec<i32> = counts.iter().map(|&len| count(len)).collect();
-        let offsets: Vec<i32> = counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect();
+        let offsets = offsets(&counts);
         receive.resize(counts.iter().map(|&len| len as usize).sum(), 0.0);
         let mut partition = PartitionMut::new(&mut receive[..], counts, offsets);
         watched(|| self.0.all_gather_varcount_into(send, &mut partition));
@@ -113,7 +118,7 @@ impl Communicator for MpiRanks {
                 continue;
             }
             let counts: Vec<i32> = lengths.iter().map(|&len| count(len.saturating_sub(first).min(piece))).collect();
-            let offsets: Vec<i32> = counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect();
+            let offsets = offsets(&counts);
             let mut received = vec![0; counts.iter().map(|&len| len as usize).sum()];
             let mut partition = PartitionMut::new(&mut received[..], counts.clone(), offsets);
             watched(|| root.gather_varcount_into_root(mine, &mut partition));

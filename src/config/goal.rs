@@ -12,15 +12,21 @@ pub fn exact_threshold(goal_error: f64, examples: u64) -> u64 {
     if goal_error >= 1.0 {
         return examples;
     }
-    // "1.2e-1": at most 17 digits, so digits · examples < 10^17 · 2^64 < 2^121.
-    let text = format!("{goal_error:e}");
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let digits = format!("{whole}{fraction}").parse::<u128>().unwrap_or(0);
-    let places = fraction.len() as i64 - exponent.parse::<i64>().unwrap_or(0);
+    // At most 17 digits: digits · examples < 10^17 · 2^64 < 2^121.
+    let (digits, places) = decimal(goal_error);
     // A power beyond u128 exceeds every product of digits and examples.
     let Some(divisor) = u32::try_from(places).ok().and_then(|places| 10u128.checked_pow(places)) else { return 0 };
     u64::try_from(digits * u128::from(examples) / divisor).unwrap_or(examples)
+}
+
+/// The decimal number that a person wrote for a positive `value`: up to 17 digits, and how many of them are behind the point. A negative number of
+/// places is so many zeros before it.
+pub fn decimal(value: f64) -> (u128, i64) {
+    let text = format!("{value:e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}").parse::<u128>().unwrap_or(0);
+    (digits, fraction.len() as i64 - exponent.parse::<i64>().unwrap_or(0))
 }
 
 /// The same by the public code's test, 1 − accuracy ≤ goal, with the accuracy and the difference in 32-bit floating point.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::{error, explain};
 use crate::Result;
+use crate::records::CellKey;
 use crate::storage::Storage;
 use crate::training::CellState;
 
@@ -29,6 +30,13 @@ pub struct Checkpoint {
     pub sparsity: f64,
     /// Where the cell is.
     pub state: CellState,
+}
+
+impl Checkpoint {
+    /// Which cell.
+    pub fn key(&self) -> CellKey {
+        CellKey { batch_size: self.batch_size, sparsity: self.sparsity }
+    }
 }
 
 /// What there was to load.

@@ -33,8 +33,8 @@ pub fn hosts_path(result: &Path) -> PathBuf {
 }
 
 /// All files that a study writes beside its result file.
-fn paths_beside(result: &Path) -> [PathBuf; 4] {
-    [journal_path(result), checkpoint_path(result), lock_path(result), figure_path(result)]
+fn paths_beside(result: &Path) -> [PathBuf; 5] {
+    [journal_path(result), checkpoint_path(result), lock_path(result), figure_path(result), hosts_path(result)]
 }
 
 /// The result file that has the same files beside it, where there is one: `x` of `x.h5`, and `x.h5` of `x`.

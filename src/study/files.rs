@@ -137,9 +137,7 @@ impl Files {
         let checkpoint = journal::checkpoint_path(output);
         let left = match journal::load(&checkpoint, &configuration.digest, &dataset.digest, &*storage)? {
             journal::Loaded::Absent => None,
-            journal::Loaded::Checkpoint(found) if extents.fits(&found.state, most) => {
-                Some((CellKey { batch_size: found.batch_size, sparsity: found.sparsity }, found.state))
-            }
+            journal::Loaded::Checkpoint(found) if extents.fits(&found.state, most) => Some((found.key(), found.state)),
             journal::Loaded::Checkpoint(_) => {
                 let line = "the checkpoint is not of this network and data: its cell's unfinished trials start again";
                 tell(Event::Lost { line: &format!("{}: {line}", checkpoint.display()) });

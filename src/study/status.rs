@@ -106,20 +106,19 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     let job = Lock::holder(&journal::lock_path(output));
     let journal = Journal::read(&journal_path, &Disk)?;
     let checkpoint_path = journal::checkpoint_path(output);
-    let mut scored = 0;
-    let (configuration, started, finished, partial, starts, checkpoint) = match journal {
+    let (configuration, started, finished, partial, scored, starts, checkpoint) = match journal {
         Some(contents) => {
             let header = contents.header;
             let checkpoint = match journal::load(&checkpoint_path, &header.digest, &header.data_digest, &Disk)? {
                 Loaded::Checkpoint(found) => Some(found),
                 Loaded::Absent | Loaded::Damaged(_) => None,
             };
-            scored = contents.scores.len() + contents.masks.len();
-            (header.configuration, header.started, contents.finished, contents.partial, Some(contents.starts), checkpoint)
+            let scored = contents.scores.len() + contents.masks.len();
+            (header.configuration, header.started, contents.finished, contents.partial, scored, Some(contents.starts), checkpoint)
         }
         None if output.exists() => {
             let results = results::read(output)?;
-            (results.configuration, results.environment.started, results.cells, Vec::new(), None, None)
+            (results.configuration, results.environment.started, results.cells, Vec::new(), 0, None, None)
         }
         None => {
             let problem = format!(
@@ -140,7 +139,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     let keys = cells(&study.grid);
     let mut left: Vec<CellKey> = keys.iter().copied().filter(|key| !is_finished(&finished, *key, study.grid.trials)).collect();
     // A run goes on with the cell of the checkpoint.
-    let checkpointed = checkpoint.as_ref().map(|found| CellKey { batch_size: found.batch_size, sparsity: found.sparsity });
+    let checkpointed = checkpoint.as_ref().map(Checkpoint::key);
     left.sort_by_key(|key| Some(*key) != checkpointed);
     let next = left.first();
     let under_way = next.and_then(|&key| {
@@ -173,7 +172,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
 }
 
 fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Option<&Checkpoint>) -> UnderWay {
-    let checkpoint = checkpoint.filter(|found| found.batch_size == key.batch_size && found.sparsity == key.sparsity);
+    let checkpoint = checkpoint.filter(|found| found.key() == key);
     // The journal is written as trials end, the checkpoint from time to time.
     let journaled = partial.iter().find(|partial| partial.key == key).map_or(0, |partial| partial.trials.len());
     UnderWay {

@@ -62,11 +62,10 @@ impl Hosts {
     pub fn command(&self, command: &[OsString], output: &Path) -> Result<Option<Vec<OsString>>> {
         let (launcher, words) = mpirun(command)?;
         let path = journal::hosts_path(output);
-        let is_same = |file: &PathBuf| fs::canonicalize(file).is_ok_and(|file| fs::canonicalize(&path).is_ok_and(|path| path == file));
-        if self.file.as_ref().is_some_and(is_same) {
-            let path = path.display();
+        if let Some(file) = self.file.as_ref().filter(|file| journal::overwrites(output, file)) {
+            let (path, file) = (path.display(), file.display());
             return Err(refused(format!(
-                "expected a file other than {path}, to which the hosts that answer are written, found that; rename it"
+                "expected a file other than those of the study, such as {path}, to which the hosts that answer are written, found {file}; rename it"
             )));
         }
         let answers = self.answering();

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use crate::config::goal::decimal;
 use crate::config::kind::Kind;
 use crate::config::tree::Value;
 
@@ -22,12 +23,11 @@ impl Race {
     /// `every` steps: the first evaluation at the race's length or after it. None without a race.
     pub fn last_step(self, best: u32, every: u32) -> Option<u32> {
         let Race::Until(factor) = self else { return None };
-        let length = factor * f64::from(best) / f64::from(every);
-        // A factor such as 1.1 is no binary number: a length that is whole but for that is whole.
-        let whole = length.round();
-        let evaluations = if (length - whole).abs() <= 4.0 * f64::EPSILON * length { whole } else { length.ceil() };
-        // Beyond u32 the conversion saturates.
-        Some((evaluations as u32).saturating_mul(every).max(best))
+        // A factor from 1 to a million has at most 16 places, and six zeros.
+        let (digits, places) = decimal(factor);
+        let power = |places: i64| 10u128.pow(places.clamp(0, 16) as u32);
+        let evaluations = (digits * power(-places) * u128::from(best)).div_ceil(power(places) * u128::from(every));
+        Some(u32::try_from(evaluations).unwrap_or(u32::MAX).saturating_mul(every).max(best))
     }
 
     /// How many times a cell's steps-to-result its trials go on for. None without a race.
