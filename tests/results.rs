@@ -225,8 +225,8 @@ fn columns_have_units_and_meanings_that_other_programs_find() {
         attribute.read_raw::<hdf5::types::VarLenUnicode>().unwrap().iter().map(ToString::to_string).collect()
     };
     for (table, columns) in [("cells", 13), ("trials", 15), ("curves", 4)] {
-        let described = file.dataset(table).unwrap().attr("columns").unwrap().read_scalar::<hdf5::types::FixedUnicode<32_768>>().unwrap();
-        let names: Vec<&str> = described.lines().filter_map(|line| line.split(": ").next()).collect();
+        let described = texts(table, "columns");
+        let names: Vec<&str> = described[0].lines().filter_map(|line| line.split(": ").next()).collect();
         assert_eq!((texts(table, "units").len(), texts(table, "long_name").len(), names.len()), (columns, columns, columns), "{table}");
         let unit = |name: &str| texts(table, "units")[names.iter().position(|column| *column == name).unwrap()].clone();
         match table {

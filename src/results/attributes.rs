@@ -34,7 +34,7 @@ pub(super) fn describe(dataset: &Dataset, unit: &str, meaning: &str) -> hdf5::Re
     texts(dataset, "long_name", (), &[meaning])
 }
 
-/// Writes an attribute that is a text, of the length that it needs.
+/// Writes an attribute that this program reads back: a text of fixed length, because HDF5 1.10 crashes on a damaged one of variable length.
 pub(super) fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
     let fixed: Option<Text> = exactly(value);
     let fixed = fixed.ok_or_else(|| hdf5::Error::from(format!("{name} has a NUL character or more than {TEXT_BYTES} bytes")))?;
@@ -43,7 +43,7 @@ pub(super) fn text(at: &Location, name: &str, value: &str) -> hdf5::Result<()> {
     at.new_attr_builder().empty_as(&kind).create(name)?.write_scalar(&fixed)
 }
 
-/// Writes an attribute of texts that this program does not read back: they have variable length, as other readers like them.
+/// Writes an attribute of texts that this program does not read back: they have variable length, which h5py reads as `str`.
 pub(super) fn texts(at: &Location, name: &str, shape: impl Into<Extents>, values: &[&str]) -> hdf5::Result<()> {
     let values = values.iter().map(|value| value.parse()).collect::<std::result::Result<Vec<VarLenUnicode>, _>>();
     let values = values.map_err(|_| hdf5::Error::from(format!("{name} has a NUL character")))?;

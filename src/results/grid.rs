@@ -7,7 +7,7 @@ use hdf5::types::VarLenArray;
 use hdf5::{Dataset, Group, H5Type, ObjectReference1};
 use hdf5_sys::{h5a, h5p, h5s, h5t};
 
-use super::attributes::{compressed, describe, numbers, text};
+use super::attributes::{compressed, describe, numbers, texts};
 use super::schema::{CellRow, Table, TrialRow};
 use crate::config::Metaparameter;
 use crate::records::Status;
@@ -66,10 +66,13 @@ pub(super) fn write(
     trials: &[TrialRow],
     metaparameters: &[Metaparameters],
 ) -> hdf5::Result<()> {
-    text(
+    texts(
         group,
         "description",
-        "The numbers of /cells, /trials (called trial_…) and /metaparameters by batch size, sparsity and trial. NaN: there is none, or no such cell.",
+        (),
+        &[
+            "The numbers of /cells, /trials (called trial_…) and /metaparameters by batch size, sparsity and trial. NaN: there is none, or no such cell.",
+        ],
     )?;
     let mut arrays = Arrays::new(group, dimensions)?;
     let places: Vec<usize> = cells.iter().map(|cell| dimensions.of_cell(cell.batch_size, cell.sparsity)).collect();
@@ -86,7 +89,7 @@ pub(super) fn write(
         describe(&dataset, TrialRow::UNITS[column], &meaning::<TrialRow>(column))?;
         if TrialRow::NAMES[column] == "status" {
             numbers(&dataset, "flag_values", &Status::ALL.map(|status| f64::from(status as u8)))?;
-            text(&dataset, "flag_meanings", &Status::ALL.map(Status::name).join(" "))?;
+            texts(&dataset, "flag_meanings", (), &[&Status::ALL.map(Status::name).join(" ")])?;
         }
     }
     for &name in Metaparameter::ALL {

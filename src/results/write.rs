@@ -65,7 +65,7 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     text(file, "schema", SCHEMA)?;
     number(file, "schema_version", SCHEMA_VERSION)?;
     number(file, "complete", u8::from(results.complete))?;
-    text(file, "description", "Steps-to-result of a study; complete is 1 once every cell of its grid is in /cells, else 0.")?;
+    texts(file, "description", (), &["Steps-to-result of a study; complete is 1 once every cell of its grid is in /cells, else 0."])?;
 
     let configuration = group(file, "configuration")?;
     text(&configuration, "toml", &results.configuration)?;
@@ -128,10 +128,11 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
 
 /// Writes the metaparameters of all rows of /trials.
 fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> {
-    text(
+    texts(
         group,
         "description",
-        "A dataset for each metaparameter that any trial has: row i belongs to row i of /trials. NaN: that trial has none.",
+        (),
+        &["A dataset for each metaparameter that any trial has: row i belongs to row i of /trials. NaN: that trial has none."],
     )?;
     for &name in Metaparameter::ALL {
         let values: Vec<f64> = trials.iter().map(|trial| trial.get(name).unwrap_or(f64::NAN)).collect();
@@ -140,8 +141,8 @@ fn metaparameters(group: &Group, trials: &[Metaparameters]) -> hdf5::Result<()> 
         }
         let dataset = compressed(group.new_dataset_builder(), &[values.len()]).empty::<f64>().shape(values.len()).create(name.name())?;
         dataset.write_raw(&values)?;
-        text(&dataset, "description", name.meaning().split(". ").next().unwrap_or_default())?;
-        text(&dataset, "symbol", name.symbol())?;
+        texts(&dataset, "description", (), &[name.meaning().split(". ").next().unwrap_or_default()])?;
+        texts(&dataset, "symbol", (), &[name.symbol()])?;
         describe(&dataset, name.unit(), name.title())?;
     }
     Ok(())
@@ -153,8 +154,8 @@ fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
     if !rows.is_empty() {
         dataset.write_raw(rows)?;
     }
-    text(&dataset, "description", Row::ROW)?;
-    text(&dataset, "columns", Row::COLUMNS)?;
+    texts(&dataset, "description", (), &[Row::ROW])?;
+    texts(&dataset, "columns", (), &[Row::COLUMNS])?;
     texts(&dataset, "units", Row::UNITS.len(), Row::UNITS)?;
     texts(&dataset, "long_name", Row::MEANINGS.len(), Row::MEANINGS)
 }
