@@ -95,7 +95,8 @@ fn ended(study: &Study, child: &mut Child) -> Option<ExitStatus> {
         if study.ranks().is_empty() {
             if alone.get_or_insert_with(Instant::now).elapsed() > Duration::from_secs(20) {
                 println!("mpirun hung after its ranks had ended");
-                child.kill().unwrap();
+                // The child is `timeout`, which passes this on to mpirun, and kills it five seconds later.
+                signal(child.id(), "TERM");
                 child.wait().unwrap();
                 return None;
             }
