@@ -39,7 +39,9 @@ fn files_are_reported_and_what_is_none_is_named() {
     }
 
     // What the report is made of, and the page of claims beside it, are not written over.
-    ["own", "claimed"].map(|name| fs::create_dir(folder.path().join(name)).unwrap());
+    for name in ["own", "claimed"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
     let table = "study,batch_size,sparsity,steps_to_result,goal\nx,2,0,100,0.1\nx,4,0,60,0.1\n";
     fs::write(folder.path().join("own/cells.csv"), table).unwrap();
     for arguments in [&["own/cells.csv", "-o", "own"][..], &["a/study.h5", "-o", "claimed", "--claims", "claimed/../claimed/index.html"]] {

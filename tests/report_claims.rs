@@ -66,6 +66,9 @@ fn regimes_are_found_where_they_were_measured() {
     // It is 4: nothing measured is linear. It is a million: nothing is maximal.
     assert_eq!(of(papers(), 1e6, 0.01), [DoesNotHold, Holds, Holds]);
     assert_eq!(of(papers(), 4.0, 0.01), [Holds, DoesNotHold, DoesNotHold]);
+    // The interval of the critical batch size allows two regimes at the end, neither of them the claimed one.
+    assert_eq!(of(papers(), 10.0, 0.05)[2], DoesNotHold);
+    assert_eq!(of(papers(), 4e7, 0.05)[0], DoesNotHold);
     // Four scattered points decide nothing.
     assert_eq!(of(vec![128, 256, 512, 1024], 1e4, 0.8), [Undecided; 3]);
 }
@@ -136,10 +139,26 @@ fn good_regions_are_compared_where_the_race_shows_them() {
         verdict(&findings(&study, None), Claim::GoodRegion, 0.9)
     };
     assert_eq!([of(4, [2, 2]), of(2, [4, 4]), of(3, [3, 3]), of(3, [2, 4])], [Holds, DoesNotHold, Undecided, Undecided]);
+    // Trials alike, the sparse network's raced to 1.25 K*, the dense one's to 3 K*.
+    for cell in &mut study.results.cells {
+        let best = cell.steps_to_result().unwrap();
+        for (trial, times) in cell.trials.iter_mut().zip([1.0, 1.1, 2.0, 2.5]) {
+            let steps = (times * f64::from(best)) as u32;
+            let is_cut = cell.key.sparsity > 0.0 && times > 1.25;
+            (trial.status, trial.steps) = if is_cut { (Status::Censored, None) } else { (Status::Complete, Some(steps)) };
+            trial.steps_run = if is_cut { (1.25 * f64::from(best)) as u32 } else { steps };
+        }
+    }
+    let found = findings(&study, None);
+    let of_region = |found: &[Finding]| found.iter().find(|finding| finding.claim == Claim::GoodRegion).unwrap().clone();
+    assert_eq!((of_region(&found).verdict, of_region(&found).measured.starts_with("1.00 (1.00 to 1.00)")), (Undecided, true), "{found:?}");
+    study.results.cells[0].trials.pop();
+    assert_eq!(of_region(&findings(&study, None)).measured, "cells of several numbers of trials");
+
     let raced = Synthetic { race: Race::Until(1.0), ..Synthetic::small() }.results();
     let raced = gather(vec![("x.h5".to_owned(), raced)]).remove(0);
     let found = findings(&raced, None);
-    let hidden = found.iter().find(|finding| finding.claim == Claim::GoodRegion).unwrap();
+    let hidden = of_region(&found);
     assert_eq!((hidden.verdict, hidden.measured.as_str()), (Undecided, "the race ended at K*"));
 }
 
@@ -153,6 +172,19 @@ fn momentum_is_compared_with_sgd() {
     assert_eq!(of(2e3, 0.01), [Holds, Holds]);
     assert_eq!(of(5e4, 0.01), [DoesNotHold, DoesNotHold]);
     assert_eq!(of(1.05e4, 0.8), [Undecided, Undecided]);
+}
+
+/// Only Momentum and Nesterov, and only where nothing but the optimizer and its search differs.
+#[test]
+fn sgd_is_the_measure_of_the_same_study_alone() {
+    let is_compared = |other: Synthetic| {
+        let (folder, sgd) = (tempfile::tempdir().unwrap(), Synthetic { optimizer: "sgd", ..Synthetic::small() });
+        let files = vec![("sgd.h5".to_owned(), sgd.results()), ("other.h5".to_owned(), other.results())];
+        report(files, folder.path(), &Options::default()).unwrap().summary.contains(&format!("| {} (", Claim::FewerThanSgd.words()))
+    };
+    let of = |optimizer: &'static str| Synthetic { optimizer, ..Synthetic::small() };
+    assert_eq!(["momentum", "nesterov", "adam"].map(|optimizer| is_compared(of(optimizer))), [true, true, false]);
+    assert!(!is_compared(Synthetic { trials: Synthetic::small().trials + 4, ..of("momentum") }));
 }
 
 /// A study of two batch sizes has no fit, so nothing is said; one sparsity of two has none, and that is said.
@@ -172,7 +204,7 @@ fn what_was_not_measured_is_not_decided() {
     study.results.cells.retain(|cell| (cell.key.sparsity == 0.0) == (cell.key.batch_size < 16));
     let found = findings(&study, None);
     let of = |claim| found.iter().find(|finding| finding.claim == claim).unwrap();
-    assert_eq!(of(Claim::MoreSteps).measured, "no batch size measured at both sparsities");
+    assert_eq!(of(Claim::MoreSteps).measured, "no batch size at which both sparsities have a result");
     assert_eq!((of(Claim::MoreSteps).verdict, of(Claim::RatioFalls).verdict), (Undecided, Undecided));
 }
 
@@ -185,7 +217,7 @@ fn the_summary_has_what_was_measured_and_what_was_not() {
     };
     let of_paper = summary(&Synthetic { race: Race::Until(1.25), trials: 40, ..Synthetic::small() });
     for words in [
-        " 8 of 56 cells measured, with 40 trials or more each; 1 file.\n",
+        " 8 of 56 cells measured, with 40 trials each; 1 file.\n",
         "\n| 2 | 4,592 | 8,736 |\n",
         "| 0 | linear below ",
         "\n| batch size | sparsity | K* | best trial | learning rate | momentum | 30 trials find | example-gradients | all trials to step 40,000 | seconds |\n",
@@ -208,5 +240,5 @@ fn the_summary_has_what_was_measured_and_what_was_not() {
     let rows = raced.lines().filter(|line| line.starts_with("| 2 | 0") && line.matches(" – |").count() == 1).count();
     assert_eq!(rows, 2, "{raced}");
     let small = summary(&Synthetic { batch_sizes: vec![2, 8], ..Synthetic::small() });
-    assert!(small.contains("None can be decided: no sparsity is measured at three batch sizes."), "{small}");
+    assert!(small.contains("None can be decided: no sparsity has a result at three batch sizes."), "{small}");
 }

@@ -116,12 +116,12 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
     grid.sparsities.iter().map(fitted).collect()
 }
 
-/// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends at K* hides what other
+/// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends early hides what other
 /// trials would have found.
 fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<EnoughTrials> {
     let is_of = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_some();
     let cells: Vec<&Cell> = study.results.cells.iter().filter(is_of).collect();
-    if !critical.is_normal() || cells.iter().any(|cell| study.hides_others(cell)) {
+    if !critical.is_normal() || cells.iter().any(|cell| study.hides_close(cell)) {
         return None;
     }
     let trials: Vec<(u32, FewerTrials)> = cells.iter().map(|cell| (cell.key.batch_size, FewerTrials::new(cell))).collect();

@@ -17,7 +17,7 @@ const COLOURS: [RGBColor; 6] =
 const MARKERS: [Marker; 6] = [Marker::Disc, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Inverted, Marker::Bar];
 
 /// Sparsities that have a colour and a shape of their own, ascending: as they are by [`Series::numbered`], and beyond those.
-const USUAL: [(f64, RGBColor, Marker); 9] = [
+const USUAL: [(f64, RGBColor, Marker); 10] = [
     (0.0, COLOURS[0], MARKERS[0]),
     (0.5, COLOURS[2], MARKERS[2]),
     (0.7, COLOURS[3], MARKERS[3]),
@@ -26,6 +26,7 @@ const USUAL: [(f64, RGBColor, Marker); 9] = [
     (0.95, COLOURS[4], MARKERS[4]),
     (0.98, RGBColor(86, 180, 233), MARKERS[3]),
     (0.99, RGBColor(120, 110, 20), MARKERS[2]),
+    (0.999, RGBColor(110, 60, 180), MARKERS[0]),
     (1.0, RGBColor(150, 0, 60), MARKERS[5]),
 ];
 
@@ -46,7 +47,7 @@ impl Series {
     }
 
     /// Those of a sparsity, the same ones in every figure of every study. A sparsity that has none of its own has a colour between those of its
-    /// neighbours that have one, and a shape that neither of them has.
+    /// neighbours that have one, and a shape that neither of them has, by its place between them.
     pub fn of_sparsity(sparsity: f64) -> Series {
         let above = USUAL.iter().position(|usual| usual.0 >= sparsity).unwrap_or(USUAL.len() - 1);
         let (high, colour, marker) = USUAL[above];
@@ -54,12 +55,17 @@ impl Series {
             return Series { colour, marker };
         }
         let (low, lower, shape) = USUAL[above - 1];
-        let share = (sparsity - low) / (high - low);
+        let share = match -(1.0 - sparsity).log10() {
+            // Beyond 0.99 they differ by how many nines they have.
+            nines if nines < 2.0 => (sparsity - low) / (high - low),
+            nines if nines < 3.0 => nines - 2.0,
+            nines => 1.0 - 1.0 / (nines - 2.0),
+        };
         let mixed = |from: u8, to: u8| (f64::from(from) + share * (f64::from(to) - f64::from(from))).round() as u8;
-        let neither = MARKERS.into_iter().rev().find(|other| ![marker, shape].contains(other));
+        let neither: Vec<Marker> = MARKERS.into_iter().rev().filter(|other| ![marker, shape].contains(other)).collect();
         Series {
             colour: RGBColor(mixed(lower.0, colour.0), mixed(lower.1, colour.1), mixed(lower.2, colour.2)),
-            marker: neither.unwrap_or(Marker::Disc),
+            marker: neither.get((share * neither.len() as f64) as usize).copied().unwrap_or(Marker::Disc),
         }
     }
 }
@@ -148,6 +154,12 @@ mod tests {
             for pair in all.iter().copied().step_by(step).collect::<Vec<_>>().windows(2) {
                 let [one, two] = [pair[0], pair[1]].map(Series::of_sparsity);
                 assert!(one.colour != two.colour, "{pair:?}");
+            }
+        }
+        for many in [&[0.1, 0.2, 0.3, 0.4][..], &[0.99, 0.995, 0.999, 0.9995, 0.9999]] {
+            for pair in many.windows(2) {
+                let [one, two] = [pair[0], pair[1]].map(Series::of_sparsity);
+                assert!(one.colour != two.colour && one.marker != two.marker, "{pair:?}");
             }
         }
         // Those of most studies look as numbered series do.

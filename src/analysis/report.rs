@@ -106,15 +106,17 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     Ok(Report { page: folder.join("index.html"), summary, warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
 }
 
-/// Whether a study is of SGD and differs from another by that alone.
+/// Whether a study is of SGD, another of Momentum or Nesterov, and they differ by their optimizers and search spaces alone in what decides K*.
 fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
-    let of = |study: &StudyResults| WorkloadSummary { optimizer: String::new(), ..study.results.workload.clone() };
-    let criterion = |study: &StudyResults| study.configuration.as_ref().ok().map(|study| study.pruning.clone());
-    let sgd = OptimizerName::Sgd.name();
-    study.results.workload.optimizer == sgd
-        && other.results.workload.optimizer != sgd
-        && of(study) == of(other)
-        && criterion(study) == criterion(other)
+    let workload = |study: &StudyResults| WorkloadSummary { optimizer: String::new(), ..study.results.workload.clone() };
+    let configured = |study: &StudyResults| {
+        study.configuration.as_ref().ok().map(|study| (study.grid.trials, study.pruning.clone(), study.data.clone()))
+    };
+    let is_of = |study: &StudyResults, optimizer: OptimizerName| study.results.workload.optimizer == optimizer.name();
+    is_of(study, OptimizerName::Sgd)
+        && [OptimizerName::Momentum, OptimizerName::Nesterov].into_iter().any(|optimizer| is_of(other, optimizer))
+        && workload(study) == workload(other)
+        && configured(study) == configured(other)
 }
 
 /// Figures of studies of one data set, network and goal, and of all studies.

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::Grid;
+use super::fewer::CLOSE;
 use super::others::is_of_dps;
 use crate::config::{self, Race};
-use crate::readable::first_line;
+use crate::readable::{count, first_line};
 use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
 
@@ -193,7 +194,7 @@ impl StudyResults {
         let workload = &self.results.workload;
         match workload.validation_examples {
             0 => format!("{}, as its files or the command line have it", workload.goal_error),
-            examples => format!("{} (at most {} of {examples} wrong)", self.goal_in_short(), workload.goal_threshold),
+            examples => format!("{} (at most {} of {} wrong)", self.goal_in_short(), count(workload.goal_threshold), count(examples)),
         }
     }
 
@@ -240,6 +241,11 @@ impl StudyResults {
     /// Whether a cell's race ended at its steps-to-result, which hides what the other trials would have found.
     pub fn hides_others(&self, cell: &Cell) -> bool {
         self.race_of(cell) == Race::Until(1.0)
+    }
+
+    /// Whether a cell's race ended so soon that it hides which other trials would have come [`CLOSE`] to its steps-to-result.
+    pub fn hides_close(&self, cell: &Cell) -> bool {
+        self.race_of(cell).factor().is_some_and(|factor| factor < CLOSE)
     }
 
     /// Cells of the configured grid that have not been measured.

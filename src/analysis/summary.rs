@@ -5,7 +5,7 @@ use super::fewer::FewerTrials;
 use super::others::{has_trials, is_of_dps};
 use super::page::Section;
 use super::studies::StudyResults;
-use super::table::Table;
+use super::table::{Table, escaped};
 use super::work::{computed, papers_steps, to_end};
 use crate::config::{Metaparameter, OptimizerName};
 use crate::forecast::{Forecast, Measured};
@@ -32,7 +32,7 @@ pub fn summary(sections: &[Section]) -> String {
     let mut text = String::new();
     for section in sections {
         let study = section.study;
-        text += &format!("## {}\n\n{}", study.name(), beginning(study));
+        text += &format!("## {}\n\n{}", plain(&study.name()), beginning(study));
         text += &format!("\n### Steps-to-result\n\n{}", steps_to_result(study).markdown());
         text += &format!("\nThe fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.\n");
         text += &format!("\n### Claims\n\n{}", claims(&section.claims));
@@ -46,13 +46,22 @@ pub fn summary(sections: &[Section]) -> String {
     text + &rules(sections)
 }
 
+/// A text whose letters mean nothing in Markdown.
+fn plain(text: &str) -> String {
+    escaped(text).chars().flat_map(|letter| "*`[]".contains(letter).then_some('\\').into_iter().chain([letter])).collect()
+}
+
 /// The goal, and how much of the study is measured.
 fn beginning(study: &StudyResults) -> String {
     let measured = study.results.cells.len();
     let all = measured + if is_of_dps(&study.results) { missing_cells(study).len() } else { 0 };
-    let least = study.results.cells.iter().map(|cell| cell.trials.len()).min();
-    let trials =
-        least.filter(|_| has_trials(&study.results)).map_or(String::new(), |least| format!(", with {} or more each", some(least, "trial")));
+    let numbers = || study.results.cells.iter().map(|cell| cell.trials.len());
+    let trials = match (numbers().min(), numbers().max()) {
+        (Some(least), Some(most)) if has_trials(&study.results) => {
+            format!(", with {}{} each", some(least, "trial"), if least < most { " or more" } else { "" })
+        }
+        _ => String::new(),
+    };
     format!(
         "Goal: {}. {} of {} measured{trials}; {}.\n",
         study.goal(),
@@ -75,7 +84,7 @@ fn steps_to_result(study: &StudyResults) -> Table {
 
 fn claims(findings: &[Finding]) -> String {
     if findings.is_empty() {
-        return "None can be decided: no sparsity is measured at three batch sizes.\n".to_owned();
+        return "None can be decided: no sparsity has a result at three batch sizes.\n".to_owned();
     }
     let mut rows = Vec::new();
     for claim in Claim::ALL {
@@ -143,7 +152,7 @@ fn fewer(study: &StudyResults, cell: &Cell) -> String {
 }
 
 fn words_on_cells(study: &StudyResults) -> String {
-    let seconds: f64 = study.results.cells.iter().map(|cell| cell.seconds).sum();
+    let seconds = study.results.cells.iter().fold(0.0, |sum, cell| sum + cell.seconds);
     let end = papers_steps(&study.results.workload).unwrap_or(study.results.workload.max_steps);
     let work = to_end(&study.results.workload, &study.results.cells, end).high.gradients as f64;
     let done = computed(&study.results.cells).gradients.max(1) as f64;

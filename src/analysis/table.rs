@@ -28,13 +28,15 @@ impl Table {
     /// A Markdown table.
     pub fn markdown(&self) -> String {
         let line = |fields: &mut dyn Iterator<Item = String>| format!("| {} |\n", fields.collect::<Vec<_>>().join(" | "));
-        let field = |text: &String| {
-            let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('\\', "\\\\").replace('|', "\\|");
-            escaped.split_whitespace().collect::<Vec<_>>().join(" ")
-        };
         let mut text = line(&mut self.heading.iter().map(|name| name.replace('_', " ")));
         text += &line(&mut self.heading.iter().map(|_| "---".to_owned()));
-        text.extend(self.rows.iter().map(|row| line(&mut row.iter().map(field))));
+        text.extend(self.rows.iter().map(|row| line(&mut row.iter().map(|text| escaped(text)))));
         text
     }
+}
+
+/// A text in a line of Markdown.
+pub fn escaped(text: &str) -> String {
+    let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('\\', "\\\\").replace('|', "\\|");
+    escaped.split_whitespace().collect::<Vec<_>>().join(" ")
 }

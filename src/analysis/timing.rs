@@ -64,10 +64,12 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
     all
 }
 
-/// Whether all starts of a study that say so had the ranks and threads that its file names.
+/// Whether all starts of a study that say so had the ranks and threads that its file names. Files merged of parts from several devices, which name
+/// each, may lack the starts of some.
 fn is_of_one_place(environment: &Environment) -> bool {
     let own = (environment.ranks, environment.threads);
-    environment.starts.iter().filter(|start| start.ranks > 0).all(|start| (start.ranks, start.threads) == own)
+    !environment.device.contains("; ")
+        && environment.starts.iter().filter(|start| start.ranks > 0).all(|start| (start.ranks, start.threads) == own)
 }
 
 /// The factor, 1 with an interval, by which a cell's seconds a step differ from a + b·B: other programs, and a machine's clock, slow whole cells. The
@@ -153,5 +155,12 @@ mod tests {
             [(16, 0.0088), (32, 0.0128), (64, 0.0047), (128, 0.0207)].map(|(size, seconds)| timed(size, seconds)).to_vec();
         assert!(scatter(&busy).unwrap().high > 3.0);
         assert!(scatter(&line[..2]).is_none(), "two cells are always on a line");
+    }
+
+    /// A merged file has the largest numbers of ranks and threads, and may have no starts of its parts.
+    #[test]
+    fn cells_of_several_devices_have_no_time() {
+        let of = |device: &str| is_of_one_place(&Environment { device: device.to_owned(), ranks: 1, threads: 2, ..Environment::default() });
+        assert_eq!([of("CPU, 2 threads a rank"), of("CPU, 1 thread a rank; CPU, 2 threads a rank")], [true, false]);
     }
 }

@@ -6,7 +6,7 @@ use super::grid::Grid;
 use super::others::{has_trials, is_of_dps};
 use super::studies::StudyResults;
 use crate::config::{Metaparameter, Race, Range, Scale, Search, Setting};
-use crate::readable::{count, digits};
+use crate::readable::{count, digits, some};
 use crate::records::{Cell, Status, Trial};
 use crate::results::Results;
 
@@ -50,7 +50,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
             None if study.measures_alone() => {}
             None => found.push(format!(
                 "{name}: no trial reached the goal within {} steps ({} incomplete, {} infeasible).",
-                study.results.workload.max_steps,
+                count(study.results.workload.max_steps),
                 cell.count(Status::Incomplete),
                 cell.count(Status::Infeasible)
             )),
@@ -84,17 +84,24 @@ fn number_of_trials(study: &StudyResults) -> Vec<String> {
         return Vec::new();
     }
     let mut found = Vec::new();
-    let least = reached().map(|cell| cell.trials.len()).min().unwrap_or(0);
+    let numbers = || reached().map(|cell| cell.trials.len());
+    let least = numbers().min().unwrap_or(0);
     if least < USUAL_TRIALS {
+        let cells = if numbers().all(|number| number == least) { "Cells" } else { "Some cells" };
         found.push(format!(
-            "Cells have {least} trials, fewer than {USUAL_TRIALS}: K* is the least of their steps, and more trials may find fewer. The paper takes 100."
+            "{cells} have {}, fewer than {USUAL_TRIALS}: K* is the least of their steps, and more trials may find fewer. The paper takes 100.",
+            some(least, "trial")
         ));
     }
     let hidden = reached().filter(|cell| study.hides_others(cell)).count();
     if hidden > 0 {
-        let all = if hidden == reached().count() { "All cells'".to_owned() } else { format!("{hidden} cells'") };
+        let all = match hidden {
+            all if all == reached().count() => "All cells' races end".to_owned(),
+            1 => "The race of 1 cell ends".to_owned(),
+            several => format!("The races of {} cells end", count(several as u64)),
+        };
         found.push(format!(
-            "{all} races end at K*, which hides what fewer trials would have found: whether more would lower K* is not known (a race to 3 K* shows it)."
+            "{all} at K*, which hides what fewer trials would have found: whether more would lower K* is not known (a race to 3 K* shows it)."
         ));
     }
     found
@@ -178,7 +185,7 @@ fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
 fn still_falls(study: &StudyResults, cell: &Cell) -> Option<String> {
     let (trials, least) = (cell.trials.len(), cell.steps_to_result()?);
     let race = study.race_of(cell);
-    if trials < 2 || race.factor().is_some_and(|factor| factor < CLOSE) {
+    if trials < 2 || study.hides_close(cell) {
         return None;
     }
     let close = CLOSE * f64::from(least) + f64::from(study.results.workload.evaluate_every);

@@ -39,9 +39,13 @@ impl Synthetic {
         }
     }
 
+    fn has_momentum(&self) -> bool {
+        ["momentum", "nesterov"].contains(&self.optimizer)
+    }
+
     /// The configuration as dps-train would store it.
     pub fn configuration(&self) -> String {
-        let momentum = if self.optimizer == "sgd" { "" } else { "momentum = { min = 0.9, max = 0.9999, scale = \"reverse-log\" }\n" };
+        let momentum = if self.has_momentum() { "momentum = { min = 0.9, max = 0.9999, scale = \"reverse-log\" }\n" } else { "" };
         format!(
             "[workload]\ndataset = \"fashion-mnist\"\nnetwork = \"simple-cnn\"\noptimizer = \"{}\"\ngoal_error = 0.14\nmax_steps = 40000\n\
              evaluate_every = {EVERY}\n\n[grid]\nbatch_sizes = {:?}\nsparsities = {:?}\ntrials = {}\n\n[search]\n\
@@ -107,7 +111,7 @@ impl Synthetic {
         let trial = |index: u32| {
             let u = |dimension: u64| uniform(u64::from(index) * 2 + dimension + place * 1000);
             let learning_rate = 10f64.powf(-4.0 + 4.0 * u(0));
-            let momentum = (self.optimizer != "sgd").then(|| 1.0 - 10f64.powf(-4.0 + 3.0 * u(1)));
+            let momentum = self.has_momentum().then(|| 1.0 - 10f64.powf(-4.0 + 3.0 * u(1)));
             let off = (learning_rate / (1.0 - momentum.unwrap_or(0.0)) / best_rate).log10();
             // The first trial is at the best place, so that K* follows the law, and two more are near it, one on each side.
             let (learning_rate, momentum, off) = match index {

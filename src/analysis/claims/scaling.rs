@@ -21,9 +21,6 @@ fn finding(study: &StudyResults, claim: Claim, of: &Fitted, fit: &Fit) -> Findin
     let sizes: Vec<u32> = points.iter().map(|point| point.0).collect();
     let (smallest, largest) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
     let regimes: Vec<Option<Regime>> = sizes.iter().map(|&size| of.regime(size)).collect();
-    let is_decided_otherwise = |regime: &Option<Regime>, own: Regime| regime.is_some_and(|regime| regime != own);
-    let otherwise_at =
-        |end: u32, own: Regime| sizes.iter().zip(&regimes).any(|(size, regime)| *size == end && is_decided_otherwise(regime, own));
     let (last_linear, first_maximal) = fit.borders();
     let (low, high) = PAPERS_BATCH_SIZES;
     let has = |own: Regime| regimes.contains(&Some(own));
@@ -36,15 +33,16 @@ fn finding(study: &StudyResults, claim: Claim, of: &Fitted, fit: &Fit) -> Findin
             };
             let measured =
                 format!("linear below {}; smallest batch size measured: {}; exponent {shown}", words(last_linear), count(smallest));
-            (has(Regime::Linear), otherwise_at(low, Regime::Linear) || of.is_not_linear(), measured)
+            (has(Regime::Linear), sizes.contains(&low) && last_linear.high < f64::from(low) || of.is_not_linear(), measured)
         }
         Claim::Maximal => {
             let measured = format!("maximal above {}; largest batch size measured: {}", words(first_maximal), count(largest));
-            (has(Regime::Maximal), otherwise_at(high, Regime::Maximal), measured)
+            (has(Regime::Maximal), sizes.contains(&high) && first_maximal.low > f64::from(high), measured)
         }
         _ => {
             let is_whole = sizes.contains(&low) && sizes.contains(&high);
-            let fails = is_whole && regimes.iter().all(|regime| is_decided_otherwise(regime, Regime::Diminishing));
+            let is_outside = |size: &u32| f64::from(*size) < last_linear.low || f64::from(*size) > first_maximal.high;
+            let fails = is_whole && sizes.iter().all(is_outside);
             let measured =
                 format!("critical batch size {}; K* scatters by {:.1} % about the fit", words(fit.critical), 100.0 * fit.deviation);
             (has(Regime::Diminishing), fails, measured)

@@ -3,6 +3,7 @@
 use super::super::figures;
 use super::super::fit::slope;
 use super::super::fits::Fitted;
+use super::super::others::is_of_dps;
 use super::super::studies::StudyResults;
 use super::super::warnings::at_edge;
 use super::claim::Claim;
@@ -33,7 +34,7 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
         return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
     }
     let Some(of_rate) = slope(&points.iter().map(|point| (point.0, point.1)).collect::<Vec<_>>()) else {
-        let measured = format!("{} measured", some(points.len(), "batch size"));
+        let measured = format!("{} with a best learning rate", some(points.len(), "batch size"));
         return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
     };
     let effective: Option<Vec<(f64, f64)>> = points.iter().map(|point| Some((point.0, point.2?))).collect();
@@ -47,7 +48,8 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
 fn inside(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::Inside;
     let Ok(configuration) = &study.configuration else {
-        let measured = "the configuration in the file cannot be read".to_owned();
+        let why = if is_of_dps(&study.results) { "the configuration in the file cannot be read" } else { "the search space is not known" };
+        let measured = why.to_owned();
         return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
     };
     let is_at_edge = |cell: &&Cell| cell.best().is_some_and(|best| at_edge(&configuration.search, best));

@@ -2,12 +2,17 @@
 
 use super::super::fit::{Estimate, slope};
 use super::super::fits::Fitted;
+use super::super::others::has_trials;
 use super::super::studies::StudyResults;
 use super::claim::Claim;
 use super::claim::PAPERS_RATIOS;
 use super::finding::{Finding, Verdict, fitted, words};
+use crate::config::Race;
 use crate::readable::{digits, some};
-use crate::records::Status;
+use crate::records::Cell;
+
+/// What a ratio needs, in the singular.
+const WITH_RESULT: &str = "batch size at which both sparsities have a result";
 
 /// What each sparsity says beside the dense network; nothing where that was not measured.
 pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
@@ -32,7 +37,7 @@ fn ratios(study: &StudyResults, claim: Claim, sparse: &Fitted, dense: &Fitted) -
     let ratios: Vec<Estimate> =
         study.grid().ratios(sparse.sparsity, 0.0).into_iter().map(|point| of_sparse.steps_over(of_dense, f64::from(point.0))).collect();
     if ratios.is_empty() {
-        let measured = "no batch size measured at both sparsities".to_owned();
+        let measured = format!("no {WITH_RESULT}");
         return Err(Finding { claim, sparsity: sparse.sparsity, measured, verdict: Verdict::Undecided });
     }
     Ok(ratios)
@@ -81,12 +86,7 @@ fn ratio_falls(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::RatioFalls;
     let points: Vec<(f64, f64)> = study.grid().ratios(sparsity, 0.0).into_iter().map(|(size, ratio)| (f64::from(size), ratio)).collect();
     match slope(&points) {
-        None => Finding {
-            claim,
-            sparsity,
-            measured: format!("{} measured at both sparsities", some(points.len(), "batch size")),
-            verdict: Verdict::Undecided,
-        },
+        None => Finding { claim, sparsity, measured: some(points.len(), WITH_RESULT), verdict: Verdict::Undecided },
         Some(slope) => {
             let measured = format!("the ratio changes as B to the power of {}, over {}", words(slope), some(points.len(), "batch size"));
             Finding { claim, sparsity, measured, verdict: Verdict::of(slope.high < 0.0, slope.low > 0.0) }
@@ -108,22 +108,44 @@ fn critical(sparse: &Fitted, dense: &Fitted) -> Finding {
     }
 }
 
-/// Trials that reached the goal before the race ended, sparse over dense.
+/// Trials that reached the goal before the race ended, sparse over dense. Of two cells whose races had several lengths, those within the shorter one.
 fn region(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::GoodRegion;
     let grid = study.grid();
     let pairs =
         || grid.ratios(sparsity, 0.0).into_iter().filter_map(|point| Some((grid.cell(point.0, sparsity)?, grid.cell(point.0, 0.0)?)));
     let undecided = |measured: String| Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
+    if !has_trials(&study.results) {
+        return undecided("the trials are not known".to_owned());
+    }
+    if pairs().any(|(sparse, dense)| sparse.trials.len() != dense.trials.len()) {
+        return undecided("cells of several numbers of trials".to_owned());
+    }
     if pairs().any(|(sparse, dense)| study.hides_others(sparse) || study.hides_others(dense)) {
         return undecided("the race ended at K*".to_owned());
     }
-    let ratios: Vec<f64> =
-        pairs().map(|(sparse, dense)| sparse.count(Status::Complete) as f64 / dense.count(Status::Complete) as f64).collect();
+    let good = |cell: &Cell, race: Race| {
+        let last = cell.steps_to_result().and_then(|best| race.last_step(best, study.results.workload.evaluate_every));
+        cell.trials.iter().filter_map(|trial| trial.steps).filter(|&steps| last.is_none_or(|last| steps <= last)).count() as f64
+    };
+    let ratio = |(sparse, dense): (&Cell, &Cell)| {
+        let race = shorter(study.race_of(sparse), study.race_of(dense));
+        good(sparse, race) / good(dense, race)
+    };
+    let ratios: Vec<f64> = pairs().map(ratio).collect();
     let ratio = Estimate::geometric(ratios.iter().copied());
     if ratios.len() < 2 || ratio.low.is_nan() {
-        return undecided(format!("{} measured at both sparsities", some(ratios.len(), "batch size")));
+        return undecided(some(ratios.len(), WITH_RESULT));
     }
     let measured = format!("{} times as many as of the dense one, over {}", words(ratio), some(ratios.len(), "batch size"));
     Finding { claim, sparsity, measured, verdict: Verdict::of(ratio.high < 1.0, ratio.low > 1.0) }
+}
+
+/// The race that ends first, of two after the same number of steps.
+fn shorter(one: Race, other: Race) -> Race {
+    match (one.factor(), other.factor()) {
+        (Some(of_one), Some(of_other)) if of_one <= of_other => one,
+        (Some(_), None) => one,
+        _ => other,
+    }
 }

@@ -95,12 +95,13 @@ pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: 
     Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(bar).collect())
 }
 
-/// An arrow at the step budget for each batch size at which a sparsity's trials did not reach the goal. The arrows of the `number`th curve of a panel
-/// stand a little to the right of those of the curve before.
-pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: RGBColor, number: usize) -> Element {
+/// An arrow at the step budget for each batch size at which a sparsity's trials did not reach the goal. The arrows of the `number`th of
+/// the `curves` of a panel stand a little to the right of those of the curve before, all within the panel.
+pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: RGBColor, number: usize, curves: usize) -> Element {
     let missed = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_none();
     let words = format!("goal not reached in {} steps", count(study.results.workload.max_steps));
-    let aside = (0.1 * number as f64).exp2();
+    // The axis goes on for 0.35 powers of two.
+    let aside = (0.3 * number as f64 / curves.max(3) as f64).exp2();
     let dot = |cell: &Cell| Dot { at: (batch(cell.key.batch_size) * aside, budget(study)), words: format!("{}: {words}", cell.key) };
     Element::Points(Marker::Arrow(0, -1), colour, study.results.cells.iter().filter(missed).map(dot).collect())
 }

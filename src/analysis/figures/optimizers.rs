@@ -34,7 +34,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
             curve(series, points, move |size, steps| format!("{optimizer}, {}", words(size, steps)))
         });
         let bars = numbered().zip(studies).enumerate().flat_map(|(number, ((series, points), study))| {
-            [between_evaluations(study, series.colour, points), unreached(study, sparsity, series.colour, number)]
+            [between_evaluations(study, series.colour, points), unreached(study, sparsity, series.colour, number, studies.len())]
         });
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {

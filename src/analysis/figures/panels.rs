@@ -6,8 +6,8 @@ use super::super::grid::batch;
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
 use super::figure::{
-    Figure, NEAR_END, STEPS, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_scaling, note, steps_axis,
-    steps_words, unreached,
+    Figure, NEAR_END, STEPS, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_entry, linear_scaling, note,
+    steps_axis, steps_words, unreached,
 };
 use crate::readable::count;
 
@@ -76,7 +76,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             words(size, steps) + &fit
         };
         layers.push(Element::Points(marker, colour, dots(&points, with_fit)));
-        layers.push(unreached(study, fitted.sparsity, colour, 0));
+        layers.push(unreached(study, fitted.sparsity, colour, 0, 1));
         let title = format!("sparsity {}", fitted.sparsity);
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
@@ -97,7 +97,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     if fits.iter().any(bordered) {
         legend.push(line("ends of the regimes", GREY, Stroke::Thin));
     }
-    legend.push(line("linear scaling", GREY, Stroke::Dashed));
+    legend.extend(linear_entry(&curves));
     Some(Figure {
         name: "panels".into(),
         heading: "Each sparsity with its fit".into(),

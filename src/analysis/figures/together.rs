@@ -47,7 +47,7 @@ pub fn together(study: &StudyResults) -> Figure {
         .sparsities
         .iter()
         .enumerate()
-        .map(|(number, &sparsity)| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, number));
+        .map(|(number, &sparsity)| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, number, grid.sparsities.len()));
     let more: Vec<Element> = bars.chain(missed).collect();
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));
     Figure {
@@ -89,7 +89,7 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
         name: "normalised".into(),
         heading: "The same, normalised".into(),
         caption: format!(
-            "Each curve over its K* at batch size {}, the smallest at which every sparsity reached the goal: curves that fall together scale alike, \
+            "Each curve over its K* at batch size {}, the smallest at which every sparsity that reached the goal at all did: curves that fall together scale alike, \
              whatever the sparsity costs in steps. Look for where each leaves the dashes. A bar below a point reaches to the evaluation before.",
             count(size)
         ),

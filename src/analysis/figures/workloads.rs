@@ -14,9 +14,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     if studies.len() < 2 {
         return None;
     }
-    let mut sparsities: Vec<f64> = studies.iter().flat_map(|(study, _)| study.grid().sparsities).collect();
-    sparsities.sort_unstable_by(f64::total_cmp);
-    sparsities.dedup();
+    let sparsities = sparsities(studies);
     let mut sizes: Vec<u32> = studies.iter().flat_map(|(study, _)| study.grid().batch_sizes).collect();
     sizes.sort_unstable();
     sizes.dedup();
@@ -39,7 +37,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                 Element::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
             }));
             layers.push(between_evaluations(study, colour, &points));
-            layers.push(unreached(study, sparsity, colour, 0));
+            layers.push(unreached(study, sparsity, colour, 0, 1));
             layers.push(Element::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
             let note = points.is_empty().then(|| "not measured".to_owned());
             Panel { title: format!("S {sparsity}"), x: x.clone(), y: y.clone(), layers, note }
@@ -70,14 +68,10 @@ pub fn ratios(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
     if all.len() < 2 {
         return None;
     }
-    let mut legend: Vec<Entry> = Vec::new();
+    let is_shown = |entry: &Entry| all.iter().flat_map(|(_, figure)| &figure.chart.legend).any(|shown| shown.name == entry.name);
+    let legend = sparsities(studies).into_iter().map(sparsity_entry).filter(is_shown).collect();
     let mut panels = Vec::new();
     for (study, figure) in all {
-        for entry in figure.chart.legend {
-            if legend.iter().all(|other| other.name != entry.name) {
-                legend.push(entry);
-            }
-        }
         panels.extend(figure.chart.panels.into_iter().map(|panel| Panel { title: title(study), ..panel }));
     }
     Some(Figure {
@@ -89,6 +83,14 @@ pub fn ratios(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
         table: "cells",
         chart: Chart { title: "Sparse over dense, all workloads".to_owned(), columns: panels.len().min(2), crowded: false, panels, legend },
     })
+}
+
+/// The sparsities of all studies, ascending.
+fn sparsities(studies: &[(&StudyResults, &[Fitted])]) -> Vec<f64> {
+    let mut all: Vec<f64> = studies.iter().flat_map(|(study, _)| study.grid().sparsities).collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all.dedup();
+    all
 }
 
 /// A workload in a title.

@@ -90,7 +90,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
                 @if sections.len() > 1 {
                     ul {
                         @for Section { study, .. } in sections {
-                            li { a href={ "#" (study.slug) } { (study.name()) } }
+                            li { a href={ "#study-" (study.slug) } { (study.name()) } }
                         }
                     }
                 }
@@ -124,10 +124,10 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
     let Section { study, fits, claims, smoothness, critical, times, figures, warnings } = section;
     let alone = study.measures_alone();
     html! {
-        h2 id=(study.slug) { (study.name()) }
+        h2 id={ "study-" (study.slug) } { (study.name()) }
         p {
             @if warnings.is_empty() { "No warnings." } @else {
-                a href={ "#" (study.slug) "-warnings" } { (some(warnings.len(), "warning")) } " below."
+                a href={ "#warnings-" (study.slug) } { (some(warnings.len(), "warning")) } " below."
             }
         }
         h3 { "What was run" }
@@ -170,7 +170,7 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
             (theory::theory(study, smoothness))
             (links(figures, &["lipschitz", "noise-scale"]))
         }
-        h3 id={ (study.slug) "-warnings" } { "Warnings" }
+        h3 id={ "warnings-" (study.slug) } { "Warnings" }
         @if !warnings.is_empty() {
             ul.warnings {
                 @for warning in warnings { li { (warning) } }

@@ -27,8 +27,8 @@ pub fn timing(times: &[Timed]) -> Markup {
         p {
             "The time of the best trial: K* steps, each as long as a step of the cell's trials (geometric mean of their seconds over their steps, with the 95 % "
             "interval of Student's t). A trial's seconds are its share of the cell's, evaluations included, with the other trials beside it; alone on all "
-            "ranks it may be quicker, and the search for it took all the cell's trials. The intervals do not cover that a machine was busier during one cell than "
-            "during another. Core-seconds are seconds times ranks times threads. Cells of a study that went on with other ranks or threads are not here, since "
+            "ranks it may be quicker, and the search for it took all the cell's trials. The intervals also hold how far cells scatter about a line of "
+            "seconds a step against the batch size, since a machine may be busier during one cell than during another; where no line has three cells, they do not. Core-seconds are seconds times ranks times threads. Cells of a study that went on with other ranks or threads are not here, since "
             "its file does not say which were measured on how many."
         }
         (table(&HEADING, &times.iter().map(row).collect::<Vec<_>>()))

@@ -18,7 +18,7 @@ pub fn trials(study: &StudyResults) -> Markup {
     let cells: Vec<&Cell> = study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some()).collect();
     let row = |cell: &&Cell| {
         let steps = cell.steps_to_result().unwrap_or(0);
-        let needed = if study.hides_others(cell) { None } else { FewerTrials::new(cell).needed(CLOSE * f64::from(steps), SHARE) };
+        let needed = if study.hides_close(cell) { None } else { FewerTrials::new(cell).needed(CLOSE * f64::from(steps), SHARE) };
         vec![
             count(cell.key.batch_size),
             cell.key.sparsity.to_string(),
@@ -37,8 +37,8 @@ pub fn trials(study: &StudyResults) -> Markup {
             p {
                 "K* is a minimum over trials, so it falls with their number. " b { "Enough trials" } ": of so many of the cell's trials, drawn at random, 95 "
                 "of 100 choices find a K* at most " (percent) " above that of all."
-                @if cells.iter().any(|cell| study.hides_others(cell)) {
-                    " A race that ends at K* hides what the other trials would have found: there the number is not known (" (ABSENT)
+                @if cells.iter().any(|cell| study.hides_close(cell)) {
+                    " A race that ends before " (CLOSE) " K* hides what the other trials would have found: there the number is not known (" (ABSENT)
                     "); " code { "execution.race = 3" } " shows it."
                 }
             }

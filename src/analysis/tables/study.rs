@@ -100,8 +100,13 @@ fn study(study: &StudyResults) -> Vec<String> {
     let workload = &study.results.workload;
     let configured = study.configuration.as_ref().ok();
     let of_all = |of: fn(&Environment) -> &String| {
-        let mut texts: Vec<&str> = study.environments.iter().map(|environment| of(environment).as_str()).collect();
-        texts.dedup();
+        // A file that was merged names several itself.
+        let mut texts: Vec<&str> = Vec::new();
+        for text in study.environments.iter().flat_map(|environment| of(environment).split("; ")) {
+            if !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
         texts.join("; ")
     };
     // In others' measurements 0 stands for what they do not say.
