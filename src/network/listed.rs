@@ -232,6 +232,10 @@ impl Reader<'_> {
         };
         if both && stride == 1 && output.height >= 2 && output.width >= 2 {
             self.next += 2;
+            // Of pooled values that are not negative a ReLU changes none.
+            if relu {
+                self.take(&LayerSpec::Relu);
+            }
             self.shape = Map::plain(output.height / 2, output.width / 2, output.channels);
             return Ok(Epilogue::ReluMaxPool { pooled: self.write(self.shape)? });
         }

@@ -102,7 +102,8 @@ pub(super) fn candidates(network: &Network, biases: BiasPruning) -> (Vec<u32>, V
 pub(super) fn highest(parameters: &mut Vec<u32>, keep: usize, score: impl Fn(usize) -> f64) -> Vec<u32> {
     let score = |index: u32| {
         let score = score(index as usize);
-        if score.is_nan() { f64::NEG_INFINITY } else { score }
+        // −0 is the same score as 0.
+        if score.is_nan() { f64::NEG_INFINITY } else { score + 0.0 }
     };
     if keep < parameters.len() {
         parameters.select_nth_unstable_by(keep, |&a, &b| score(b).total_cmp(&score(a)).then(a.cmp(&b)));
@@ -139,6 +140,9 @@ mod tests {
             assert_eq!(mask, Mask::Sparse { kept: (0..expected).collect(), parameters: 62_346 });
         }
         assert_eq!(keep_highest(&network, &scores, 0.0, BiasPruning::Prunable), Mask::Dense(62_346));
+        let zeros: Vec<f32> = (0..network.parameters()).map(|index| if index % 2 == 0 { -0.0 } else { 0.0 }).collect();
+        let mask = keep_highest(&network, &zeros, 0.5, BiasPruning::Prunable);
+        assert_eq!(mask, Mask::Sparse { kept: (0..31_173).collect(), parameters: 62_346 });
     }
 
     #[test]

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::rounds::Workers;
 use super::words::MaskFacts;
-use crate::Result;
 use crate::backend::Backend;
 use crate::config::{Pruning, first_of};
 use crate::network::{Network, initial_weights};
 use crate::pruning::{Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Scoring, Untrained, shuffled};
 use crate::records::MaskRecord;
+use crate::{Error, Result};
 
 /// What is known of the trials' masks, by seed.
 pub struct Masks<'a> {
@@ -77,6 +77,9 @@ impl<'a> Masks<'a> {
     /// Scores the connections of some seeds' networks, and returns what the study is to keep of them. All ranks of the back end's group must ask
     /// alike, and their group must be the whole world: were seeds shared out among groups, ranks would later differ in which they know, and wait for
     /// each other.
+    ///
+    /// # Errors
+    /// [`Error::Configuration`]: scores that are infinite or no numbers, which decide no mask. The device's.
     pub fn score(&mut self, backend: &mut impl Backend, seeds: &[u64], sparsity: f64, training_examples: usize) -> Result<Vec<Scored>> {
         let (network, pruning) = (self.network, self.pruning);
         let examples = first_of(pruning.examples, training_examples as u64) as usize;
@@ -94,6 +97,7 @@ impl<'a> Masks<'a> {
                             scored(*criterion, &start, &product)
                         }
                     };
+                    check(seed, &values)?;
                     fresh.extend(is_journalled.then(|| Scored::Scores { seed, values: values.clone() }));
                     known.insert(seed, values);
                 }
@@ -132,4 +136,30 @@ impl<'a> Masks<'a> {
 /// The scores of a criterion, and whether the study is to keep them in its journal.
 fn scored<G: Given>(criterion: &dyn Criterion<Given = G>, start: &Untrained, given: &G) -> (Vec<f32>, bool) {
     (criterion.scores(start, given), G::JOURNALLED)
+}
+
+/// Checks that scores are numbers.
+fn check(seed: u64, scores: &[f32]) -> Result<()> {
+    if scores.iter().all(|score| score.is_finite()) {
+        return Ok(());
+    }
+    let problem = format!(
+        "expected scores of connections that are numbers, found others in the network of trial {seed}: its gradient before training is beyond 32 bits; \
+         use fewer layers, another initialisation or another criterion"
+    );
+    Err(Error::Configuration { path: "pruning.criterion".into(), problems: vec![problem] })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_that_are_no_numbers_are_refused() {
+        check(0, &[1.0, -0.0, f32::MIN]).unwrap();
+        for wrong in [f32::NAN, f32::INFINITY] {
+            let said = check(7, &[1.0, wrong]).unwrap_err().to_string();
+            assert!(said.contains("pruning.criterion") && said.contains("the network of trial 7"), "{said}");
+        }
+    }
 }

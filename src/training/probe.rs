@@ -77,7 +77,12 @@ impl Probe {
             let there: Vec<f32> = weights.iter().zip(next.unwrap_or(weights)).map(moved).collect();
             go_on()?;
             let (gradient, _) = backend.gradient(&there, self.examples)?;
-            let ratio = distance(&gradient, &here, mask) / count / distance(&there, weights, mask);
+            let moved_by = distance(&there, weights, mask);
+            // So near that all weights were rounded to where they are.
+            if moved_by == 0.0 {
+                continue;
+            }
+            let ratio = distance(&gradient, &here, mask) / count / moved_by;
             // A NaN is kept.
             greatest = if greatest.is_nan() || ratio <= greatest { greatest } else { ratio };
         }

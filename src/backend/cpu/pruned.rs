@@ -12,6 +12,9 @@ const BACKWARD_BLOCKS: f64 = 0.7;
 /// sparsity 0.98 (batch size 64, one core of an AMD EPYC).
 const SENT_BLOCKS: f64 = 0.35;
 
+/// Floats of an image's phases at most, 256 MiB: a layer of more is computed as a dense one. Offsets in them are numbers of 32 bits.
+const LONGEST_PHASES: usize = 1 << 26;
+
 /// Channels that a block of weights holds. A layer that reads a multiple of them goes from event to event; one that reads fewer has too
 /// short runs for that.
 pub(super) const BLOCK: usize = 16;
@@ -89,7 +92,8 @@ impl Taps {
         let channels = layer.input_map.channels;
         let pairs = channels.is_multiple_of(BLOCK) || channels == 1 && layer.input_map.row().is_multiple_of(2);
         let whole = windows.is_multiple_of(BLOCK) && map.len() == map.inner_len() && layer.stride == 1 && pairs;
-        if !whole || count as f64 >= FORWARD_KEPT * kept.len() as f64 {
+        let phases = (layer.kernel + 1).pow(2) * channels * windows;
+        if !whole || phases > LONGEST_PHASES || count as f64 >= FORWARD_KEPT * kept.len() as f64 {
             return None;
         }
         let (outputs, inputs) = (layer.output.channels, channels);

@@ -41,14 +41,15 @@ fn shapes_follow_from_the_images() {
 
 #[test]
 fn a_maximum_and_a_relu_can_change_places() {
-    let one = |layers: [LayerSpec; 2]| {
+    let one = |layers: &[LayerSpec]| {
         let mut list = vec![convolution(4, 3, 1, Padding::Valid)];
-        list.extend(layers);
+        list.extend_from_slice(layers);
         list.extend([LayerSpec::Flatten, LayerSpec::dense(10)]);
         Network::listed(&list, [8, 8, 1], 10).unwrap()
     };
     let pool = LayerSpec::MaxPool { size: 2, stride: 2 };
-    for network in [one([LayerSpec::Relu, pool.clone()]), one([pool, LayerSpec::Relu])] {
+    let relu = LayerSpec::Relu;
+    for network in [one(&[relu.clone(), pool.clone()]), one(&[pool.clone(), relu.clone()]), one(&[relu.clone(), pool, relu])] {
         assert!(matches!(&network.layers[0], Layer::Convolution(c) if matches!(c.epilogue, Epilogue::ReluMaxPool { .. })));
         assert_eq!(network.layers.len(), 2);
     }
