@@ -32,11 +32,19 @@ read -ra dps_launch <<<"${DPS_LAUNCH-mpirun}"
 
 # run_and_continue OUTPUT CONFIG [OPTION…]: measures CONFIG into OUTPUT and ends the job with the program's exit code, or requeues it.
 run_and_continue() {
-  local output=$1 code=0 before after stalls=0 counter
+  local output=$1 code=0 before after stalls=0 counter word
   shift
+  for word; do
+    if [ "$word" = --fresh ]; then
+      echo "expected a command that goes on, found one with --fresh, which each run of a requeued job would begin anew: move the study's files aside instead" >&2
+      exit 2
+    fi
+  done
   # Beside the results, where every node can read it.
   counter=${output%.h5}.stalls
-  echo "$(date -u +%FT%TZ) job ${SLURM_JOB_ID:-none}, run $((${SLURM_RESTART_COUNT:-0} + 1)), on ${SLURM_JOB_NODELIST:-this host}: dps-train $* --output $output"
+  echo "$(date -u +%FT%TZ) job ${SLURM_JOB_ID:-none}, run $((${SLURM_RESTART_COUNT:-0} + 1)), on ${SLURM_JOB_NODELIST:-this host}: dps-train ${*@Q} --output ${output@Q}"
+  # The program makes it too, but a job that ends before counts its runs there.
+  mkdir -p "$(dirname "$output")" || exit 7
   # A job that was just submitted has all its chances.
   [ "${SLURM_RESTART_COUNT:-0}" -gt 0 ] || rm -f "$counter"
   # Nothing is known of a study that has not begun.
@@ -79,7 +87,8 @@ run_and_continue() {
   after=$("$dps_train" status --progress "$output" 2>/dev/null) || after=none
   if [ "$before" = "$after" ]; then
     stalls=$(($(cat "$counter" 2>/dev/null || echo 0) + 1))
-    echo "$stalls" >"$counter"
+    # Without a count the job would be requeued for ever.
+    echo "$stalls" >"$counter" || exit "$code"
   else
     rm -f "$counter"
   fi

@@ -33,6 +33,17 @@ last=$(($(wc -l <<<"$cells") - 1))
 results=${DPS_RESULTS:-results}
 name=$(basename "$1" .toml)
 parts=$results/$name.parts
+for word in "${@:2}"; do
+  case $word in --batch-size* | --sparsity* | --output* | -o* | --fresh)
+    echo "expected the cells from $1 and the output from DPS_RESULTS, found $word: leave it out, or use --set grid.batch_sizes=… and the like" >&2
+    exit 2
+    ;;
+  esac
+done
+if [ -e "$results/$name.journal" ]; then
+  echo "expected no study at $results/$name.h5, to which the report job merges the cells, found $results/$name.journal of one; set DPS_RESULTS to another folder" >&2
+  exit 7
+fi
 mkdir -p "$parts"
 
 array=$(sbatch --parsable --job-name="$name" --output="$parts/%a.log" --array="0-$last${DPS_AT_ONCE:+%$DPS_AT_ONCE}" ${options[@]+"${options[@]}"} \
@@ -40,5 +51,8 @@ array=$(sbatch --parsable --job-name="$name" --output="$parts/%a.log" --array="0
 # Some clusters print job;cluster.
 array=${array%%;*}
 report=$(sbatch --parsable --job-name="$name-report" --output="$parts/report.log" --dependency="afterany:$array" \
-  "$DPS_SLURM/report.sbatch" "$parts" "$results/$name.h5" "$@")
+  "$DPS_SLURM/report.sbatch" "$parts" "$results/$name.h5" "$@") || {
+  echo "array $array is submitted, but not the report after it: scancel $array, or submit slurm/report.sbatch by hand (docs/cluster.md)" >&2
+  exit 1
+}
 echo "array $array, report ${report%%;*}"

@@ -153,3 +153,23 @@ fn two_results_do_not_share_a_journal() {
     }
     assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
 }
+
+/// A study that has got more trials is not finished where it has not measured them, and a smaller command says that it trains as many.
+#[test]
+fn cells_with_fewer_trials_than_the_study_are_told_apart() {
+    let folder = folder();
+    let folder = folder.path();
+    succeed(&mut command(folder, "x.h5", &["--quiet", "--trials", "2"]));
+    succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--sparsity", "0", "--trials", "3"]));
+    let status = |form: &str| {
+        let mut command = train();
+        let output = command.current_dir(folder).args(["status", "x.h5", form]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let json: Value = serde_json::from_str(&status("--json")).unwrap();
+    let count = |name: &str| json[name].as_array().unwrap().len();
+    assert_eq!((count("finished"), count("grown"), json["trials"].as_u64()), (1, 3, Some(3)), "{json}");
+    assert!(status("--progress").starts_with("cells 1 trials 0 step 0 "));
+    let said = succeed(&mut command(folder, "x.h5", &["--trials", "2", "--batch-size", "37", "--sparsity", "0.9"]));
+    assert!(said.contains("the study has 3 trials a cell since an earlier run, so 2 are no fewer"), "{said}");
+}

@@ -127,16 +127,10 @@ fn what_is_not_of_one_study_is_refused_by_name() {
     let output = study.path("all.h5");
     let other = study.measure("other.h5", &["--batch-size", "37", "--trials", "2", "--set", "search.momentum=0.9"]);
     let sentence = refusal(&mut merge(&[&a, &other], &output, &[]), &output);
-    for expected in [
-        "other.h5: expected a part of the study in",
-        "grid.trials: ",
-        "a.h5 has 3, this file has 2",
-        "search.momentum",
-        "this file has 0.9",
-    ] {
+    for expected in ["other.h5: expected a part of the study in", "search.momentum", "this file has 0.9"] {
         assert!(sentence.contains(expected), "{expected}: {sentence}");
     }
-    assert!(!sentence.contains("batch_sizes"), "{sentence}");
+    assert!(!sentence.contains("grid."), "{sentence}");
     let raced = study.measure("raced.h5", &["--batch-size", "37", "--set", "execution.race=false"]);
     let sentence = refusal(&mut merge(&[&a, &raced], &output, &[]), &output);
     assert!(sentence.contains("execution.race"), "{sentence}");

@@ -167,6 +167,10 @@ fn the_time_that_is_left_is_forecast_from_the_measured_cells() {
     let guess = plan();
     assert!(guess.contains("\nProbably about ") && guess.contains("No cell is measured yet"), "{guess}");
 
+    // Nothing is known of a goal that may never be reached.
+    let never = measure(&["--plan", "--set", "workload.goal_error=0.0001"]).output().unwrap().stdout;
+    assert!(!String::from_utf8(never).unwrap().contains("Probably"));
+
     succeed(measure(&["--batch-size", "2", "--sparsity", "0"]).arg("--quiet"));
     assert_eq!(status(&output).0["left"], Value::Null, "nothing is left of a grid of one cell");
     let learnt = plan();

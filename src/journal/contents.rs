@@ -131,6 +131,11 @@ impl Contents {
         }
     }
 
+    /// Whether the last start noted that it was stopped.
+    pub fn was_stopped(&self) -> bool {
+        self.ended == Some(Ending::Stopped)
+    }
+
     /// How many later runs went on with the study.
     pub fn restarts(&self) -> u32 {
         self.starts.len().saturating_sub(1) as u32

@@ -38,7 +38,7 @@ pub struct Holder {
 pub struct Lock {
     path: PathBuf,
     /// Open as long as the lock is held.
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -67,14 +67,33 @@ impl Lock {
                 Err(TryLockError::Error(cause)) => return Err(failed(cause)),
             }
             // The process that held the lock may have removed the file since it was opened here; then the lock is on a file without a name.
-            let named = fs::metadata(path)
-                .is_ok_and(|named| file.metadata().is_ok_and(|held| (named.dev(), named.ino()) == (held.dev(), held.ino())));
-            if named {
+            if fs::metadata(path).is_ok_and(|named| is_same(&named, &file)) {
                 sign(&file);
-                return Ok(Lock { path: path.to_owned(), _file: file });
+                return Ok(Lock { path: path.to_owned(), file });
             }
         }
         Err(error(path, "the lock's file is removed as often as it is made: see which program does that, and run the same command again"))
+    }
+
+    /// Checks that the lock's file still has its name. A job that finds none, as when the study's folder was removed, takes a lock of its own and
+    /// would be written over.
+    ///
+    /// # Errors
+    /// [`Error::Journal`](crate::Error::Journal): the file is gone, or is another one.
+    pub fn check(&self) -> Result<()> {
+        let is_lost = match fs::metadata(&self.path) {
+            Ok(named) => !is_same(&named, &self.file),
+            // What else a disk may say of a name is no reason to end.
+            Err(cause) => cause.kind() == ErrorKind::NotFound,
+        };
+        if is_lost {
+            let advice = "what this run wrote is in files that have no name any more; run the same command again where no other job does";
+            return Err(error(
+                &self.path,
+                format!("expected the lock that this job holds, found that its file was removed or replaced: {advice}"),
+            ));
+        }
+        Ok(())
     }
 
     /// Who holds the lock at `path`, without waiting for it or keeping it from anyone.
@@ -99,7 +118,7 @@ impl Lock {
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => {
                 sign(&file);
-                Ok(Lock { path, _file: file })
+                Ok(Lock { path, file })
             }
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {
                 let opened = open_regular(&path, OpenOptions::new().read(true));
@@ -117,6 +136,11 @@ impl Drop for Lock {
         // Removed while the lock is held, so that it cannot be another job's file. A file that stays is no obstacle to the next job.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Whether a name leads to an open file.
+fn is_same(named: &fs::Metadata, file: &File) -> bool {
+    file.metadata().is_ok_and(|held| (named.dev(), named.ino()) == (held.dev(), held.ino()))
 }
 
 /// ENOLCK (37 on Linux), and the calls that a file system does not know.
@@ -177,6 +201,20 @@ impl Holder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lock_whose_file_is_gone_or_replaced_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results/x.lock");
+        let lock = Lock::take(&path).unwrap();
+        lock.check().unwrap();
+        fs::remove_dir_all(folder.path().join("results")).unwrap();
+        assert!(lock.check().unwrap_err().to_string().contains("its file was removed or replaced"));
+        // Another job takes one of its own.
+        let other = Lock::take(&path).unwrap();
+        assert!(lock.check().is_err());
+        other.check().unwrap();
+    }
 
     #[test]
     fn where_files_cannot_be_locked_one_that_exists_is_the_lock() {

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::{Environment, LONGEST_COMMAND, Results};
-use crate::config::{self, CELL_KEYS, IGNORED_KEYS, Study, differences};
+use crate::config::{self, GRID_KEYS, IGNORED_KEYS, Study, differences};
 use crate::error::short;
 use crate::records::{Cell, all_finished};
 use crate::{Error, Result};
 
 /// The results of one study from parts of it that measured different cells, each with its file's name: the cells of all by batch size,
-/// then sparsity; the configuration of the first with the batch sizes and sparsities of all; the environments' distinct texts beside each other.
+/// then sparsity; the configuration of the first with the batch sizes and sparsities of all and the most trials; the environments' distinct texts
+/// beside each other.
 /// Parts may have been run on other devices, threads and ranks. The order of the parts makes no difference but to those settings.
 ///
 /// # Errors
@@ -61,7 +62,7 @@ fn configuration(path: &Path, results: &Results) -> Result<Study> {
 
 /// Why two results are not parts of one study: a phrase for each difference.
 fn different(first: &Path, merged: &Results, study: &Study, part: &Results, theirs: &Study) -> Vec<String> {
-    let ignored = [&IGNORED_KEYS[..], &CELL_KEYS[..]].concat();
+    let ignored = [&IGNORED_KEYS[..], &GRID_KEYS[..]].concat();
     let mut found: Vec<String> =
         differences(study, theirs, &ignored).iter().map(|difference| difference.between(first.display(), "this file")).collect();
     let (digest, other) = (&merged.environment.data_digest, &part.environment.data_digest);

@@ -14,10 +14,14 @@ pub fn expected(bound: &CostBound, configuration: &Configuration, output: &Path)
     let grid = &configuration.study.grid;
     // Files of another study, or none, are no source.
     let found = status(output).ok().filter(|found| found.digest == configuration.digest);
-    let measured: Vec<Measured> = found.iter().flat_map(|found| &found.finished).map(|cell| cell.measured()).collect();
+    let measured: Vec<Measured> = found.iter().flat_map(|found| found.measured()).collect();
     let is_measured = |key: &CellKey| measured.iter().any(|cell| cell.key == *key && cell.trials >= grid.trials as usize);
-    let left: Vec<CellKey> = cells(grid).into_iter().filter(|key| !is_measured(key)).collect();
-    let elapsed = found.and_then(|found| found.under_way?.seconds).unwrap_or(0.0);
+    let mut left: Vec<CellKey> = cells(grid).into_iter().filter(|key| !is_measured(key)).collect();
+    // A run goes on with the cell that was left, if it is one of these.
+    let begun = found.and_then(|found| found.under_way).map(|cell| (cell.key(), cell.seconds.unwrap_or(0.0)));
+    let begun = begun.filter(|(key, _)| left.contains(key));
+    left.sort_by_key(|key| Some(*key) != begun.map(|(key, _)| key));
+    let elapsed = begun.map_or(0.0, |(_, seconds)| seconds);
     let mut forecast = Forecast::new(&measured, &left, grid.trials as usize, elapsed, bound.assumed())?;
     // Where cells are measured their seconds say how fast this network is; no bound is known then.
     if forecast.cells == 0 {

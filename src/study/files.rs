@@ -36,7 +36,7 @@ pub(super) struct Files {
     /// How long the last checkpoint took to write.
     writing: Duration,
     /// Held until the study ends.
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// Sizes that what is found on disk must agree with.
@@ -87,6 +87,12 @@ impl Files {
                 ),
             });
         }
+        if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            let example = output.join("study.h5");
+            let problem =
+                format!("expected a result file, found a folder; give --output the name of a file, such as {}", example.display());
+            return Err(Error::Journal { path: output.into(), problem });
+        }
         let lock = Lock::take(&journal::lock_path(output))?;
         if fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
@@ -115,6 +121,13 @@ impl Files {
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
         let extents = Extents { network, validation_examples: dataset.validation.len() };
         let Grown { trials: most, trials_before, text } = grown(configuration, &contents.header.configuration);
+        if most > configuration.study.grid.trials {
+            let line = format!(
+                "the study has {most} trials a cell since an earlier run, so {} are no fewer; choose another --output for a study of its own",
+                configuration.study.grid.trials
+            );
+            tell(Event::Note { line: &line });
+        }
         if let Some(text) = &text {
             check_length(configuration, text)?;
             config::parse("the configuration with the batch sizes, sparsities and trials of earlier runs", text, &[])?;
@@ -172,7 +185,7 @@ impl Files {
             data_digest: dataset.digest.clone(),
             writer: None,
             writing: Duration::ZERO,
-            _lock: lock,
+            lock,
         };
         Ok((files, restored))
     }
@@ -228,6 +241,7 @@ impl Files {
     /// one before is this one's.
     pub(super) fn checkpoint(&mut self, key: CellKey, state: CellState, wait: bool) -> Result<()> {
         self.wait()?;
+        self.lock.check()?;
         let CellKey { batch_size, sparsity } = key;
         let what = format!("step {} of batch size {batch_size}, sparsity {sparsity}", state.step);
         let checkpoint = Checkpoint { digest: self.digest.clone(), data_digest: self.data_digest.clone(), batch_size, sparsity, state };
@@ -268,6 +282,7 @@ impl Files {
 
     /// Writes the result file with what is measured so far.
     pub(super) fn publish(&self, results: &Results) -> Result<()> {
+        self.lock.check()?;
         results::write_through(&*self.storage, &self.output, results)
     }
 }

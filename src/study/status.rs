@@ -26,6 +26,10 @@ pub struct StudyStatus {
     pub cells: usize,
     /// The finished cells, in the order in which they were finished.
     pub finished: Vec<FinishedCell>,
+    /// Cells that were finished with fewer trials than the study has since it grew.
+    pub grown: Vec<FinishedCell>,
+    /// Trials of each cell.
+    pub trials: u32,
     /// The first cell that is not finished, where it has begun or a job works on the study.
     pub under_way: Option<UnderWay>,
     /// Trials whose connections are scored, and masks that rounds of scores made.
@@ -148,6 +152,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     });
     let elapsed = under_way.as_ref().and_then(|cell| cell.seconds).unwrap_or(0.0);
     let measured: Vec<Measured> = finished.iter().map(Measured::of).collect();
+    let (whole, grown): (Vec<&Cell>, Vec<&Cell>) = finished.iter().partition(|cell| cell.trials.len() >= study.grid.trials as usize);
     let state = match (&job, next) {
         (Some(_), _) => State::Running,
         (None, Some(_)) => State::Stopped,
@@ -160,7 +165,9 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         cells: keys.len(),
         left: Forecast::new(&measured, &left, study.grid.trials as usize, elapsed, None),
         digest,
-        finished: finished.iter().map(FinishedCell::new).collect(),
+        finished: whole.into_iter().map(FinishedCell::new).collect(),
+        grown: grown.into_iter().map(FinishedCell::new).collect(),
+        trials: study.grid.trials,
         under_way,
         scored,
         job,
@@ -186,9 +193,16 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
     }
 }
 
+impl UnderWay {
+    /// Which cell.
+    pub(super) fn key(&self) -> CellKey {
+        CellKey { batch_size: self.batch_size, sparsity: self.sparsity }
+    }
+}
+
 impl FinishedCell {
     /// What a forecast takes of it.
-    pub(super) fn measured(&self) -> Measured {
+    fn measured(&self) -> Measured {
         let key = CellKey { batch_size: self.batch_size, sparsity: self.sparsity };
         Measured { key, trials: self.trials, seconds: self.seconds }
     }
@@ -207,6 +221,11 @@ impl FinishedCell {
 }
 
 impl StudyStatus {
+    /// What a forecast takes of the cells that are measured, with whatever number of trials.
+    pub(super) fn measured(&self) -> Vec<Measured> {
+        self.finished.iter().chain(&self.grown).map(FinishedCell::measured).collect()
+    }
+
     /// A line that changes exactly when the study advances: finished cells, ended trials and steps of the cell under way, and scored trials. Scripts
     /// that restart a job give up where the line stays the same.
     pub fn progress(&self) -> String {
@@ -223,6 +242,14 @@ impl StudyStatus {
 /// Lines for a person.
 impl fmt::Display for StudyStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = |cell: &FinishedCell| {
+            let best = match (cell.steps_to_result, cell.best_trial) {
+                (Some(steps), Some(trial)) => format!("K* = {steps} by trial {trial}"),
+                _ => "no trial reached the goal".to_owned(),
+            };
+            let FinishedCell { batch_size, sparsity, complete, trials, seconds, .. } = cell;
+            format!("    batch size {batch_size}, sparsity {sparsity}: {best} ({complete} of {trials} trials complete, {seconds:.1} s)")
+        };
         let state = match self.state {
             State::Running => "running",
             State::Stopped if self.restarts.is_none() => {
@@ -243,12 +270,10 @@ impl fmt::Display for StudyStatus {
         writeln!(f, "  last write  {}{ago}", self.last_write)?;
         writeln!(f, "  cells       {} of {} finished", self.finished.len(), self.cells)?;
         for cell in &self.finished {
-            write!(f, "    batch size {}, sparsity {}: ", cell.batch_size, cell.sparsity)?;
-            match (cell.steps_to_result, cell.best_trial) {
-                (Some(steps), Some(trial)) => write!(f, "K* = {steps} by trial {trial}")?,
-                _ => write!(f, "no trial reached the goal")?,
-            }
-            writeln!(f, " ({} of {} trials complete, {:.1} s)", cell.complete, cell.trials, cell.seconds)?;
+            writeln!(f, "{}", found(cell))?;
+        }
+        for cell in &self.grown {
+            writeln!(f, "{}; {} more to come", found(cell), some(self.trials as usize - cell.trials, "trial"))?;
         }
         if let Some(cell) = &self.under_way {
             write!(f, "    batch size {}, sparsity {}: ", cell.batch_size, cell.sparsity)?;

@@ -16,11 +16,11 @@ use crate::finish;
 /// Bytes of an answer that are read.
 const LONGEST_ANSWER: u64 = 1_000;
 
-/// The cells of a study, numbered as they are measured.
+/// The cells of a study, numbered as they are measured, and the trials of each.
 pub fn list(arguments: &StudyArguments) -> Result<()> {
     let study = config::load(&arguments.config, &arguments.overrides)?.study;
     let lines = records::cells(&study.grid).into_iter().enumerate();
-    out(&lines.map(|(index, key)| format!("{index} {} {}\n", key.batch_size, key.sparsity)).collect::<String>());
+    out(&lines.map(|(index, key)| format!("{index} {} {} {}\n", key.batch_size, key.sparsity, study.grid.trials)).collect::<String>());
     Ok(())
 }
 

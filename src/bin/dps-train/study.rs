@@ -15,7 +15,6 @@ use dps::streams::{err, out};
 use dps::study::{Place, RunEnd, Surroundings};
 use dps::{Error, Result, analysis, config, exit, journal, progress, signals, study};
 
-use crate::finish;
 use crate::plan::plan;
 
 #[cfg(feature = "mpi")]
@@ -25,12 +24,12 @@ pub fn start(arguments: &StudyArguments) -> u8 {
     }
     let launched = Launched::now();
     if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
-        return lonely(&launched, error);
+        return lonely(arguments, &launched, &error);
     }
     match dps::comm::MpiWorld::start() {
         Ok(world) => {
             if let Err(error) = launched.check(world.ranks().size(), Some(&dps::comm::mpi_library())) {
-                return lonely(&launched, error);
+                return lonely(arguments, &launched, &error);
             }
             let code = train(arguments, world.ranks(), dps::comm::mpi_library());
             if signals::orphaned() {
@@ -39,7 +38,10 @@ pub fn start(arguments: &StudyArguments) -> u8 {
             }
             code
         }
-        Err(error) => finish(&Err(error)),
+        Err(error) => {
+            fail(arguments, &error);
+            error.exit_code()
+        }
     }
 }
 
@@ -47,14 +49,17 @@ pub fn start(arguments: &StudyArguments) -> u8 {
 pub fn start(arguments: &StudyArguments) -> u8 {
     let launched = Launched::now();
     if let Err(error) = launched.check(1, None) {
-        return lonely(&launched, error);
+        return lonely(arguments, &launched, &error);
     }
     train(arguments, &Single, "none".into())
 }
 
 /// The exit code of processes that a launcher started and that have not found each other; the first one speaks.
-fn lonely(launched: &Launched, error: Error) -> u8 {
-    if launched.rank == 0 { finish(&Err(error)) } else { error.exit_code() }
+fn lonely(arguments: &StudyArguments, launched: &Launched, error: &Error) -> u8 {
+    if launched.rank == 0 {
+        fail(arguments, error);
+    }
+    error.exit_code()
 }
 
 /// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends
@@ -110,7 +115,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Chosen::Cuda(cuda) => study::run(&configuration, &dataset, &place, &**cuda, &arguments.output, arguments.fresh, &mut *observer),
     };
     match outcome {
-        Ok(RunEnd::Finished(results)) if speaks => finish(&report(arguments, &results)),
+        Ok(RunEnd::Finished(results)) if speaks => report(arguments, &results).map_or_else(refuse, |()| exit::DONE),
         Ok(RunEnd::Finished(_)) => exit::DONE,
         Ok(RunEnd::Stopped) => {
             if speaks && arguments.progress == ProgressForm::Json {
