@@ -61,11 +61,14 @@ pub fn supervise(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tri
         let after = progress(output);
         // The next start records it.
         let note = || if on_hosts.is_some() { Journal::note_end(output, code, Arc::new(Disk)) } else { Ok(()) };
-        let words = format!("start {start} {ended}{}", after.as_ref().map_or(String::new(), |after| format!(", at {after}")));
+        let at = after.as_ref().map_or(String::new(), |after| format!(", at {after}"));
         if signals::stop() {
-            say(&format!("{words}; not started again, as a signal stopped it"));
+            // A signal to the whole process group, as a terminal sends it, gives mpirun an end of its own.
+            let (code, ended) = if was_stopped(output) { (exit::STOPPED, "ended with everything saved".to_owned()) } else { (code, ended) };
+            say(&format!("start {start} {ended}{at}; not started again, as a signal stopped it"));
             return Ok(code);
         }
+        let words = format!("start {start} {ended}{at}");
         if !is_mended_by_a_start(code, start) {
             return Ok(code);
         }
@@ -170,6 +173,11 @@ fn journal_bytes(output: &Path) -> Option<u64> {
 /// Whether the last start noted how it ended, as each does that no rank's death cut short. Where that cannot be read, it may have.
 fn has_ended_in_order(output: &Path) -> bool {
     Journal::read(&journal_path(output), &Disk).map_or(true, |journal| journal.is_none_or(|journal| journal.ended.is_some()))
+}
+
+/// Whether the last start noted that a signal stopped it.
+fn was_stopped(output: &Path) -> bool {
+    Journal::read(&journal_path(output), &Disk).is_ok_and(|journal| journal.is_some_and(|journal| journal.was_stopped()))
 }
 
 /// How far the study is; none before it begins, and where its files cannot be read.

@@ -4,6 +4,7 @@
 mod support;
 
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -185,16 +186,24 @@ fn a_study_that_loses_a_host_goes_on_with_the_others() {
 
 #[test]
 fn a_signal_stops_the_study_for_good() {
-    for name in ["TERM", "USR1"] {
+    // The last one goes to mpirun and the ranks too, as a terminal's Ctrl-C does.
+    for (name, whole_group) in [("TERM", false), ("USR1", false), ("INT", true)] {
         let study = study();
-        let mut child = supervised(&measure(&study, 2), &[]).spawn().unwrap();
+        let mut child = supervised(&measure(&study, 2), &[]).process_group(0).spawn().unwrap();
         wait_for("it has begun", &mut child, || progress(&study).contains("cells 0"));
-        signal(child.id(), name);
+        if whole_group {
+            let group = format!("-{}", child.id());
+            assert!(Command::new("kill").args(["-INT", "--", &group]).status().unwrap().success());
+        } else {
+            signal(child.id(), name);
+        }
         let (code, stderr) = ended(child);
-        assert_eq!(code, Some(75), "{stderr}");
         assert!(stderr.contains("; not started again, as a signal stopped it"), "{stderr}");
         assert_eq!(ranks(&study), [0_u32; 0]);
-        assert_eq!(journal(&study).unwrap().ended, Some(Ending::Stopped));
+        let is_stopped = journal(&study).unwrap().ended == Some(Ending::Stopped);
+        // mpirun gives its ranks two seconds after Ctrl-C, which a busy machine may take longer to save.
+        assert!(is_stopped || whole_group, "{stderr}");
+        assert_eq!(code == Some(75), is_stopped, "{stderr}");
     }
 }
 

@@ -13,7 +13,8 @@ use crate::{Error, Result};
 const RANKS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"];
 
 /// How launchers' variables begin: those of mpirun, srun and sbatch, PALS, ALPS, Flux and MVAPICH. Some of these launchers give no number.
-const PREFIXES: [&str; 9] = ["OMPI_", "PMI_", "PMIX_", "PRTE_", "SLURM_PROCID", "PALS_", "ALPS_", "FLUX_", "MV2_"];
+/// Settings of Open MPI, such as OMPI_MCA_…, are not among them: they may be there without a launcher.
+const PREFIXES: [&str; 9] = ["OMPI_COMM_WORLD_", "PMI_", "PMIX_", "PRTE_", "SLURM_PROCID", "PALS_", "ALPS_", "FLUX_", "MV2_"];
 
 /// Variables with the number of processes that a launcher started, and the launcher. Where mpirun starts its own daemons through srun, ranks have
 /// both: mpirun's come first.

@@ -57,8 +57,8 @@ impl Hosts {
     /// have room for. None where no host answers.
     ///
     /// # Errors
-    /// [`Error::Configuration`]: the command is no mpirun, or the list would be written over the file of hosts. [`Error::Results`]: the list cannot
-    /// be written.
+    /// [`Error::Configuration`]: the command is no mpirun, the one that reaches hosts cannot be run, or the list would be written over the file of
+    /// hosts. [`Error::Results`]: the list cannot be written.
     pub fn command(&self, command: &[OsString], output: &Path) -> Result<Option<Vec<OsString>>> {
         let (launcher, words) = mpirun(command)?;
         let path = journal::hosts_path(output);
@@ -68,7 +68,7 @@ impl Hosts {
                 "expected a file other than those of the study, such as {path}, to which the hosts that answer are written, found {file}; rename it"
             )));
         }
-        let answers = self.answering();
+        let answers = self.answering()?;
         let (left, lost): (Vec<_>, Vec<_>) = self.all.iter().zip(answers).partition(|(_, answers)| *answers);
         let slots: usize = left.iter().map(|((_, slots), _)| slots).sum();
         if slots == 0 {
@@ -78,6 +78,8 @@ impl Hosts {
         if !lost.is_empty() {
             let names: Vec<&str> = lost.iter().map(|((name, _), _)| name.as_str()).collect();
             say(&format!("no answer from {}: goes on with {} of {asked} ranks on the other hosts", names.join(", "), asked.min(slots)));
+        } else if asked > slots {
+            say(&format!("the hosts have room for {slots} of {asked} ranks: goes on with {slots}"));
         }
         let lines: String = left.iter().map(|((name, slots), _)| format!("{name} slots={slots}\n")).collect();
         results::publish(&path, lines.as_bytes())?;
@@ -85,32 +87,31 @@ impl Hosts {
     }
 
     /// Whether each host answers. All are asked at once.
-    fn answering(&self) -> Vec<bool> {
+    fn answering(&self) -> Result<Vec<bool>> {
+        let (program, words) = self.reach.split_first().ok_or_else(|| refused("expected --reach with a command, found none".into()))?;
         let ask = |(name, _): &(String, usize)| {
-            let mut words = self.reach.iter();
-            let mut asked = Command::new(words.next()?);
+            let mut asked = Command::new(program);
             asked.args(words).arg(name).arg("true").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-            asked.spawn().ok()
+            asked.spawn().map_err(|cause| refused(format!("expected --reach with a command that can be run, found {program} ({cause})")))
         };
-        let mut asked: Vec<Option<Child>> = self.all.iter().map(ask).collect();
+        let mut asked: Vec<Child> = self.all.iter().map(ask).collect::<Result<_>>()?;
         let mut answers = vec![None; asked.len()];
         let begun = Instant::now();
         while begun.elapsed() < ANSWER && !signals::stop() && answers.contains(&None) {
             for (answer, asked) in answers.iter_mut().zip(&mut asked) {
-                let status = asked.as_mut().map(Child::try_wait);
-                match status {
-                    Some(Ok(None)) => {}
-                    Some(Ok(Some(status))) => *answer = Some(status.success()),
-                    None | Some(Err(_)) => *answer = Some(false),
+                match asked.try_wait() {
+                    Ok(None) => {}
+                    Ok(Some(status)) => *answer = Some(status.success()),
+                    Err(_) => *answer = Some(false),
                 }
             }
             thread::sleep(LOOK);
         }
-        for late in asked.iter_mut().flatten() {
+        for late in &mut asked {
             let _ = late.kill();
             let _ = late.wait();
         }
-        answers.into_iter().map(|answer| answer == Some(true)).collect()
+        Ok(answers.into_iter().map(|answer| answer == Some(true)).collect())
     }
 }
 
@@ -125,6 +126,10 @@ fn host(item: &str) -> Option<(String, usize)> {
         Some((name, slots)) => (name, Some(slots)),
         None => (item.split_whitespace().next()?, words.find_map(|word| word.strip_prefix("slots="))),
     };
+    // `slots = 4` would be read as a host with one rank.
+    if item.split_whitespace().skip(1).any(|word| word.split_once('=').is_none_or(|(key, value)| key.is_empty() || value.is_empty())) {
+        return None;
+    }
     let slots = slots.map_or(Some(1), |slots| slots.parse().ok().filter(|slots| (1..=100_000).contains(slots)))?;
     // What begins with a hyphen would be an option of ssh.
     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
@@ -179,7 +184,7 @@ mod tests {
             let hosts = Hosts::read(list, "ssh -o BatchMode=yes").unwrap();
             assert_eq!(hosts, Hosts { all: expected.to_vec(), reach: vec!["ssh".into(), "-o".into(), "BatchMode=yes".into()], file });
         }
-        for list in ["", "node1:0", "node1:x", "-oProxyCommand=x:1", "a b:c,", "/nowhere/hosts"] {
+        for list in ["", "node1:0", "node1:x", "-oProxyCommand=x:1", "a b:c,", "node1 slots = 4", "/nowhere/hosts"] {
             assert!(Hosts::read(list, "ssh").unwrap_err().to_string().contains("expected hosts such as node1:4"), "{list}");
         }
         assert!(Hosts::read("node1", " ").is_err());
