@@ -243,7 +243,7 @@ impl StudyResults {
         self.race_of(cell) == Race::Until(1.0)
     }
 
-    /// Whether a cell's race ended so soon that it hides which other trials would have come [`CLOSE`] to its steps-to-result.
+    /// Whether a cell's race ended so soon that it hides which other trials would have come within 20 % of its steps-to-result.
     pub fn hides_close(&self, cell: &Cell) -> bool {
         self.race_of(cell).factor().is_some_and(|factor| factor < CLOSE)
     }

@@ -134,7 +134,9 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         // Removed while the lock is held, so that it cannot be another job's file. A file that stays is no obstacle to the next job.
-        let _ = fs::remove_file(&self.path);
+        if self.check().is_ok() {
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
@@ -213,6 +215,7 @@ mod tests {
         // Another job takes one of its own.
         let other = Lock::take(&path).unwrap();
         assert!(lock.check().is_err());
+        drop(lock);
         other.check().unwrap();
     }
 
