@@ -120,9 +120,9 @@ impl Claim {
                 "by the ratio of the two critical batch sizes: holds where its interval lies at 1 or above, does not where it lies below"
             }
             Claim::GoodRegion => {
-                "good are trials that reach the goal before the race ends; by the geometric mean over batch sizes of good sparse ones over good dense \
-                 ones: holds where its interval lies below 1, does not where it lies above; a race that ends at K* hides them. The paper says this of the learning \
-                 rates of SGD that reach the goal within its whole step budget"
+                "good are trials that reach the goal before the race ends, the shorter one of two; by the geometric mean over batch sizes of good sparse \
+                 ones over good dense ones, of cells with as many trials: holds where its interval lies below 1, does not where it lies above; a \
+                 race that ends at K* hides them. The paper says this of the learning rates of SGD that reach the goal within its whole step budget"
             }
             Claim::LearningRate => {
                 "by the slope of log(best learning rate) against log B, least squares with Student's t, at three batch sizes or more: holds where its \
