@@ -33,13 +33,8 @@ last=$(($(wc -l <<<"$cells") - 1))
 results=${DPS_RESULTS:-results}
 name=$(basename "$1" .toml)
 parts=$results/$name.parts
-for word in "${@:2}"; do
-  case $word in --batch-size* | --sparsity* | --output* | -o* | --fresh)
-    echo "expected the cells from $1 and the output from DPS_RESULTS, found $word: leave it out, or use --set grid.batch_sizes=… and the like" >&2
-    exit 2
-    ;;
-  esac
-done
+. "$DPS_SLURM/options.bash"
+check_options "$@"
 if [ -e "$results/$name.journal" ]; then
   echo "expected no study at $results/$name.h5, to which the report job merges the cells, found $results/$name.journal of one; set DPS_RESULTS to another folder" >&2
   exit 7
