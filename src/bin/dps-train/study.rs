@@ -38,10 +38,7 @@ pub fn start(arguments: &StudyArguments) -> u8 {
             }
             code
         }
-        Err(error) => {
-            fail(arguments, &error);
-            error.exit_code()
-        }
+        Err(error) => fail(arguments, &error),
     }
 }
 
@@ -56,10 +53,7 @@ pub fn start(arguments: &StudyArguments) -> u8 {
 
 /// The exit code of processes that a launcher started and that have not found each other; the first one speaks.
 fn lonely(arguments: &StudyArguments, launched: &Launched, error: &Error) -> u8 {
-    if launched.rank == 0 {
-        fail(arguments, error);
-    }
-    error.exit_code()
+    if launched.rank == 0 { fail(arguments, error) } else { error.exit_code() }
 }
 
 /// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends
@@ -71,10 +65,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     }
     // Every rank has this error: rank 0 alone prints it.
     let refuse = |error: Error| {
-        if speaks {
-            fail(arguments, &error);
-        }
-        error.exit_code()
+        if speaks { fail(arguments, &error) } else { error.exit_code() }
     };
     let (configuration, facts, chosen, choice) = match prepare(arguments, world) {
         Ok(prepared) => prepared,
@@ -130,22 +121,23 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             refuse(error)
         }
         Err(error) => {
-            fail(arguments, &error);
+            let code = fail(arguments, &error);
             if world.size() > 1 {
-                world.abort(error.exit_code().into());
+                world.abort(code.into());
             }
-            error.exit_code()
+            code
         }
     }
 }
 
-/// Says an error, in the form in which progress is shown.
-fn fail(arguments: &StudyArguments, error: &Error) {
+/// Says an error, in the form in which progress is shown. The exit code is the error's.
+fn fail(arguments: &StudyArguments, error: &Error) -> u8 {
     if arguments.progress == ProgressForm::Json {
         err(&format!("{}", serde_json::json!({ "event": "error", "message": error.to_string(), "exit_code": error.exit_code() })));
     } else {
         err(&format!("dps-train: {error}"));
     }
+    error.exit_code()
 }
 
 /// The study, what is known of its data, the device and a line about its choice, or the same error on every rank.
