@@ -13,7 +13,7 @@ use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
-use dps::network::{Network, initial_weights};
+use dps::network::{Epilogue, Layer, Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
 use dps::pruning::{connection_sensitivity, keep_highest};
 
@@ -175,9 +175,9 @@ fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threa
     let case = &cases[index];
     let [low, rate, high] = quartiles(case.rates.clone());
     let kernels = if case.pruned { "chosen" } else { "dense" };
-    let (task, batch, flop) = match case.task {
-        Task::Train(batch) => ("train", batch, network.training_flop()),
-        Task::Evaluate => ("evaluate", 0, network.forward_flop()),
+    let (task, batch, flop, multiplied) = match case.task {
+        Task::Train(batch) => ("train", batch, network.training_flop(), multiplied_flop(network)),
+        Task::Evaluate => ("evaluate", 0, network.forward_flop(), network.forward_flop()),
     };
     if arguments.json {
         println!(
@@ -188,7 +188,8 @@ fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threa
     } else {
         let what = if batch == 0 { "evaluation ".to_string() } else { format!("batch {batch:>5}") };
         print!("{name:<10} {threads} threads  {what}  sparsity {:<4}  {kernels:<6} kernels  {rate:>8.0} images/s", case.sparsity);
-        print!(" ({low:.0}–{high:.0}), {:>3.0} % of peak", 100.0 * rate * flop / peak / threads as f64);
+        let share = |flop: f64| 100.0 * rate * flop / peak / threads as f64;
+        print!(" ({low:.0}–{high:.0}), {:>3.0} % of peak, {:>3.0} % without dropped gradients", share(flop), share(multiplied));
         if let Some(reference) = cases.first().filter(|reference| index > 0 && reference.sparsity == 0.0) {
             let ratios = case.rates.iter().zip(&reference.rates).map(|(rate, reference)| rate / reference);
             let [low, ratio, high] = quartiles(ratios.collect());
@@ -197,6 +198,18 @@ fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threa
         println!();
     }
     std::io::stdout().flush().expect("standard output");
+}
+
+/// [`Network::training_flop`] without the products of gradients that a max-pool drops: three of four.
+fn multiplied_flop(network: &Network) -> f64 {
+    let dropped = network.layers.iter().map(|layer| match layer {
+        Layer::Convolution(convolution) if matches!(convolution.epilogue, Epilogue::ReluMaxPool { .. }) => {
+            let gradients = if convolution.producer.is_some() { 2.0 } else { 1.0 };
+            0.75 * gradients * layer.forward_flop()
+        }
+        _ => 0.0,
+    });
+    network.training_flop() - dropped.sum::<f64>()
 }
 
 /// Images of blurred shapes on black, so that masks look like those of photographs: a class has its place, size and slant.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::dense::{LOGITS, ROWS, is_narrow};
 use super::pruned::{BLOCK, Blocks, Taps, deep, most_bytes, reads};
 use super::sparse::KeptWeights;
+use super::tile::Live;
 use crate::network::{Convolution, Dense, Epilogue, Layer, Network};
 use crate::pruning::Mask;
 
@@ -46,6 +47,11 @@ pub(super) struct LayerPlan {
     pub weights: usize,
     /// Where that of the bias begins.
     pub bias: usize,
+    /// The inputs of a convolution or a fully connected layer that its products read: in a network that [`physical`](super::physical) widened, those
+    /// that the logical one has.
+    pub inputs: Live,
+    /// The outputs whose gradients its products read.
+    pub outputs: Live,
     /// What computes it.
     pub path: Path,
 }
@@ -106,18 +112,19 @@ impl Path {
         if let Path::Sparse(kept) = self { Some(kept) } else { None }
     }
 
-    /// The path of the layer at `index` where `kept` flags the parameters of a mask that kernels are to make use of, `live` those that may be other
-    /// than zero.
-    fn new(network: &Network, index: usize, kept: Option<&[bool]>, live: Option<&[bool]>) -> Path {
+    /// The path of the layer at `index` where `kept` flags the parameters of a mask that kernels are to make use of, and `flags` those that may be
+    /// other than zero, between so many pairs of live channels.
+    fn new(network: &Network, index: usize, kept: Option<&[bool]>, flags: Option<&[bool]>, live: usize) -> Path {
         match &network.layers[index] {
             Layer::Pool(_) | Layer::GlobalMean(_) => Path::Plain,
             Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
-                let flags = kept.map(|kept| &kept[layer.weights..][..layer.weight_count()]);
-                let read = |channel: usize| live.is_none_or(|live| reads(network, index, layer, live, channel));
+                let kept = kept.map(|kept| &kept[layer.weights..][..layer.weight_count()]);
+                let read = |channel: usize| flags.is_none_or(|flags| reads(network, index, layer, flags, channel));
+                let all = layer.kernel * layer.kernel * live;
                 Path::Pooled(Pooled {
-                    taps: flags.and_then(|flags| Taps::new(network, layer, flags, read)),
+                    taps: kept.and_then(|kept| Taps::new(network, layer, kept, all, read)),
                     gradient: if deep(layer) {
-                        PooledGradient::Events(Blocks::new(layer, flags))
+                        PooledGradient::Events(Blocks::new(layer, kept))
                     } else {
                         assert!(layer.producer.is_none(), "gradients go from window to window where no layer needs them");
                         PooledGradient::Windows
@@ -195,6 +202,25 @@ impl Path {
     }
 }
 
+/// The channels of a layer's input and output up to the last one with a kept weight; without flags all.
+fn live(network: &Network, index: usize, kept: Option<&[bool]>) -> [Live; 2] {
+    let (weights, inputs, outputs) = match &network.layers[index] {
+        Layer::Convolution(layer) => (layer.weights..layer.bias, layer.input_map.channels, layer.output.channels),
+        Layer::Dense(layer) => (layer.weights..layer.bias, network.maps[layer.input].channels, layer.outputs),
+        Layer::Pool(_) | Layer::GlobalMean(_) => return [Live::default(); 2],
+    };
+    let [mut input, mut output] = [inputs, outputs].map(Live::all);
+    if let Some(kept) = kept {
+        (input.count, output.count) = (0, 0);
+        for (row, kept) in kept[weights].chunks_exact(outputs).enumerate() {
+            if let Some(last) = kept.iter().rposition(|&kept| kept) {
+                (input.count, output.count) = (input.count.max(row % inputs + 1), output.count.max(last + 1));
+            }
+        }
+    }
+    [input, output]
+}
+
 /// The inputs that a kept weight reads; none where there are too many of them.
 fn rows(layer: &Dense, kept: &[bool]) -> Option<Vec<u32>> {
     let read = kept.chunks_exact(layer.outputs).enumerate().filter(|(_, row)| row.contains(&true));
@@ -214,8 +240,9 @@ impl Plan {
             }
         };
         let layer = |index| {
-            let path = Path::new(network, index, kept.as_deref().filter(|_| pruned), kept.as_deref());
-            LayerPlan { weights: 0, bias: 0, path }
+            let [inputs, outputs] = live(network, index, kept.as_deref());
+            let path = Path::new(network, index, kept.as_deref().filter(|_| pruned), kept.as_deref(), inputs.count * outputs.count);
+            LayerPlan { weights: 0, bias: 0, inputs, outputs, path }
         };
         let layers = (0..network.layers.len()).map(layer);
         let id = PLANS.fetch_add(1, Ordering::Relaxed);

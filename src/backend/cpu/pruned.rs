@@ -2,7 +2,7 @@
 
 use crate::network::{Convolution, Layer, Network};
 
-/// A pooled convolution with less than this part of its weights visits kept weights alone in its forward pass.
+/// A pooled convolution with less than this part of the weights between its live channels visits kept weights alone in its forward pass.
 const FORWARD_KEPT: f64 = 0.6;
 
 /// A pooled convolution with less than this part of its blocks visits kept blocks alone for its filter gradient.
@@ -83,8 +83,8 @@ pub(super) fn reads(network: &Network, index: usize, layer: &Convolution, kept: 
 }
 
 impl Taps {
-    /// None where too much is kept, or the pooled map is not one run of whole blocks of windows.
-    pub(super) fn new(network: &Network, layer: &Convolution, kept: &[bool], read: impl Fn(usize) -> bool) -> Option<Taps> {
+    /// None where too much is kept of `all` weights that another kernel would visit, or the pooled map is not one run of whole blocks of windows.
+    pub(super) fn new(network: &Network, layer: &Convolution, kept: &[bool], all: usize, read: impl Fn(usize) -> bool) -> Option<Taps> {
         let count = kept.iter().filter(|&&kept| kept).count();
         let map = network.maps[layer.epilogue.written()];
         let windows = map.height * map.width;
@@ -93,7 +93,7 @@ impl Taps {
         let pairs = channels.is_multiple_of(BLOCK) || channels == 1 && layer.input_map.row().is_multiple_of(2);
         let whole = windows.is_multiple_of(BLOCK) && map.len() == map.inner_len() && layer.stride == 1 && pairs;
         let phases = (layer.kernel + 1).pow(2) * channels * windows;
-        if !whole || phases > LONGEST_PHASES || count as f64 >= FORWARD_KEPT * kept.len() as f64 {
+        if !whole || phases > LONGEST_PHASES || count as f64 >= FORWARD_KEPT * all as f64 {
             return None;
         }
         let (outputs, inputs) = (layer.output.channels, channels);

@@ -10,18 +10,55 @@ pub(super) fn block<S: Simd>(channels: usize) -> usize {
     if channels.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH }
 }
 
-/// Rows of inputs that a tile of outputs reads: `rows` runs of `run` contiguous floats.
+/// The channels of a position that products read: the first `count` of `of`. The weights of the others are zero, so that no sum lacks anything.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Live {
+    /// Channels that are read.
+    pub count: usize,
+    /// Channels of a position.
+    pub of: usize,
+}
+
+impl Live {
+    /// All channels.
+    pub fn all(channels: usize) -> Live {
+        Live { count: channels, of: channels }
+    }
+
+    /// A run of `run` floats as runs of those that are read: how many there are, floats from one to the next, and floats of each.
+    pub fn runs(self, run: usize) -> (usize, usize, usize) {
+        assert!(
+            self.count <= self.of && run.is_multiple_of(self.of),
+            "a run has whole positions, and a position the channels that are read"
+        );
+        if self.count == self.of { (1, run, run) } else { (run / self.of, self.of, self.count) }
+    }
+}
+
+/// The inputs that a tile of outputs reads: in each of `rows` rows, `runs` runs of `run` contiguous floats.
 #[derive(Clone, Copy)]
 pub(super) struct Runs {
-    /// Number of runs.
+    /// Number of rows.
     pub rows: usize,
-    /// Floats from one run to the next.
+    /// Floats from one row to the next.
     pub row_stride: usize,
-    /// Floats a run.
+    /// Runs a row.
+    pub runs: usize,
+    /// Floats from one run to the next; so many rows of weights are there for each.
+    pub run_stride: usize,
+    /// Floats a run: at most the stride.
     pub run: usize,
 }
 
-/// `c[p][v]` += Σ_k `a[p][k]` · `b[k][v]` for P positions and V vectors, k going through `runs` in order; where not ADD, `c` is written.
+impl Runs {
+    /// One run, all of which has weights.
+    pub(super) fn one(run: usize) -> Runs {
+        Runs { rows: 1, row_stride: 0, runs: 1, run_stride: run, run }
+    }
+}
+
+/// `c[p][v]` += Σ_k `a[p][k]` · `b[k][v]` for P positions and V vectors, k going through `runs` in order; where not ADD, `c` is written. Floats
+/// between runs have rows in b, and are left out.
 ///
 /// Position p reads a + p·a_stride and adds to c + p·c_stride; b has `b_stride` floats a row. Bound by multiply-adds: P·V of them for
 /// P + V loads.
@@ -50,19 +87,22 @@ pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize, const ADD:
         }
         let mut weights = b;
         for row in 0..runs.rows {
-            let inputs = a.add(row * runs.row_stride);
-            for k in 0..runs.run {
-                let mut vectors = [S::splat(0.0); V];
-                for (v, vector) in vectors.iter_mut().enumerate() {
-                    *vector = S::load(weights.add(v * S::WIDTH));
-                }
-                for (p, row) in sums.iter_mut().enumerate() {
-                    let input = S::splat(*inputs.add(p * a_stride + k));
-                    for (sum, &vector) in row.iter_mut().zip(&vectors) {
-                        *sum = S::multiply_add(input, vector, *sum);
+            for run in 0..runs.runs {
+                let inputs = a.add(row * runs.row_stride + run * runs.run_stride);
+                for k in 0..runs.run {
+                    let mut vectors = [S::splat(0.0); V];
+                    for (v, vector) in vectors.iter_mut().enumerate() {
+                        *vector = S::load(weights.add(v * S::WIDTH));
                     }
+                    for (p, row) in sums.iter_mut().enumerate() {
+                        let input = S::splat(*inputs.add(p * a_stride + k));
+                        for (sum, &vector) in row.iter_mut().zip(&vectors) {
+                            *sum = S::multiply_add(input, vector, *sum);
+                        }
+                    }
+                    weights = weights.add(b_stride);
                 }
-                weights = weights.add(b_stride);
+                weights = weights.wrapping_add((runs.run_stride - runs.run) * b_stride);
             }
         }
         for (p, row) in sums.iter().enumerate() {

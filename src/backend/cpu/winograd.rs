@@ -12,7 +12,7 @@ use self::transforms::{BLOCK, POINTS};
 use super::bounds::assert_reads;
 use super::floats::Floats;
 use super::simd::Simd;
-use super::tile::{Positions, Runs, Start, block, outer, product};
+use super::tile::{Live, Positions, Runs, Start, block, outer, product};
 use crate::network::{Convolution, Epilogue};
 
 /// Tiles whose filter gradient is added up before it goes to memory.
@@ -82,18 +82,20 @@ pub(super) fn weights_len(layer: &Convolution) -> usize {
     POINTS * layer.input_map.channels * layer.output.channels
 }
 
-/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`; `weights` as [`weights()`] leaves
-/// them.
+/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`, over the `live` inputs; `weights` as
+/// [`weights()`] leaves them.
 ///
 /// # Safety
 /// The processor has S, and the layer's extents are small enough for their products.
 ///
 /// # Panics
 /// Unless the layer [`fits`], `points` are grown for it, `input` is one image's bordered map in which all lies that the rows read, `sums` has rows ×
-/// width × channels floats, and a bias has all channels.
+/// width × channels floats, a bias has all channels, and `live` are of the layer's input channels.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn forward_rows<S: Simd>(
     layer: &Convolution,
+    live: Live,
     input: &[f32],
     weights: &[f32],
     bias: Option<&[f32]>,
@@ -105,9 +107,10 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     let (inputs_apart, outputs_apart, block) = (apart(BLOCK, inputs), apart(BLOCK, outputs), block::<S>(outputs));
     assert!(fits(layer) && sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
     assert!(bias.is_none_or(|bias| bias.len() == outputs), "a bias has all channels");
+    assert!(live.of == inputs && live.count <= inputs, "the layer has the channels that are read");
     assert_reads(layer, input.len(), first, rows(layer));
     points.assert_room(inputs_apart, outputs_apart);
-    let runs = Runs { rows: 1, row_stride: 0, run: inputs };
+    let runs = Runs::one(live.count);
     unsafe {
         transforms::read::<S>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);
         for point in 0..POINTS {
@@ -135,17 +138,19 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     }
 }
 
-/// `gradient[3][3][in][out]` += Σ input · d over whole images; `input(i)` is image i's bordered map, `d(i)` the gradient of its sums.
+/// `gradient[3][3][in][out]` += Σ input · d over whole images, for the `live` inputs; `input(i)` is image i's bordered map, `d(i)` the gradient of
+/// its sums.
 ///
 /// # Safety
 /// The processor has S, and the layer's extents are small enough for their products.
 ///
 /// # Panics
-/// Unless the layer [`fits`], `points` are grown for it, every image has a whole bordered map and all gradients of its sums, and `gradient` all
-/// weights.
+/// Unless the layer [`fits`], `points` are grown for it, every image has a whole bordered map and all gradients of its sums, `gradient` all weights,
+/// and `live` are of the layer's input channels.
 #[inline(always)]
 pub(super) unsafe fn filter_gradient<'a, S: Simd>(
     layer: &Convolution,
+    live: Live,
     images: usize,
     input: impl Fn(usize) -> &'a [f32],
     d: impl Fn(usize) -> &'a [f32],
@@ -157,6 +162,7 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
     let (rows, plane) = (rows(layer), inputs * outputs);
     let blocks = layer.output.height / rows;
     assert!(fits(layer) && gradient.len() == layer.weight_count());
+    assert!(live.of == inputs && live.count <= inputs, "the layer has the channels that are read");
     points.assert_room(inputs_apart, outputs_apart);
     let sums = &mut points.gradient[..POINTS * plane];
     sums.fill(0.0);
@@ -178,7 +184,7 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
         for point in 0..POINTS {
             macro_rules! tiles {
                 ($inputs:literal, $vectors:literal) => {
-                    for input in (0..inputs).step_by($inputs) {
+                    for input in (0..live.count).step_by($inputs) {
                         for output in (0..outputs).step_by($vectors * S::WIDTH) {
                             unsafe {
                                 let x = points.inputs.as_ptr().add(point * inputs_apart + input);

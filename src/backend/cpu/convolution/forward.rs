@@ -2,23 +2,25 @@
 
 use super::super::bounds::{assert_reads, assert_vectors};
 use super::super::simd::{Kernel, Simd};
-use super::super::tile::{Runs, block, product};
+use super::super::tile::{Live, Runs, block, product};
 use super::super::winograd::{self, Points};
 use super::shape::RESIDENT_WEIGHTS;
 use crate::network::Convolution;
 
-/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of `group_rows`; weights are as `lay_out`
-/// leaves them.
+/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of `group_rows`, over the `live` inputs.
+/// `weights` are as `lay_out` leaves them.
 ///
 /// # Safety
 /// The processor has S, and the layer's extents are small enough for their products.
 ///
 /// # Panics
 /// Unless `input` is one image's bordered map in which all lies that the rows read, `sums` has whole rows of the layer, a bias has all channels,
-/// these are whole vectors, and `points` are grown for the layer.
+/// these are whole vectors, a row has whole positions of `live`, and `points` are grown for the layer.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 pub(in super::super) unsafe fn forward_rows<S: Simd>(
     layer: &Convolution,
+    live: Live,
     input: &[f32],
     weights: &[f32],
     bias: Option<&[f32]>,
@@ -26,12 +28,13 @@ pub(in super::super) unsafe fn forward_rows<S: Simd>(
     sums: &mut [f32],
     points: &mut Points,
 ) {
-    unsafe { S::call(ForwardRows { layer, input, weights, bias, first, sums, points }) }
+    unsafe { S::call(ForwardRows { layer, live, input, weights, bias, first, sums, points }) }
 }
 
 /// What [`forward_rows`] computes from, with the same demands.
 pub(in super::super) struct ForwardRows<'a> {
     pub layer: &'a Convolution,
+    pub live: Live,
     pub input: &'a [f32],
     pub weights: &'a [f32],
     pub bias: Option<&'a [f32]>,
@@ -44,10 +47,10 @@ impl Kernel for ForwardRows<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let ForwardRows { layer, input, weights, bias, first, sums, points } = self;
+        let ForwardRows { layer, live, input, weights, bias, first, sums, points } = self;
         // Winograd's kernel has asserts of its own.
         if winograd::fits(layer) {
-            return unsafe { winograd::forward_rows::<S>(layer, input, weights, bias, first, sums, points) };
+            return unsafe { winograd::forward_rows::<S>(layer, live, input, weights, bias, first, sums, points) };
         }
         let (width, channels) = (layer.output.width, layer.output.channels);
         let row = layer.input_map.row();
@@ -57,6 +60,7 @@ impl Kernel for ForwardRows<'_> {
         assert!(bias.is_none_or(|bias| bias.len() == channels), "a bias has all channels");
         assert_reads(layer, input.len(), first, rows);
         assert_vectors::<S>(channels);
+        let (runs, run_stride, live) = live.runs(run);
         match bias {
             Some(bias) => unsafe { repeat::<S>(bias, sums) },
             None => sums.fill(0.0),
@@ -66,7 +70,7 @@ impl Kernel for ForwardRows<'_> {
         unsafe {
             for from in (0..channels).step_by(block) {
                 for ky in (0..layer.kernel).step_by(kernel_rows) {
-                    let runs = Runs { rows: kernel_rows, row_stride: row, run };
+                    let runs = Runs { rows: kernel_rows, row_stride: row, runs, run_stride, run: live };
                     for y in 0..rows {
                         let a = input.as_ptr().add(((first + y) * layer.stride + ky) * row);
                         let b = weights.as_ptr().add(from * layer.kernel * run + ky * run * block);

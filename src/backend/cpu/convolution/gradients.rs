@@ -2,7 +2,7 @@
 
 use super::super::bounds::{assert_reads, assert_vectors};
 use super::super::simd::{Kernel, Simd};
-use super::super::tile::{Positions, Runs, Start, TOGETHER, outer};
+use super::super::tile::{Live, Positions, Runs, Start, TOGETHER, outer};
 use super::forward::row_product;
 use super::shape::GROUP;
 use crate::network::Convolution;
@@ -28,17 +28,20 @@ pub(in super::super) unsafe fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32
     }
 }
 
-/// `gradient[ky][kx][in][out]` = start + Σ input · d over `rows` output rows from row `first`; d is `[rows][width][out]`.
+/// `gradient[ky][kx][in][out]` = start + Σ input · d over `rows` output rows from row `first`, for the `live` inputs; d is `[rows][width][out]`.
+/// That of other inputs stays what it is with [`Start::Chain`], and else becomes zero.
 ///
 /// # Safety
 /// The processor has S, and the layer's extents are small enough for their products.
 ///
 /// # Panics
-/// Unless `input` is one image's bordered map in which all lies that the rows read, `d` has that many rows, `gradient` all weights, and the
-/// output channels are whole vectors.
+/// Unless `input` is one image's bordered map in which all lies that the rows read, `d` has that many rows, `gradient` all weights, the output
+/// channels are whole vectors, and a row has whole positions of `live`.
 #[inline(always)]
+#[allow(clippy::too_many_arguments)]
 pub(in super::super) unsafe fn filter_gradient_rows<S: Simd>(
     layer: &Convolution,
+    live: Live,
     input: &[f32],
     d: &[f32],
     first: usize,
@@ -46,11 +49,12 @@ pub(in super::super) unsafe fn filter_gradient_rows<S: Simd>(
     start: Start,
     gradient: &mut [f32],
 ) {
-    unsafe { S::call(FilterGradientRows { layer, input, d, first, rows, start, gradient }) }
+    unsafe { S::call(FilterGradientRows { layer, live, input, d, first, rows, start, gradient }) }
 }
 
 struct FilterGradientRows<'a> {
     layer: &'a Convolution,
+    live: Live,
     input: &'a [f32],
     d: &'a [f32],
     first: usize,
@@ -63,7 +67,7 @@ impl Kernel for FilterGradientRows<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let FilterGradientRows { layer, input, d, first, rows, start, gradient } = self;
+        let FilterGradientRows { layer, live, input, d, first, rows, start, gradient } = self;
         let channels = layer.output.channels;
         let row = layer.input_map.row();
         let run = layer.run();
@@ -87,17 +91,22 @@ impl Kernel for FilterGradientRows<'_> {
         // after the other, as its weights lie in memory. Else a block goes through the whole kernel. The order changes no bit.
         let blocks = channels / (vectors * S::WIDTH);
         let (groups, together) = if layer.kernel == 1 && d.len() <= GROUP { (1, blocks) } else { (blocks, 1) };
+        let (runs, run_stride, live) = live.runs(run);
+        if start != Start::Chain && live < run_stride {
+            gradient.chunks_exact_mut(run_stride * channels).for_each(|position| position[live * channels..].fill(0.0));
+        }
         unsafe {
             for group in 0..groups {
                 let from = group * vectors * S::WIDTH;
-                for ky in 0..layer.kernel {
-                    let x = input.as_ptr().add((first * layer.stride + ky) * row);
-                    let g = gradient.as_mut_ptr().add(ky * run * channels + from);
+                for at in 0..layer.kernel * runs {
+                    let (ky, first_input) = (at / runs, at % runs * run_stride);
+                    let x = input.as_ptr().add((first * layer.stride + ky) * row + first_input);
+                    let g = gradient.as_mut_ptr().add((ky * run + first_input) * channels + from);
                     let d = d.as_ptr().add(from);
                     match vectors {
-                        4 => run_outer::<S, 4>(run, together, x, d, positions, start, g, channels),
-                        2 => run_outer::<S, 2>(run, together, x, d, positions, start, g, channels),
-                        _ => run_outer::<S, 1>(run, together, x, d, positions, start, g, channels),
+                        4 => run_outer::<S, 4>(live, together, x, d, positions, start, g, channels),
+                        2 => run_outer::<S, 2>(live, together, x, d, positions, start, g, channels),
+                        _ => run_outer::<S, 1>(live, together, x, d, positions, start, g, channels),
                     }
                 }
             }
@@ -150,28 +159,30 @@ unsafe fn run_outer<S: Simd, const V: usize>(
 /// Adds to the gradient of one image's bordered input map what `rows` output rows from row `first` send back; `transposed` holds the
 /// weights as `[kernel][kernel][out][in]`.
 ///
-/// Every output sends to kernel × kernel positions, so nothing outside the map is ever multiplied, whatever the padding and stride.
+/// Each of the `live` outputs sends to kernel × kernel positions, so nothing outside the map is ever multiplied, whatever the padding and stride.
 ///
 /// # Safety
 /// The processor has S, and the layer's extents are small enough for their products.
 ///
 /// # Panics
 /// Unless `input_gradient` has the shape of the input map, in which all lies that the rows read, `d` has that many rows, `transposed` all weights,
-/// and the input channels are whole vectors.
+/// the input channels are whole vectors, and `live` are of the output channels.
 #[inline(always)]
 pub(in super::super) unsafe fn data_gradient_rows<S: Simd>(
     layer: &Convolution,
+    live: Live,
     transposed: &[f32],
     d: &[f32],
     first: usize,
     rows: usize,
     input_gradient: &mut [f32],
 ) {
-    unsafe { S::call(DataGradientRows { layer, transposed, d, first, rows, input_gradient }) }
+    unsafe { S::call(DataGradientRows { layer, live, transposed, d, first, rows, input_gradient }) }
 }
 
 struct DataGradientRows<'a> {
     layer: &'a Convolution,
+    live: Live,
     transposed: &'a [f32],
     d: &'a [f32],
     first: usize,
@@ -183,14 +194,15 @@ impl Kernel for DataGradientRows<'_> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<S: Simd>(self) {
-        let DataGradientRows { layer, transposed, d, first, rows, input_gradient } = self;
+        let DataGradientRows { layer, live, transposed, d, first, rows, input_gradient } = self;
         let (width, outputs, inputs) = (layer.output.width, layer.output.channels, layer.input_map.channels);
         let row = layer.input_map.row();
         assert!(d.len() >= rows * width * outputs && transposed.len() == layer.weight_count());
         assert_reads(layer, input_gradient.len(), first, rows);
         assert_vectors::<S>(inputs);
         let block = if inputs.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
-        let runs = Runs { rows: 1, row_stride: 0, run: outputs };
+        assert!(live.of == outputs && live.count <= outputs, "the layer has the channels that are read");
+        let runs = Runs::one(live.count);
         let stride = layer.stride * inputs;
         unsafe {
             for from in (0..inputs).step_by(block) {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::super::pooled::{forward_resident, pool_rows};
 use super::super::simd::Portable;
-use super::super::tile::Start;
+use super::super::tile::{Live, Start};
 use super::super::winograd::{self, Points};
 use super::{add_positions, data_gradient_rows, filter_gradient_rows, forward_rows};
 use crate::network::{Convolution, Epilogue, Map};
@@ -40,6 +40,7 @@ const INPUT: &str = "a convolution's input is one bordered map";
 const WRITES: &str = "rows that a convolution writes";
 const READS: &str = "rows that a convolution reads";
 const BIAS: &str = "a bias has all channels";
+const POSITIONS: &str = "a run has whole positions, and a position the channels that are read";
 const VECTORS: &str = "channels are whole vectors";
 
 #[test]
@@ -49,7 +50,18 @@ fn forward_passes_stay_in_their_slices() {
     let run = |layer: &Convolution, input: usize, bias: usize, first: usize| {
         let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; layer.weight_count()]);
         let mut sums = vec![0.0; 2 * layer.output.row()];
-        unsafe { forward_rows::<Portable>(layer, &input, &weights, Some(&bias), first, &mut sums, &mut Points::default()) };
+        unsafe {
+            forward_rows::<Portable>(
+                layer,
+                Live::all(layer.input_map.channels),
+                &input,
+                &weights,
+                Some(&bias),
+                first,
+                &mut sums,
+                &mut Points::default(),
+            )
+        };
     };
     let len = layer.input_map.len();
     run(&layer, len, 16, 12);
@@ -60,6 +72,14 @@ fn forward_passes_stay_in_their_slices() {
     refused("columns that a convolution reads", || run(&high, len, 16, 0));
     refused(BIAS, || run(&layer, len, 8, 0));
     refused(VECTORS, || run(&odd, len, 12, 0));
+    let live = |count: usize, of: usize| {
+        let (input, bias, weights) = (vec![0.0; len], [0.0; 16], vec![0.0; layer.weight_count()]);
+        let (live, mut sums) = (Live { count, of }, vec![0.0; 2 * layer.output.row()]);
+        unsafe { forward_rows::<Portable>(&layer, live, &input, &weights, Some(&bias), 0, &mut sums, &mut Points::default()) };
+    };
+    live(0, 16);
+    live(5, 8);
+    [(17, 16), (5, 7), (0, 0), (96, 96)].into_iter().for_each(|(count, of)| refused(POSITIONS, || live(count, of)));
 }
 
 #[test]
@@ -67,7 +87,9 @@ fn gradients_stay_in_their_slices() {
     let (layer, odd) = (convolution(16, 0, 14), convolution(12, 0, 14));
     let filter = |layer: &Convolution, input: usize, first: usize| {
         let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; 2 * layer.output.row()], vec![0.0; layer.weight_count()]);
-        unsafe { filter_gradient_rows::<Portable>(layer, &input, &d, first, 2, Start::Chain, &mut gradient) };
+        unsafe {
+            filter_gradient_rows::<Portable>(layer, Live::all(layer.input_map.channels), &input, &d, first, 2, Start::Chain, &mut gradient)
+        };
     };
     let len = layer.input_map.len();
     filter(&layer, len, 12);
@@ -77,7 +99,7 @@ fn gradients_stay_in_their_slices() {
     let data = |layer: &Convolution, first: usize| {
         let (transposed, d, mut to) =
             (vec![0.0; layer.weight_count()], vec![0.0; 2 * layer.output.row()], vec![0.0; layer.input_map.len()]);
-        unsafe { data_gradient_rows::<Portable>(layer, &transposed, &d, first, 2, &mut to) };
+        unsafe { data_gradient_rows::<Portable>(layer, Live::all(layer.output.channels), &transposed, &d, first, 2, &mut to) };
     };
     let mut few = layer.clone();
     few.input_map.channels = 12;
@@ -97,7 +119,7 @@ fn winograds_kernels_stay_in_their_slices() {
     let forward = |input: usize, bias: usize, first: usize, points: &mut Points| {
         let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; winograd::weights_len(&layer)]);
         let mut sums = vec![0.0; winograd::rows(&layer) * layer.output.row()];
-        unsafe { winograd::forward_rows::<Portable>(&layer, &input, &weights, Some(&bias), first, &mut sums, points) };
+        unsafe { winograd::forward_rows::<Portable>(&layer, Live::all(16), &input, &weights, Some(&bias), first, &mut sums, points) };
     };
     let len = layer.input_map.len();
     forward(len, 16, 12, &mut grown);
@@ -107,7 +129,7 @@ fn winograds_kernels_stay_in_their_slices() {
     refused("points are grown", || forward(len, 16, 0, &mut Points::default()));
     let filter = |input: usize, d: usize, points: &mut Points| {
         let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; d], vec![0.0; layer.weight_count()]);
-        unsafe { winograd::filter_gradient::<Portable>(&layer, 1, |_| &input[..], |_| &d[..], &mut gradient, points) };
+        unsafe { winograd::filter_gradient::<Portable>(&layer, Live::all(16), 1, |_| &input[..], |_| &d[..], &mut gradient, points) };
     };
     filter(len, layer.output.len(), &mut grown);
     refused(INPUT, || filter(len - 1, layer.output.len(), &mut grown));

@@ -6,12 +6,13 @@ use super::product::{Along, Tangents};
 use crate::backend::cpu::convolution::{ForwardRows, group_rows};
 use crate::backend::cpu::epilogue::rectify;
 use crate::backend::cpu::simd::DEAD;
+use crate::backend::cpu::tile::Live;
 use crate::network::{Convolution, Epilogue, Map};
 
 impl Tangents {
     pub(super) fn convolution(&mut self, index: usize, layer: &Convolution, along: &Along, count: usize) {
         let bias = along.part(layer.bias, layer.output.channels);
-        let (group, row) = (group_rows(layer), layer.output.row());
+        let (group, row, live) = (group_rows(layer), layer.output.row(), Live::all(layer.input_map.channels));
         for at in 0..count {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
@@ -21,11 +22,11 @@ impl Tangents {
                 let [weights, vector] = &self.forward[index];
                 let (unit, points, length) = (self.unit, &mut self.points, layer.input_map.len());
                 let input = image(input, length, at);
-                unit.run(ForwardRows { layer, input, weights, bias: Some(bias[VALUE]), first, sums, points });
-                unit.run(ForwardRows { layer, input, weights: vector, bias: Some(bias[TANGENT]), first, sums: tangents, points });
+                unit.run(ForwardRows { layer, live, input, weights, bias: Some(bias[VALUE]), first, sums, points });
+                unit.run(ForwardRows { layer, live, input, weights: vector, bias: Some(bias[TANGENT]), first, sums: tangents, points });
                 if layer.producer.is_some() {
                     let input = image(input_tangent, length, at);
-                    unit.run(ForwardRows { layer, input, weights, bias: None, first, sums: more, points });
+                    unit.run(ForwardRows { layer, live, input, weights, bias: None, first, sums: more, points });
                     add(tangents, more);
                 }
                 self.epilogue(index, layer, at, first, rows);

@@ -3,7 +3,7 @@
 use super::pair::image;
 use crate::backend::cpu::convolution::{data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, lay_out, transpose};
 use crate::backend::cpu::simd::{Kernel, Simd};
-use crate::backend::cpu::tile::Start;
+use crate::backend::cpu::tile::{Live, Start};
 use crate::backend::cpu::winograd::{self, Points};
 use crate::network::Convolution;
 
@@ -46,15 +46,16 @@ impl Kernel for Filter<'_> {
     unsafe fn run<S: Simd>(self) {
         let Filter { layer, count, input, d, gradient, points } = self;
         let (length, row, group) = (layer.output.len(), layer.output.row(), group_rows(layer));
+        let live = Live::all(layer.input_map.channels);
         let input = |at: usize| image(input, layer.input_map.len(), at);
         let d = |at: usize| image(d, length, at);
         if winograd::fits(layer) {
-            return unsafe { winograd::filter_gradient::<S>(layer, count, input, d, gradient, points) };
+            return unsafe { winograd::filter_gradient::<S>(layer, live, count, input, d, gradient, points) };
         }
         for at in 0..count {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
-                unsafe { filter_gradient_rows::<S>(layer, input(at), &d(at)[first * row..], first, rows, Start::Chain, gradient) };
+                unsafe { filter_gradient_rows::<S>(layer, live, input(at), &d(at)[first * row..], first, rows, Start::Chain, gradient) };
             }
         }
     }
@@ -82,7 +83,7 @@ impl Kernel for Data<'_> {
             let group = group_rows(layer);
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
-                unsafe { data_gradient_rows::<S>(layer, weights, &d[first * row..], first, rows, to) };
+                unsafe { data_gradient_rows::<S>(layer, Live::all(layer.output.channels), weights, &d[first * row..], first, rows, to) };
             }
             return;
         };
@@ -93,7 +94,9 @@ impl Kernel for Data<'_> {
         }
         let group = group_rows(adjoint);
         for (index, sums) in to.chunks_mut(group * adjoint.output.row()).enumerate() {
-            unsafe { forward_rows::<S>(adjoint, bordered, weights, None, index * group, sums, points) };
+            unsafe {
+                forward_rows::<S>(adjoint, Live::all(adjoint.input_map.channels), bordered, weights, None, index * group, sums, points)
+            };
         }
     }
 }

@@ -27,7 +27,7 @@ impl Kernel for Forward<'_, '_> {
         for logits in worker.logits.chunks_exact_mut(LOGITS).take(pass.count) {
             logits[..layer.outputs].copy_from_slice(bias);
         }
-        let runs = Runs { rows: 1, row_stride: 0, run: inputs };
+        let runs = Runs::one(inputs);
         let input = gathered(layer, path.rows(), inputs, &worker.maps[layer.input], &mut worker.scratch.logits_input, pass.count);
         let (input, weights) = (&input[..pass.count * inputs], &worker.layers[index].forward[..inputs * LOGITS]);
         let logits = worker.logits[..pass.count * LOGITS].as_mut_ptr();
@@ -128,7 +128,7 @@ impl Kernel for Send<'_, '_> {
         let sent = &mut sent[..count * inputs];
         sent.fill(0.0);
         let weights = &worker.layers[index].backward[..LOGITS * inputs];
-        let runs = Runs { rows: 1, row_stride: 0, run: layer.outputs };
+        let runs = Runs::one(layer.outputs);
         for image in 0..count {
             for from in (0..inputs).step_by(2 * S::WIDTH) {
                 unsafe {

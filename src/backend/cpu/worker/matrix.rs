@@ -28,7 +28,8 @@ impl Kernel for Forward<'_, '_> {
         let bias = &pass.weights[layer.bias..][..layer.outputs];
         let sums = &mut worker.scratch.rows[..over_images.output.len()];
         let input = &worker.maps[layer.input][..over_images.input_map.len()];
-        unsafe { forward_rows::<S>(&over_images, input, &worker.layers[index].forward, Some(bias), 0, sums, &mut worker.scratch.points) };
+        let (live, weights, points) = (pass.plan.layers[index].inputs, &worker.layers[index].forward, &mut worker.scratch.points);
+        unsafe { forward_rows::<S>(&over_images, live, input, weights, Some(bias), 0, sums, points) };
         match layer.output {
             DenseOutput::Logits => worker.logits[..sums.len()].copy_from_slice(sums),
             DenseOutput::Hidden { written, relu: false } => worker.maps[written][..sums.len()].copy_from_slice(sums),
@@ -83,7 +84,7 @@ impl Kernel for Weights<'_, '_> {
         let (plan, count) = (&pass.plan.layers[index], pass.count);
         let (input, d) = (&pass.worker.maps[layer.input][..count * layer.inputs], received(pass.worker, index, layer, 0..count));
         let gradient = &mut pass.gradient[plan.weights..plan.bias];
-        unsafe { filter_gradient_rows::<S>(&over_images(layer, count), input, d, 0, 1, start, gradient) };
+        unsafe { filter_gradient_rows::<S>(&over_images(layer, count), plan.inputs, input, d, 0, 1, start, gradient) };
     }
 }
 
@@ -100,13 +101,13 @@ impl Kernel for Send<'_, '_> {
     unsafe fn run<S: Simd>(self) {
         let Send { pass, index, layer } = self;
         let Some(producer) = layer.producer else { return };
-        let (worker, count) = (&mut *pass.worker, pass.count);
+        let (worker, count, live) = (&mut *pass.worker, pass.count, pass.plan.layers[index].outputs);
         let adjoint = adjoint_over_images(layer, count);
         let mut sent = std::mem::take(&mut worker.scratch.input_gradient);
         let mut points = Points::default();
         let d = received(worker, index, layer, 0..count);
         let to = &mut sent[..count * layer.inputs];
-        unsafe { forward_rows::<S>(&adjoint, d, &worker.layers[index].backward, None, 0, to, &mut points) };
+        unsafe { forward_rows::<S>(&adjoint, live, d, &worker.layers[index].backward, None, 0, to, &mut points) };
         worker.scratch.input_gradient = sent;
         worker.keep_all(producer, layer.input, count);
     }

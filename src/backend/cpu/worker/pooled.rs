@@ -28,7 +28,7 @@ impl Kernel for Forward<'_, '_> {
         let written = layer.epilogue.written();
         let map = worker.network.maps[written];
         let mut output = std::mem::take(&mut worker.maps[written]);
-        let group = group_rows(layer);
+        let (group, live) = (group_rows(layer), pass.plan.layers[index].inputs);
         // Which of the two it is changes no bit.
         let resident = layer.kernel * layer.run() * S::WIDTH.min(layer.output.channels) * 2 <= RESIDENT_WEIGHTS;
         for image in 0..pass.count {
@@ -49,7 +49,7 @@ impl Kernel for Forward<'_, '_> {
                     let rows = group.min(layer.output.height - first);
                     let sums = &mut scratch.rows[..rows * layer.output.row()];
                     unsafe {
-                        forward_rows::<S>(layer, input, &buffers.forward, Some(bias), first, sums, &mut scratch.points);
+                        forward_rows::<S>(layer, live, input, &buffers.forward, Some(bias), first, sums, &mut scratch.points);
                         pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice);
                     }
                 }

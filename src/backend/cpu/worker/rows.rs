@@ -31,7 +31,7 @@ impl Kernel for Forward<'_, '_> {
             Epilogue::Stream { stream, .. } => std::mem::take(&mut worker.maps[stream]),
             _ => Floats::default(),
         };
-        let group = group_rows(layer);
+        let (group, live) = (group_rows(layer), pass.plan.layers[index].inputs);
         for image in 0..pass.count {
             let input = image_of(&worker.maps[layer.input], layer.input_map, image);
             let output = &mut output[image * map.len()..][..map.len()];
@@ -39,7 +39,16 @@ impl Kernel for Forward<'_, '_> {
                 let rows = group.min(layer.output.height - first);
                 let sums = &mut worker.scratch.rows[..rows * layer.output.row()];
                 unsafe {
-                    forward_rows::<S>(layer, input, &worker.layers[index].forward, Some(bias), first, sums, &mut worker.scratch.points)
+                    forward_rows::<S>(
+                        layer,
+                        live,
+                        input,
+                        &worker.layers[index].forward,
+                        Some(bias),
+                        first,
+                        sums,
+                        &mut worker.scratch.points,
+                    )
                 };
                 match layer.epilogue {
                     Epilogue::Linear { .. } => epilogue::copy(layer, sums, first, rows, map, output),
@@ -87,7 +96,9 @@ impl Kernel for Backward<'_, '_> {
         if winograd {
             let input = |image: usize| image_of(&worker.maps[layer.input], layer.input_map, image);
             let d = |image: usize| &worker.layers[index].gradient[image * own..][..own];
-            unsafe { winograd::filter_gradient::<S>(layer, pass.count, input, d, weight_gradient, &mut worker.scratch.points) };
+            unsafe {
+                winograd::filter_gradient::<S>(layer, plan.inputs, pass.count, input, d, weight_gradient, &mut worker.scratch.points)
+            };
         }
         for image in 0..pass.count {
             let input = image_of(&worker.maps[layer.input], layer.input_map, image);
@@ -106,10 +117,10 @@ impl Kernel for Backward<'_, '_> {
                 unsafe {
                     add_positions::<S>(d, bias_gradient);
                     if !winograd {
-                        filter_gradient_rows::<S>(layer, input, d, first, rows, Start::Chain, weight_gradient);
+                        filter_gradient_rows::<S>(layer, plan.inputs, input, d, first, rows, Start::Chain, weight_gradient);
                     }
                     if scattered {
-                        data_gradient_rows::<S>(layer, &buffers.backward, d, first, rows, input_gradient);
+                        data_gradient_rows::<S>(layer, plan.outputs, &buffers.backward, d, first, rows, input_gradient);
                     }
                 }
             }
@@ -121,7 +132,7 @@ impl Kernel for Backward<'_, '_> {
                 let (row, group) = (adjoint.output.row(), group_rows(adjoint));
                 for (number, sums) in input_gradient.chunks_mut(group * row).enumerate() {
                     let (weights, points) = (&buffers.backward, &mut worker.scratch.points);
-                    unsafe { forward_rows::<S>(adjoint, &buffers.bordered, weights, None, number * group, sums, points) };
+                    unsafe { forward_rows::<S>(adjoint, plan.outputs, &buffers.bordered, weights, None, number * group, sums, points) };
                 }
             }
             let inner = layer.input_map.inner_len();
