@@ -72,45 +72,52 @@ struct DataGradient {
         int taps = 0;
         for (int tap = next_tap(0, covered); tap < TAPS; tap = next_tap(tap + 1, covered)) taps++;
         int tap = next_tap(0, covered), from = 0;
-        // Where a row's gradients for the tap begin, from the lane's first; -1 where the tap meets none.
+        // Where a row's gradients for the tap begin, from the lane's first, and a bit for each row that the tap meets some of.
         int source[LOADS];
+        u32 met = 0;
+        // The rows' gradients for a tap lie side by side: where is found once a tap.
+        const auto find_sources = [&]() {
+            const int ky = tap / L::kernel, kx = tap % L::kernel;
+            met = 0;
+#pragma unroll
+            for (int i = 0; i < LOADS; i++) {
+                const int below = (place[i] >> 7 & 127) - ky, right = (place[i] & 127) - kx, y = below / L::stride, x = right / L::stride;
+                const bool meets = place[i] >= 0 && below >= 0 && right >= 0 && below % L::stride == 0 && right % L::stride == 0 &&
+                                   y < L::height && x < L::width;
+                const int position = L::pooled ? (y / 2 * (L::width / 2) + x / 2) * 4 + y % 2 * 2 + x % 2 : y * L::width + x;
+                source[i] = meets ? ((place[i] >> 14) * (L::height * L::width) + position) * L::out : 0;
+                met |= (u32)meets << i;
+            }
+        };
+        find_sources();
+        // Columns are stored in another order: that of a thread's n-th one is a constant away from that of its first, since the order permutes bits.
+        static_assert((STEP & (STEP - 1)) == 0 && LOADS <= 32, "a thread's rows are a power of two apart, and have a bit each");
+        const int own_column = left_column + column_in<T>(first_row);
+        const float* const own_weights = known(w + own_column * L::out + quarter);
         float sums[T::OWN_ROWS][T::OWN_COLUMNS] = {};
         pipeline<STAGES, STAGE>(
             taps * SLABS, space,
             [&](float* a) {
-                float* b = a + A::FLOATS;
-                // The rows' gradients for a tap lie side by side: where is found once a tap.
-                if (from == 0) {
-                    const int ky = tap / L::kernel, kx = tap % L::kernel;
-#pragma unroll
-                    for (int i = 0; i < LOADS; i++) {
-                        const int below = (place[i] >> 7 & 127) - ky, right = (place[i] & 127) - kx, y = below / L::stride, x = right / L::stride;
-                        const bool there = place[i] >= 0 && below >= 0 && right >= 0 && below % L::stride == 0 && right % L::stride == 0 &&
-                                           y < L::height && x < L::width;
-                        const int position = L::pooled ? (y / 2 * (L::width / 2) + x / 2) * 4 + y % 2 * 2 + x % 2 : y * L::width + x;
-                        source[i] = there ? ((place[i] >> 14) * (L::height * L::width) + position) * L::out + quarter : -1;
-                    }
-                }
+                float* const to = a + first_row * A::PITCH + quarter;
+                // Behind the last channel nothing is read.
                 const int left = L::out - from - quarter;
+                const bool inside = L::out % SLAB == 0 || left > 0;
+                const float* const values = known(gradient + (inside ? from + quarter : 0));
 #pragma unroll
-                for (int i = 0; i < LOADS; i++) {
-                    const bool there = source[i] >= 0 && (L::out % SLAB == 0 || left > 0);
-                    copy_four<WIDE>(
-                        a + first_row * A::PITCH + quarter + i * STEP * A::PITCH, gradient + (there ? source[i] + from : 0), there, left);
-                }
+                for (int i = 0; i < LOADS; i++) copy_four<WIDE>(to + i * STEP * A::PITCH, values + source[i], (met >> i & 1) && inside, left);
+                const float* const of_tap = known(own_weights + tap * (L::in_channels * L::out) + from);
 #pragma unroll
                 for (int i = 0; i < (T::N * QUARTERS + T::THREADS - 1) / T::THREADS; i++) {
-                    const int at = thread + i * T::THREADS;
-                    if (T::N * QUARTERS % T::THREADS != 0 && at >= T::N * QUARTERS) break;
-                    const int stored = at / QUARTERS, column = left_column + column_in<T>(stored), o = from + at % QUARTERS * 4;
-                    const bool has = (L::in_channels % T::N == 0 || column < L::in_channels) && (L::out % SLAB == 0 || o < L::out);
+                    if (T::N * QUARTERS % T::THREADS != 0 && thread + i * T::THREADS >= T::N * QUARTERS) break;
+                    const bool has = (L::in_channels % T::N == 0 || own_column + column_in<T>(i * STEP) < L::in_channels) && inside;
                     copy_four<WIDE_WEIGHTS>(
-                        b + stored * B::PITCH + at % QUARTERS * 4, w + (has ? (tap * L::in_channels + column) * L::out + o : 0), has, L::out - o);
+                        to + A::FLOATS + i * STEP * B::PITCH, has ? of_tap + column_in<T>(i * STEP) * L::out : w, has, left);
                 }
                 from += SLAB;
                 if (from >= L::out) {
                     from = 0;
                     tap = next_tap(tap + 1, covered);
+                    find_sources();
                 }
             },
             [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, sums); });

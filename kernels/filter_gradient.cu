@@ -79,15 +79,21 @@ struct FilterGradient {
                 }
             }
         };
+        // A thread copies gradients of one channel, or of four side by side, for positions that are the same number apart.
+        constexpr int WIDTH_OF_GRADIENT = WIDE_GRADIENT ? 4 : 1, ACROSS = T::N / WIDTH_OF_GRADIENT, TERM_STEP = T::THREADS / ACROSS;
+        static_assert(T::THREADS % ACROSS == 0, "a thread copies the same channels for every position");
+        const int gradient_term = thread / ACROSS, column = thread % ACROSS * WIDTH_OF_GRADIENT;
+        const bool has = L::out % T::N == 0 || left_column + column < L::out;
+        const float* const own_gradient = known(gradient + gradient_term * L::out + left_column + column);
         const auto stage_gradient = [&](float* b, int from) {
-            constexpr int WIDTH = WIDE_GRADIENT ? 4 : 1, ACROSS = T::N / WIDTH, COPIES = SLAB * ACROSS;
+            float* const to = b + gradient_term * B::PITCH + column;
+            const float* const values = known(own_gradient + from * L::out);
 #pragma unroll
-            for (int i = 0; i < (COPIES + T::THREADS - 1) / T::THREADS; i++) {
-                const int at = thread + i * T::THREADS;
-                if (COPIES % T::THREADS != 0 && at >= COPIES) break;
-                const int term = at / ACROSS, column = at % ACROSS * WIDTH, o = left_column + column;
-                const bool there = (POSITIONS % SLAB == 0 || from + term < count) && (L::out % T::N == 0 || o < L::out);
-                COPY_ASYNC_OF(WIDTH, b + term * B::PITCH + column, gradient + (there ? (from + term) * L::out + o : 0), there);
+            for (int i = 0; i < (SLAB + TERM_STEP - 1) / TERM_STEP; i++) {
+                const int term = gradient_term + i * TERM_STEP;
+                if (SLAB % TERM_STEP != 0 && term >= SLAB) break;
+                const bool there = (POSITIONS % SLAB == 0 || from + term < count) && has;
+                COPY_ASYNC_OF(WIDTH_OF_GRADIENT, to + i * TERM_STEP * B::PITCH, there ? values + i * TERM_STEP * L::out : gradient, there);
             }
         };
         if constexpr (!L::gradient_pooled) {

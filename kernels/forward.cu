@@ -12,10 +12,10 @@ struct Forward {
     static constexpr int TERMS = L::kernel * L::run;
     // A map of 4, 8, 12, ... channels is copied 16 bytes at a time, another number by number.
     static constexpr bool WIDE = L::in_channels % 4 == 0, WIDE_WEIGHTS = L::out % 4 == 0 && L::weights % 4 == 0;
-    // Terms of a slab: all of them where they are few, rounded up to what is multiplied at a time, and of a wide map to a power of two, so that the
-    // threads that copy four terms of a row each divide the block.
-    static constexpr int ROUNDED = (TERMS + TERMS_AT_ONCE - 1) / TERMS_AT_ONCE * TERMS_AT_ONCE;
+    // Terms of a slab: all of them where they are few. Of a wide map they are rounded up to a power of two, so that the threads that copy four terms
+    // of a row each divide the block; for tensor cores to what these multiply at a time.
     static constexpr int POWER = TERMS <= TERMS_AT_ONCE ? TERMS_AT_ONCE : TERMS <= 8 ? 8 : TERMS <= 16 ? 16 : 32;
+    static constexpr int ROUNDED = TERMS_AT_ONCE == 8 ? (TERMS + 7) / 8 * 8 : TERMS;
     static constexpr int SLAB = TERMS > 32 ? 16 : WIDE ? POWER : ROUNDED;
     static constexpr int SLABS = (TERMS + SLAB - 1) / SLAB;
     typedef typename Either<WIDE, ByTerm<T::M, SLAB>, ByRow<T::M, SLAB>>::Type A;
@@ -35,26 +35,21 @@ struct Forward {
             const int p = top + row_in<T, A>(stored);
             return base_of(c, p < rows ? p : 0);
         };
+        // A thread copies weights of one column, or of four side by side, for terms that are the same number apart.
+        constexpr int WIDTH = WIDE_WEIGHTS ? 4 : 1, ACROSS = T::N / WIDTH, TERM_STEP = T::THREADS / ACROSS;
+        static_assert(T::THREADS % ACROSS == 0, "a thread copies the same columns for every term");
+        const int own_term = thread / ACROSS, own_column = thread % ACROSS * WIDTH;
+        const bool has = L::out % T::N == 0 || left_column + own_column < L::out;
+        const float* const own_weights = known(w + own_term * L::out + left_column + own_column);
         const auto stage_weights = [&](float* b, int first) {
-            constexpr int COPIES = SLAB * T::N / (WIDE_WEIGHTS ? 4 : 1);
-            if constexpr (WIDE_WEIGHTS) {
+            float* const to = b + own_term * B::PITCH + own_column;
+            const float* const from = known(own_weights + first * L::out);
 #pragma unroll
-                for (int i = 0; i < (COPIES + T::THREADS - 1) / T::THREADS; i++) {
-                    const int at = thread + i * T::THREADS;
-                    if (COPIES % T::THREADS != 0 && at >= COPIES) break;
-                    const int term = first + at / (T::N / 4), column = at % (T::N / 4) * 4, from = left_column + column;
-                    const bool there = (TERMS % SLAB == 0 || term < TERMS) && (L::out % T::N == 0 || from < L::out);
-                    COPY_ASYNC(b + at / (T::N / 4) * B::PITCH + column, w + (there ? term * L::out + from : 0), 16, there);
-                }
-            } else {
-#pragma unroll
-                for (int i = 0; i < (COPIES + T::THREADS - 1) / T::THREADS; i++) {
-                    const int at = thread + i * T::THREADS;
-                    if (COPIES % T::THREADS != 0 && at >= COPIES) break;
-                    const int term = first + at / T::N, column = at % T::N, from = left_column + column;
-                    const bool there = term < TERMS && from < L::out;
-                    COPY_ASYNC(b + at / T::N * B::PITCH + column, w + (there ? term * L::out + from : 0), 4, there);
-                }
+            for (int i = 0; i < (SLAB + TERM_STEP - 1) / TERM_STEP; i++) {
+                const int term = own_term + i * TERM_STEP;
+                if (SLAB % TERM_STEP != 0 && term >= SLAB) break;
+                const bool there = (TERMS % SLAB == 0 || first + term < TERMS) && has;
+                COPY_ASYNC_OF(WIDTH, to + i * TERM_STEP * B::PITCH, there ? from + i * TERM_STEP * L::out : w, there);
             }
         };
         float sums[T::OWN_ROWS][T::OWN_COLUMNS] = {};

@@ -54,6 +54,14 @@ __device__ __forceinline__ void copy_four(float* to, const float* from, bool the
     }
 }
 
+// The same address, of which the compiler does not know how it was found: copies add to it, where they would else add up its parts again.
+__device__ __forceinline__ const float* known(const float* from) {
+#ifndef CUDA_EMU
+    asm("" : "+l"(from));
+#endif
+    return from;
+}
+
 // A type chosen at compile time: A if FIRST, else B.
 template <bool FIRST, class A, class B>
 struct Either {
@@ -295,6 +303,7 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float (
 template <class T, class A, class B>
 __device__ __forceinline__ void multiply(const float* a, const float* b, float (&sums)[T::OWN_ROWS][T::OWN_COLUMNS]) {
     constexpr int TERMS = A::TERMS / T::ALONG;
+    static_assert(TERMS % 4 == 0 || !(A::TERMS_TOGETHER || B::TERMS_TOGETHER), "terms that lie side by side are loaded four at a time");
     const int first = T::ALONG > 1 ? T::along() * TERMS : 0;
     // Where the thread's first row and column are; all else is a constant away.
     a += A::TERMS_TOGETHER ? (T::warp_row() + T::group()) * A::PITCH + first : first * A::PITCH + T::warp_row() + T::group() * 4;
@@ -305,7 +314,7 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float (
 #pragma unroll
         for (int own = 0; own < T::OWN_ROWS; own += A::TERMS_TOGETHER ? 1 : 4) {
 #pragma unroll
-            for (int i = 0; i < (A::TERMS_TOGETHER ? 1 : 4); i++) {
+            for (int i = 0; i < (A::TERMS_TOGETHER ? 1 : 4) && k + i < TERMS; i++) {
                 const float4 four = *(const float4*)&a[A::TERMS_TOGETHER ? own * 8 * A::PITCH + k : (k + i) * A::PITCH + own * 8];
                 const float numbers[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -315,7 +324,7 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float (
 #pragma unroll
         for (int own = 0; own < T::OWN_COLUMNS; own += B::TERMS_TOGETHER ? 1 : 4) {
 #pragma unroll
-            for (int i = 0; i < (B::TERMS_TOGETHER ? 1 : 4); i++) {
+            for (int i = 0; i < (B::TERMS_TOGETHER ? 1 : 4) && k + i < TERMS; i++) {
                 const float4 four = *(const float4*)&b[B::TERMS_TOGETHER ? own * 4 * B::PITCH + k : (k + i) * B::PITCH + own * 4];
                 const float numbers[4] = {four.x, four.y, four.z, four.w};
 #pragma unroll
@@ -323,7 +332,7 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float (
             }
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4 && k + i < TERMS; i++) {
 #pragma unroll
             for (int row = 0; row < T::OWN_ROWS; row++) {
 #pragma unroll

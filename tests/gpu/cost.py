@@ -47,15 +47,18 @@ CEILINGS = {
 
 
 class Kernel:
-    """A layer's kernel: its instructions a warp, outside and inside the loop over slabs, in all and those of tensor cores."""
+    """A layer's kernel: its instructions a warp, outside and inside the loop over slabs, in all and those of tensor cores; and those inside that a
+    data gradient goes through once a tap."""
 
     def __init__(self, lines, labels):
-        loops = {}
+        loops, jumps = {}, []
         for at, line in enumerate(lines):
             target = re.search(r"BRA.*?(\.L_\w+)", line)
-            if target and labels.get(target.group(1), at) < at:
-                start = labels[target.group(1)]
-                loops[start] = max(loops.get(start, 0), at)
+            to = labels.get(target.group(1), at) if target else at
+            if to < at:
+                loops[to] = max(loops.get(to, 0), at)
+            elif to > at:
+                jumps.append((at, to))
         work = re.compile(r"\b(FFMA|HMMA)\b")
         products = lambda start, end: sum(bool(work.search(line)) for line in lines[start : end + 1])
         start, end = max(loops.items(), key=lambda loop: products(*loop), default=(0, -1))
@@ -66,11 +69,19 @@ class Kernel:
         # Behind the last instruction the code is filled up.
         count = lambda some: sum(not line.startswith("NOP") for line in some)
         tensor = lambda some: sum("HMMA" in line for line in some)
-        self.once, self.slab = count(outside), count(inside)
+        self.tap = 0
+        for search, last in loops.items():
+            if start < search and last < end:
+                # The search for the next tap is a loop. Of the jumps over it, the first is behind the last slabs, which copy nothing more; the next
+                # is within a tap, unless it leaves out the search alone.
+                over = [jump for jump in jumps if start <= jump[0] < search and last < jump[1] <= end]
+                if len(over) > 1 and over[1][1] > last + 1:
+                    self.tap = count(lines[over[1][0] + 1 : over[1][1]])
+        self.once, self.slab = count(outside), count(inside) - self.tap
         self.tensor_once, self.tensor_slab = tensor(outside), tensor(inside)
 
-    def warp(self, slabs):
-        return self.once + self.slab * slabs, self.tensor_once + self.tensor_slab * slabs
+    def warp(self, slabs, taps):
+        return self.once + self.slab * slabs + self.tap * taps, self.tensor_once + self.tensor_slab * slabs
 
 
 def disassembled(nvdisasm, cubin):
@@ -88,7 +99,7 @@ def disassembled(nvdisasm, cubin):
 
 
 def layers(source):
-    """Layer number -> its numbers, and the tile of each of its kernels."""
+    """Layer number -> its numbers; (layer number, kernel) -> its tile; and -> the most images of a lane that it is for, where that is limited."""
     found = {}
     for number, text in re.findall(r"struct Layer(\d+) \{\s*static constexpr int (.*?);", source):
         found[int(number)] = {name: int(value) for name, value in re.findall(r"(\w+) = (-?\d+)", text)}
@@ -97,7 +108,8 @@ def layers(source):
     for threads, blocks, kernel, number, *tile in re.findall(pattern, source):
         rows, columns, down, across, along = map(int, tile)
         tiles[int(number), kernel] = {"threads": int(threads), "blocks": int(blocks), "rows": rows * down, "columns": columns * across, "along": along}
-    return found, tiles
+    few = re.findall(r"// (\w+)_(\d+) is for at most (\d+) images of a lane", source)
+    return found, tiles, {(int(number), kernel): int(images) for kernel, number, images in few}
 
 
 def leaf(batch):
@@ -149,14 +161,24 @@ SHAPES = {"forward": forward, "data_gradient": data_gradient, "filter_gradient":
 class Program:
     def __init__(self, folder, nvdisasm, name):
         self.kernels = disassembled(nvdisasm, folder / f"{name}.cubin")
-        self.layers, self.tiles = layers((folder / f"{name}.cu").read_text())
+        self.layers, self.tiles, self.few = layers((folder / f"{name}.cu").read_text())
 
     def rows(self, images, training):
         """For each kernel of a layer: its name, blocks a lane, threads, instructions and tensor products of a warp."""
         for (number, kernel), tile in sorted(self.tiles.items()):
+            # A kernel with low tiles takes the other's place where a lane has few images.
+            if kernel.startswith("low_"):
+                continue
+            name, low = f"{kernel}_{number}", (number, f"low_{kernel}")
+            if images <= self.few.get(low, 0):
+                name, tile = f"low_{name}", self.tiles[low]
             if kernel == "forward" or training:
-                blocks, slabs = SHAPES[kernel](self.layers[number], tile, images)
-                yield f"{kernel}_{number}", blocks, tile["threads"], *self.kernels[f"{kernel}_{number}"].warp(slabs)
+                layer, code = self.layers[number], self.kernels[name]
+                blocks, slabs = SHAPES[kernel](layer, tile, images)
+                slabs_a_tap = math.ceil(layer["out"] / 16) if kernel == "data_gradient" else 1
+                if slabs_a_tap > 1 and code.tap == 0:
+                    sys.exit(f"expected a part of {name} that is gone through once a tap, found none; see Kernel in {sys.argv[0]}")
+                yield name, blocks, tile["threads"], *code.warp(slabs, slabs / slabs_a_tap)
 
     def instructions(self, images, training):
         """Warp instructions and tensor products an image."""
