@@ -304,6 +304,27 @@ fn a_lanes_bits_depend_on_nothing_but_the_lane() {
     }
 }
 
+/// The second convolution has high tiles for a batch of 64 images at once. In passes of 56 images its data gradient has low ones, since 38 % of the
+/// pairs of a position and a tap meet a sum; in passes of 8 images its forward pass has low ones, too (`src/backend/cuda/launch/layers.rs`).
+#[test]
+fn bits_do_not_depend_on_how_high_tiles_are() {
+    let valid = |channels, kernel| LayerSpec::convolution(channels, kernel, 1, Padding::Valid);
+    let pool = LayerSpec::MaxPool { size: 2, stride: 2 };
+    let layers = [valid(20, 3), LayerSpec::Relu, valid(40, 4), LayerSpec::Relu, pool, LayerSpec::Flatten, LayerSpec::dense(10)];
+    let (network, dataset) = problem_of(Network::listed(&layers, [9, 11, 1], 10).unwrap(), 90);
+    let starts = [start(&network, 5, 1.0, OptimizerName::Momentum, constant(0.02))];
+    for products in [Products::Fused, Products::Split] {
+        let in_passes_of = |slots: usize| {
+            let cuda = open(&Execution { products, ..Execution::default() })?.with_slots(slots);
+            Some(trained(&mut cuda.backend(&network, &dataset, &Single).unwrap(), &starts, 1, 64))
+        };
+        let Some(expected) = in_passes_of(64) else { return };
+        for slots in [56, 8] {
+            assert_eq!(in_passes_of(slots).unwrap(), expected, "{products}, passes of {slots} images");
+        }
+    }
+}
+
 /// Memory that cannot grow is not allocated anew at every call, nor are steps recorded anew.
 #[test]
 fn memory_for_images_that_is_short_is_allocated_once() {

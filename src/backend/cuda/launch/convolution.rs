@@ -85,6 +85,12 @@ impl ConvolutionShape {
         (self.height * self.width) as usize
     }
 
+    /// Positions of the map read that are the same modulo the stride.
+    pub fn class_positions(&self) -> usize {
+        let of = |side: i32| (side as usize).div_ceil(self.stride as usize);
+        of(self.in_height) * of(self.in_width)
+    }
+
     /// Rows of the filter gradient: the weights of an output, and its bias.
     pub fn filter_rows(&self) -> usize {
         (self.kernel * self.run) as usize + 1

@@ -174,14 +174,14 @@ pub(super) use kernels;
 /// Declares kernels of which there is one for each layer, as methods of [`Kernels`], and lists them as `KERNELS`:
 ///
 /// ```text
-/// fn method(parameter of the kernel: its type, …) of shape: "name, before the layer's number", its name where it is plain, the tile that the layer's
-/// kernel has;
+/// fn method(parameter of the kernel: its type, …) of shape: [names, before the layer's number], the name of the one to start and its tile, the name
+/// where it is plain;
 /// blocks: |tile, lanes| of the grid's three dimensions;
 /// ```
 macro_rules! layer_kernels {
     ($(
         $(#[$documentation:meta])*
-        fn $method:ident($($parameter:ident: $type:ty),+) of $shape:ident: $symbol:literal, $plain:literal, $tile:expr;
+        fn $method:ident($($parameter:ident: $type:ty),+) of $shape:ident: [$($symbol:literal),+], $choice:expr, $plain:literal;
         blocks: $blocks:expr;
     )+) => {
         impl $crate::backend::cuda::launch::Kernels {
@@ -200,7 +200,7 @@ macro_rules! layer_kernels {
                     $($parameter: $type),+
                 ) -> $crate::Result<()> {
                     let $shape = &kernels.shape;
-                    let (tile, symbol) = if kernels.tiles { ($tile($shape), $symbol) } else { (Tile::PLAIN, $plain) };
+                    let (symbol, tile) = if kernels.tiles { $choice } else { ($plain, Tile::PLAIN) };
                     let blocks = $blocks(tile, lanes);
                     let arguments = &mut [$(std::ptr::from_ref(&$parameter).cast_mut().cast()),+];
                     // The types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
@@ -212,7 +212,7 @@ macro_rules! layer_kernels {
         /// The kernels of this file.
         pub const KERNELS: &[$crate::backend::cuda::launch::Declaration] = &[
             $($crate::backend::cuda::launch::Declaration {
-                symbols: &[$symbol, $plain],
+                symbols: &[$($symbol),+, $plain],
                 per_layer: true,
                 threads: None,
                 parameters: || vec![$((stringify!($parameter), <$type as $crate::backend::cuda::launch::DeviceType>::name())),+],
