@@ -7,8 +7,9 @@ FOLDER holds NETWORK-PRODUCTS.cu and .cubin, which `cargo test --test kernels_co
 them. NVDISASM is NVIDIA's disassembler (PyPI: nvidia-cuda-nvdisasm). `make gpu-cost` runs both.
 
 How it counts. A kernel made for a layer has one loop that holds most of its multiply-adds; it runs once for each slab of terms, and its trips follow
-from the layer's numbers and the batch. All other instructions of the kernel are counted once a warp, which is right to about a percent: their loops are
-short. Counts are exact otherwise, and are the same for every machine with this compiler.
+from the layer's numbers and the batch. In a data gradient's loop a part runs once a tap, which has several slabs. All other instructions are counted
+once a warp, or once a slab, on both sides of a condition: an upper bound but for short loops, and near to what is executed. Counts are the same for
+every machine with this compiler. Kernels that are no layer's, which gather images, compute logits or update weights, are left out.
 
 How it predicts. A multiprocessor has four schedulers, each of which issues one instruction a cycle at most; tensor cores take 4 cycles (NVIDIA's peak)
 for each of the products here, and about 6.4 in published measurements of this kind of instruction. So a kernel's time is that of its instructions,
@@ -39,16 +40,32 @@ ALONE = (0.7, 0.4)
 LANES = 100
 # Warp instructions of the layers' kernels an image, at most.
 CEILINGS = {
-    ("simple-cnn", "fused"): {"training": 450_000, "evaluation": 145_000},
-    ("simple-cnn", "split"): {"training": 205_000, "evaluation": 62_000},
-    ("resnet-8", "fused"): {"training": 1_680_000, "evaluation": 505_000},
-    ("resnet-8", "split"): {"training": 890_000, "evaluation": 265_000},
+    ("simple-cnn", "fused"): {"training": 417_000, "evaluation": 141_000},
+    ("simple-cnn", "split"): {"training": 170_000, "evaluation": 59_500},
+    ("resnet-8", "fused"): {"training": 1_607_000, "evaluation": 497_000},
+    ("resnet-8", "split"): {"training": 809_000, "evaluation": 256_000},
 }
 
 
+# What instructions do. The rest is addresses, conditions, loops, pools and rounding.
+KINDS = {
+    "multiply-adds": re.compile(r"\bFFMA\b"),
+    "products of tensor cores": re.compile(r"\bHMMA\b"),
+    "loads from shared memory": re.compile(r"\bLDS\b"),
+    "copies": re.compile(r"\b(LDGSTS|LDG|STG|STS)\b"),
+}
+REST = "rest"
+
+
+def kinds(lines):
+    """How many of some instructions are of each kind. Behind the last one the code is filled up."""
+    kind = lambda line: next((kind for kind, pattern in KINDS.items() if pattern.search(line)), REST)
+    return collections.Counter(kind(line) for line in lines if not line.startswith("NOP"))
+
+
 class Kernel:
-    """A layer's kernel: its instructions a warp, outside and inside the loop over slabs, in all and those of tensor cores; and those inside that a
-    data gradient goes through once a tap."""
+    """A layer's kernel: its instructions a warp, by kind: those outside the loop over slabs, those inside, and those inside that a data gradient goes
+    through once a tap."""
 
     def __init__(self, lines, labels):
         loops, jumps = {}, []
@@ -65,23 +82,19 @@ class Kernel:
         # A kernel whose terms all fit one slab has no such loop.
         if 2 * products(start, end) < products(0, len(lines) - 1):
             start, end = 0, -1
-        inside, outside = lines[start : end + 1], lines[:start] + lines[end + 1 :]
-        # Behind the last instruction the code is filled up.
-        count = lambda some: sum(not line.startswith("NOP") for line in some)
-        tensor = lambda some: sum("HMMA" in line for line in some)
-        self.tap = 0
+        self.once, self.slab, self.tap = kinds(lines[:start] + lines[end + 1 :]), kinds(lines[start : end + 1]), collections.Counter()
         for search, last in loops.items():
             if start < search and last < end:
-                # The search for the next tap is a loop. Of the jumps over it, the first is behind the last slabs, which copy nothing more; the next
-                # is within a tap, unless it leaves out the search alone.
+                # The search for the next tap is a loop. The first jump over it is taken when nothing is left to copy, the second while a tap has
+                # slabs left; unless that leaves out the search alone, which is then not what is looked for here.
                 over = [jump for jump in jumps if start <= jump[0] < search and last < jump[1] <= end]
                 if len(over) > 1 and over[1][1] > last + 1:
-                    self.tap = count(lines[over[1][0] + 1 : over[1][1]])
-        self.once, self.slab = count(outside), count(inside) - self.tap
-        self.tensor_once, self.tensor_slab = tensor(outside), tensor(inside)
+                    self.tap = kinds(lines[over[1][0] + 1 : over[1][1]])
+        self.slab -= self.tap
 
     def warp(self, slabs, taps):
-        return self.once + self.slab * slabs + self.tap * taps, self.tensor_once + self.tensor_slab * slabs
+        parts = [(self.once, 1), (self.slab, slabs), (self.tap, taps)]
+        return {kind: sum(part[kind] * times for part, times in parts) for kind in [*KINDS, REST]}
 
 
 def disassembled(nvdisasm, cubin):
@@ -163,28 +176,32 @@ class Program:
         self.kernels = disassembled(nvdisasm, folder / f"{name}.cubin")
         self.layers, self.tiles, self.few = layers((folder / f"{name}.cu").read_text())
 
-    def rows(self, images, training):
-        """For each kernel of a layer: its name, blocks a lane, threads, instructions and tensor products of a warp."""
+    def rows(self, images, training, low=True):
+        """For each kernel of a layer: its name, blocks a lane, warps of a block, and instructions of a warp by kind; without those of low tiles, or
+        with them where they are used."""
         for (number, kernel), tile in sorted(self.tiles.items()):
             # A kernel with low tiles takes the other's place where a lane has few images.
             if kernel.startswith("low_"):
                 continue
-            name, low = f"{kernel}_{number}", (number, f"low_{kernel}")
-            if images <= self.few.get(low, 0):
-                name, tile = f"low_{name}", self.tiles[low]
+            name, twin = f"{kernel}_{number}", (number, f"low_{kernel}")
+            if low and images <= self.few.get(twin, 0):
+                name, tile = f"low_{name}", self.tiles[twin]
             if kernel == "forward" or training:
                 layer, code = self.layers[number], self.kernels[name]
                 blocks, slabs = SHAPES[kernel](layer, tile, images)
                 slabs_a_tap = math.ceil(layer["out"] / 16) if kernel == "data_gradient" else 1
-                if slabs_a_tap > 1 and code.tap == 0:
+                if slabs_a_tap > 1 and not code.tap:
                     sys.exit(f"expected a part of {name} that is gone through once a tap, found none; see Kernel in {sys.argv[0]}")
-                yield name, blocks, tile["threads"], *code.warp(slabs, slabs / slabs_a_tap)
+                yield name, blocks, tile["threads"] // 32, code.warp(slabs, slabs / slabs_a_tap)
+
+    def by_kernel(self, images, training):
+        """Kernel -> its warp instructions an image, by kind."""
+        return {name: {kind: count * blocks * warps / images for kind, count in warp.items()} for name, blocks, warps, warp in self.rows(images, training)}
 
     def instructions(self, images, training):
         """Warp instructions and tensor products an image."""
-        all_rows = list(self.rows(images, training))
-        per_image = lambda column: sum(row[1] * row[2] / 32 * row[column] for row in all_rows) / images
-        return per_image(3), per_image(4)
+        kernels = self.by_kernel(images, training).values()
+        return sum(sum(kernel.values()) for kernel in kernels), sum(kernel["products of tensor cores"] for kernel in kernels)
 
     def bytes(self, training):
         """Bytes an image that go through memory: each map and gradient written once and read once by each kernel."""
@@ -206,11 +223,11 @@ class Program:
     def parameters(self):
         return sum((layer["kernel"] * layer["run"] + 1) * layer["out"] for layer in self.layers.values())
 
-    def seconds(self, images, lanes, training):
+    def seconds(self, images, lanes, training, low=True):
         """The range of a step's time, or of an evaluation's, and what bounds its longest kernel."""
         ranges, longest = [0.0, 0.0], (0.0, "")
-        for name, blocks, threads, instructions, tensor in self.rows(images, training):
-            warps = threads // 32
+        for _, blocks, warps, warp in self.rows(images, training, low):
+            instructions, tensor = sum(warp.values()), warp["products of tensor cores"]
             # Blocks of the busiest multiprocessor.
             each = math.ceil(blocks * lanes / MULTIPROCESSORS)
             for end in range(2):
@@ -267,7 +284,7 @@ def figure_1b(program):
 
 
 def tables(programs):
-    """The two tables, and whether an image costs more than its ceiling."""
+    """The three tables, and whether an image costs more than its ceiling."""
     lines = ["| network | products | an image of | warp instructions | of these on tensor cores | multiply-adds needed, / 32 | ceiling |",
              "|---|---|---|---|---|---|---|"]
     failed = False
@@ -279,16 +296,23 @@ def tables(programs):
             failed |= instructions > ceiling
             useful = program.flop(training) / 2 / 32
             lines.append(f"| {network} | {products} | {kind} | {instructions:,.0f} | {tensor:,.0f} | {useful:,.0f} | {ceiling:,} |")
+    lines += ["", f"| network | products | kernel | {' | '.join([*KINDS, REST])} |", "|---|---|---|" + "---|" * (len(KINDS) + 1)]
+    for (network, products), program in programs.items():
+        if network == "simple-cnn":
+            for name, counts in program.by_kernel(1024, True).items():
+                lines.append(f"| {network} | {products} | `{name}` | {' | '.join(f'{count:,.0f}' for count in counts.values())} |")
     lines += ["", "| network | products | case | predicted time | bound by | predicted million images a second | share of the 32-bit peak |",
               "|---|---|---|---|---|---|---|"]
     peak = MULTIPROCESSORS * SCHEDULERS * 32 * 2 * CLOCK
     for (network, products), program in programs.items():
-        cases = [(f"a step of batch size {batch:,}", batch, True) for batch in (2, 64, 1024, 16384)]
-        for case, images, training in [*cases, (f"{EVALUATED} images of an evaluation", EVALUATED, False)]:
-            seconds, bound = program.seconds(images, LANES, training)
+        cases = [(f"a step of batch size {batch:,} × {LANES} trials", batch, True, True) for batch in (2, 16, 64, 1024, 16384)]
+        cases.insert(1, (f"{cases[0][0]}, with high tiles alone", 2, True, False))
+        cases.insert(3, (f"{cases[2][0]}, with high tiles alone", 16, True, False))
+        for case, images, training, low in [*cases, (f"{EVALUATED} images of an evaluation × {LANES} trials", EVALUATED, False, True)]:
+            seconds, bound = program.seconds(images, LANES, training, low)
             rates = [LANES * images / end for end in reversed(seconds)]
             share = [rate * program.flop(training) / peak for rate in rates]
-            lines.append(f"| {network} | {products} | {case} × {LANES} trials | {shown(seconds)} | {bound} | {rates[0] / 1e6:.2f} to {rates[1] / 1e6:.2f} | "
+            lines.append(f"| {network} | {products} | {case} | {shown(seconds)} | {bound} | {rates[0] / 1e6:.2f} to {rates[1] / 1e6:.2f} | "
                          f"{share[0]:.0%} to {share[1]:.0%} |")
     lines.append("")
     for products in ("fused", "split"):
