@@ -37,6 +37,8 @@ SHARE = (0.9, 0.6)
 TENSOR_CYCLES = (4.0, 6.4)
 # Instructions a cycle of one warp alone, which waits for its own results.
 ALONE = (0.7, 0.4)
+# Registers, bytes of shared memory, blocks and warps of a multiprocessor (NVIDIA's CUDA programming guide, compute capability 9.0).
+REGISTERS, SHARED, BLOCKS, WARPS = 65536, 233_472, 32, 64
 LANES = 100
 # Warp instructions of the layers' kernels an image, at most.
 CEILINGS = {
@@ -65,9 +67,10 @@ def kinds(lines):
 
 class Kernel:
     """A layer's kernel: its instructions a warp, by kind: those outside the loop over slabs, those inside, and those inside that a data gradient goes
-    through once a tap."""
+    through once a tap; and its registers a thread and bytes of shared memory a block."""
 
-    def __init__(self, lines, labels):
+    def __init__(self, lines, labels, registers, shared):
+        self.registers, self.shared = registers, shared
         loops, jumps = {}, []
         for at, line in enumerate(lines):
             target = re.search(r"BRA.*?(\.L_\w+)", line)
@@ -96,9 +99,14 @@ class Kernel:
         parts = [(self.once, 1), (self.slab, slabs), (self.tap, taps)]
         return {kind: sum(part[kind] * times for part, times in parts) for kind in [*KINDS, REST]}
 
+    def resident(self, warps):
+        """Warps that a multiprocessor has room for, in blocks of so many."""
+        registers = math.ceil(self.registers / 8) * 8 * 32 * warps
+        return warps * min(REGISTERS // registers, SHARED // max(self.shared, 1), BLOCKS, WARPS // warps)
+
 
 def disassembled(nvdisasm, cubin):
-    text = subprocess.run([nvdisasm, "-c", cubin], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([nvdisasm, cubin], capture_output=True, text=True, check=True).stdout
     kernels, labels, name = {}, {}, None
     for line in text.splitlines():
         if section := re.match(r"\.text\.(\w+):", line):
@@ -108,7 +116,9 @@ def disassembled(nvdisasm, cubin):
             labels[name][label.group(1)] = len(kernels[name])
         elif name and (instruction := re.match(r"\s+/\*[0-9a-f]+\*/\s+(.*?);", line)):
             kernels[name].append(instruction.group(1).strip())
-    return {name: Kernel(lines, labels[name]) for name, lines in kernels.items()}
+    registers = dict(re.findall(r"EIATTR_REGCOUNT.*?index@\((\w+)\).*?\.word\s+(0x[0-9a-f]+)", text, re.S))
+    shared = dict(re.findall(r"^\.nv\.shared\.(\w+):\s+\.zero\s+(\d+)", text, re.M))
+    return {name: Kernel(lines, labels[name], int(registers[name], 16), int(shared.get(name, 0))) for name, lines in kernels.items()}
 
 
 def layers(source):
@@ -194,14 +204,10 @@ class Program:
                     sys.exit(f"expected a part of {name} that is gone through once a tap, found none; see Kernel in {sys.argv[0]}")
                 yield name, blocks, tile["threads"] // 32, code.warp(slabs, slabs / slabs_a_tap)
 
-    def by_kernel(self, images, training):
-        """Kernel -> its warp instructions an image, by kind."""
-        return {name: {kind: count * blocks * warps / images for kind, count in warp.items()} for name, blocks, warps, warp in self.rows(images, training)}
-
     def instructions(self, images, training):
         """Warp instructions and tensor products an image."""
-        kernels = self.by_kernel(images, training).values()
-        return sum(sum(kernel.values()) for kernel in kernels), sum(kernel["products of tensor cores"] for kernel in kernels)
+        rows = [(blocks * warps / images, warp) for _, blocks, warps, warp in self.rows(images, training)]
+        return sum(times * sum(warp.values()) for times, warp in rows), sum(times * warp["products of tensor cores"] for times, warp in rows)
 
     def bytes(self, training):
         """Bytes an image that go through memory: each map and gradient written once and read once by each kernel."""
@@ -284,7 +290,7 @@ def figure_1b(program):
 
 
 def tables(programs):
-    """The three tables, and whether an image costs more than its ceiling."""
+    """The tables, and whether an image costs more than its ceiling."""
     lines = ["| network | products | an image of | warp instructions | of these on tensor cores | multiply-adds needed, / 32 | ceiling |",
              "|---|---|---|---|---|---|---|"]
     failed = False
@@ -296,11 +302,13 @@ def tables(programs):
             failed |= instructions > ceiling
             useful = program.flop(training) / 2 / 32
             lines.append(f"| {network} | {products} | {kind} | {instructions:,.0f} | {tensor:,.0f} | {useful:,.0f} | {ceiling:,} |")
-    lines += ["", f"| network | products | kernel | {' | '.join([*KINDS, REST])} |", "|---|---|---|" + "---|" * (len(KINDS) + 1)]
+    lines += ["", f"| network | products | kernel | {' | '.join([*KINDS, REST])} | registers | shared memory | warps a multiprocessor |",
+              "|---|---|---|" + "---|" * (len(KINDS) + 4)]
     for (network, products), program in programs.items():
         if network == "simple-cnn":
-            for name, counts in program.by_kernel(1024, True).items():
-                lines.append(f"| {network} | {products} | `{name}` | {' | '.join(f'{count:,.0f}' for count in counts.values())} |")
+            for name, blocks, warps, counts in program.rows(1024, True):
+                code, cells = program.kernels[name], [f"{count * blocks * warps / 1024:,.0f}" for count in counts.values()]
+                lines.append(f"| {network} | {products} | `{name}` | {' | '.join(cells)} | {code.registers} | {code.shared:,} B | {code.resident(warps)} |")
     lines += ["", "| network | products | case | predicted time | bound by | predicted million images a second | share of the 32-bit peak |",
               "|---|---|---|---|---|---|---|"]
     peak = MULTIPROCESSORS * SCHEDULERS * 32 * 2 * CLOCK
