@@ -39,7 +39,7 @@ impl Tile {
         }
     }
 
-    /// The same with fewer rows: one warp, a quarter of the rows.
+    /// The same with a quarter of the rows: one warp, and at most 32 columns.
     fn low(columns: usize) -> Tile {
         Tile { rows: 32, columns: if columns <= 16 { 16 } else { 32 }, down: 1, across: 1, along: 1 }
     }
