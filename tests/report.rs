@@ -3,11 +3,12 @@
 mod support;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dps::results;
+use dps::results::{self, Results};
 use support::synthetic::Synthetic;
 
 #[test]
@@ -69,14 +70,26 @@ fn files_are_reported_and_what_is_none_is_named() {
     assert!(unread.wait().unwrap().success());
     assert!(folder.path().join("unread/index.html").is_file() && folder.path().join("export").is_dir());
 
-    // Beside a study that runs: the page loads itself anew until the last cell is there.
+    // Beside a study that runs: it waits for the first cell, and the page loads itself anew until the last one is there.
     let path = folder.path().join("live.h5");
+    let program = assert_cmd::cargo::cargo_bin("dps-report");
+    let mut live = Command::new(program)
+        .current_dir(folder.path())
+        .args(["live.h5", "--live", "-o", "live"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    BufReader::new(live.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "live.h5: waiting for the study's first cell\n");
+    let publish = |results: &Results| {
+        results::write(&folder.path().join("other.h5"), results).unwrap();
+        fs::rename(folder.path().join("other.h5"), &path).unwrap();
+    };
     let mut unfinished = Synthetic::small().results();
     (unfinished.cells, unfinished.complete) = (unfinished.cells[..5].to_vec(), false);
-    results::write(&path, &unfinished).unwrap();
-    let program = assert_cmd::cargo::cargo_bin("dps-report");
-    let mut live =
-        Command::new(program).current_dir(folder.path()).args(["live.h5", "--live", "-o", "live"]).stdout(Stdio::piped()).spawn().unwrap();
+    publish(&unfinished);
     let page = || fs::read_to_string(folder.path().join("live/index.html")).unwrap_or_default();
     let begun = Instant::now();
     while !folder.path().join("live/dps-report.txt").exists() {
@@ -85,9 +98,7 @@ fn files_are_reported_and_what_is_none_is_named() {
     }
     let refresh = "<meta http-equiv=\"refresh\" content=\"10\">";
     assert!(page().contains(refresh) && page().contains("<dt>To come</dt><dd>3 cells: about "), "{}", page());
-    let whole = Synthetic::small().results();
-    results::write(&folder.path().join("other.h5"), &whole).unwrap();
-    fs::rename(folder.path().join("other.h5"), &path).unwrap();
+    publish(&Synthetic::small().results());
     while live.try_wait().unwrap().is_none() {
         assert!(begun.elapsed() < Duration::from_secs(120), "it does not end with the study");
         thread::sleep(Duration::from_millis(50));

@@ -208,7 +208,10 @@ fn text_of_a_file_cannot_become_markup() {
 #[test]
 fn tables_parse_back_to_the_results() {
     let results = Synthetic::small().results();
-    let (_, folder) = report(vec![results.clone()]);
+    // A part that was raced is of the same study.
+    let mut part = Synthetic { race: Race::Until(3.0), ..Synthetic::small() }.results();
+    part.cells.truncate(2);
+    let (_, folder) = report(vec![results.clone(), part]);
     let read = |name: &str| {
         let mut reader = csv::Reader::from_path(folder.path().join(name)).unwrap();
         let heading = reader.headers().unwrap().clone();
@@ -241,7 +244,8 @@ fn tables_parse_back_to_the_results() {
     }
     assert_eq!((fits(0, "c1_over_dense"), fits(1, "shift_points"), fits(1, "left_out")), (String::new(), "4".to_owned(), String::new()));
     let studies = read("studies.csv");
-    for (column, value) in [("files", "0.h5"), ("optimizer", "momentum"), ("goal_error", "0.14"), ("criterion", "snip"), ("race", "false")]
+    for (column, value) in
+        [("files", "0.h5; 1.h5"), ("optimizer", "momentum"), ("goal_error", "0.14"), ("criterion", "snip"), ("race", "false; 3")]
     {
         assert_eq!(studies(0, column), value, "{column}");
     }
@@ -278,15 +282,12 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
     };
     let (empty, _folder) = report(vec![part(0)]);
     let text = page(&empty);
-    assert!(text.contains("No cell is finished yet") && text.contains("Nothing to fit yet") && text.contains("cells are still to come"));
+    assert!(text.contains("No cell is finished yet") && text.contains("Nothing to fit yet") && text.contains("0 of 8 cells so far"));
     assert!(empty.warnings.len() == 1 && empty.warnings[0].starts_with("Not measured yet: batch size 2 at sparsity 0, 8 at sparsity 0,"));
 
     let (single, _folder) = report(vec![part(1)]);
     let text = page(&single);
-    assert!(
-        text.contains("1 cell; cells are still to come")
-            && text.contains("no fit; a fit needs 3 batch sizes with a result, and there are 1")
-    );
+    assert!(text.contains("1 of 8 cells so far") && text.contains("no fit; a fit needs 3 batch sizes with a result, and there are 1"));
 
     let mut unfinished = part(6);
     unfinished.cells[1].trials.iter_mut().for_each(|trial| (trial.status, trial.steps) = (Status::Incomplete, None));

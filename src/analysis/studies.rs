@@ -38,6 +38,8 @@ pub struct StudyResults {
     measured_again: Vec<(Cell, usize)>,
     /// The configuration as data, with the grids of all files; or why it cannot be read.
     pub configuration: Result<config::Study, String>,
+    /// The races of its files that differ from each other; a configuration has one.
+    pub races: Vec<Race>,
     /// Warnings about how its files were put together.
     pub notes: Vec<String>,
 }
@@ -62,6 +64,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             environments,
             measured_in,
             measured_again: Vec::new(),
+            races: configuration.iter().map(|study| study.execution.race).collect(),
             configuration,
             notes: Vec::new(),
         };
@@ -302,6 +305,11 @@ impl StudyResults {
             this.grid.join(&that.grid);
             if let Ok(text) = config::canonical(this) {
                 self.results.configuration = text;
+            }
+        }
+        for race in other.races {
+            if !self.races.contains(&race) {
+                self.races.push(race);
             }
         }
         self.results.complete &= other.results.complete;

@@ -72,8 +72,16 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     Ok(report.warnings.len())
 }
 
-/// Writes the report again whenever a file changes; the one of complete studies.
+/// Writes the report again whenever a file changes; the one of complete studies. A study writes its file after its first cell.
 fn live(arguments: &ReportArguments) -> dps::Result<Report> {
+    for path in &arguments.results {
+        if !path.exists() {
+            streams::err(&format!("{}: waiting for the study's first cell", path.display()));
+        }
+        while !path.exists() {
+            thread::sleep(POLL);
+        }
+    }
     loop {
         let before = changed(&arguments.results);
         let report = made(arguments)?;

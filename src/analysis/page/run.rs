@@ -24,8 +24,12 @@ pub fn run(study: &StudyResults) -> Markup {
         (Some(low), Some(high)) => format!("{low} to {high} trials a cell"),
         _ => "no trials yet".to_owned(),
     };
-    let cells = some(study.results.cells.len(), "cell");
-    let finished = if study.results.complete { "finished" } else { "cells are still to come" };
+    let missing = study.missing();
+    let cells = match study.results.cells.len() {
+        measured if study.results.complete => format!("{}; finished", some(measured, "cell")),
+        measured if missing.is_empty() => format!("{}; more are to come", some(measured, "cell")),
+        measured => format!("{} of {} so far", count(measured as u64), some(measured + missing.len(), "cell")),
+    };
     let goal = match study.measures_alone() {
         true => "none: every trial runs to its last step, and its loss surface is measured on the way".to_owned(),
         false if workload.validation_examples == 0 => study.goal(),
@@ -48,7 +52,7 @@ pub fn run(study: &StudyResults) -> Markup {
     rows.push(("Batch sizes", list(&mut sizes.iter().map(|size| count(*size)))));
     rows.push(("Sparsities", list(&mut sparsities.iter().map(f64::to_string))));
     if has_trials(&study.results) {
-        rows.push(("Trials", format!("{trials}, {cells}; {finished}")));
+        rows.push(("Trials", format!("{trials}, {cells}")));
     }
     if !is_of_dps(&study.results) {
         rows.push(("Read from", study.sources.join(", ")));
@@ -56,7 +60,6 @@ pub fn run(study: &StudyResults) -> Markup {
         return dl(rows);
     }
     rows.push(("Result files", study.sources.join(", ")));
-    let missing = study.missing();
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
     let most = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
     if !missing.is_empty() {

@@ -111,7 +111,7 @@ fn study(study: &StudyResults) -> Vec<String> {
     };
     // In others' measurements 0 stands for what they do not say.
     let known = |number: u32| optional(Some(number).filter(|&number| number > 0 || is_of_dps(&study.results)));
-    let race = configured.map(|study| study.execution.race.factor().map_or("false".to_owned(), |factor| factor.to_string()));
+    let races: Vec<String> = study.races.iter().map(|race| race.factor().map_or("false".to_owned(), |factor| factor.to_string())).collect();
     vec![
         study.slug.clone(),
         study.sources.join("; "),
@@ -128,7 +128,7 @@ fn study(study: &StudyResults) -> Vec<String> {
         known(workload.parameters),
         optional(configured.map(|study| study.pruning.criterion)),
         optional(configured.map(|study| study.pruning.shuffle)),
-        optional(race),
+        races.join("; "),
         of_all(|environment| &environment.data_digest),
         of_all(|environment| &environment.program_version),
         of_all(|environment| &environment.device),
