@@ -69,7 +69,7 @@ pub struct Critical {
     pub from: String,
 }
 
-/// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit: their intervals are of its residual
+/// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit: their intervals are of its
 /// bootstrap.
 pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec<Critical> {
     let mut found = Vec::new();

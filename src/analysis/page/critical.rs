@@ -15,7 +15,7 @@ pub fn critical(critical: &[Critical]) -> Markup {
     html! {
         p {
             "Definitions differ in what they call critical, so their numbers may differ by more than their 95 % intervals. Those of the first four are of "
-            "the fit's residual bootstrap; that of the noise scale is over trials, and there is none of a single trial. In simulations "
+            "the fit's bootstrap; that of the noise scale is over trials, and there is none of a single trial. In simulations "
             "with known truth such intervals hold it in " (100.0 * COVERED.0) " to " (100.0 * COVERED.1) " of 100 cases (make coverage)."
         }
         div.wide {

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::super::fit::{Fit, LINEAR_EXPONENTS, Regime};
+use super::super::fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime};
 use super::super::fits::{EnoughTrials, Fitted, NEAR, Shift};
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, interval, table};
@@ -19,8 +19,8 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
     let rows: Vec<Vec<String>> = fits.iter().filter_map(row).collect();
     html! {
         p {
-            "K ≈ c1/B + c2 with c1, c2 ≥ 0 by least squares of log K, a sparsity at a time; in brackets 95 % intervals by residual bootstrap "
-            "(1,000 resamples, stretched by Student's t for few points). The " b { "critical batch size" }
+            "K ≈ c1/B + c2 with c1, c2 ≥ 0 by least squares of log K, a sparsity at a time; in brackets 95 % intervals by parametric bootstrap "
+            "(" (count(RESAMPLES)) " resamples of a normal scatter of log K, stretched by Student's t for few points). The " b { "critical batch size" }
             " is c1/c2: there the two terms are equal and K is twice its floor. By the fit's local slope d log K / d log B, scaling is "
             b { "linear" } " below −0.95 (B under a 19th of the critical batch size), data parallelism " b { "maximal" }
             " above −0.05 (B over 19 times it), and returns diminish between. The law makes K fall in proportion to small B whatever it does, so "
