@@ -4,6 +4,7 @@
 
 mod support;
 
+use cudarc::driver::sys as driver;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, LaneState};
 use dps::comm::Single;
@@ -343,6 +344,20 @@ fn memory_for_images_that_is_short_is_allocated_once() {
     };
     let first = round(0);
     assert_eq!([round(2), round(4)], [first, first], "allocations");
+}
+
+/// Memory that is freed stays in the pool, so that it need not be mapped anew.
+#[test]
+fn freed_memory_stays_in_the_pool() {
+    let Some(_cuda) = gpu() else { return };
+    let (mut pool, mut kept) = (std::ptr::null_mut(), 0_u64);
+    // The GPU is open; the first call writes the handle, the second a number of 64 bits.
+    unsafe {
+        driver::cuDeviceGetDefaultMemPool(&raw mut pool, 0).result().unwrap();
+        let attribute = driver::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+        driver::cuMemPoolGetAttribute(pool, attribute, (&raw mut kept).cast()).result().unwrap();
+    }
+    assert_eq!(kept, u64::MAX, "bytes that the pool keeps");
 }
 
 #[test]

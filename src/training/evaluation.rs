@@ -111,4 +111,15 @@ mod tests {
             assert_eq!(found, expected, "{stride} at a time");
         }
     }
+
+    #[test]
+    fn examples_that_nobody_asked_for_are_not_sorted() {
+        let mut margins: Vec<f32> = (0..6000_u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 8) as f32).collect();
+        let mut order = HardestFirst::new(&mut margins, 6000);
+        order.append(0..64, &mut Vec::new());
+        let (asked, rest) = order.keys.split_at(64);
+        assert!(asked.is_sorted() && asked.iter().max() < rest.iter().min());
+        let descents = rest.windows(2).filter(|pair| pair[0] > pair[1]).count();
+        assert!(descents > 1000, "{descents} of 5,935 neighbours are out of order");
+    }
 }

@@ -210,8 +210,9 @@ EXPORT int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
 }
 EXPORT int cuMemPoolGetAttribute(void* pool, int attribute, void* value) {
     Lock lock(driver_mutex);
-    if (pool != &threshold || (attribute != 5 && attribute != 7)) return kNotSupported;  // RESERVED_MEM_CURRENT, USED_MEM_CURRENT
-    uint64_t bytes = used + (attribute == 5 ? kept : 0);
+    // RELEASE_THRESHOLD, RESERVED_MEM_CURRENT, USED_MEM_CURRENT
+    if (pool != &threshold || (attribute != 4 && attribute != 5 && attribute != 7)) return kNotSupported;
+    uint64_t bytes = attribute == 4 ? threshold : attribute == 5 ? used + kept : used;
     memcpy(value, &bytes, sizeof bytes);
     return kSuccess;
 }
