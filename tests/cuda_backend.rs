@@ -84,11 +84,13 @@ fn four_ranks_on_four_gpus_record_what_the_cpu_does() {
     assert!(device.starts_with(DEVICE), "{device}");
     assert_eq!(difference(&one, &cpu), None);
     // The default reduction gives the same bits on any ranks, in any order of threads and streams.
-    let (four, device) = study.run(gpus(4, ("rand", "lazy")), "4", &["--device", "cuda"]).unwrap();
+    let shared = ["--device", "cuda", "--set", "execution.data_parallel=4"];
+    let (four, device) = study.run(gpus(4, ("rand", "lazy")), "4", &shared).unwrap();
     assert!(device.contains("NCCL"), "{device}");
     assert_eq!(four, one);
     // NCCL's own sums are another order.
-    let (four, device) = study.run(gpus(4, ("rev", "eager")), "nccl", &["--device", "cuda", "--set", "execution.reduction=nccl"]).unwrap();
+    let by_nccl = [&shared[..], &["--set", "execution.reduction=nccl"]].concat();
+    let (four, device) = study.run(gpus(4, ("rev", "eager")), "nccl", &by_nccl).unwrap();
     assert!(device.contains("summed by NCCL"), "{device}");
     assert_eq!(difference(&four, &cpu), None);
 }
@@ -135,4 +137,17 @@ fn faults_planted_in_the_kernels_are_noticed() {
     assert!(words.contains("the size of OutputMap"), "{words}");
     let words = planted("nowhere", "no such text=>").unwrap_err();
     assert!(words.contains("changed 0 places"), "{words}");
+}
+
+/// Recorded steps that use NCCL's communicator are gone before it is aborted: the stand-in refuses the abort that waits for ever on a GPU, and
+/// says so.
+#[test]
+fn a_communicator_outlives_the_steps_that_were_recorded_with_it() {
+    let study = Study::new();
+    // The first step is not recorded; each has one collective.
+    let mut command = mpirun(2);
+    under(&mut command, ("fwd", "eager")).envs([("CUDA_EMU_DEVICES", "2"), ("CUDA_EMU_NCCL_BREAKS", "3")]);
+    let words = study.run(command, "broken", &["--device", "cuda", "--set", "execution.data_parallel=2"]).unwrap_err();
+    assert!(words.contains("ncclRemoteError") && words.contains("graphs used is aborted"), "{words}");
+    assert!(!words.contains("not destroyed yet"), "{words}");
 }

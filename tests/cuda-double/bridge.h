@@ -17,6 +17,10 @@ extern "C" {
 int emuEnqueue(void* stream, int (*poll)(void* job, EmuProgress* progress), void* job, void (*drop)(void* job));
 // Whether a stream is being captured.
 int emuCapturing(void* stream);
+// Notes that the graph into which a stream is being captured uses something.
+void emuRecordUse(void* stream, const void* what);
+// Whether a graph that is not destroyed yet uses it.
+int emuRecorded(const void* what);
 // Whether all of `bytes` bytes at `address` lie in one live device allocation.
 int emuInside(unsigned long long address, size_t bytes);
 // The same, for work that a stream runs: the lock is taken already.

@@ -68,6 +68,7 @@ struct Communicator {
     uint64_t collectives = 0, chunks = 0;
     const void* active = nullptr;  // the collective under way; others of this communicator wait for it
     bool aborted = false;
+    bool recorded = false;  // whether a graph has ever used it
 };
 
 struct Id {
@@ -224,6 +225,8 @@ static int advance(void* pointer, EmuProgress* progress) {
         mine.tags[++comm->collectives % 2] = job.tag;
         mine.tagged = comm->collectives;
         phase = kCompare;
+        static const long good = getenv("CUDA_EMU_NCCL_BREAKS") ? atol(getenv("CUDA_EMU_NCCL_BREAKS")) : 0;
+        if (good && comm->collectives > (uint64_t)good) comm->shared->error = kRemoteError;
     }
     for (;;) {
         if (comm->shared->error) return kPending;
@@ -259,6 +262,10 @@ static thread_local int group_depth;
 static thread_local std::vector<Job> grouped;
 
 static int enqueue(const Job& job) {
+    if (emuCapturing(job.stream)) {
+        job.comm->recorded = true;
+        emuRecordUse(job.stream, job.comm);
+    }
     int error = emuEnqueue(job.stream, advance, new Job(job), [](void* pointer) { delete (Job*)pointer; });
     return error ? refuse(kUnhandledCuda, "CUDA error " + std::to_string(error) + " as a collective was queued") : (int)kSuccess;
 }
@@ -364,10 +371,17 @@ EXPORT int ncclCommInitRankConfig(Communicator** result, int size, Id id, int ra
 // The communicator itself stays: work that is queued still names it.
 static int leave(Communicator* comm) {
     if (!comm || comm->aborted) return refuse(kInvalidArgument, "the communicator is gone already");
+    // Where NCCL would wait for ever, this does not end the communicator.
+    if (emuRecorded(comm)) return refuse(kInvalidUsage, "a graph that uses the communicator is not destroyed yet, which on a GPU hangs");
     comm->aborted = true;
     return kSuccess;
 }
-EXPORT int ncclCommAbort(Communicator* comm) { return leave(comm); }
+EXPORT int ncclCommAbort(Communicator* comm) {
+    int result = leave(comm);
+    // A test that aborts such a one knows by this that it did.
+    if (result == kSuccess && comm->recorded) emuSay("NCCL: a communicator that graphs used is aborted, after them");
+    return result;
+}
 EXPORT int ncclCommFinalize(Communicator* comm) { return comm && !comm->aborted ? (int)kSuccess : (int)kInvalidArgument; }
 EXPORT int ncclCommDestroy(Communicator* comm) {
     if (comm && comm->active) return refuse(kInvalidUsage, "ncclCommDestroy with a collective under way, which on a GPU hangs");

@@ -48,6 +48,7 @@ struct Stream;
 // A stream's work as it is captured, then a graph.
 struct Graph {
     std::vector<Work> work;
+    std::vector<const void*> uses;  // what work of other libraries belongs to: communicators
     Stream* origin = nullptr;
     std::vector<Stream*> members;   // streams captured into it
     std::vector<Stream*> unjoined;  // members that the origin has not waited for since their last work

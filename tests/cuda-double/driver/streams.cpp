@@ -169,6 +169,18 @@ EXPORT int emuCapturing(void* handle) {
     return stream && stream->capture;
 }
 
+EXPORT void emuRecordUse(void* handle, const void* what) {
+    Lock lock(driver_mutex);
+    Stream* stream = find_stream(handle);
+    if (stream && stream->capture) stream->capture->uses.push_back(what);
+}
+
+EXPORT int emuRecorded(const void* what) {
+    Lock lock(driver_mutex);
+    auto uses = [what](auto& graph) { return std::count(graph.first->uses.begin(), graph.first->uses.end(), what) > 0; };
+    return std::any_of(graphs.begin(), graphs.end(), uses) || std::any_of(executables.begin(), executables.end(), uses);
+}
+
 EXPORT int cuStreamCreate(void** handle, unsigned flags) {
     ENTER();
     if (flags > 1) return kInvalidValue;
@@ -372,6 +384,7 @@ EXPORT int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned 
     if (found == graphs.end()) return kInvalidValue;
     auto copy = std::make_shared<Graph>();
     copy->work = found->second->work;
+    copy->uses = found->second->uses;
     *executable = copy.get();
     executables[copy.get()] = std::move(copy);
     return kSuccess;
