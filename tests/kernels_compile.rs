@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use cudarc::nvrtc::{result, sys};
 use dps::backend::cuda::libraries::{Library, take};
 use dps::backend::cuda::{Arithmetic, architectures};
-use dps::config::{Initialisation, LayerSpec, NetworkName, Padding};
+use dps::config::{self, Initialisation, LayerSpec, NetworkName, Padding};
 use dps::network::Network;
 
 /// Architectures, and how the fused kernels multiply: the first has no TF32.
@@ -120,6 +120,12 @@ fn unlike_the_papers() -> Network {
     Network::listed(&layers, [21, 21, 3], 100).unwrap()
 }
 
+/// The network of configs/examples/listed-residual.toml.
+fn residual() -> Network {
+    let study = config::parse("listed-residual", include_str!("../configs/examples/listed-residual.toml"), &[]).unwrap().study;
+    Network::listed(&study.workload.network.layers(10), [28, 28, 1], 10).unwrap()
+}
+
 #[test]
 fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
     let Some(library) = nvrtc() else {
@@ -135,7 +141,7 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
     unknown.iter().for_each(|&variant| eprintln!("\nNOT COMPILED for {}: this NVRTC does not know it\n", name(variant)));
     assert!(variants.len() >= 4, "NVRTC knows {known:?}");
     let built_in = [NetworkName::SimpleCnn, NetworkName::Resnet8].map(|name| (name.to_string(), Network::new(name)));
-    let programs = [&built_in[..], &[("unlike".to_owned(), unlike_the_papers())]].concat();
+    let programs = [&built_in[..], &[("listed-residual".to_owned(), residual()), ("unlike".to_owned(), unlike_the_papers())]].concat();
     let source = |network, (_, arithmetic): (&str, Arithmetic)| dps::backend::cuda::source(network, arithmetic);
     let simple = source(&programs[0].1, VARIANTS[1]);
     for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels")).unwrap() {
@@ -172,7 +178,7 @@ fn every_kernel_compiles_for_every_generation_and_spills_no_register() {
             }
             let source = source(layers, variant);
             let (log, code) = compile(&source, variant).unwrap_or_else(|problem| panic!("{architecture}, {network}: {problem}"));
-            if architecture.starts_with("sm_90") && built_in.iter().any(|(name, _)| name == network) {
+            if architecture.starts_with("sm_90") && network != "unlike" {
                 let file = kept.join(format!("{network}-{}", if variant.1 == Arithmetic::Split { "split" } else { "fused" }));
                 std::fs::write(file.with_extension("cu"), &source).unwrap();
                 std::fs::write(file.with_extension("cubin"), code).unwrap();

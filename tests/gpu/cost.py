@@ -9,7 +9,8 @@ them. NVDISASM is NVIDIA's disassembler (PyPI: nvidia-cuda-nvdisasm). `make gpu-
 How it counts. A kernel made for a layer has one loop that holds most of its multiply-adds; it runs once for each slab of terms, and its trips follow
 from the layer's numbers and the batch. In a data gradient's loop a part runs once a tap, which has several slabs. All other instructions are counted
 once a warp, or once a slab, on both sides of a condition: an upper bound but for short loops, and near to what is executed. Counts are the same for
-every machine with this compiler. Kernels that are no layer's, which gather images, compute logits or update weights, are left out.
+every machine with this compiler. Of the kernels that are no layer's only the update of the weights is counted, by its shortest way through the
+sum over a batch's leaves; those that gather images and compute logits are left out.
 
 How it predicts. A multiprocessor has four schedulers, each of which issues one instruction a cycle at most; tensor cores take 4 cycles (NVIDIA's peak)
 for each of the products here, and about 6.4 in published measurements of this kind of instruction. So a kernel's time is that of its instructions,
@@ -24,6 +25,7 @@ a kernel has more instructions an image than its ceiling, or the page has tables
 
 import argparse
 import collections
+import heapq
 import math
 import pathlib
 import re
@@ -42,11 +44,15 @@ REGISTERS, SHARED, BLOCKS, WARPS = 65536, 233_472, 32, 64
 LANES = 100
 # Warp instructions of the layers' kernels an image, at most.
 CEILINGS = {
+    ("listed-residual", "fused"): {"training": 1_185_000, "evaluation": 331_000},
+    ("listed-residual", "split"): {"training": 661_000, "evaluation": 183_000},
     ("simple-cnn", "fused"): {"training": 417_000, "evaluation": 141_000},
     ("simple-cnn", "split"): {"training": 170_000, "evaluation": 59_500},
     ("resnet-8", "fused"): {"training": 1_607_000, "evaluation": 497_000},
     ("resnet-8", "split"): {"training": 809_000, "evaluation": 256_000},
 }
+# Leaves of a batch of 64, and the most instructions by which a warp updates 32 parameters from so many.
+LEAVES, UPDATE = 8, 187
 
 
 # What instructions do. The rest is addresses, conditions, loops, pools and rounding.
@@ -63,6 +69,48 @@ def kinds(lines):
     """How many of some instructions are of each kind. Behind the last one the code is filled up."""
     kind = lambda line: next((kind for kind, pattern in KINDS.items() if pattern.search(line)), REST)
     return collections.Counter(kind(line) for line in lines if not line.startswith("NOP"))
+
+
+def shortest(lines, labels, start, end, loads=None, stores=None):
+    """How many instructions the shortest way from one to another has, both counted; of those with so many loads from memory and stores to it, where
+    that is said. A way through a function that is called is none: those are for rare numbers. Nothing where there is no way."""
+    asked = loads is not None
+    seen, ways = set(), [(1, start, 0, 0)]
+    while ways:
+        count, at, loaded, stored = way = heapq.heappop(ways)
+        if way[1:] in seen:
+            continue
+        seen.add(way[1:])
+        line = lines[at]
+        if asked:
+            loaded, stored = loaded + bool(re.search(r"\bLDG\b", line)), stored + bool(re.search(r"\bSTG\b", line))
+            if loaded > loads or stored > stores:
+                continue
+        if at == end:
+            if not asked or (loaded, stored) == (loads, stores):
+                return count
+            continue
+        if re.search(r"\b(CALL|RET)\b", line):
+            continue
+        next = [labels[label] for label in re.findall(r"\.L_\w+", line)] if re.search(r"\b(BRA|BRX)\b", line) else []
+        # One without a condition is always taken.
+        if not re.match(r"(BRA(\.U)? `|BRX|EXIT)", line):
+            next.append(at + 1)
+        for to in next:
+            heapq.heappush(ways, (count + 1, to, loaded, stored))
+    return None
+
+
+def update(lines, labels, leaves):
+    """Instructions by which a warp updates 32 parameters from a batch of so many leaves, by an optimizer that keeps one number beside a weight."""
+    jumps = [(at, labels[label]) for at, line in enumerate(lines) for label in re.findall(r"BRA.*?(\.L_\w+)", line)]
+    # The loop over parameters, which a thread goes through once, is the longest.
+    end, start = max(((at, to) for at, to in jumps if to < at), key=lambda jump: jump[0] - jump[1])
+    # A weight, what is kept beside it, and the number of the parameter where not all are kept.
+    once, loop = shortest(lines, labels, 0, start), shortest(lines, labels, start, end, leaves + 3, 2)
+    if loop is None:
+        sys.exit(f"expected a way through update that loads {leaves + 3} numbers and stores 2, found none; see update in {sys.argv[0]}")
+    return once + loop
 
 
 class Kernel:
@@ -118,7 +166,8 @@ def disassembled(nvdisasm, cubin):
             kernels[name].append(instruction.group(1).strip())
     registers = dict(re.findall(r"EIATTR_REGCOUNT.*?index@\((\w+)\).*?\.word\s+(0x[0-9a-f]+)", text, re.S))
     shared = dict(re.findall(r"^\.nv\.shared\.(\w+):\s+\.zero\s+(\d+)", text, re.M))
-    return {name: Kernel(lines, labels[name], int(registers[name], 16), int(shared.get(name, 0))) for name, lines in kernels.items()}
+    found = {name: Kernel(lines, labels[name], int(registers[name], 16), int(shared.get(name, 0))) for name, lines in kernels.items()}
+    return found, {2**power: update(kernels["update"], labels["update"], 2**power) for power in range(6)}
 
 
 def layers(source):
@@ -183,7 +232,7 @@ SHAPES = {"forward": forward, "data_gradient": data_gradient, "filter_gradient":
 
 class Program:
     def __init__(self, folder, nvdisasm, name):
-        self.kernels = disassembled(nvdisasm, folder / f"{name}.cubin")
+        self.kernels, self.updates = disassembled(nvdisasm, folder / f"{name}.cubin")
         self.layers, self.tiles, self.few = layers((folder / f"{name}.cu").read_text())
 
     def rows(self, images, training, low=True):
@@ -226,14 +275,29 @@ class Program:
                     total += 4 * layer["in_len"] + (12 if pooled == 4 else 4) * sums
         return total
 
+    def other_bytes(self):
+        """Bytes a training image: of patches, written and read for each product, where cuBLAS multiplies; and of the gradients of pooled
+        sums, written once and read by two kernels, where the gradient of the layer's input is needed too."""
+        patches = unpooled = 0
+        for number, layer in self.layers.items():
+            if (number, "forward") in self.tiles:
+                passes = [(number, kernel) in self.tiles for kernel in SHAPES]
+                patches += 8 * sum(passes) * layer["height"] * layer["width"] * layer["kernel"] * layer["run"]
+                if layer["pooled"] and (number, "data_gradient") in self.tiles:
+                    unpooled += 12 * layer["height"] * layer["width"] * layer["out"]
+        return patches, unpooled
+
     def parameters(self):
         return sum((layer["kernel"] * layer["run"] + 1) * layer["out"] for layer in self.layers.values())
 
     def seconds(self, images, lanes, training, low=True):
         """The range of a step's time, or of an evaluation's, and what bounds its longest kernel."""
         ranges, longest = [0.0, 0.0], (0.0, "")
-        for _, blocks, warps, warp in self.rows(images, training, low):
-            instructions, tensor = sum(warp.values()), warp["products of tensor cores"]
+        rows = [(blocks, warps, sum(warp.values()), warp["products of tensor cores"]) for _, blocks, warps, warp in self.rows(images, training, low)]
+        leaves = math.ceil(images / leaf(images))
+        if training:
+            rows.append((math.ceil(self.parameters() / 256), 8, self.updates[leaves], 0))
+        for blocks, warps, instructions, tensor in rows:
             # Blocks of the busiest multiprocessor.
             each = math.ceil(blocks * lanes / MULTIPROCESSORS)
             for end in range(2):
@@ -247,7 +311,6 @@ class Program:
         for end in range(2):
             memory = self.bytes(training) * images * lanes / MEMORY / SHARE[end]
             if training:
-                leaves = math.ceil(images / leaf(images))
                 memory += 4 * (2 * leaves + 4) * self.parameters() * lanes / MEMORY / SHARE[end]
             if memory > ranges[end]:
                 longest = (memory, "memory")
@@ -291,8 +354,8 @@ def figure_1b(program):
 
 def tables(programs):
     """The tables, and whether an image costs more than its ceiling."""
-    lines = ["| network | products | an image of | warp instructions | of these on tensor cores | multiply-adds needed, / 32 | ceiling |",
-             "|---|---|---|---|---|---|---|"]
+    lines = ["| network | products | an image of | warp instructions | of these on tensor cores | multiply-adds needed, / 32 | ceiling | bytes to and from memory |",
+             "|---|---|---|---|---|---|---|---|"]
     failed = False
     for (network, products), program in programs.items():
         for training in (True, False):
@@ -301,7 +364,12 @@ def tables(programs):
             ceiling = CEILINGS[network, products][kind]
             failed |= instructions > ceiling
             useful = program.flop(training) / 2 / 32
-            lines.append(f"| {network} | {products} | {kind} | {instructions:,.0f} | {tensor:,.0f} | {useful:,.0f} | {ceiling:,} |")
+            lines.append(f"| {network} | {products} | {kind} | {instructions:,.0f} | {tensor:,.0f} | {useful:,.0f} | {ceiling:,} | "
+                         f"{program.bytes(training):,.0f} |")
+    # The same kernel in all of them, but for the whims of the compiler.
+    instructions = max(program.updates[LEAVES] for program in programs.values())
+    failed |= instructions > UPDATE
+    lines.append(f"| all | all | 32 parameters' update from {LEAVES} leaves | {instructions} | 0 | · | {UPDATE} | {32 * 4 * (2 * LEAVES + 4):,} |")
     lines += ["", f"| network | products | kernel | {' | '.join([*KINDS, REST])} | registers | shared memory | warps a multiprocessor |",
               "|---|---|---|" + "---|" * (len(KINDS) + 4)]
     for (network, products), program in programs.items():
@@ -316,13 +384,22 @@ def tables(programs):
         cases = [(f"a step of batch size {batch:,} × {LANES} trials", batch, True, True) for batch in (2, 16, 64, 1024, 16384)]
         cases.insert(1, (f"{cases[0][0]}, with high tiles alone", 2, True, False))
         cases.insert(3, (f"{cases[2][0]}, with high tiles alone", 16, True, False))
+        if network == "listed-residual":
+            cases = [case for case in cases if case[1] == 64]
         for case, images, training, low in [*cases, (f"{EVALUATED} images of an evaluation × {LANES} trials", EVALUATED, False, True)]:
             seconds, bound = program.seconds(images, LANES, training, low)
             rates = [LANES * images / end for end in reversed(seconds)]
             share = [rate * program.flop(training) / peak for rate in rates]
             lines.append(f"| {network} | {products} | {case} | {shown(seconds)} | {bound} | {rates[0] / 1e6:.2f} to {rates[1] / 1e6:.2f} | "
                          f"{share[0]:.0%} to {share[1]:.0%} |")
-    lines.append("")
+    simple = programs["simple-cnn", "fused"]
+    patches, unpooled = simple.other_bytes()
+    full = lambda size: f"{1e9 * size / MEMORY:.0f} ns"
+    each = ["{:.0f} to {:.0f} ns".format(*(1e9 * end / 1024 / LANES for end in programs["simple-cnn", products].seconds(1024, LANES, True)[0]))
+            for products in ("fused", "split")]
+    lines += ["", f"A training image of Simple-CNN takes {each[0]} with fused products, {each[1]} with split ones. Its {simple.bytes(True):,.0f} bytes take "
+              f"{full(simple.bytes(True))} of the memory at its full rate; {unpooled:,.0f} of them, {full(unpooled)}, are the second convolution's gradient, unpooled. "
+              f"Patches for cuBLAS are {patches:,.0f} bytes more, {full(patches)}.", ""]
     for products in ("fused", "split"):
         low, high = figure_1b(programs["simple-cnn", products])
         lines.append(f"Figure 1b of the paper (MNIST, Momentum, 14 batch sizes, 4 sparsities, 100 trials) with {products} products: {low:.0f} to {high:.0f} minutes, predicted, without "
