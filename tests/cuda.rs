@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::time::Instant;
+
 use cudarc::driver::sys as driver;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, LaneState};
@@ -14,6 +16,7 @@ use dps::network::{Network, initial_weights};
 use dps::optimizer::{Decay, Rule, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
+use dps::training::decide;
 use support::gpu::*;
 
 #[test]
@@ -358,6 +361,36 @@ fn freed_memory_stays_in_the_pool() {
         driver::cuMemPoolGetAttribute(pool, attribute, (&raw mut kept).cast()).result().unwrap();
     }
     assert_eq!(kept, u64::MAX, "bytes that the pool keeps");
+}
+
+/// An evaluation of networks far from the goal ends after as few examples as they may get wrong. Prints how much of its time is the host's:
+/// tests/gpu/run.py asks for 100 lanes by DPS_LANES.
+#[test]
+fn an_evaluation_ends_where_the_goal_is_missed() {
+    const LIMIT: u32 = 120;
+    let count = std::env::var("DPS_LANES").map_or(2, |count| count.parse::<usize>().unwrap());
+    let (network, dataset) = problem(NetworkName::SimpleCnn, 600 * count.max(10));
+    let starts: Vec<LaneStart> =
+        (0..count as u64).map(|seed| start(&network, seed, 1.0, OptimizerName::Momentum, constant(0.01))).collect();
+    let Some(cuda) = gpu() else { return };
+    let mut backend = cuda.backend(&network, &dataset, &Single).unwrap();
+    let lanes = backend.lanes(starts).unwrap();
+    let which: Vec<usize> = (0..count).collect();
+    let mut margins = vec![Vec::new(); which.len()];
+    let (mut all, mut device) = (f64::INFINITY, f64::INFINITY);
+    // The fastest of some: the first one allocates.
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let outcomes = decide(&mut backend, &lanes, &which, LIMIT, &mut margins).unwrap();
+        all = all.min(begun.elapsed().as_secs_f64());
+        assert!(outcomes.iter().all(|outcome| outcome.errors > LIMIT && outcome.examples < 256), "{outcomes:?}");
+        let examples = 128.max(backend.stride(count)).min(backend.examples(EvaluationSet::Validation)) as u32;
+        let lists: Vec<u32> = which.iter().flat_map(|_| 0..examples).collect();
+        let begun = Instant::now();
+        backend.margins(&lanes, &which, EvaluationSet::Validation, &lists).unwrap();
+        device = device.min(begun.elapsed().as_secs_f64());
+    }
+    println!("an evaluation of {count} lanes: {:.3} ms, {:.3} of them by the device and for it", 1e3 * all, 1e3 * device);
 }
 
 #[test]

@@ -63,6 +63,12 @@ SPEEDS = [
     (RESNET_8, 128, 100, 20, 0, "split"),
 ]
 
+LANES = 100
+# Examples that connections are scored on: the whole training set of MNIST.
+SCORED = 54_000
+# A cell whose steps-to-result the CPU measured: docs/experiments/data/mnist-simple-cnn-momentum-b64-s0.h5, which dps-report prints.
+CELL = {"batch": 64, "steps": 432, "trial": 42}
+
 # Figures of one step's kernels that Nsight Compute reads: time, share of issue slots used, wavefronts of the load-store unit, hits in the first-level
 # cache.
 COUNTERS = [
@@ -100,14 +106,18 @@ for name, allowed in (("FP32", False), ("TF32", True)):
     row(f"{name} product of 8192 x 8192, TFLOP/s", rate(2 * n ** 3, lambda: torch.mm(a, b)) / 1e12)
 """
 
-PYTORCH = """
+NETWORK = """
 from torch import nn
 import torch.nn.functional as F
 torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+def simple_cnn():
+    return nn.Sequential(nn.Conv2d(1, 32, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                         nn.Linear(1024, 10)).cuda()
+"""
+
+PYTORCH = NETWORK + """
 for batch in (64, 1024):
-    # Simple-CNN.
-    net = nn.Sequential(nn.Conv2d(1, 32, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(32, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                        nn.Linear(1024, 10)).cuda()
+    net = simple_cnn()
     images, labels = torch.randn(batch, 1, 28, 28, device="cuda"), torch.randint(10, (batch,), device="cuda")
     net(images)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, foreach=True)
@@ -126,6 +136,28 @@ for batch in (64, 1024):
         for _ in range(50): graph.replay()
         torch.cuda.synchronize(); steps += 50
     row(f"PyTorch, one network, CUDA graph, batch size {batch}, images/s", batch * steps / (time.perf_counter() - begun))
+"""
+
+VMAP = NETWORK + f"""
+from torch.func import functional_call, grad, stack_module_state, vmap
+lanes, net = {LANES}, simple_cnn()
+weights, _ = stack_module_state([simple_cnn() for _ in range(lanes)])
+weights = {{name: values.detach() for name, values in weights.items()}}
+velocity = {{name: torch.zeros_like(values) for name, values in weights.items()}}
+gradients = vmap(grad(lambda own, images, labels: F.cross_entropy(functional_call(net, own, (images,)), labels)))
+for batch in (2, 64):
+    images, labels = torch.randn(lanes, batch, 1, 28, 28, device="cuda"), torch.randint(10, (lanes, batch), device="cuda")
+    def step():
+        found = gradients(weights, images, labels)
+        for name, own in weights.items():
+            velocity[name].mul_(0.9).add_(found[name])
+            own.add_(velocity[name], alpha=-1e-3)
+    for _ in range(3): step()
+    torch.cuda.synchronize(); begun = time.perf_counter(); steps = 0
+    while time.perf_counter() - begun < 2.0:
+        for _ in range(5): step()
+        torch.cuda.synchronize(); steps += 5
+    row(f"PyTorch, {{lanes}} networks by vmap, batch size {{batch}}, images/s", lanes * batch * steps / (time.perf_counter() - begun))
 """
 
 
@@ -417,11 +449,51 @@ def evaluation(run):
     yield "an evaluation of 100 networks that miss the goal, ms", 1e3 * (often - rare) / 99
 
 
+def host(run):
+    """How much of an evaluation the host has to itself: choosing the examples, and counting errors."""
+    if not (HERE / "cuda").exists():
+        raise Missing(f"cuda is not in {HERE}")
+    # The stand-in has no time for as many.
+    lanes = "2" if run.about["rehearsal"] else str(LANES)
+    done = tested(run, "host", "cuda", "an_evaluation_ends_where_the_goal_is_missed", env={"DPS_LANES": lanes})
+    if done.trouble:
+        raise Failure(done.trouble)
+    times = re.search(r"an evaluation of (\d+) lanes: ([\d.]+) ms, ([\d.]+) of them", done.text)
+    if not times:
+        raise Failure("the test printed no times")
+    whole, device = float(times[2]), float(times[3])
+    yield f"an evaluation of {times[1]} networks far from the goal, ms", whole
+    yield "of these by the device and for it, ms", device
+    yield "the host's share", 1 - device / whole
+
+
+def scores(run):
+    """SNIP: what more trials cost at sparsity 0.9 than at 0, in a study of one step."""
+    warm(run, SIMPLE_CNN, "fused")
+    # The stand-in has no time for as many.
+    more, examples = (1, 100) if run.about["rehearsal"] else (10, SCORED)
+    seconds = {}
+    for sparsity in (0, 0.9):
+        for trials in (1, 1 + more):
+            options = fixed(2, trials, 1, sparsity, "fused") + ["--set", f"pruning.examples={examples}"]
+            seconds[sparsity, trials], _ = train(run, f"scores-{sparsity}-{trials}", SIMPLE_CNN, options)
+            yield f"one step, {trials} trials, sparsity {sparsity}, s", seconds[sparsity, trials]
+    cost = {sparsity: seconds[sparsity, 1 + more] - seconds[sparsity, 1] for sparsity in (0, 0.9)}
+    yield f"connection sensitivity of a trial on {examples:,} examples, s", (cost[0.9] - cost[0]) / more
+
+
 def cell(run):
-    seconds, text = train(run, "cell", SIMPLE_CNN, ["--batch-size", "64", "--sparsity", "0"])
+    seconds, text = train(run, "cell", SIMPLE_CNN, ["--batch-size", str(CELL["batch"]), "--sparsity", "0"])
     yield "a cell of 100 trials with the race, s", seconds
-    # The CPU's is in docs/experiments/data/mnist-simple-cnn-momentum-b64-s0.h5: 432 steps, by trial 42.
-    yield "its row of the table", (re.findall(r"^ *(64 .*)$", text, re.M) or ["none was printed"])[-1]
+    yield "the CPU's steps-to-result", f"{CELL['steps']} (trial {CELL['trial']})"
+    found = re.search(r"^\[1/1\] .*: ([\d,]+) steps \(trial (\d+)", text, re.M)
+    if not found:
+        raise Failure("expected its steps-to-result, found none in what was printed")
+    steps = int(found[1].replace(",", ""))
+    yield "this GPU's", f"{steps} (trial {found[2]})"
+    # Rounding makes a trial learn a little differently; evaluations are 16 steps apart.
+    if not 2 / 3 <= steps / CELL["steps"] <= 3 / 2:
+        raise Failure(f"expected about {CELL['steps']} steps, found {steps}")
 
 
 def pytorch(run, name, program):
@@ -499,9 +571,10 @@ def main():
     parts += [(f"{NAMES[configuration]}, batch size {batch}, {trials} trials, sparsity {sparsity}, {products}", 40,
                speed(run, configuration, batch, trials, steps, sparsity, products))
               for configuration, batch, trials, steps, sparsity, products in SPEEDS]
-    parts += [("evaluation", 60, evaluation(run)), ("one real cell", 90, cell(run)), ("ceilings", 40, pytorch(run, "ceilings", CEILINGS)),
-              ("PyTorch", 40, pytorch(run, "pytorch", PYTORCH)), ("counters at 1,024", 90, counters(run, 1024, 20)),
-              ("counters at 2", 60, counters(run, 2, 100))]
+    parts += [("evaluation", 60, evaluation(run)), ("the host's share of an evaluation", 60, host(run)), ("SNIP", 60, scores(run)),
+              ("one real cell", 90, cell(run)), ("ceilings", 40, pytorch(run, "ceilings", CEILINGS)),
+              ("PyTorch", 40, pytorch(run, "pytorch", PYTORCH)), ("PyTorch with vmap", 60, pytorch(run, "vmap", VMAP)),
+              ("counters at 1,024", 90, counters(run, 1024, 20)), ("counters at 2", 60, counters(run, 2, 100))]
     parts += [(tool, 90, sanitizer(run, tool)) for tool in ("memcheck", "racecheck", "initcheck")]
     for part in parts:
         if not given.only or given.only in part[0]:
