@@ -5,6 +5,7 @@
 mod support;
 
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -161,7 +162,15 @@ fn finished(study: &Study) -> Vec<Cell> {
 fn a_lost_terminal_stops_a_study_as_gently_as_any_signal_unless_nohup_started_it() {
     let study = Study::new(&LONG);
     let start = |command: &mut Command| command.arg("--quiet").stderr(Stdio::piped()).spawn().unwrap();
-    let child = start(&mut study.command(train()));
+    let mut command = study.command(train());
+    // The tests themselves may have been started by nohup.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_DFL);
+            Ok(())
+        })
+    };
+    let child = start(&mut command);
     study.begun();
     signal(child.id(), "HUP");
     let output = child.wait_with_output().unwrap();
