@@ -115,8 +115,8 @@ check "its cell is the same" same whole.h5 g.h5 4
 
 check "the other one was requeued" within 60 at_least "$lost" Restarts 1
 check "and says after what" said h.log "requeued after exit code"
-check "as its journal does" said <(train status h.h5) "restarted 1 time, after signal 9 killed it"
 check "it has completed" within 240 is "$lost" JobState COMPLETED
+check "its journal says after what, too" said <(train status h.h5) "restarted 1 time, after signal 9 killed it"
 check "its cell is the same, too" same whole.h5 h.h5 4
 
 # Under an srun that speaks no protocol of MPI's, no rank works alone.
