@@ -25,6 +25,12 @@ impl Live {
         Live { count: channels, of: channels }
     }
 
+    /// Panics unless they are of so many channels.
+    #[inline(always)]
+    pub fn assert_of(self, channels: usize) {
+        assert!(self.of == channels && self.count <= channels, "the layer has the channels that are read");
+    }
+
     /// A run of `run` floats as runs of those that are read: how many there are, floats from one to the next, and floats of each.
     pub fn runs(self, run: usize) -> (usize, usize, usize) {
         assert!(

@@ -107,7 +107,7 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     let (inputs_apart, outputs_apart, block) = (apart(BLOCK, inputs), apart(BLOCK, outputs), block::<S>(outputs));
     assert!(fits(layer) && sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
     assert!(bias.is_none_or(|bias| bias.len() == outputs), "a bias has all channels");
-    assert!(live.of == inputs && live.count <= inputs, "the layer has the channels that are read");
+    live.assert_of(inputs);
     assert_reads(layer, input.len(), first, rows(layer));
     points.assert_room(inputs_apart, outputs_apart);
     let runs = Runs::one(live.count);
@@ -162,7 +162,7 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
     let (rows, plane) = (rows(layer), inputs * outputs);
     let blocks = layer.output.height / rows;
     assert!(fits(layer) && gradient.len() == layer.weight_count());
-    assert!(live.of == inputs && live.count <= inputs, "the layer has the channels that are read");
+    live.assert_of(inputs);
     points.assert_room(inputs_apart, outputs_apart);
     let sums = &mut points.gradient[..POINTS * plane];
     sums.fill(0.0);

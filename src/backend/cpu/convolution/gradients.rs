@@ -201,7 +201,7 @@ impl Kernel for DataGradientRows<'_> {
         assert_reads(layer, input_gradient.len(), first, rows);
         assert_vectors::<S>(inputs);
         let block = if inputs.is_multiple_of(2 * S::WIDTH) { 2 * S::WIDTH } else { S::WIDTH };
-        assert!(live.of == outputs && live.count <= outputs, "the layer has the channels that are read");
+        live.assert_of(outputs);
         let runs = Runs::one(live.count);
         let stride = layer.stride * inputs;
         unsafe {

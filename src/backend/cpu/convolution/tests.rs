@@ -135,6 +135,12 @@ fn winograds_kernels_stay_in_their_slices() {
     refused(INPUT, || filter(len - 1, layer.output.len(), &mut grown));
     refused("gradients of all sums", || filter(len, layer.output.len() - 1, &mut grown));
     refused("points are grown", || filter(len, layer.output.len(), &mut Points::default()));
+    for live in [Live { count: 17, of: 16 }, Live::all(8)] {
+        let (input, d, mut gradient) = (vec![0.0; len], vec![0.0; layer.output.len()], vec![0.0; layer.weight_count()]);
+        let run =
+            || unsafe { winograd::filter_gradient::<Portable>(&layer, live, 1, |_| &input[..], |_| &d[..], &mut gradient, &mut grown) };
+        refused("the layer has the channels that are read", run);
+    }
 }
 
 #[test]
