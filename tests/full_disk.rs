@@ -21,7 +21,7 @@ fn study(trials: u32) -> Results {
     let key = CellKey { batch_size: 2, sparsity: 0.0 };
     let (environment, workload) =
         (Environment::default(), WorkloadSummary { max_steps: 1, evaluate_every: 1, ..WorkloadSummary::default() });
-    let cells = vec![Cell { key, trials: (0..trials).map(trial).collect(), test_errors: None, seconds: 1.0 }];
+    let cells = vec![Cell { key, trials: (0..trials).map(trial).collect(), test_errors: None, seconds: 1.0, confirmations: Vec::new() }];
     Results { configuration: String::new(), environment, workload, cells, complete: false }
 }
 

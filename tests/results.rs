@@ -39,7 +39,7 @@ fn trial(index: u32, steps: Option<u32>) -> Trial {
 fn cell(batch_size: u32, sparsity: f64, steps: &[Option<u32>]) -> Cell {
     let trials: Vec<Trial> = (0..).zip(steps).map(|(index, &steps)| trial(index, steps)).collect();
     let test_errors = trials.iter().any(|trial| trial.steps.is_some()).then_some(201);
-    Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: 1.5 }
+    Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: 1.5, confirmations: Vec::new() }
 }
 
 fn study(cells: Vec<Cell>, complete: bool) -> Results {
@@ -193,7 +193,7 @@ prop_compose! {
     ) -> Results {
         let cells = (1..).zip(cells).map(|(batch_size, (mut trials, test_errors, sparsity))| {
             (0..).zip(&mut trials).for_each(|(index, trial)| trial.index = index);
-            Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: sparsity * 3.0 }
+            Cell { key: CellKey { batch_size, sparsity }, trials, test_errors, seconds: sparsity * 3.0, confirmations: Vec::new() }
         });
         let mut study = Results { configuration, ..study(cells.collect(), complete) };
         study.environment.starts = starts;

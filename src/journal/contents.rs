@@ -280,7 +280,13 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     let (mut done, partial): (Vec<Entry>, Vec<Entry>) = cells.into_iter().partition(|entry| entry.finished.is_some());
     done.sort_by_key(|entry| entry.finished.map(|(place, ..)| place));
     let finished = done.into_iter().filter_map(|Entry { key, trials, finished, .. }| {
-        finished.map(|(_, test_errors, seconds)| Cell { key, trials: trials.into_values().collect(), test_errors, seconds })
+        finished.map(|(_, test_errors, seconds)| Cell {
+            key,
+            trials: trials.into_values().collect(),
+            test_errors,
+            seconds,
+            confirmations: Vec::new(),
+        })
     });
     let partial = partial.into_iter().map(|Entry { key, trials, extended, .. }| {
         let extended = extended.map(|(tested, seconds, of)| (tested.filter(|_| number_of_best(&trials) == of), seconds));

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Status, Trial};
+use super::{Confirmation, Status, Trial};
 use crate::config::Grid;
 
 /// A study cell: one batch size at one sparsity.
@@ -53,8 +53,10 @@ pub struct Cell {
     pub trials: Vec<Trial>,
     /// Wrongly classified test examples of the best trial's weights at its goal step, where the cell has a best trial.
     pub test_errors: Option<u32>,
-    /// Wall-clock seconds of the cell.
+    /// Wall-clock seconds of its trials.
     pub seconds: f64,
+    /// Trainings of its best points with fresh seeds, by point, then seed; empty where the study has none.
+    pub confirmations: Vec<Confirmation>,
 }
 
 impl Cell {
@@ -64,6 +66,8 @@ impl Cell {
             && self.test_errors == other.test_errors
             && self.trials.len() == other.trials.len()
             && self.trials.iter().zip(&other.trials).all(|(trial, other)| trial.agrees(other))
+            && self.confirmations.len() == other.confirmations.len()
+            && self.confirmations.iter().zip(&other.confirmations).all(|(one, other)| one.agrees(other))
     }
 
     /// The trial that decides the cell: fewest steps, then lowest index.

@@ -188,7 +188,7 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
             return Err(damaged(format!("batch size {} at sparsity {} is there twice", key.batch_size, key.sparsity)));
         }
         let test_errors = optional_count(found.test_errors).map_err(damaged)?;
-        let mut cell = Cell { key, trials: Vec::with_capacity(own.len()), test_errors, seconds: found.seconds };
+        let mut cell = Cell { key, trials: Vec::with_capacity(own.len()), test_errors, seconds: found.seconds, confirmations: Vec::new() };
         for (trial_row, &values) in own.iter().zip(values) {
             let start = (rows.curves.len() - curves_left.len()) as u64;
             let own = |found: &&MeasurementRow| (found.cell, found.trial) == (row, trial_row.trial);

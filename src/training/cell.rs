@@ -70,5 +70,5 @@ fn finish(work: &CellWork, state: CellState) -> Cell {
             }
         }
     }
-    Cell { key: work.key, trials, test_errors, seconds }
+    Cell { key: work.key, trials, test_errors, seconds, confirmations: Vec::new() }
 }

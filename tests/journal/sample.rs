@@ -171,7 +171,7 @@ pub fn expected(records: &[Record]) -> Contents {
         match *record {
             Record::Cell { batch_size, sparsity, test_errors, seconds, .. } => {
                 let key = CellKey { batch_size, sparsity };
-                contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds });
+                contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds, confirmations: Vec::new() });
             }
             Record::Restart { .. } => contents.starts.push(Start { began: LATER, number: 1, before: Ending::Unknown, ..first.clone() }),
             Record::Trial { .. } | Record::Extension { .. } | Record::Together(_) | Record::Start(_) | Record::End(_) => {}

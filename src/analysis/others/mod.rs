@@ -40,7 +40,7 @@ fn results(workload: WorkloadSummary, cells: Vec<Cell>) -> Results {
 
 /// A cell of trials.
 fn cell(key: CellKey, trials: Vec<Trial>) -> Cell {
-    Cell { key, trials, test_errors: None, seconds: 0.0 }
+    Cell { key, trials, test_errors: None, seconds: 0.0, confirmations: Vec::new() }
 }
 
 /// A trial of which no more is known than how it ended: after how many steps to the goal, or without it.
