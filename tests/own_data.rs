@@ -7,8 +7,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dps::Error;
-use dps::config::{DataSplit, DatasetChoice, OwnDataset};
+use dps::config::{DataLayout, DataSplit, DatasetChoice, OwnDataset};
 use dps::data::{Dataset, Facts, ImageShape, Pixels};
+use dps::records::Trial;
 use dps::results;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -136,7 +137,7 @@ fn every_format_gives_the_same_data() {
 fn headers_say_what_the_whole_is() {
     let data = every_format();
     for path in ["npy", "all.npz", "idx", "all.hdf5"] {
-        let facts = Facts::of(&own(path), data.path()).unwrap();
+        let facts = Facts::of(&own(path), data.path(), &DataSplit::default()).unwrap();
         assert_eq!(facts, load(data.path(), path).unwrap().facts(), "{path}");
         assert_eq!((facts.training, facts.test, facts.validation(0.25)), (24, 6, 6));
     }
@@ -166,6 +167,168 @@ fn floating_point_is_normalised_as_bytes_are() {
         let expected = bytes.iter().enumerate().map(|(i, &byte)| tables[i % 2][usize::from(byte)]);
         assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-5));
     }
+}
+
+/// A type by NumPy's code for it, and the bytes of a value, big-endian.
+type Kind = (&'static str, fn(u8) -> Vec<u8>);
+
+const KINDS: [Kind; 10] = [
+    ("i1", |value| vec![value]),
+    ("u2", |value| u16::from(value).to_be_bytes().into()),
+    ("i2", |value| i16::from(value).to_be_bytes().into()),
+    ("u4", |value| u32::from(value).to_be_bytes().into()),
+    ("i4", |value| i32::from(value).to_be_bytes().into()),
+    ("u8", |value| u64::from(value).to_be_bytes().into()),
+    ("i8", |value| i64::from(value).to_be_bytes().into()),
+    ("f4", |value| f32::from(value).to_be_bytes().into()),
+    ("f8", |value| f64::from(value).to_be_bytes().into()),
+    // Of 16 bits from the 32: numbers below 128 are exact in both.
+    ("f2", |value| {
+        let bits = f32::from(value).to_bits();
+        let half = if value == 0 { 0 } else { ((bits >> 23) - 112) << 10 | bits >> 13 & 0x3ff };
+        (half as u16).to_be_bytes().into()
+    }),
+];
+
+/// Images and labels as arrays of one type, in either order of bytes and of extents.
+#[test]
+fn every_type_of_numbers_is_read_by_its_values() {
+    let data = tempfile::tempdir().unwrap();
+    let small = |shape, seed| pixels(shape, seed).into_iter().map(|value| value % 100).collect::<Vec<u8>>();
+    // The first extent the fastest: as NumPy saves the transpose of an array in C's order.
+    let fortran = |[count, height, width, channels]: [usize; 4], values: &[u8]| {
+        let mut swapped = Vec::new();
+        for (k, j, i) in (0..channels).flat_map(|k| (0..width).flat_map(move |j| (0..height).map(move |i| (k, j, i)))) {
+            swapped.extend((0..count).map(|n| values[((n * height + i) * width + j) * channels + k]));
+        }
+        swapped
+    };
+    let mut first: Option<Dataset> = None;
+    for (code, bytes) in KINDS {
+        for (is_big_endian, is_fortran) in [(false, false), (true, false), (false, true), (true, true)] {
+            let array = |extents: &[usize], values: &[u8]| {
+                let width = bytes(0).len();
+                let mut all: Vec<u8> = values.iter().flat_map(|&value| bytes(value)).collect();
+                if !is_big_endian {
+                    all.chunks_mut(width).for_each(<[u8]>::reverse);
+                }
+                let file = npy(&format!("{}{code}", if is_big_endian { ">" } else { "<" }), extents, &all);
+                let at = file.windows(5).position(|word| word == b"False").unwrap();
+                if is_fortran { [&file[..at], b"True ", &file[at + 5..]].concat() } else { file }
+            };
+            let images = |shape: [usize; 4], seed| {
+                let values = small(shape, seed);
+                array(&shape, &if is_fortran { fortran(shape, &values) } else { values })
+            };
+            let arrays = [
+                ("x_train", images(SHAPE, 1)),
+                ("y_train", array(&[SHAPE[0], 1, 1, 1], &labels(SHAPE[0]))),
+                ("x_test", images(TESTS, 2)),
+                ("y_test", array(&TESTS[..1], &labels(TESTS[0]))),
+            ];
+            npz(&arrays, &data.path().join("all.npz"));
+            let found = load(data.path(), "all.npz").unwrap();
+            assert_eq!(found.facts().value_bytes, 4, "{code}");
+            let first = first.get_or_insert_with(|| found.clone());
+            assert_eq!(found, *first, "{code}, big-endian {is_big_endian}, Fortran's order {is_fortran}");
+        }
+    }
+    // As the values are: not divided by 255.
+    let mean: f64 = small(SHAPE, 1).iter().step_by(2).map(|&value| f64::from(value)).sum::<f64>() / 480.0;
+    assert!((first.unwrap().normalisation[0].mean - mean).abs() < 1e-12);
+}
+
+/// The same images with their channels first, in every format.
+fn channels_first(data: &Path) {
+    let planes = |[count, height, width, channels]: [usize; 4], seed| {
+        let values = pixels([count, height, width, channels], seed);
+        let image =
+            |image: &[u8]| (0..channels).flat_map(|k| image.iter().skip(k).step_by(channels).copied().collect::<Vec<_>>()).collect();
+        values.chunks(height * width * channels).map(image).collect::<Vec<Vec<u8>>>().concat()
+    };
+    let shape = |[count, height, width, channels]: [usize; 4]| [count, channels, height, width];
+    let mut arrays = arrays();
+    arrays[0].1 = npy("|u1", &shape(SHAPE), &planes(SHAPE, 1));
+    arrays[2].1 = npy("|u1", &shape(TESTS), &planes(TESTS, 2));
+    npz(&arrays, &data.join("first.npz"));
+    let files: Vec<(String, Vec<u8>)> = arrays.into_iter().map(|(name, bytes)| (format!("{name}.npy"), bytes)).collect();
+    write(&data.join("first"), &files.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect::<Vec<_>>());
+    let copied = |name: &str| fs::read(data.join("idx").join(name)).unwrap();
+    let idxs = [
+        ("train-images-idx4-ubyte", idx(8, &shape(SHAPE), &planes(SHAPE, 1))),
+        ("train-labels-idx1-ubyte", copied("emnist-mine-train-labels-idx1-ubyte")),
+        ("test-images-idx4-ubyte", idx(8, &shape(TESTS), &planes(TESTS, 2))),
+        ("test-labels-idx1-ubyte", copied("t10k-labels.idx1-ubyte.gz")),
+    ];
+    write(&data.join("first-idx"), &idxs);
+    fs::copy(data.join("all.hdf5"), data.join("first.hdf5")).unwrap();
+    let file = hdf5::File::open_rw(data.join("first.hdf5")).unwrap();
+    for (name, extents, seed) in [("train", SHAPE, 1), ("test", TESTS, 2)] {
+        file.unlink(&format!("{name}/images")).unwrap();
+        let images = file.new_dataset::<u8>().shape(shape(extents)).create(format!("{name}/images").as_str()).unwrap();
+        images.write_raw(&planes(extents, seed)).unwrap();
+    }
+}
+
+#[test]
+fn channels_may_be_first() {
+    let data = every_format();
+    channels_first(data.path());
+    let split = |layout| DataSplit { validation_fraction: 0.25, layout, ..DataSplit::default() };
+    let last = load(data.path(), "npy").unwrap();
+    for path in ["first", "first.npz", "first-idx", "first.hdf5"] {
+        let first = split(Some(DataLayout::ChannelsFirst));
+        assert_eq!(Dataset::load(own(path), data.path(), &first).unwrap(), last, "{path}");
+        assert_eq!(Facts::of(&own(path), data.path(), &first).unwrap(), last.facts(), "{path}");
+    }
+    // What looks like channels first is, or is not, by the key alone.
+    let bytes = pixels([24, 3, 5, 5], 3);
+    npz(&[("x", npy("|u1", &[24, 3, 5, 5], &bytes)), ("y", npy("|u1", &[24], &labels(24)))], &data.path().join("odd.npz"));
+    assert!(load(data.path(), "odd.npz").is_err());
+    let shape = |layout| Dataset::load(own("odd.npz"), data.path(), &split(Some(layout))).unwrap().shape;
+    assert_eq!(shape(DataLayout::ChannelsLast), ImageShape { height: 3, width: 5, channels: 5 });
+    assert_eq!(shape(DataLayout::ChannelsFirst), ImageShape { height: 5, width: 5, channels: 3 });
+    // Images without channels are as they are.
+    let grey = [("x", npy("|u1", &[24, 5, 5], &bytes[..600])), ("y", npy("|u1", &[24], &labels(24)))];
+    npz(&grey, &data.path().join("grey.npz"));
+    let grey = |layout| Dataset::load(own("grey.npz"), data.path(), &split(layout)).unwrap();
+    assert_eq!(grey(Some(DataLayout::ChannelsFirst)), grey(None));
+}
+
+#[test]
+fn a_study_of_channels_first_records_the_same() {
+    let data = every_format();
+    channels_first(data.path());
+    let study = |path: &str, layout: &str| {
+        let config = config(data.path(), path);
+        let text = fs::read_to_string(&config).unwrap().replace("{ layer = \"flatten\" }", CONVOLUTION) + layout;
+        fs::write(&config, text).unwrap();
+        let output = data.path().join(format!("of-{}.h5", path.trim_end_matches(".npz")));
+        succeed(train().arg(&config).arg("--data").arg(data.path()).arg("-o").arg(&output).args(["--device", "cpu", "--quiet"]));
+        let found = results::read(&output).unwrap();
+        let trials: Vec<Trial> =
+            found.cells.iter().flat_map(|cell| cell.trials.clone()).map(|trial| Trial { seconds: 0.0, ..trial }).collect();
+        (found.environment.data_digest, found.workload, trials)
+    };
+    let last = study("npy", "");
+    assert_eq!(study("first.npz", "[data]\nlayout = \"channels-first\"\n"), last);
+    assert!(!last.2.is_empty());
+}
+
+/// Rows, columns and channels are not alike to it.
+const CONVOLUTION: &str = "{ layer = \"convolution\", channels = 2, kernel = 3 }, { layer = \"flatten\" }";
+
+#[test]
+fn truth_values_are_bytes_and_features_are_one_row() {
+    let data = tempfile::tempdir().unwrap();
+    let bits: Vec<u8> = pixels(SHAPE, 1).into_iter().map(|value| value & 1).collect();
+    let write_kind = |kind: &str| {
+        npz(&[("x", npy(kind, &[24, 40], &bits)), ("y", npy("|b1", &[24], &bits[..24]))], &data.path().join("all.npz"));
+        load(data.path(), "all.npz").unwrap()
+    };
+    let (found, bytes) = (write_kind("|b1"), write_kind("|u1"));
+    assert_eq!(found, bytes);
+    assert_eq!((found.shape, found.classes, found.facts().value_bytes), (ImageShape { height: 1, width: 40, channels: 1 }, 2, 1));
 }
 
 #[test]
@@ -202,9 +365,21 @@ fn what_is_wrong_is_said_in_words() {
         ("y_train", None, &["found no training labels; add them"]),
         ("y_train", Some(npy("<i8", &[1 << 24], &[])), &["expected 134217728 bytes of values", "cut short"]),
         ("x_test", None, &["found no test images"]),
-        ("x_train", Some(npy("<f8", &SHAPE, &[])), &["found \"<f8\"; convert them"]),
-        ("x_train", Some(npy("<i2", &SHAPE, &[])), &["expected images as bytes or as 32-bit floating point, found int16"]),
-        ("x_train", Some(npy("|u1", &[24, 40], &pixels(SHAPE, 1))), &["expected images as [n][rows][columns]", "found [24][40]"]),
+        ("x_train", Some(npy("<c8", &SHAPE, &[])), &["found \"<c8\"; save x.astype(\"float32\") of images"]),
+        ("x_train", Some(npy("<f16", &SHAPE, &[])), &["expected numbers (bool, int8 to uint64, float16 to float64), found \"<f16\""]),
+        ("y_train", Some(npy("<U5", &[24], &[])), &["found \"<U5\"; save", "numpy.unique(y, return_inverse=True)[1] of labels"]),
+        ("x_train", Some(npy("|u1", &[24], &labels(24))), &["expected images as [n][rows][columns]", "found [24]: are these the labels?"]),
+        ("x_train", Some(npy("|u1", &[24, 5, 4, 2, 1], &pixels(SHAPE, 1))), &["found [24][5][4][2][1]"]),
+        (
+            "x_train",
+            Some(npy("|u1", &[24, 3, 5, 5], &[0; 1800])),
+            &["found [24][3][5][5], which looks like", "add layout = \"channels-first\" to [data], or save x.transpose(0, 2, 3, 1)"],
+        ),
+        (
+            "x_train",
+            Some(npy("<f8", &SHAPE, &[0, 0, 0, 0, 0, 0, 0, 0x7e].repeat(960))),
+            &["of 32 bits, found a larger one,", "as value 0; scale"],
+        ),
         ("x_train", Some(npy("|u1", &[0, 5, 4, 2], &[])), &["expected from 1 to 16777216 images, found [0][5][4][2]"]),
         ("x_train", Some(npy("|u1", &[24, 5, 0, 2], &[])), &["expected images of 1 to 4096 rows"]),
         ("x_train", Some(npy("|u1", &[24, 4096, 4096], &[])), &["of at most 1048576 values, found [24][4096][4096]"]),
@@ -222,8 +397,10 @@ fn what_is_wrong_is_said_in_words() {
         ("y_train", Some(npy("|i1", &[24], &[255; 24])), &["expected labels from 0 to 999, found -1 at example 0"]),
         ("y_train", Some(npy("|u1", &[24], &[2; 24])), &["expected labels of at least two classes, found 2 for every training image"]),
         ("y_train", Some(npy("|u1", &[23], &labels(23))), &["expected one label for each of the 24 images", "found 23 labels"]),
-        ("y_train", Some(npy("<f4", &[24], &[0; 96])), &["expected labels as whole numbers"]),
-        ("y_train", Some(npy("|u1", &[24, 3], &[0; 72])), &["expected labels as [n], found [24][3]"]),
+        ("y_train", Some(npy("<f4", &[24], &[0, 0, 0, 0x3f].repeat(24))), &["expected labels as whole numbers, found 0.5 at example 0"]),
+        ("y_train", Some(npy("<f4", &[24], &[0, 0, 0xc0, 0x7f].repeat(24))), &["expected labels as whole numbers, found NaN at example 0"]),
+        ("y_train", Some(npy("|u1", &[24, 3], &[0; 72])), &["expected labels as [n], found [24][3]", "save y.argmax(1)"]),
+        ("y_train", Some(npy("|u1", &SHAPE, &pixels(SHAPE, 1))), &["found [24][5][4][2]: are these the images?"]),
         ("y_train", Some(b"\x93NUMPY\x01\x00\xff\xffx".to_vec()), &["expected a .npy header of at most 10000 letters"]),
         ("y_train", Some(b"no array".to_vec()), &["expected a .npy array"]),
         ("y_train", Some(vec![]), &["found an end in its header"]),
@@ -352,4 +529,12 @@ fn a_configuration_names_its_data() {
         assert!(code == Some(2) && text.contains(words), "{dataset}: {text}");
     }
     assert_eq!(refused("{ path = \"npy\" }"), (Some(0), String::new()));
+    let text = fs::read_to_string(config(data.path(), "npy")).unwrap() + "[data]\nlayout = \"channels-last\"\n";
+    let named = text.replace("{ path = \"npy\", name = \"mine\" }", "\"mnist\"");
+    let problem = dps::config::parse("mine", &named, &[]).unwrap_err().to_string();
+    assert!(problem.contains("data.layout: expected nothing for mnist, whose layout is known, found a value; remove it"), "{problem}");
+    // Without the key a configuration is what it was before there was one.
+    let canonical = |text: &str| dps::config::parse("mine", text, &[]).unwrap().text;
+    assert_eq!(canonical(&text).matches("layout").count(), 1);
+    assert_eq!(canonical(text.trim_end_matches("layout = \"channels-last\"\n")).matches("layout").count(), 0);
 }

@@ -19,7 +19,7 @@ pub fn check(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result
     let (files, arrays, unused) = match choice {
         DatasetChoice::Named(name) => (find::locate(*name, folder)?, Vec::new(), Vec::new()),
         DatasetChoice::Own(own) => {
-            let own::Survey { files, arrays, unused, .. } = own::survey(own, folder)?;
+            let own::Survey { files, arrays, unused, .. } = own::survey(own, folder, split.layout)?;
             (files, arrays, unused)
         }
     };

@@ -61,7 +61,7 @@ impl Facts {
     ///
     /// # Errors
     /// [`Error::Data`] where own data are missing, or their headers or labels are not as they should be.
-    pub fn of(choice: &DatasetChoice, folder: &Path) -> Result<Facts> {
+    pub fn of(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result<Facts> {
         Ok(match choice {
             DatasetChoice::Named(name) => {
                 let DatasetSpec { image, classes, training, test, .. } = *name.spec();
@@ -69,7 +69,7 @@ impl Facts {
                 Facts { shape: image.into(), value_bytes: 1, classes, training, test }
             }
             DatasetChoice::Own(own) => {
-                let own::Survey { shape, value_bytes, classes, training, test, .. } = own::survey(own, folder)?;
+                let own::Survey { shape, value_bytes, classes, training, test, .. } = own::survey(own, folder, split.layout)?;
                 Facts { shape, value_bytes, classes, training, test }
             }
         })
@@ -97,7 +97,7 @@ impl Dataset {
         let (file, test, classes, place) = match &choice {
             DatasetChoice::Named(name) => named(*name, folder, split)?,
             DatasetChoice::Own(own) => {
-                let own::Own { training, test, classes } = own::load(own, folder)?;
+                let own::Own { training, test, classes } = own::load(own, folder, split.layout)?;
                 (training, test, classes, folder.join(&own.path))
             }
         };

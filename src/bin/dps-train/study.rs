@@ -153,7 +153,7 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
         );
         return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
     }
-    let facts = together(world, Facts::of(&configuration.study.workload.dataset, &arguments.data))?;
+    let facts = together(world, Facts::of(&configuration.study.workload.dataset, &arguments.data, &configuration.study.data))?;
     study::check(&configuration, &facts)?;
     let (chosen, line) = choose(&configuration.study, world)?;
     Ok((configuration, facts, chosen, line))

@@ -3,10 +3,11 @@
 use std::ops::Bound::Included;
 
 use crate::config::key::{key, name};
-use crate::config::kind::{Number, Seed};
+use crate::config::kind::{Number, OneOf, Seed, Sometimes};
 use crate::config::names::names;
 use crate::config::reader::Section;
 use crate::config::section::section;
+use crate::config::study::DatasetChoice;
 
 section! {
     /// How the training file becomes a training and a validation set, and the training set a stream of batches.
@@ -20,6 +21,9 @@ section! {
         order: DataOrder = DataOrder::PerTrial => name(),
         /// Where the files of the data set come from.
         source: DataSource = DataSource::Original => name(),
+        /// Where the channels of your own images are. Without it they are last, and images that look as if they were first are refused.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        layout: Option<DataLayout> = None => key(Sometimes { kind: OneOf::any(), otherwise: None }, "\"channels-first\""),
     }
 }
 
@@ -41,8 +45,22 @@ names! {
         Own = "own",
     }
 }
+names! {
+    /// Where the channels of images are.
+    DataLayout {
+        /// `[n][rows][columns][channels]`, as TensorFlow and Keras have them.
+        ChannelsLast = "channels-last",
+        /// `[n][channels][rows][columns]`, as PyTorch has them.
+        ChannelsFirst = "channels-first",
+    }
+}
 
-/// Reads the section.
-pub(super) fn read(mut section: Section) -> Option<DataSplit> {
-    Draft::read(&mut section).complete()
+/// Reads the section of a study of `dataset`, where that is known.
+pub(super) fn read(mut section: Section, dataset: Option<&DatasetChoice>) -> Option<DataSplit> {
+    let draft = Draft::read(&mut section);
+    if let (Some(DatasetChoice::Named(name)), Some(Some(_))) = (dataset, draft.layout) {
+        let sentence = format!("expected nothing for {name}, whose layout is known, found a value; remove it");
+        section.problem_among("layout", &[], &sentence);
+    }
+    draft.complete()
 }

@@ -20,7 +20,7 @@ mod workload;
 use serde::Serialize;
 
 pub use by_metaparameter::ByMetaparameter;
-pub use data::{DataOrder, DataSource, DataSplit};
+pub use data::{DataLayout, DataOrder, DataSource, DataSplit};
 pub use dataset::{DatasetChoice, DatasetName, OwnDataset};
 pub use datasets::{DataFile, DatasetSpec, FileFormat, Origin, Usual};
 pub use execution::{DeviceName, Execution, Products, Reduction};
@@ -80,7 +80,7 @@ pub(super) fn read(table: &Table) -> Result<Study, Vec<String>> {
         let grid = grid::read(root.section("grid", required(grid::help(false))));
         let pruning = pruning::read(root.section("pruning", None));
         let search = search::read(root.section("search", None), workload.optimizer, workload.schedule);
-        let data = data::read(root.section("data", None));
+        let data = data::read(root.section("data", None), workload.dataset.as_ref());
         let smoothness = smoothness::read(root.section("smoothness", None));
         let execution = execution::read(root.section("execution", None));
         (|| {

@@ -1,76 +1,21 @@
-//! Arrays of numbers in files: their extents, what their values are, and how these become pixels and labels.
+//! Arrays of numbers in files: their extents and order, and how their values become pixels and labels.
 
 use std::io::Read;
 
-use super::found::Found;
+use super::element::Element;
+use super::found::{Found, unread};
+use crate::config::DataLayout;
 use crate::data::{ImageShape, Pixels};
-
-/// What the values of an array are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Element {
-    U8,
-    I8,
-    U16,
-    I16,
-    U32,
-    I32,
-    U64,
-    I64,
-    F32,
-}
-
-impl Element {
-    /// Bytes of a value.
-    pub fn bytes(self) -> usize {
-        match self {
-            Element::U8 | Element::I8 => 1,
-            Element::U16 | Element::I16 => 2,
-            Element::U32 | Element::I32 | Element::F32 => 4,
-            Element::U64 | Element::I64 => 8,
-        }
-    }
-
-    /// The whole number in so many little-endian bytes; none where it is none, or beyond 64 bits with a sign.
-    fn integer(self, bytes: &[u8]) -> Option<i64> {
-        let mut word = [0; 8];
-        word[..bytes.len()].copy_from_slice(bytes);
-        let word = u64::from_le_bytes(word);
-        Some(match self {
-            Element::U8 | Element::U16 | Element::U32 => word as i64,
-            Element::I8 => i64::from(word as i8),
-            Element::I16 => i64::from(word as i16),
-            Element::I32 => i64::from(word as i32),
-            Element::I64 => word as i64,
-            Element::U64 => i64::try_from(word).ok()?,
-            Element::F32 => return None,
-        })
-    }
-}
-
-/// As NumPy names it: uint8, float32.
-impl std::fmt::Display for Element {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Element::U8 => "uint8",
-            Element::I8 => "int8",
-            Element::U16 => "uint16",
-            Element::I16 => "int16",
-            Element::U32 => "uint32",
-            Element::I32 => "int32",
-            Element::U64 => "uint64",
-            Element::I64 => "int64",
-            Element::F32 => "float32",
-        })
-    }
-}
 
 /// What an array's header says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Extents, the slowest first.
+    /// Extents, as NumPy's `shape`.
     pub extents: Vec<u64>,
     pub element: Element,
     pub is_big_endian: bool,
+    /// Whether neighbours along the first extent are neighbours in the file (Fortran's order), not those along the last (C's).
+    pub is_fortran: bool,
 }
 
 /// Most examples of a set, and most rows, columns, channels and values of an image.
@@ -88,39 +33,51 @@ impl Header {
     }
 
     /// Number and extents of images.
-    pub fn images(&self) -> Found<(usize, ImageShape)> {
-        let (&[count, height, width] | &[count, height, width, _]) = self.extents.as_slice() else {
-            return Err(format!("expected images as [n][rows][columns] or [n][rows][columns][channels], found {}", self.words()));
+    pub fn images(&self, layout: Option<DataLayout>) -> Found<(usize, ImageShape)> {
+        let (count, sides) = match *self.extents.as_slice() {
+            [count, features] => (count, [1, features, 1]),
+            [count, height, width] => (count, [height, width, 1]),
+            [count, channels, height, width] if layout == Some(DataLayout::ChannelsFirst) => (count, [height, width, channels]),
+            [_, channels @ (1 | 3 | 4), height, width] if layout.is_none() && height == width && channels < height => {
+                return Err(format!(
+                    "expected images as [n][rows][columns][channels], found {}, which looks like [n][channels][rows][columns]; add \
+                     layout = \"channels-first\" to [data], or save x.transpose(0, 2, 3, 1) (should the channels be last all the same: layout = \
+                     \"channels-last\")",
+                    self.words()
+                ));
+            }
+            [count, height, width, channels] => (count, [height, width, channels]),
+            ref other => {
+                let labels = if other.len() == 1 { ": are these the labels?" } else { "" };
+                return Err(format!(
+                    "expected images as [n][rows][columns], [n][rows][columns][channels] or [n][features], found {}{labels}",
+                    self.words()
+                ));
+            }
         };
-        let channels = self.extents.get(3).copied().unwrap_or(1);
         if !(1..=MOST_EXAMPLES).contains(&count) {
             return Err(format!("expected from 1 to {MOST_EXAMPLES} images, found {}", self.words()));
         }
-        let sides = [height, width, channels];
         if sides.iter().any(|side| !(1..=MOST_SIDE).contains(side)) || sides.iter().product::<u64>() > MOST_VALUES {
             return Err(format!(
                 "expected images of 1 to {MOST_SIDE} rows, columns and channels and of at most {MOST_VALUES} values, found {}",
                 self.words()
             ));
         }
-        if !matches!(self.element, Element::U8 | Element::F32) {
-            return Err(format!("expected images as bytes or as 32-bit floating point, found {}; convert them", self.element));
-        }
         Ok((count as usize, ImageShape::from(sides.map(|side| side as usize))))
     }
 
     /// Number of labels.
     pub fn labels(&self) -> Found<usize> {
-        let (&[count] | &[count, 1]) = self.extents.as_slice() else {
-            return Err(format!("expected labels as [n], found {}", self.words()));
-        };
-        if self.element == Element::F32 {
-            return Err("expected labels as whole numbers, found floating point; convert them".to_owned());
+        match self.extents.as_slice() {
+            &[count, ref ones @ ..] if ones.iter().all(|&extent| extent == 1) => match count {
+                1..=MOST_EXAMPLES => Ok(count as usize),
+                _ => Err(format!("expected from 1 to {MOST_EXAMPLES} labels, found {count}")),
+            },
+            [_, _] => Err(format!("expected labels as [n], found {}; where these are one column a class, save y.argmax(1)", self.words())),
+            [_, _, _, ..] => Err(format!("expected labels as [n], found {}: are these the images?", self.words())),
+            _ => Err(format!("expected labels as [n], found {}", self.words())),
         }
-        if !(1..=MOST_EXAMPLES).contains(&count) {
-            return Err(format!("expected from 1 to {MOST_EXAMPLES} labels, found {count}"));
-        }
-        Ok(count as usize)
     }
 
     /// The extents, for a sentence.
@@ -129,36 +86,107 @@ impl Header {
         if extents.is_empty() { "a single number".to_owned() } else { format!("[{}]", extents.join("][")) }
     }
 
-    /// Pixels of images whose extents have been checked.
-    pub fn read_images(&self, reader: &mut dyn Read) -> Found<Pixels> {
+    /// All that it says, in NumPy's words.
+    pub fn description(&self) -> String {
+        let end = if self.is_big_endian && self.element.bytes() > 1 { ", big-endian" } else { "" };
+        let order = if self.is_fortran { ", in Fortran's order" } else { "" };
+        format!("{} {}{end}{order}", self.words(), self.element)
+    }
+
+    /// Pixels of images whose extents have been checked, `[n][rows][columns][channels]`.
+    pub fn read_images(&self, reader: &mut dyn Read, layout: Option<DataLayout>) -> Found<Pixels> {
         let count = (self.bytes() / self.element.bytes() as u64) as usize;
-        if self.element == Element::U8 {
+        if self.element.is_kept_as_bytes() {
             let mut pixels = Vec::with_capacity(count);
-            return self.each_block(reader, |block| pixels.extend_from_slice(block)).map(|()| Pixels::Bytes(pixels));
+            self.each_block(reader, |block| {
+                match self.element {
+                    Element::Bool => pixels.extend(block.iter().map(|&byte| u8::from(byte != 0))),
+                    _ => pixels.extend_from_slice(block),
+                }
+                Ok(())
+            })?;
+            return Ok(Pixels::Bytes(self.ordered(pixels, layout)));
         }
         let mut pixels = Vec::with_capacity(count);
         self.each_block(reader, |block| {
-            pixels.extend(block.chunks_exact(4).map(|value| f32::from_le_bytes([value[0], value[1], value[2], value[3]])));
+            let start = pixels.len();
+            self.element.append_rounded(block, &mut pixels);
+            let Some(place) = pixels[start..].iter().position(|value| !value.is_finite()) else { return Ok(()) };
+            let found = self.element.number(&block[place * self.element.bytes()..][..self.element.bytes()]);
+            let what = if found.is_finite() { "of 32 bits, found a larger one," } else { "found" };
+            let cure = if found.is_finite() { "scale the values down" } else { "replace such values" };
+            Err(format!("expected finite values, {what} {found} as value {}; {cure}", start + place))
         })?;
-        finite(&pixels)?;
-        Ok(Pixels::Floats(pixels))
+        Ok(Pixels::Floats(self.ordered(pixels, layout)))
     }
 
     /// Labels whose extents have been checked.
     pub fn read_labels(&self, reader: &mut dyn Read) -> Found<Vec<u16>> {
         let mut labels = Vec::new();
         self.each_block(reader, |block| {
-            labels.extend(block.chunks_exact(self.element.bytes()).map(|value| self.element.integer(value)));
+            for value in block.chunks_exact(self.element.bytes()) {
+                let (number, place) = (self.element.number(value), labels.len());
+                if number.fract() != 0.0 {
+                    return Err(format!("expected labels as whole numbers, found {number} at example {place}; number the classes from 0"));
+                }
+                if !(0.0..f64::from(MOST_CLASSES)).contains(&number) {
+                    let most = MOST_CLASSES - 1;
+                    return Err(format!("expected labels from 0 to {most}, found {number} at example {place}; number the classes from 0"));
+                }
+                labels.push(number as u16);
+            }
+            Ok(())
         })?;
-        classes(labels)
+        Ok(labels)
+    }
+
+    /// Values in the file's order become `[n][rows][columns][channels]`. Values in C's order stay where they are but for their places in an image.
+    fn ordered<T: Copy>(&self, mut values: Vec<T>, layout: Option<DataLayout>) -> Vec<T> {
+        let is_channels_first = layout == Some(DataLayout::ChannelsFirst) && self.extents.len() == 4;
+        if !self.is_fortran && !is_channels_first {
+            return values;
+        }
+        let extents: Vec<usize> = self.extents.iter().map(|&extent| extent as usize).collect();
+        // Values between neighbours along each extent.
+        let mut strides = vec![1; extents.len()];
+        for place in 1..extents.len() {
+            if self.is_fortran {
+                strides[place] = strides[place - 1] * extents[place - 1];
+            } else {
+                let from_the_end = extents.len() - place;
+                strides[from_the_end - 1] = strides[from_the_end] * extents[from_the_end];
+            }
+        }
+        let mut axes: Vec<(usize, usize)> = extents.into_iter().zip(strides).collect();
+        if is_channels_first {
+            axes[1..].rotate_left(1);
+        }
+        axes.resize(4, (1, 0));
+        let [(_, each), rows, columns, channels] = [axes[0], axes[1], axes[2], axes[3]];
+        let places: Vec<usize> = (0..rows.0)
+            .flat_map(|row| (0..columns.0).map(move |column| row * rows.1 + column * columns.1))
+            .flat_map(|pixel| (0..channels.0).map(move |channel| pixel + channel * channels.1))
+            .collect();
+        if self.is_fortran {
+            return (0..axes[0].0)
+                .flat_map(|image| places.iter().map(move |place| image * each + place))
+                .map(|place| values[place])
+                .collect();
+        }
+        let mut image = Vec::with_capacity(each);
+        for pixels in values.chunks_exact_mut(each) {
+            image.clear();
+            image.extend_from_slice(pixels);
+            pixels.iter_mut().zip(&places).for_each(|(pixel, &place)| *pixel = image[place]);
+        }
+        values
     }
 
     /// Reads all values in blocks of little-endian ones, and sees that nothing follows them.
-    fn each_block(&self, reader: &mut dyn Read, mut act: impl FnMut(&[u8])) -> Found<()> {
+    fn each_block(&self, reader: &mut dyn Read, mut act: impl FnMut(&[u8]) -> Found<()>) -> Found<()> {
         let (whole, width) = (self.bytes(), self.element.bytes());
         let mut block = vec![0; 1 << 16];
         let mut left = whole;
-        let failed = |error: std::io::Error| super::found::unread(&error);
         while left > 0 {
             let length = left.min(block.len() as u64) as usize;
             let block = &mut block[..length];
@@ -166,37 +194,18 @@ impl Header {
                 std::io::ErrorKind::UnexpectedEof => {
                     format!("expected {whole} bytes of values {}, found fewer: the file is cut short", self.words())
                 }
-                _ => failed(error),
+                _ => unread(&error),
             })?;
             if self.is_big_endian {
                 block.chunks_exact_mut(width).for_each(<[u8]>::reverse);
             }
-            act(block);
+            act(block)?;
             left -= length as u64;
         }
         match reader.read(&mut [0]) {
             Ok(0) => Ok(()),
             Ok(_) => Err(format!("expected {whole} bytes of values {}, found more: the file is not what its header says", self.words())),
-            Err(error) => Err(failed(error)),
+            Err(error) => Err(unread(&error)),
         }
     }
-}
-
-/// Refuses values that are infinite or no numbers.
-pub(super) fn finite(values: &[f32]) -> Found<()> {
-    match values.iter().position(|value| !value.is_finite()) {
-        Some(place) => Err(format!("expected finite values, found {} as value {place}; replace such values", values[place])),
-        None => Ok(()),
-    }
-}
-
-/// Labels from whole numbers.
-pub(super) fn classes(labels: impl IntoIterator<Item = Option<i64>>) -> Found<Vec<u16>> {
-    let one = |(place, label): (usize, Option<i64>)| {
-        let found = label.map_or_else(|| "one beyond 63 bits".to_owned(), |label| label.to_string());
-        label.and_then(|label| u16::try_from(label).ok()).filter(|&label| label < MOST_CLASSES).ok_or_else(|| {
-            format!("expected labels from 0 to {}, found {found} at example {place}; number the classes from 0", MOST_CLASSES - 1)
-        })
-    };
-    labels.into_iter().enumerate().map(one).collect()
 }

@@ -5,9 +5,9 @@ use std::path::Path;
 use hdf5::types::{FloatSize, IntSize, TypeDescriptor};
 use hdf5::{Dataset, File, Group, LinkType};
 
-use super::array::{Element, Header};
+use super::array::Header;
+use super::element::{Element, refused};
 use super::found::Found;
-use crate::data::Pixels;
 use crate::error::locked;
 
 /// Groups in groups that are looked into.
@@ -87,12 +87,12 @@ impl Table {
             TypeDescriptor::Integer(IntSize::U4) => Element::I32,
             TypeDescriptor::Integer(IntSize::U8) => Element::I64,
             TypeDescriptor::Float(FloatSize::U4) => Element::F32,
-            other => {
-                return Err(format!("expected values of u8 or f32 for images, of whole numbers for labels, found {other}; convert them"));
-            }
+            TypeDescriptor::Float(FloatSize::U8) => Element::F64,
+            TypeDescriptor::Boolean => Element::Bool,
+            other => return Err(refused(&other.to_string())),
         };
         let extents = self.dataset.shape().into_iter().map(|extent| extent as u64).collect();
-        Ok(Header { extents, element, is_big_endian: false })
+        Ok(Header { extents, element, is_big_endian: false, is_fortran: false })
     }
 
     /// Bytes that the values take in the file.
@@ -100,30 +100,24 @@ impl Table {
         self.dataset.storage_size()
     }
 
-    /// All values, as pixels.
-    pub fn images(&self, element: Element) -> Found<Pixels> {
-        match element {
-            Element::F32 => self.dataset.read_raw().map(Pixels::Floats),
-            _ => self.dataset.read_raw().map(Pixels::Bytes),
+    /// All values, little-endian.
+    pub fn bytes(&self, element: Element) -> Found<Vec<u8>> {
+        fn bytes<T: hdf5::H5Type, const N: usize>(dataset: &Dataset, bytes: impl Fn(T) -> [u8; N]) -> hdf5::Result<Vec<u8>> {
+            Ok(dataset.read_raw::<T>()?.into_iter().flat_map(bytes).collect())
         }
-        .map_err(|error| words("its values cannot be read", &error))
-    }
-
-    /// All values, as whole numbers; those beyond 63 bits are none.
-    pub fn integers(&self, element: Element) -> Found<Vec<Option<i64>>> {
-        fn wide<T: hdf5::H5Type + TryInto<i64>>(dataset: &Dataset) -> hdf5::Result<Vec<Option<i64>>> {
-            Ok(dataset.read_raw::<T>()?.into_iter().map(|value| value.try_into().ok()).collect())
-        }
+        let data = &self.dataset;
         let read = match element {
-            Element::U8 => wide::<u8>(&self.dataset),
-            Element::I8 => wide::<i8>(&self.dataset),
-            Element::U16 => wide::<u16>(&self.dataset),
-            Element::I16 => wide::<i16>(&self.dataset),
-            Element::U32 => wide::<u32>(&self.dataset),
-            Element::I32 => wide::<i32>(&self.dataset),
-            Element::U64 => wide::<u64>(&self.dataset),
-            Element::I64 => wide::<i64>(&self.dataset),
-            Element::F32 => Ok(Vec::new()),
+            Element::U8 => data.read_raw(),
+            Element::Bool => bytes(data, |value: bool| [value.into()]),
+            Element::I8 => bytes(data, i8::to_le_bytes),
+            Element::U16 | Element::F16 => bytes(data, u16::to_le_bytes),
+            Element::I16 => bytes(data, i16::to_le_bytes),
+            Element::U32 => bytes(data, u32::to_le_bytes),
+            Element::I32 => bytes(data, i32::to_le_bytes),
+            Element::U64 => bytes(data, u64::to_le_bytes),
+            Element::I64 => bytes(data, i64::to_le_bytes),
+            Element::F32 => bytes(data, f32::to_le_bytes),
+            Element::F64 => bytes(data, f64::to_le_bytes),
         };
         read.map_err(|error| words("its values cannot be read", &error))
     }

@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use super::array::{Element, Header};
+use super::array::Header;
+use super::element::{Element, refused};
 use super::found::Found;
 
 /// Reads the header; the values follow.
@@ -23,7 +24,8 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
         0x0b => Element::I16,
         0x0c => Element::I32,
         0x0d => Element::F32,
-        other => return Err(format!("expected IDX values of bytes, whole numbers or 32-bit floating point, found kind {other:#04x}")),
+        0x0e => Element::F64,
+        other => return Err(refused(&format!("the IDX kind {other:#04x}"))),
     };
     let mut extents = Vec::new();
     for _ in 0..count {
@@ -31,5 +33,5 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
         reader.read_exact(&mut extent).map_err(failed)?;
         extents.push(u32::from_be_bytes(extent).into());
     }
-    Ok(Header { extents, element, is_big_endian: true })
+    Ok(Header { extents, element, is_big_endian: true, is_fortran: false })
 }

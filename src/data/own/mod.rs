@@ -4,6 +4,7 @@
 //! asked for. Beside `results` this is the one place that opens HDF5 files.
 
 mod array;
+mod element;
 mod find;
 mod found;
 mod hdf5;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use self::place::ArrayPlace;
 use super::{Examples, ImageShape};
-use crate::config::OwnDataset;
+use crate::config::{DataLayout, OwnDataset};
 use crate::{Error, Result};
 
 /// The training and the test examples of a data set; without a test set there are none of the latter.
@@ -42,17 +43,17 @@ pub(super) struct Survey {
 }
 
 /// Reads the headers and the labels.
-pub(super) fn survey(own: &OwnDataset, folder: &Path) -> Result<Survey> {
+pub(super) fn survey(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Survey> {
     let path = folder.join(&own.path);
     let places = find::places(&path).map_err(|problem| Error::Data { path, problem })?;
     let (mut arrays, mut sets, mut value_bytes) = (Vec::new(), Vec::new(), 1);
     for [images, labels] in [Some(&places.training), places.test.as_ref()].into_iter().flatten() {
         let header = images.header()?;
-        let (count, shape) = images.image_extents()?;
-        value_bytes = header.element.bytes();
-        arrays.push((images.to_string(), format!("{} {}", header.words(), header.element)));
+        let (count, shape) = images.image_extents(layout)?;
+        value_bytes = if header.element.is_kept_as_bytes() { 1 } else { 4 };
+        arrays.push((images.to_string(), header.description()));
         let header = labels.header()?;
-        arrays.push((labels.to_string(), format!("{} {}", header.words(), header.element)));
+        arrays.push((labels.to_string(), header.description()));
         sets.push((count, shape, value_bytes, labels.labels()?));
         agree(images, labels, count, sets.last().map_or(0, |(_, _, _, labels)| labels.len()))?;
     }
@@ -75,14 +76,14 @@ pub(super) fn survey(own: &OwnDataset, folder: &Path) -> Result<Survey> {
 }
 
 /// Reads everything.
-pub(super) fn load(own: &OwnDataset, folder: &Path) -> Result<Own> {
+pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Own> {
     let path = folder.join(&own.path);
     let places = find::places(&path).map_err(|problem| Error::Data { path, problem })?;
     let read = |[images, labels]: &[ArrayPlace; 2]| {
         let values = labels.labels()?;
         // Before the images are read, which takes longer.
-        agree(images, labels, images.image_extents()?.0, values.len())?;
-        let (pixels, shape) = images.images()?;
+        agree(images, labels, images.image_extents(layout)?.0, values.len())?;
+        let (pixels, shape) = images.images(layout)?;
         Ok::<_, Error>(Examples { images: pixels, labels: values, shape })
     };
     let training = read(&places.training)?;

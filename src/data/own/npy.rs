@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use super::array::{Element, Header};
+use super::array::Header;
+use super::element::{Element, refused};
 use super::found::Found;
 
 /// Letters of a dictionary, at most.
@@ -29,42 +30,39 @@ pub(super) fn header(reader: &mut dyn Read) -> Found<Header> {
     let mut text = vec![0; length];
     reader.read_exact(&mut text).map_err(failed)?;
     let text = String::from_utf8_lossy(&text).into_owned();
-    dictionary(&text).map_err(|problem| format!("{problem} in the .npy header"))
+    dictionary(&text)
 }
 
 /// `{'descr': '|u1', 'fortran_order': False, 'shape': (60000, 28, 28), }`.
 fn dictionary(text: &str) -> Found<Header> {
     let value = |key: &str| {
-        let (_, rest) = text.split_once(&format!("'{key}':")).ok_or_else(|| format!("expected the key {key}, found none"))?;
+        let (_, rest) = text
+            .split_once(&format!("'{key}':"))
+            .ok_or_else(|| format!("expected the key {key} in the .npy header, found none; save it by numpy.save"))?;
         Ok::<&str, String>(rest.trim_start())
     };
-    let kind = value("descr")?.strip_prefix('\'').and_then(|rest| rest.split_once('\'')).map_or("", |(kind, _)| kind);
-    let shown: String = kind.chars().filter(|letter| !letter.is_control()).take(20).collect();
-    let refused = || format!("expected values of u1 or f4 for images, of whole numbers for labels, found \"{shown}\"; convert them,");
-    let (order, kind) = kind.split_at_checked(1).ok_or_else(refused)?;
-    let element = match kind {
-        "u1" => Element::U8,
-        "i1" => Element::I8,
-        "u2" => Element::U16,
-        "i2" => Element::I16,
-        "u4" => Element::U32,
-        "i4" => Element::I32,
-        "u8" => Element::U64,
-        "i8" => Element::I64,
-        "f4" => Element::F32,
-        _ => return Err(refused()),
+    // A list, of records, has no code.
+    let described = value("descr")?;
+    let kind = described.strip_prefix('\'').and_then(|rest| rest.split_once('\'')).map_or("", |(kind, _)| kind);
+    let shown = || {
+        let letters = if kind.is_empty() { described } else { kind };
+        let letters: String = letters.chars().filter(|letter| !letter.is_control()).take(20).collect();
+        refused(&format!("\"{letters}\""))
     };
+    let (order, code) = kind.split_at_checked(1).ok_or_else(shown)?;
+    let element = Element::of_code(code).ok_or_else(shown)?;
     let is_big_endian = match order {
         ">" => true,
         "<" | "|" => false,
-        _ => return Err(refused()),
+        _ => return Err(shown()),
     };
     let shape = value("shape")?.strip_prefix('(').and_then(|rest| rest.split_once(')')).map(|(shape, _)| shape);
-    let numbers = shape.map(|shape| shape.split(',').map(str::trim).filter(|extent| !extent.is_empty()).map(str::parse).collect());
-    let Some(Ok(extents)) = numbers else { return Err("expected a shape of whole numbers, found something else".to_owned()) };
-    let header = Header { extents, element, is_big_endian };
-    if value("fortran_order")?.starts_with("True") && header.extents.len() > 1 {
-        return Err("expected C order, found Fortran's; save numpy.ascontiguousarray of it,".to_owned());
-    }
-    Ok(header)
+    let extent = |text: &str| text.trim().parse::<u64>();
+    let numbers = shape.map(|shape| shape.split(',').filter(|text| !text.trim().is_empty()).map(extent).collect::<Result<Vec<_>, _>>());
+    let Some(Ok(extents)) = numbers else {
+        return Err("expected a shape of whole numbers in the .npy header, found something else; save it by numpy.save".to_owned());
+    };
+    // Of fewer than two extents there is one order.
+    let is_fortran = value("fortran_order")?.starts_with("True") && extents.len() > 1;
+    Ok(Header { extents, element, is_big_endian, is_fortran })
 }

@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use zip::{CompressionMethod, ZipArchive};
 
-use super::array::{Header, classes, finite};
-use super::found::{Found, unread};
+use super::array::Header;
+use super::found::{Found, sentence, unread};
 use super::hdf5::Table;
 use super::{idx, npy};
+use crate::config::DataLayout;
 use crate::data::contents::{decompressed, is_gzip};
 use crate::data::{ImageShape, Pixels};
 use crate::{Error, Result};
@@ -52,59 +53,35 @@ impl ArrayPlace {
 
     /// What the header says.
     pub fn header(&self) -> Result<Header> {
-        let header = match self {
-            ArrayPlace::Hdf5(file, name) => Table::open(file, name).and_then(|table| table.header()),
-            _ => self.with_values(|header, _| Ok(header)),
-        };
-        header.map_err(|problem| self.error(problem))
+        self.with_values(|header, _| Ok(header)).map_err(|problem| self.error(problem))
     }
 
     /// Number and extents of the images that the header promises.
-    pub fn image_extents(&self) -> Result<(usize, ImageShape)> {
-        self.header()?.images().map_err(|problem| self.error(problem))
+    pub fn image_extents(&self, layout: Option<DataLayout>) -> Result<(usize, ImageShape)> {
+        self.header()?.images(layout).map_err(|problem| self.error(problem))
     }
 
     /// The images, `[n][rows][columns][channels]`, and their extents.
-    pub fn images(&self) -> Result<(Pixels, ImageShape)> {
-        let read = match self {
-            ArrayPlace::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
-                let header = table.header()?;
-                let (_, shape) = header.images()?;
-                is_plausible(header.bytes(), table.stored_bytes(), true)?;
-                let pixels = table.images(header.element)?;
-                if let Pixels::Floats(values) = &pixels {
-                    finite(values)?;
-                }
-                Ok((pixels, shape))
-            }),
-            _ => self.with_values(|header, Values { reader, stored, is_compressed }| {
-                let (_, shape) = header.images()?;
-                is_plausible(header.bytes(), stored, is_compressed)?;
-                Ok((header.read_images(reader)?, shape))
-            }),
-        };
+    pub fn images(&self, layout: Option<DataLayout>) -> Result<(Pixels, ImageShape)> {
+        let read = self.with_values(|header, Values { reader, stored, is_compressed }| {
+            let (_, shape) = header.images(layout)?;
+            is_plausible(header.bytes(), stored, is_compressed)?;
+            Ok((header.read_images(reader, layout)?, shape))
+        });
         read.map_err(|problem| self.error(problem))
     }
 
     /// The labels.
     pub fn labels(&self) -> Result<Vec<u16>> {
-        let read = match self {
-            ArrayPlace::Hdf5(file, name) => Table::open(file, name).and_then(|table| {
-                let header = table.header()?;
-                header.labels()?;
-                is_plausible(header.bytes(), table.stored_bytes(), true)?;
-                classes(table.integers(header.element)?)
-            }),
-            _ => self.with_values(|header, Values { reader, stored, is_compressed }| {
-                header.labels()?;
-                is_plausible(header.bytes(), stored, is_compressed)?;
-                header.read_labels(reader)
-            }),
-        };
+        let read = self.with_values(|header, Values { reader, stored, is_compressed }| {
+            header.labels()?;
+            is_plausible(header.bytes(), stored, is_compressed)?;
+            header.read_labels(reader)
+        });
         read.map_err(|problem| self.error(problem))
     }
 
-    /// Opens an array that is read as a stream, past its header.
+    /// Opens an array, past its header.
     fn with_values<T>(&self, act: impl FnOnce(Header, Values) -> Found<T>) -> Found<T> {
         let open = |path: &Path| File::open(path).map_err(|error| unread(&error));
         match self {
@@ -131,7 +108,12 @@ impl ArrayPlace {
                 let header = npy::header(&mut member)?;
                 act(header, Values { reader: &mut member, stored, is_compressed })
             }
-            ArrayPlace::Hdf5(..) => unreachable!("an HDF5 dataset is no stream"),
+            ArrayPlace::Hdf5(path, name) => {
+                let table = Table::open(path, name)?;
+                let (header, stored) = (table.header()?, table.stored_bytes());
+                let mut reader = Unread(|| table.bytes(header.element), None);
+                act(header.clone(), Values { reader: &mut reader, stored, is_compressed: true })
+            }
         }
     }
 }
@@ -142,6 +124,18 @@ struct Values<'a> {
     /// Bytes that they take in the file, or somewhat more.
     stored: u64,
     is_compressed: bool,
+}
+
+/// Bytes that a function gives once they are asked for.
+struct Unread<F>(F, Option<Cursor<Vec<u8>>>);
+
+impl<F: Fn() -> Found<Vec<u8>>> Read for Unread<F> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.1.is_none() {
+            self.1 = Some(Cursor::new((self.0)().map_err(sentence)?));
+        }
+        self.1.as_mut().map_or(Ok(0), |bytes| bytes.read(buffer))
+    }
 }
 
 /// Refuses what a damaged header says before memory is asked for.

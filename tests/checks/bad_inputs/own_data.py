@@ -2,6 +2,7 @@
 
 import io
 import pathlib
+import struct
 import zipfile
 
 from .damage import ODD_FILES, damaged, put
@@ -55,8 +56,14 @@ CONTENTS = {
     "2^24 images of 2^20 values": with_images(x_train=npy("|u1", [1 << 24, 1 << 10, 1 << 10], PIXELS)),
     "2^24 labels": with_images(y_train=npy("<i8", [1 << 24], bytes(1000))),
     "a bomb of images": with_images(x_train=npy("|u1", [60, 1 << 10, 1 << 10], bytes(60 << 20)), y_train=npy("<i8", [1 << 24])),
-    "numbers in 64 bits": with_images(x_train=npy("<f8", [60, 8, 8], PIXELS * 8)),
+    "numbers beyond 32 bits": with_images(x_train=npy("<f8", [60, 8, 8], struct.pack("<d", 1e300) * 3840)),
+    "complex numbers": with_images(x_train=npy("<c8", [60, 8, 8], PIXELS * 8)),
     "objects": with_images(x_train=npy("|O", [60, 8, 8], PIXELS)),
+    "records": with_images(x_train=ARRAYS["x_train"].replace(b"'|u1'", b"[('a', '|u1')]")),
+    "channels first": with_images(x_train=npy("|u1", [60, 4, 16, 16], PIXELS * 16)),
+    "texts as labels": with_images(y_train=npy("<U1", [60], "0123456789".encode("utf-32-le") * 6)),
+    "fractions as labels": with_images(y_train=npy("<f4", [60], struct.pack("<2f", 0, 0.5) * 30)),
+    "a column for each class": with_images(y_train=npy("|u1", [60, 10], bytes([1, *bytes(10)] * 54 + [1] * 6))),
     "no numbers": with_images(x_train=npy("<f4", [60, 8, 8], b"\0\0\xc0\x7f" * 3840)),
     "infinite numbers": with_images(x_train=npy("<f4", [60, 8, 8], b"\0\0\x80\x7f" * 3840)),
     "huge numbers": with_images(x_train=npy("<f4", [60, 8, 8], b"\xff\xff\x7f\x7f\xff\xff\x7f\xff" * 1920)),
@@ -70,7 +77,7 @@ CONTENTS = {
     "a header cut short": with_images(x_train=ARRAYS["x_train"][:30]),
     "a header of 60 kB": with_images(x_train=b"\x93NUMPY\x01\x00\xff\xff" + bytes(65535)),
     "a header without a shape": with_images(x_train=ARRAYS["x_train"].replace(b"shape", b"shale")),
-    "Fortran's order": with_images(x_train=ARRAYS["x_train"].replace(b"False", b"True ")),
+    "Fortran's order, cut short": with_images(x_train=ARRAYS["x_train"].replace(b"False", b"True ")[:-1]),
     "an HDF5 file's beginning": (FIXTURES / "patches.hdf5").read_bytes()[:2000],
     "an HDF5 file of nothing": b"\x89HDF\r\n\x1a\n" + bytes(5000),
 }
