@@ -17,6 +17,7 @@ use dps::optimizer::{Decay, Rule, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
 use dps::training::decide;
+use support::foreign;
 use support::gpu::*;
 
 #[test]
@@ -420,6 +421,16 @@ fn a_lane_goes_on_on_another_device() {
             assert_eq!(found.velocity.len(), expected[lane].velocity.len());
         }
     }
+}
+
+#[test]
+fn what_is_of_another_network_or_gpu_is_refused() {
+    let (Some(cuda), Some(other)) = (gpu(), gpu()) else { return };
+    foreign::is_refused(&cuda);
+    let (network, dataset) = (foreign::network(3), foreign::dataset(50));
+    let mut lanes = cuda.backend(&network, &dataset, &Single).unwrap().lanes(vec![foreign::sparse(&network)]).unwrap();
+    let mut backend = other.backend(&network, &dataset, &Single).unwrap();
+    foreign::refused(backend.train(&mut lanes, 0..1, 4), "found those of another GPU");
 }
 
 #[test]

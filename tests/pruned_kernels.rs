@@ -4,7 +4,7 @@ mod support;
 
 use std::sync::Arc;
 
-use dps::backend::cpu::{CpuBackend, VectorUnit};
+use dps::backend::cpu::{Cpu, CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
 use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
@@ -59,6 +59,11 @@ fn with_biases(weights: &[f32]) -> Vec<f32> {
     let mut weights = weights.to_vec();
     weights.iter_mut().filter(|weight| **weight == 0.0).enumerate().for_each(|(i, bias)| *bias = 0.1 * (i as f32).sin());
     weights
+}
+
+#[test]
+fn what_is_of_another_network_is_refused() {
+    support::foreign::is_refused(&Cpu { unit: VectorUnit::best(), threads: 2 });
 }
 
 #[test]

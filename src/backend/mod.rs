@@ -11,6 +11,7 @@ mod device;
 mod margin;
 pub mod reference;
 mod state;
+mod task;
 
 pub use device::{Chosen, choose};
 pub use margin::EVALUATION_BLOCK;

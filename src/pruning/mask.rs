@@ -33,6 +33,17 @@ impl Mask {
         }
     }
 
+    /// Whether this is a mask of so many parameters, whose kept ones are listed in ascending order.
+    pub fn is_of(&self, parameters: usize) -> bool {
+        let ascend = match self {
+            Mask::Dense(_) => true,
+            Mask::Sparse { kept, .. } => {
+                kept.is_sorted_by(|before, index| before < index) && kept.last().is_none_or(|&last| (last as usize) < parameters)
+            }
+        };
+        ascend && self.parameters() == parameters
+    }
+
     /// FNV-1a over the kept indices and the parameter count: what ranks compare and results record.
     pub fn hash(&self) -> u64 {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;

@@ -11,6 +11,7 @@
 //! - `records`: records of studies as tests compare them;
 //! - `synthetic`: results that follow a known law, to report;
 //! - `faults`: a storage whose operations fail;
+//! - `foreign`: what back ends must refuse because it is of another network;
 //! - `gpu`: the GPU, small problems and lanes on it.
 
 // Every file of tests/ is a crate of its own and compiles all of this folder. Each uses a part, and the compiler would call the rest unused.
@@ -19,6 +20,7 @@
 pub mod double;
 pub mod faults;
 pub mod fixture;
+pub mod foreign;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod noise;

@@ -10,7 +10,7 @@ pub(super) const VECTOR: usize = 16;
 const MOST: usize = u32::MAX as usize;
 
 /// Panics where a layer would read what nobody has written, or read or write beyond a map or the parameters.
-pub(super) fn check(network: &Network) {
+pub(in crate::backend) fn check(network: &Network) {
     network.maps.iter().for_each(|&map| check_map(map));
     let mut check = Check { network, index: 0, writers: vec![None; network.maps.len()], parameters: 0 };
     check.writers[0] = Some(Writer::Image);

@@ -6,6 +6,7 @@ use super::physical::Physical;
 use super::plan::Plan;
 use super::simd::{Kernel, Simd};
 use super::vector_unit::VectorUnit;
+use crate::backend::task::Task;
 use crate::backend::{LaneStart, LaneState, Progress};
 use crate::config::OptimizerName;
 use crate::data::Sampler;
@@ -14,6 +15,8 @@ use crate::pruning::Mask;
 
 /// A lane: weights, velocities, mask and data order, all of the physical network ([`Physical`]).
 pub struct Lane {
+    /// What it was made for.
+    pub(super) task: Task,
     pub(super) weights: Vec<f32>,
     /// The kept weights alone, which steps update; empty where all are kept.
     trained: Vec<f32>,
@@ -35,7 +38,7 @@ pub struct Lane {
 
 impl Lane {
     /// A lane of `start`, whose mask is `mask` in the physical network.
-    pub(super) fn new(plan: Arc<Plan>, physical: &Physical, mask: Mask, start: LaneStart, training_examples: u32) -> Lane {
+    pub(super) fn new(task: Task, plan: Arc<Plan>, physical: &Physical, mask: Mask, start: LaneStart) -> Lane {
         let LaneStart { seed, weights, mask: logical, rule, state } = start;
         let mut weights = physical.spread(&weights).into_owned();
         mask.apply(&mut weights);
@@ -59,6 +62,8 @@ impl Lane {
         let trained = if let Mask::Sparse { .. } = mask { of_kept(&mask, &weights) } else { Vec::new() };
         let logical = (!physical.is_logical()).then_some(logical);
         Lane {
+            sampler: Sampler::new(seed, task.examples()),
+            task,
             weights,
             trained,
             average,
@@ -67,7 +72,6 @@ impl Lane {
             mask,
             logical,
             plan,
-            sampler: Sampler::new(seed, training_examples),
             rule,
             progress,
         }

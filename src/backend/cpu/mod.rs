@@ -29,6 +29,8 @@ mod vector_unit;
 mod winograd;
 mod worker;
 
+#[cfg(feature = "cuda")]
+pub(super) use check::check as check_network;
 pub use description::kernels;
 pub use engine::{Cpu, CpuBackend};
 pub use lane::Lane;

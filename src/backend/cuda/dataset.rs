@@ -3,17 +3,20 @@
 use cudarc::driver::CudaSlice;
 
 use super::gpu::Gpu;
-use super::launch::{ImageShape, Kernels};
+use super::launch::{self, Kernels};
 use super::pointer::{ConstPointer, at, at_mut};
 use super::workspace::Buffers;
 use crate::Result;
 use crate::backend::EvaluationSet;
-use crate::data::{Dataset, Examples, Pixels};
+use crate::data::{Dataset, Examples, ImageShape, Pixels};
 use crate::network::Map;
 
 /// Pixels and labels of the three sets, and the table that normalises them.
 pub(super) struct DeviceDataset {
-    pub digest: String,
+    digest: String,
+    shape: ImageShape,
+    /// What no label is as large as.
+    labels_below: usize,
     pub training: DeviceExamples,
     pub validation: DeviceExamples,
     pub test: DeviceExamples,
@@ -60,11 +63,22 @@ impl DeviceDataset {
     pub fn new(gpu: &Gpu, dataset: &Dataset) -> Result<DeviceDataset> {
         Ok(DeviceDataset {
             digest: dataset.digest.clone(),
+            shape: dataset.shape,
+            labels_below: labels_below(dataset),
             training: DeviceExamples::new(gpu, &dataset.training)?,
             validation: DeviceExamples::new(gpu, &dataset.validation)?,
             test: DeviceExamples::new(gpu, &dataset.test)?,
             table: gpu.upload(&dataset.lookup_table().concat())?,
         })
+    }
+
+    /// Whether this is the data set: the digest tells, and what the kernels rely on is compared besides, for nobody has to compute a digest.
+    pub fn is_of(&self, dataset: &Dataset) -> bool {
+        let counts = [&dataset.training, &dataset.validation, &dataset.test].map(Examples::len);
+        self.digest == dataset.digest
+            && self.shape == dataset.shape
+            && [&self.training, &self.validation, &self.test].map(|set| set.count) == counts
+            && self.labels_below == labels_below(dataset)
     }
 
     /// A set to evaluate on.
@@ -104,7 +118,7 @@ impl DeviceDataset {
         unsafe {
             kernels.gather(
                 lanes,
-                ImageShape::new(map),
+                launch::ImageShape::new(map),
                 images as i32,
                 clock.is_some().into(),
                 first as i32,
@@ -123,4 +137,10 @@ impl DeviceDataset {
             )
         }
     }
+}
+
+/// One more than the largest label of a data set.
+fn labels_below(dataset: &Dataset) -> usize {
+    let sets = [&dataset.training, &dataset.validation, &dataset.test];
+    sets.iter().flat_map(|set| &set.labels).max().map_or(0, |&label| usize::from(label) + 1)
 }

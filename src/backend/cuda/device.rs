@@ -131,7 +131,7 @@ impl Cuda {
     pub(super) fn dataset(&self, dataset: &Dataset) -> Result<Rc<DeviceDataset>> {
         let mut kept = self.dataset.borrow_mut();
         match &*kept {
-            Some(resident) if resident.digest == dataset.digest => Ok(resident.clone()),
+            Some(resident) if resident.is_of(dataset) => Ok(resident.clone()),
             _ => Ok(kept.insert(Rc::new(DeviceDataset::new(&self.gpu, dataset)?)).clone()),
         }
     }

@@ -48,6 +48,12 @@ impl Device for Cuda {
 }
 
 impl CudaBackend<'_> {
+    /// Refuses weights of another network, and more examples than there are.
+    fn check_gradient(&self, weights: &[f32], examples: usize) -> Result<()> {
+        self.model.task.check_weights(weights)?;
+        self.model.task.check_examples(examples)
+    }
+
     /// The images of a step's batch as the network gets them, `[image][bordered map]`, and their labels: for comparing with the CPU's.
     pub fn batch(&mut self, seed: u64, step: u32, batch: usize) -> Result<(Vec<f32>, Vec<u16>)> {
         let (model, gpu, map) = (&self.model, self.model.gpu(), self.model.network.maps[0]);
@@ -102,34 +108,44 @@ impl Backend for CudaBackend<'_> {
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
+        self.check_gradient(weights, examples)?;
         scores::gradient(&self.model, &mut self.leaf_gradients, self.interrupt, weights, examples)
     }
 
     /// On the host's processors: a study asks for one a seed, and no kernel computes it.
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
-        let Model { network, cuda, group, .. } = &self.model;
-        let mut host = CpuBackend::new(network.clone(), self.dataset, VectorUnit::best(), cuda.threads, *group);
+        self.check_gradient(weights, examples)?;
+        let Model { task, cuda, group, .. } = &self.model;
+        let mut host = CpuBackend::new(task.network.clone(), self.dataset, VectorUnit::best(), cuda.threads, *group);
         host.listen(self.interrupt);
         host.hessian_gradient(weights, temperature, examples)
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
+        self.check_gradient(weights, examples)?;
+        self.model.task.check_mask(mask)?;
         scores::squared_norms(&self.model, self.interrupt, weights, mask, examples)
     }
 
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<CudaLanes> {
-        CudaLanes::new(self.model.gpu(), starts, self.model.network.parameters())
+        let Model { task, .. } = &self.model;
+        starts.iter().try_for_each(|start| task.check_start(start))?;
+        CudaLanes::new(self.model.gpu(), task.clone(), starts)
     }
 
     fn state(&self, lanes: &CudaLanes, lane: usize) -> Result<LaneState> {
+        self.model.check_lanes(lanes)?;
         lanes.state(self.model.gpu(), lane)
     }
 
     fn retain(&mut self, lanes: &mut CudaLanes, keep: &[bool]) -> Result<()> {
+        self.model.check_lanes(lanes)?;
         lanes.retain(self.model.gpu(), &self.model.kernels, keep)
     }
 
     fn train(&mut self, lanes: &mut CudaLanes, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>> {
+        self.model.check_lanes(lanes)?;
+        self.model.task.check_steps(&steps, batch)?;
         if lanes.len() > 0 && !steps.is_empty() {
             let outcome = self.stepper.train(&self.model, &mut self.leaf_gradients, self.interrupt, lanes, steps, batch);
             outcome.inspect_err(|error| self.stepper.clean_up(self.model.gpu(), lanes, error))?;
@@ -146,6 +162,9 @@ impl Backend for CudaBackend<'_> {
     }
 
     fn margins(&mut self, lanes: &CudaLanes, which: &[usize], set: EvaluationSet, examples: &[u32]) -> Result<Vec<f32>> {
-        evaluation::margins(&self.model, lanes, which, self.model.dataset.set(set), examples)
+        let set = self.model.dataset.set(set);
+        self.model.check_lanes(lanes)?;
+        self.model.task.check_evaluation(which, lanes.len(), examples, set.count)?;
+        evaluation::margins(&self.model, lanes, which, set, examples)
     }
 }

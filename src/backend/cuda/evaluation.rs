@@ -59,8 +59,6 @@ fn margins_of_blocks(
     if blocks.is_empty() || which.is_empty() {
         return Ok(Vec::new());
     }
-    assert!(which.iter().all(|&lane| lane < lanes.len()) && lanes.pitch == model.pitch(), "lanes of this back end");
-    assert!(examples.iter().all(|&example| (example as usize) < set.count), "examples of the set");
     let (gpu, count) = (model.gpu(), blocks.len());
     let length = examples.len() / which.len();
     let range = blocks.start * EVALUATION_BLOCK..(blocks.end * EVALUATION_BLOCK).min(length);

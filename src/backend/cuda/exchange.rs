@@ -103,7 +103,7 @@ impl Exchange {
             unsafe {
                 kernels.pack(
                     lanes.len(),
-                    lanes.parameters as i32,
+                    lanes.task.network.parameters() as i32,
                     *first as i32,
                     *parts,
                     (places * lanes.pitch) as i64,

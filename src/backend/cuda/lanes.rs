@@ -9,15 +9,17 @@ use super::gpu::Gpu;
 use super::launch::{Kernels, StepNumbers, UpdateRule};
 use super::pointer::{ConstPointer, MutPointer, at, at_mut};
 use crate::Result;
+use crate::backend::task::Task;
 use crate::backend::{LaneStart, LaneState, Progress};
 use crate::optimizer::Rule;
 use crate::pruning::Mask;
 
 /// Lanes, each with a place in every buffer.
 pub struct CudaLanes {
+    /// What they were made for.
+    pub(super) task: Task,
     /// What the host knows of each lane.
     pub(super) known: Vec<HostLane>,
-    pub(super) parameters: usize,
     /// Floats of a lane's parameters, and of a gradient with its loss: a multiple of 32.
     pub(super) pitch: usize,
     /// Most parameters that a lane keeps.
@@ -53,6 +55,8 @@ pub(super) const STEPS_AT_ONCE: usize = 64;
 /// What a recorded step is good for: anything else needs another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct GraphKey {
+    /// The back end that recorded it.
+    pub stepper: u64,
     pub batch: usize,
     /// The workspace's generation: it grows when buffers move, and makes an older graph stale.
     pub generation: u64,
@@ -69,8 +73,9 @@ pub(super) struct HostLane {
 }
 
 impl CudaLanes {
-    pub(super) fn new(gpu: &Gpu, starts: Vec<LaneStart>, parameters: usize) -> Result<CudaLanes> {
-        let pitch = pitch(parameters);
+    /// Lanes of these starts, which are the task's.
+    pub(super) fn new(gpu: &Gpu, task: Task, starts: Vec<LaneStart>) -> Result<CudaLanes> {
+        let pitch = pitch(task.network.parameters());
         let mut known = Vec::with_capacity(starts.len());
         let numbers = starts.iter().map(|start| start.rule.optimizer.kept_numbers()).max().unwrap_or(0);
         let averaging = starts.iter().filter(|start| start.rule.average_decay.is_some()).count();
@@ -104,14 +109,14 @@ impl CudaLanes {
             known.push(HostLane { seed, rule, mask, progress });
         }
         let upload = |values: Vec<f32>| if values.is_empty() { Ok(None) } else { gpu.upload(&values).map(Some) };
-        CudaLanes::with(gpu, known, parameters, gpu.upload(&weights)?, [upload(velocities)?, upload(squares)?, upload(averages)?])
+        CudaLanes::with(gpu, task, known, gpu.upload(&weights)?, [upload(velocities)?, upload(squares)?, upload(averages)?])
     }
 
     /// Lanes whose weights are on the device already, with what is kept beside them: velocities, squares, averages.
     fn with(
         gpu: &Gpu,
+        task: Task,
         known: Vec<HostLane>,
-        parameters: usize,
         weights: CudaSlice<f32>,
         [velocity, squares, average]: [Option<CudaSlice<f32>>; 3],
     ) -> Result<CudaLanes> {
@@ -141,8 +146,8 @@ impl CudaLanes {
             identity: gpu.upload(&(0..known.len() as i32).collect::<Vec<_>>())?,
             graph: None,
             known,
-            parameters,
-            pitch: pitch(parameters),
+            pitch: pitch(task.network.parameters()),
+            task,
             most_kept,
             weights,
             velocity,
@@ -188,7 +193,7 @@ impl CudaLanes {
         let mut keep = keep.iter();
         let mut known = std::mem::take(&mut self.known);
         known.retain(|_| keep.next().is_none_or(|&keep| keep));
-        *self = CudaLanes::with(gpu, known, self.parameters, weights, beside)?;
+        *self = CudaLanes::with(gpu, self.task.clone(), known, weights, beside)?;
         // What the kernels above read is freed in the order of the stream, after them.
         Ok(())
     }

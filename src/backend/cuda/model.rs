@@ -3,15 +3,18 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::check::refuse;
 use super::dataset::{DeviceDataset, DeviceExamples, Selection};
 use super::device::Cuda;
 use super::gpu::Gpu;
-use super::lanes::pitch;
+use super::lanes::{CudaLanes, pitch};
 use super::launch::Kernels;
 use super::layers::propagate;
 use super::lowering::lowered;
 use super::micro_batch::MicroBatch;
 use crate::Result;
+use crate::backend::cpu::check_network;
+use crate::backend::task::Task;
 use crate::comm::Communicator;
 use crate::data::Dataset;
 use crate::network::Network;
@@ -20,6 +23,8 @@ use crate::network::Network;
 pub(super) struct Model<'a> {
     pub cuda: &'a Cuda,
     pub kernels: Rc<Kernels>,
+    /// The study's network, and how many examples it trains on.
+    pub task: Task,
     /// As the kernels see it.
     pub network: Arc<Network>,
     pub dataset: Rc<DeviceDataset>,
@@ -29,8 +34,10 @@ pub(super) struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// # Panics
-    /// The images are none that the network reads, or a label is none of its classes: the kernels would read what is not there.
+    /// The shapes of the network do not fit together, the images are none that the network reads, or a label is none of its classes: the kernels would read what is not there.
     pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
+        check_network(&network);
+        assert!(i32::try_from(pitch(network.parameters())).is_ok(), "parameters that kernels can count");
         let (map, shape) = (network.maps[0], dataset.shape);
         assert_eq!([map.height, map.width, map.channels], [shape.height, shape.width, shape.channels], "images of the network");
         assert_eq!(dataset.normalisation.len(), shape.channels, "a normalisation a channel");
@@ -38,10 +45,22 @@ impl<'a> Model<'a> {
             assert_eq!(set.images.len(), set.labels.len() * shape.values(), "images of the data set's shape");
             assert!(set.labels.iter().all(|&label| usize::from(label) < network.classes), "labels of the network's classes");
         }
-        let network = Arc::new(lowered(&network));
+        let task = Task::new("cuda", network, dataset.training.len());
+        let network = Arc::new(lowered(&task.network));
         let kernels = cuda.load(&network)?;
         let dataset = cuda.dataset(dataset)?;
-        Ok(Model { cuda, kernels, network, dataset, group })
+        Ok(Model { task, cuda, kernels, network, dataset, group })
+    }
+
+    /// Refuses lanes that were made for another network, or on another GPU.
+    pub fn check_lanes(&self, lanes: &CudaLanes) -> Result<()> {
+        self.task.check_lanes(&lanes.task)?;
+        if Arc::ptr_eq(lanes.weights.stream(), &self.gpu().stream) {
+            return Ok(());
+        }
+        Err(refuse(
+            "expected lanes in this back end's own stream, found those of another GPU; make the lanes by the back end that trains them",
+        ))
     }
 
     pub fn gpu(&self) -> &'a Gpu {

@@ -30,8 +30,6 @@ pub(super) fn gradient(
     examples: usize,
 ) -> Result<(Vec<f32>, f32)> {
     let (gpu, group, parameters, pitch) = (model.gpu(), model.group, weights.len(), model.pitch());
-    assert_eq!(parameters, model.network.parameters(), "weights");
-    assert!(examples <= model.dataset.training.count, "training examples");
     let weights = gpu.upload(weights)?;
     let identity = gpu.upload(&[0_i32])?;
     let weights = LaneWeights { lanes: 1, identity: &identity, weights: &weights };
@@ -77,8 +75,6 @@ fn node_sum(model: &Model, leaf_gradients: &LeafGradients, first: usize, parts: 
 pub(super) fn squared_norms(model: &Model, interrupt: Option<Interrupt>, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
     let group = model.group;
     let (rank, ranks) = (group.rank(), group.size());
-    assert_eq!([weights.len(), mask.parameters()], [model.network.parameters(); 2], "weights");
-    assert!(examples <= model.dataset.training.count, "training examples");
     let blocks = examples.div_ceil(SEPARATE_EXAMPLES);
     let gpu = model.gpu();
     let (weights, identity) = (gpu.upload(weights)?, gpu.upload(&[0_i32])?);

@@ -1,6 +1,7 @@
 //! Training steps: gradients of a batch, their sum over the ranks, and the update, recorded as a graph and replayed.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cudarc::driver::CudaSlice;
@@ -22,8 +23,13 @@ use crate::{Error, Result, comm};
 /// How long a GPU may take to finish what was ended.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
+/// Steppers that were made.
+static STEPPERS: AtomicU64 = AtomicU64::new(0);
+
 /// What the steps of a back end share.
 pub(super) struct Stepper {
+    /// Tells back ends apart: a recorded step has the addresses of one's clock, gradients and data set.
+    id: u64,
     /// The step that is next, the one under way, and the first one whose learning rates the lanes have.
     pub clock: CudaSlice<u32>,
     /// Between the ranks of a group of several, from their first step on.
@@ -43,7 +49,7 @@ struct Batch<'a> {
 
 impl Stepper {
     pub fn new(gpu: &Gpu) -> Result<Stepper> {
-        Ok(Stepper { clock: gpu.zeros(3)?, exchange: None, warm: false })
+        Ok(Stepper { id: STEPPERS.fetch_add(1, Ordering::Relaxed), clock: gpu.zeros(3)?, exchange: None, warm: false })
     }
 
     /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or the process: nobody has to wait for a GPU that does not answer.
@@ -70,7 +76,6 @@ impl Stepper {
         steps: Range<u32>,
         size: usize,
     ) -> Result<()> {
-        assert_eq!(lanes.pitch, model.pitch(), "lanes of this back end");
         let (gpu, group, ranks) = (model.gpu(), model.group, model.group.size());
         let partition = BatchPartition::new(size, group.rank(), ranks);
         leaf_gradients.prepare(model, lanes.len(), &partition)?;
@@ -160,7 +165,7 @@ impl Stepper {
         let stream = &batch.model.gpu().stream;
         let generation = batch.model.cuda.workspace.borrow().generation;
         let gradients = at(batch.leaf_gradients.buffer()?, 0).address();
-        let key = GraphKey { batch: batch.size, generation, buffers: [gradients, sent, received] };
+        let key = GraphKey { stepper: self.id, batch: batch.size, generation, buffers: [gradients, sent, received] };
         if lanes.graph.as_ref().is_some_and(|(recorded, _)| *recorded == key) {
             return Ok(());
         }

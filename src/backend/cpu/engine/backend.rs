@@ -83,6 +83,12 @@ impl<'a> CpuBackend<'a> {
         self
     }
 
+    /// Refuses weights of another network, and more examples than there are.
+    fn check_gradient(&self, weights: &[f32], examples: usize) -> Result<()> {
+        self.threads.context.task.check_weights(weights)?;
+        self.threads.context.task.check_examples(examples)
+    }
+
     pub(super) fn vote(&self) -> Result<()> {
         vote(self.threads.context.interrupt, self.communicator)
     }
@@ -111,10 +117,12 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {
+        self.check_gradient(weights, examples)?;
         self.derivative(weights, 1.0, Derivative::Gradient, examples)
     }
 
     fn hessian_gradient(&mut self, weights: &[f32], temperature: f32, examples: usize) -> Result<Vec<f32>> {
+        self.check_gradient(weights, examples)?;
         let (gradient, _) = self.derivative(weights, temperature, Derivative::Gradient, examples)?;
         let vector = &gradient[..];
         let derivative = if Tangents::fits(&self.threads.context.network) && self.threads.context.physical.is_logical() {
@@ -127,26 +135,30 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn squared_norms(&mut self, weights: &[f32], mask: &Mask, examples: usize) -> Result<f64> {
+        self.check_gradient(weights, examples)?;
+        self.threads.context.task.check_mask(mask)?;
         let weights = self.threads.context.physical.spread(weights);
         self.sum_of_squares(&weights, mask, examples)
     }
 
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
-        let examples = self.threads.context.dataset.training.len() as u32;
-        let Context { physical, network, plan, .. } = &self.threads.context;
+        let Context { task, physical, network, plan, .. } = &self.threads.context;
+        starts.iter().try_for_each(|start| task.check_start(start))?;
         let plan = |mask: &Mask, physical: &Mask| match mask {
             Mask::Sparse { .. } => Arc::new(Plan::new(network, physical, self.pruned_kernels)),
             Mask::Dense(_) => plan.clone(),
         };
         let lane = |start: LaneStart| {
             let mask = physical.mask(&start.mask);
-            Lane::new(plan(&start.mask, &mask), physical, mask, start, examples)
+            Lane::new(task.clone(), plan(&start.mask, &mask), physical, mask, start)
         };
         Ok(starts.into_iter().map(lane).collect())
     }
 
     fn state(&self, lanes: &Vec<Lane>, lane: usize) -> Result<LaneState> {
-        Ok(lanes[lane].state(&self.threads.context.physical))
+        let lane = &lanes[lane];
+        self.threads.context.task.check_lanes(&lane.task)?;
+        Ok(lane.state(&self.threads.context.physical))
     }
 
     fn retain(&mut self, lanes: &mut Vec<Lane>, keep: &[bool]) -> Result<()> {
@@ -156,6 +168,9 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn train(&mut self, lanes: &mut Vec<Lane>, steps: Range<u32>, batch: usize) -> Result<Vec<Progress>> {
+        let task = &self.threads.context.task;
+        task.check_steps(&steps, batch)?;
+        lanes.iter().try_for_each(|lane| task.check_lanes(&lane.task))?;
         let leaves = Leaves::new(batch);
         let alone = self.threads.sharing(lanes.iter().map(|lane| lane.plan.work * batch as f64).fold(0.0, f64::max)) == 1;
         if self.communicator.size() == 1 && (alone || lanes.len() >= self.threads.count()) {
@@ -177,6 +192,9 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn margins(&mut self, lanes: &Vec<Lane>, which: &[usize], set: EvaluationSet, examples: &[u32]) -> Result<Vec<f32>> {
+        let task = &self.threads.context.task;
+        task.check_evaluation(which, lanes.len(), examples, self.examples(set))?;
+        which.iter().try_for_each(|&lane| task.check_lanes(&lanes[lane].task))?;
         let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         let version = self.versions(which.len());
         let length = (examples.len() / which.len().max(1)).max(1);

@@ -14,6 +14,7 @@ use crate::backend::cpu::tangents::{Along, Tangents};
 use crate::backend::cpu::vector_unit::VectorUnit;
 use crate::backend::cpu::worker::{Worker, collect};
 use crate::backend::reference::{self, Batch};
+use crate::backend::task::Task;
 use crate::backend::{EvaluationSet, Interrupt};
 use crate::comm::{Leaves, Node};
 use crate::data::{Dataset, Examples};
@@ -22,8 +23,8 @@ use crate::pruning::Mask;
 
 /// What every thread reads.
 pub(super) struct Context<'a> {
-    /// The network of the study.
-    pub logical: Arc<Network>,
+    /// The study's network, and how many examples it trains on.
+    pub task: Task,
     pub physical: Physical,
     /// The physical network.
     pub network: Arc<Network>,
@@ -54,7 +55,8 @@ impl<'a> Context<'a> {
         let network = physical.network().clone();
         let whole = Arc::new(physical.whole());
         let plan = Arc::new(Plan::new(&network, &whole, true));
-        Context { logical, physical, network, whole, plan, dataset, tables: dataset.lookup_table(), unit, interrupt: None }
+        let task = Task::new("cpu", logical, dataset.training.len());
+        Context { task, physical, network, whole, plan, dataset, tables: dataset.lookup_table(), unit, interrupt: None }
     }
 
     /// Whether to leave the rest of the work undone.
@@ -155,7 +157,7 @@ impl<'a> Context<'a> {
                 let examples = self.dataset.training.gather(indices);
                 let images = reference::normalised(&examples, &self.tables);
                 let batch = Batch { images: &images, labels: &examples.labels };
-                let (product, loss) = reference::hessian_product(&self.logical, weights, vector, job.temperature, batch);
+                let (product, loss) = reference::hessian_product(&self.task.network, weights, vector, job.temperature, batch);
                 derivative.copy_from_slice(&product);
                 loss
             }

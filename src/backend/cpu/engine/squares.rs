@@ -55,7 +55,7 @@ impl Context<'_> {
             self.plan.clear(&mut leaf[..self.plan.length]);
             worker.gradient(&self.plan, weights, 1.0, leaf, 1);
             collect(self.unit, &self.network, &self.plan, &self.whole, leaf, between, gradient);
-            let gradient = &gradient[..self.logical.parameters()];
+            let gradient = &gradient[..self.task.network.parameters()];
             sum += match mask {
                 Mask::Dense(_) => {
                     squares(gradient.chunks(PARTS).map(|chunk| std::array::from_fn(|i| chunk.get(i).copied().unwrap_or(0.0))))
