@@ -40,13 +40,6 @@ codes! {
     KILLED = 130,
 }
 
-/// Ends the process at once. Destructors and handlers do not run: they might wait for a launcher, for other ranks, or for a device that does not
-/// answer.
-pub fn leave(code: u8) -> ! {
-    // SAFETY: _exit does nothing but end the process.
-    unsafe { libc::_exit(code.into()) }
-}
-
 /// The codes as help prints them, without the marks of code that pages have.
 pub fn help() -> String {
     let lines = CODES.iter().map(|(code, meaning)| format!("\n  {code:<2} {}", meaning.trim().replace('`', "")));

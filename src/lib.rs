@@ -8,7 +8,6 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-pub mod allocator;
 pub mod analysis;
 pub mod arguments;
 pub mod backend;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
-use crate::{exit, streams};
+use crate::streams;
 
 static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 static URGENT: AtomicBool = AtomicBool::new(false);
@@ -34,15 +34,13 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Time that ranks have to save a checkpoint once their launcher is gone.
 const ALONE: Duration = Duration::from_secs(60);
 
-/// Starts to listen for signals. A second SIGINT ends the process at once, for a person who does not want to wait. `launched` says that a launcher
-/// such as mpirun started this process: its death then stops the study as a signal does.
+/// Starts to listen for signals. `launcher_gone` is there where a launcher such as mpirun started this process: its death then stops the study as a
+/// signal does, and a minute later this action is called, which should end the process.
 ///
 /// # Errors
 /// The operating system refused.
-pub fn listen(launched: bool) -> std::io::Result<()> {
-    let flag = STOP.get_or_init(Default::default);
-    // Registered before the flag is set by the same signal, so that the first SIGINT finds it unset.
-    signal_hook::flag::register_conditional_shutdown(SIGINT, exit::KILLED.into(), flag.clone())?;
+pub fn listen(launcher_gone: Option<fn()>) -> std::io::Result<()> {
+    let flag = stop_flag();
     // A program started by nohup ignores SIGHUP, and goes on when its terminal closes.
     let stopping = [SIGTERM, SIGUSR1, SIGINT].into_iter().chain((!is_ignored(SIGHUP)).then_some(SIGHUP));
     let stopping: Vec<i32> = stopping.collect();
@@ -51,11 +49,16 @@ pub fn listen(launched: bool) -> std::io::Result<()> {
     }
     let mut signals = Signals::new(stopping.iter().chain(&[SIGCONT]))?;
     std::thread::Builder::new().name("signals".into()).spawn(move || signals.forever().for_each(heard))?;
-    if launched {
+    if let Some(action) = launcher_gone {
         let launcher = std::os::unix::process::parent_id();
-        std::thread::Builder::new().name("launcher".into()).spawn(move || watch(launcher))?;
+        std::thread::Builder::new().name("launcher".into()).spawn(move || watch(launcher, action))?;
     }
     Ok(())
+}
+
+/// The flag that signals set, for a program's own handler of a second one: register that before [`listen`], so that the first signal finds it unset.
+pub fn stop_flag() -> Arc<AtomicBool> {
+    STOP.get_or_init(Default::default).clone()
 }
 
 /// Whether a signal asked to stop, or the launcher is gone.
@@ -126,15 +129,14 @@ fn tell(why: &str) {
     streams::err(&format!("dps-train: {why}: the study stops and saves; saved so far: {saved}{ago}; the same command continues"));
 }
 
-/// Stops the study once `launcher` is no longer this process's parent, and ends the process if that takes too long.
-fn watch(launcher: u32) {
+/// Stops the study once `launcher` is no longer this process's parent, and takes an action if that takes too long.
+fn watch(launcher: u32, action: fn()) {
     while std::os::unix::process::parent_id() == launcher {
         std::thread::sleep(LOOK);
     }
     ORPHANED.store(true, Ordering::Relaxed);
-    STOP.get_or_init(Default::default).store(true, Ordering::Relaxed);
+    stop_flag().store(true, Ordering::Relaxed);
     tell("the launcher is gone");
     std::thread::sleep(ALONE);
-    // What MPI and CUDA do at the end of a process may wait for the launcher.
-    exit::leave(exit::COMMUNICATION);
+    action();
 }

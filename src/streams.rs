@@ -76,19 +76,15 @@ pub fn exit_code(code: u8) -> ExitCode {
     ExitCode::from(if code == exit::DONE && LOST.load(Ordering::Relaxed) { exit::UNPRINTED } else { code })
 }
 
-/// What a program does first. A panic, which is a bug of ours, becomes one sentence and [`exit::UNEXPECTED`]; under mpirun that ends the other ranks,
-/// too. Writing beyond a file size limit (`ulimit -f`) becomes an error like that of a full disk, where the signal of it would end the program.
+/// Names the running program in messages. From now on, writing beyond a file size limit (`ulimit -f`) becomes an error like that of a full disk,
+/// where the signal of it would end the program.
 pub fn prepare(program: &'static str) {
     let _ = PROGRAM.set(program);
-    // SAFETY: to ignore a signal runs no code of ours.
+    // SAFETY: a signal that is ignored runs no handler, so none of ours can be wrong.
     #[cfg(unix)]
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }
-    std::panic::set_hook(Box::new(move |panic| {
-        err(&format!("{program}: unexpected failure, please report it: {panic}"));
-        std::process::exit(exit::UNEXPECTED.into());
-    }));
 }
 
 #[cfg(test)]

@@ -7,16 +7,15 @@ use std::path::Path;
 /// The modules of `src/` (folders, and files beside them), each with the modules it may import. All of those stand above it.
 const MODULES: &[(&str, &[&str])] = &[
     ("exit", &[]),
-    ("allocator", &["exit"]),
     ("version", &[]),
     ("readable", &[]),
     ("random", &[]),
     ("error", &["exit"]),
     ("streams", &["error", "exit"]),
-    ("signals", &["exit", "streams"]),
+    ("signals", &["streams"]),
     ("storage", &[]),
     ("child", &[]),
-    ("comm", &["child", "error", "exit", "streams"]),
+    ("comm", &["child", "error"]),
     ("config", &["error", "readable", "storage"]),
     ("search", &["config"]),
     ("network", &["config", "random"]),
@@ -97,6 +96,49 @@ fn circles_are_found() {
     assert_eq!(found(&through), ["a::b", "a::c"], "through a folder that passes it on");
     assert!(found(&[("a", "mod b;\nmod c;\npub use b::D;"), ("a::b", ""), ("a::c", "use super::D;")]).is_empty(), "a folder may gather");
     assert!(found(&[("a", "mod b;\nfn f() { b::g() }"), ("a::b", "pub fn g() {}")]).is_empty(), "a folder may use its files");
+}
+
+/// Programs end themselves; the library returns to its caller, also from threads and signal handlers. MPI_Abort, which ends the caller with the
+/// others, is a method of the communicator and says so.
+#[test]
+fn the_library_ends_no_process() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for (module, code) in files() {
+        assert_eq!(end_of_the_process(&code), None, "{} may not end its caller's process", module.join("::"));
+    }
+    for (code, end) in [
+        ("fn f() { std::process::exit(1) }", "exit"),
+        ("fn f() { unsafe { libc::_exit(1) } }", "_exit"),
+        ("fn f(e: clap::Error) { e.exit() }", "exit"),
+        ("fn f() -> ! { std::process::abort () }", "process::abort"),
+        ("flag::register_conditional_shutdown(SIGINT, 1, flag)?;", "register_conditional_shutdown"),
+    ] {
+        assert_eq!(end_of_the_process(&code_of(code)), Some(end), "{code}");
+    }
+    assert_eq!(end_of_the_process("use crate::exit;\nfn exit_code() -> u8 { exit::DONE }\nfn f() { exchange.abort() }"), None);
+    let programs = ["bin/common/mod.rs", "bin/dps-train/main.rs"].map(|file| code_of(&fs::read_to_string(source.join(file)).unwrap()));
+    assert_eq!(programs.each_ref().map(|code| end_of_the_process(code)), [Some("exit"), Some("register_conditional_shutdown")]);
+}
+
+/// What in this code would end the process, if anything.
+fn end_of_the_process(code: &str) -> Option<&'static str> {
+    const ENDS: [&str; 10] = [
+        "exit",
+        "_exit",
+        "_Exit",
+        "quick_exit",
+        "process::abort",
+        "libc::abort",
+        "handle_alloc_error",
+        "raise",
+        "emulate_default_handler",
+        "register_conditional_shutdown",
+    ];
+    let is_call = |(at, end): (usize, &str)| {
+        let (before, after) = (code[..at].chars().next_back(), &code[at + end.len()..]);
+        !before.is_some_and(is_part_of_a_word) && after.trim_start().starts_with('(')
+    };
+    ENDS.into_iter().find(|end| code.match_indices(end).any(is_call))
 }
 
 /// The page says of each module what [`MODULES`] says, in the same order.

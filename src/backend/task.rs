@@ -116,8 +116,8 @@ impl Task {
         Err(self.refuse(format!("expected steps forward on batches of 1 to {} examples, found {steps:?} and {batch}", i32::MAX)))
     }
 
-    /// Refuses to evaluate lanes or examples that are not there, and lists that are not equally long: `which` of so many lanes on `examples`, of a set
-    /// of so many.
+    /// Refuses to evaluate lanes or examples that are not there, and lists that are not equally long: `which` of so many lanes on `examples`, of a
+    /// set of so many.
     pub fn check_evaluation(&self, which: &[usize], lanes: usize, examples: &[u32], set: usize) -> Result<()> {
         let are_lanes = which.iter().all(|&lane| lane < lanes);
         let are_lists = if which.is_empty() { examples.is_empty() } else { examples.len().is_multiple_of(which.len()) };

@@ -2,13 +2,16 @@
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
+#[path = "common/mod.rs"]
+mod common;
+
 use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use dps::allocator::Allocator;
+use common::Allocator;
 use dps::analysis::{Options, Report, Style};
 use dps::arguments::{FigureStyle, ReportArguments};
 use dps::readable::some;
@@ -24,7 +27,7 @@ const REFRESH: u32 = 10;
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
-    streams::prepare("dps-report");
+    common::prepare("dps-report");
     streams::exit_code(run())
 }
 

@@ -16,7 +16,9 @@ mod watch;
 
 #[cfg(feature = "mpi")]
 pub use self::mpi::{MpiWorld, mpi_library};
-pub use abandon::abandon;
+#[cfg(any(feature = "mpi", feature = "cuda"))]
+pub(crate) use abandon::abandon;
+pub use abandon::on_abandon;
 pub use agreement::{agree, together};
 pub use placement::{available_memory, host_hash, host_name, processor_model, resident_memory, threads};
 pub use single::Single;
@@ -45,9 +47,9 @@ pub trait Communicator {
     /// The ranks that pass the same `color`, in the order of this communicator; every rank must call it.
     fn split(&self, color: usize) -> Box<dyn Communicator>;
 
-    /// Limits every later wait for other ranks to `seconds`; 0 sets no limit. A longer wait ends the process.
+    /// Limits every later wait for other ranks to `seconds`; 0 sets no limit. A longer wait is an error for the action of [`on_abandon`].
     fn limit_waits(&self, seconds: u32);
 
-    /// Ends every rank of the world at once with this exit code.
-    fn abort(&self, code: i32) -> !;
+    /// Ends the other ranks of the world at once with this exit code. MPI ends the calling one with them; where there are no others, nothing happens.
+    fn abort(&self, code: i32);
 }

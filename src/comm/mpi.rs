@@ -7,7 +7,6 @@ use ::mpi::topology::{Color, Communicator as _, SimpleCommunicator};
 
 use super::Communicator;
 use super::watch::{limit, watched};
-use crate::exit;
 use crate::{Error, Result};
 
 /// MPI_COMM_WORLD; dropping it finalises MPI, so it must outlive every communicator split from it.
@@ -137,10 +136,10 @@ impl Communicator for MpiRanks {
     }
 
     fn limit_waits(&self, seconds: u32) {
-        limit(seconds, self.rank(), exit::COMMUNICATION);
+        limit(seconds, self.rank());
     }
 
-    fn abort(&self, code: i32) -> ! {
+    fn abort(&self, code: i32) {
         self.0.abort(code)
     }
 }

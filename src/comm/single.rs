@@ -38,7 +38,5 @@ impl Communicator for Single {
 
     fn limit_waits(&self, _seconds: u32) {}
 
-    fn abort(&self, code: i32) -> ! {
-        std::process::exit(code)
-    }
+    fn abort(&self, _code: i32) {}
 }

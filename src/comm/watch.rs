@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::{exit, streams};
+use super::abandon::abandon;
+use crate::Error;
 
 /// Milliseconds, since the first call here, at which the wait under way began; 0 when there is none.
 static BEGAN: AtomicU64 = AtomicU64::new(0);
@@ -16,23 +17,25 @@ fn now() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_millis() as u64 + 1
 }
 
-/// Limits every later wait of this process to `seconds`; 0 sets no limit. Where one lasts longer, a thread prints a sentence and ends the process
-/// with `code`, since MPI gives no way out of a collective. Nothing is run at that end: what MPI and CUDA would do then may hang as the wait does.
-pub(super) fn limit(seconds: u32, rank: usize, code: u8) {
+/// Limits every later wait of this process to `seconds`; 0 sets no limit. Where one lasts longer, a thread abandons it, once, since MPI gives no way
+/// out of a collective.
+pub(super) fn limit(seconds: u32, rank: usize) {
     static WATCHER: Once = Once::new();
     LONGEST.store(u64::from(seconds) * 1000, Ordering::Relaxed);
     WATCHER.call_once(|| {
         let watch = move || {
+            let mut abandoned = 0;
             loop {
                 std::thread::sleep(Duration::from_millis(100));
                 let (began, longest) = (BEGAN.load(Ordering::Relaxed), LONGEST.load(Ordering::Relaxed));
-                if began > 0 && longest > 0 && now().saturating_sub(began) > longest {
-                    streams::err(&format!(
-                        "dps-train: rank {rank}: expected the other ranks within {} s (execution.deadline_seconds), waited in vain; one of them \
-                         is lost or stuck: look at its host, then run the same command again to continue",
+                if began > 0 && began != abandoned && longest > 0 && now().saturating_sub(began) > longest {
+                    abandoned = began;
+                    let problem = format!(
+                        "expected the other ranks within {} s (execution.deadline_seconds), waited in vain; one of them is lost or stuck: look at \
+                         its host, then run the same command again to continue",
                         longest / 1000
-                    ));
-                    exit::leave(code);
+                    );
+                    abandon(&Error::Communication { rank, problem });
                 }
             }
         };

@@ -217,8 +217,10 @@ fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator, fr
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
             End::Failed(error.exit_code(), error.to_string())
         }
-        Err(error) if world.size() > 1 => world.abort(error.exit_code().into()),
-        Err(error) => End::Failed(error.exit_code(), error.to_string()),
+        Err(error) => {
+            world.abort(error.exit_code().into());
+            End::Failed(error.exit_code(), error.to_string())
+        }
     }
 }
 

@@ -145,15 +145,17 @@ impl Gpu {
         }
     }
 
-    /// Waits until everything asked of the GPU is done. Where that lasts longer than the deadline, the process ends: whoever let go of memory that
-    /// the GPU may still write would have to wait for it again.
+    /// Waits until everything asked of the GPU is done. Where that lasts longer than the deadline, the wait is abandoned ([`comm::on_abandon`]):
+    /// whoever let go of memory that the GPU may still write would have to wait for it again.
     pub fn wait(&self) -> Result<()> {
         let Some(outcome) = self.outcome_within(self.deadline) else {
-            comm::abandon(&refuse(format!(
+            let error = refuse(format!(
                 "expected the GPU to finish its work within {} s (execution.deadline_seconds), waited in vain; look at nvidia-smi, then run the \
                  same command again to continue",
                 self.deadline.as_secs()
-            )))
+            ));
+            comm::abandon(&error);
+            return Err(error);
         };
         outcome.result().doing("finish its work")
     }

@@ -34,7 +34,8 @@ pub(super) struct Model<'a> {
 
 impl<'a> Model<'a> {
     /// # Panics
-    /// The shapes of the network do not fit together, the images are none that the network reads, or a label is none of its classes: the kernels would read what is not there.
+    /// The shapes of the network do not fit together, the images are none that the network reads, or a label is none of its classes: the kernels
+    /// would read what is not there.
     pub fn new(cuda: &'a Cuda, network: Arc<Network>, dataset: &Dataset, group: &'a dyn Communicator) -> Result<Model<'a>> {
         check_network(&network);
         assert!(i32::try_from(pitch(network.parameters())).is_ok(), "parameters that kernels can count");

@@ -52,7 +52,7 @@ impl Stepper {
         Ok(Stepper { id: STEPPERS.fetch_add(1, Ordering::Relaxed), clock: gpu.zeros(3)?, exchange: None, warm: false })
     }
 
-    /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or the process: nobody has to wait for a GPU that does not answer.
+    /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or abandons it: nobody has to wait for a GPU that does not answer.
     pub fn clean_up(&self, gpu: &Gpu, lanes: &mut CudaLanes, error: &Error) {
         let Some(exchange) = self.exchange.as_ref().filter(|exchange| exchange.has_failed()) else { return };
         // NCCL's abort waits for recorded steps that use its communicator.

@@ -9,9 +9,9 @@ use dps::init::{self, Given};
 use dps::readable::some;
 use dps::streams::{err, out, prompt};
 use dps::supervise::{self, Hosts};
-use dps::{Error, Result, config, data, journal, records, results, signals, study};
+use dps::{Error, Result, config, data, journal, records, results, study};
 
-use crate::finish;
+use crate::{finish, listen};
 
 /// Bytes of an answer that are read.
 const LONGEST_ANSWER: u64 = 1_000;
@@ -86,7 +86,7 @@ pub fn status(path: &Path, form: StatusForm) -> Result<()> {
 
 /// The exit code of a command that is started again until it is done.
 pub fn supervised(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tries: u32) -> u8 {
-    if let Err(cause) = signals::listen(false) {
+    if let Err(cause) = listen(false) {
         err(&format!("dps-train: signals cannot be caught ({cause}): they end this process, and the command goes on"));
     }
     supervise::supervise(command, hosts, output, tries).unwrap_or_else(|error| finish(&Err(error)))

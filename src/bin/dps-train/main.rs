@@ -3,6 +3,8 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod commands;
+#[path = "../common/mod.rs"]
+mod common;
 mod plan;
 mod replay;
 mod study;
@@ -10,15 +12,16 @@ mod study;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use dps::allocator::Allocator;
+use common::{Allocator, leave};
 use dps::arguments::Train;
-use dps::comm::launcher;
+use dps::comm::{self, launcher};
 use dps::config::DatasetName;
 use dps::journal::Journal;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::supervise::Hosts;
 use dps::{Result, data, doctor, exit, init, signals, streams};
+use signal_hook::consts::SIGINT;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
@@ -29,7 +32,11 @@ fn main() -> ExitCode {
     unsafe {
         dps::backend::cuda::nccl::leave_buffers_unregistered();
     }
-    streams::prepare("dps-train");
+    common::prepare("dps-train");
+    comm::on_abandon(|error| {
+        err(&format!("dps-train: {error}"));
+        leave(error.exit_code())
+    });
     streams::exit_code(run())
 }
 
@@ -38,7 +45,7 @@ fn run() -> u8 {
     match Train::read(std::env::args_os()) {
         Ok(Train::Study(arguments)) => {
             // First of all: a signal that comes while data are read should stop the study as gently as any other.
-            if let Err(cause) = signals::listen(launcher::is_certain()) {
+            if let Err(cause) = listen(launcher::is_certain()) {
                 err(&format!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint"));
             }
             study::start(&arguments)
@@ -88,6 +95,14 @@ fn run() -> u8 {
         Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
         Err(answer) => streams::usage(&answer),
     }
+}
+
+/// Starts to listen for signals. A second SIGINT ends the process at once, for a person who does not want to wait; so does the death of the launcher,
+/// where there is one, if the study takes longer than a minute to stop.
+fn listen(launched: bool) -> std::io::Result<()> {
+    signal_hook::flag::register_conditional_shutdown(SIGINT, exit::KILLED.into(), signals::stop_flag())?;
+    // What MPI and CUDA do at the end of a process may wait for the launcher.
+    signals::listen(launched.then_some(|| leave(exit::COMMUNICATION)))
 }
 
 /// The exit code of a result; an error is said.

@@ -15,6 +15,7 @@ use dps::streams::{err, out};
 use dps::study::{Place, RunEnd, Surroundings};
 use dps::{Error, Result, analysis, config, exit, journal, progress, signals, study};
 
+use crate::common::leave;
 use crate::plan::plan;
 
 #[cfg(feature = "mpi")]
@@ -34,7 +35,7 @@ pub fn start(arguments: &StudyArguments) -> u8 {
             let code = train(arguments, world.ranks(), dps::comm::mpi_library());
             if signals::orphaned() {
                 // MPI's end would wait for the launcher.
-                exit::leave(code);
+                leave(code);
             }
             code
         }
@@ -122,9 +123,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         }
         Err(error) => {
             let code = fail(arguments, &error);
-            if world.size() > 1 {
-                world.abort(code.into());
-            }
+            world.abort(code.into());
             code
         }
     }

@@ -5,7 +5,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
 
-use crate::exit;
+use dps::exit;
+
+use super::leave;
 
 /// The system's allocator, which ends the program with a message where memory runs out.
 pub struct Allocator;
@@ -14,26 +16,27 @@ pub struct Allocator;
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are those that System asks for.
-        there(unsafe { System.alloc(layout) }, layout.size())
+        or_end(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
-        there(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        // SAFETY: the caller's promises are those that System asks for.
+        or_end(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
-        there(unsafe { System.realloc(place, layout, size) }, size)
+        // SAFETY: the caller's promises are those that System asks for; `place` came from System, as all memory here does.
+        or_end(unsafe { System.realloc(place, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller's promises are those that System asks for; `place` came from System, as all memory here does.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
-fn there(place: *mut u8, bytes: usize) -> *mut u8 {
+/// The place of so many bytes, which must not be null: the program ends where it is.
+fn or_end(place: *mut u8, bytes: usize) -> *mut u8 {
     if place.is_null() {
         end(bytes);
     }
@@ -52,7 +55,7 @@ fn end(bytes: usize) -> ! {
          (ulimit -v, the job's memory); what was measured is saved"
     );
     let length = 256 - rest.len();
-    // SAFETY: the bytes written are initialised and there; neither this call nor the next one allocates.
+    // SAFETY: `write` reads `length` bytes of `text`, which has 256. Neither `write` nor `leave` allocates.
     unsafe { libc::write(2, text.as_ptr().cast(), length as _) };
-    exit::leave(exit::DEVICE)
+    leave(exit::DEVICE)
 }
