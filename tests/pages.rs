@@ -56,6 +56,14 @@ fn the_pages_have_every_exit_code() {
     compare("README.md", "exit codes", &format!("\n{lines}\n"));
 }
 
+/// Each table and group of attributes of a result file is declared once, in `src/results`.
+#[test]
+fn the_page_of_results_has_every_column_and_attribute() {
+    for (name, table) in results::described() {
+        compare("docs/results.md", name, &format!("\n{table}\n"));
+    }
+}
+
 /// Compares a page of docs/experiments with the report of the files in `data` whose names begin so, and its figures with those of the report; or
 /// writes them. Figures are named by what the report calls them, and by what the page does.
 fn compare_report(page: &str, prefix: &str, figures: &[(&str, &str)]) {

@@ -4,9 +4,12 @@ mod support;
 
 use std::path::Path;
 
-use dps::records::{Cell, Status};
+use dps::records::{Cell, Status, Trial};
 use dps::results;
 use support::study::{succeed, train, write_config, write_data};
+
+/// A change of a trial's record.
+type Change = fn(&mut Trial);
 
 /// What `dps-train replay` says of a trial: its exit code, standard output and standard error.
 fn replay(folder: &Path, results: &Path, cell: &Cell, more: &[&str]) -> (i32, String, String) {
@@ -74,14 +77,20 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
         assert_eq!(std::fs::read(own).unwrap(), before);
     }
 
-    // A record that was changed.
+    // Records that were changed.
     let changed = folder.path().join("changed.h5");
-    let mut other = found.clone();
-    let place = other.cells.iter().position(|other| other.key == cell.key).unwrap();
-    other.cells[place].trials[best.index as usize].curve[0].loss += 1e-6;
-    results::write(&changed, &other).unwrap();
-    let (code, _, said) = replay(folder.path(), &changed, cell, &[]);
-    assert!(code == 4 && said.contains("does not come out as recorded: the first evaluation that differs: the file has"), "{said}");
+    let place = found.cells.iter().position(|other| other.key == cell.key).unwrap();
+    let changes: [(Change, &str); 2] = [
+        (|trial| trial.curve[0].loss += 1e-6, "the first evaluation that differs: the file has"),
+        (|trial| trial.dead_layers += 1, "dead_layers: the file has 1, now 0"),
+    ];
+    for (change, words) in changes {
+        let mut other = found.clone();
+        change(&mut other.cells[place].trials[best.index as usize]);
+        results::write(&changed, &other).unwrap();
+        let (code, _, said) = replay(folder.path(), &changed, cell, &[]);
+        assert!(code == 4 && said.contains(&format!("does not come out as recorded: {words}")), "{said}");
+    }
 
     // What is not there.
     for (more, words) in [

@@ -75,6 +75,12 @@ impl Cell {
         best(&self.trials)
     }
 
+    /// The place among the cell's trials of the one that decides it.
+    pub fn best_place(&self) -> Option<usize> {
+        let best = self.best()?.index;
+        self.trials.iter().position(|trial| trial.index == best)
+    }
+
     /// K*, the lowest number of steps over the trials that reached the goal.
     pub fn steps_to_result(&self) -> Option<u32> {
         self.best().and_then(|trial| trial.steps)

@@ -120,6 +120,11 @@ impl Trial {
         }
     }
 
+    /// The fewest errors of its evaluations that saw all `validation_examples`; the others have lower bounds.
+    pub fn best_errors(&self, validation_examples: u32) -> Option<u32> {
+        self.curve.iter().filter(|point| point.examples == validation_examples).map(|point| point.errors).min()
+    }
+
     /// Whether two records of a trial are equal but for its time. A NaN equals a NaN: their text is the same, as is no other number's.
     pub fn agrees(&self, other: &Trial) -> bool {
         let other = Trial { seconds: self.seconds, ..other.clone() };

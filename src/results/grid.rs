@@ -8,7 +8,8 @@ use hdf5::{Dataset, Group, H5Type, ObjectReference1};
 use hdf5_sys::{h5a, h5p, h5s, h5t};
 
 use super::attributes::{compressed, describe, numbers, texts};
-use super::schema::{CellRow, Table, TrialRow};
+use super::schema::{CellRow, TrialRow};
+use super::table::{Column, Table};
 use crate::config::Metaparameter;
 use crate::records::Status;
 use crate::search::Metaparameters;
@@ -20,8 +21,8 @@ pub(super) const PATH: &str = "grid";
 /// its memory.
 const MOST_PLACES: usize = 1 << 22;
 
-/// What a table has of its rows' places, and what no 64-bit float holds.
-const LEFT_OUT: [&str; 8] = ["batch_size", "sparsity", "trial", "cell", "best_row", "curve_start", "curve_length", "mask_hash"];
+/// The dimensions, and what no 64-bit float holds.
+const LEFT_OUT: [&str; 4] = ["batch_size", "sparsity", "trial", "mask_hash"];
 
 /// The values of the three dimensions, each in ascending order and once.
 pub(super) struct Dimensions {
@@ -76,18 +77,18 @@ pub(super) fn write(
     )?;
     let mut arrays = Arrays::new(group, dimensions)?;
     let places: Vec<usize> = cells.iter().map(|cell| dimensions.of_cell(cell.batch_size, cell.sparsity)).collect();
-    for column in columns::<CellRow>() {
+    for (number, column) in columns::<CellRow>() {
         // `trials` beside the dimension `trial` would be easy to mistake.
-        let name = if CellRow::NAMES[column] == "trials" { "trial_count" } else { CellRow::NAMES[column] };
-        let dataset = arrays.write(name, 2, cells.iter().map(|cell| cell.numbers()[column]), &places)?;
-        describe(&dataset, CellRow::UNITS[column], &meaning::<CellRow>(column))?;
+        let name = if column.name == "trials" { "trial_count" } else { column.name };
+        let dataset = arrays.write(name, 2, cells.iter().map(|cell| cell.numbers()[number]), &places)?;
+        describe(&dataset, column.unit, &meaning(column))?;
     }
     let places: Vec<usize> = trials.iter().map(|trial| dimensions.of_trial(trial)).collect();
-    for column in columns::<TrialRow>() {
-        let name = format!("trial_{}", TrialRow::NAMES[column]);
-        let dataset = arrays.write(&name, 3, trials.iter().map(|trial| trial.numbers()[column]), &places)?;
-        describe(&dataset, TrialRow::UNITS[column], &meaning::<TrialRow>(column))?;
-        if TrialRow::NAMES[column] == "status" {
+    for (number, column) in columns::<TrialRow>() {
+        let name = format!("trial_{}", column.name);
+        let dataset = arrays.write(&name, 3, trials.iter().map(|trial| trial.numbers()[number]), &places)?;
+        describe(&dataset, column.unit, &meaning(column))?;
+        if column.name == "status" {
             numbers(&dataset, "flag_values", &Status::ALL.map(|status| f64::from(status as u8)))?;
             texts(&dataset, "flag_meanings", (), &[&Status::ALL.map(Status::name).join(" ")])?;
         }
@@ -102,9 +103,9 @@ pub(super) fn write(
     arrays.finish()
 }
 
-/// The columns of a table that `/grid` has, by number.
-fn columns<Row: Table>() -> impl Iterator<Item = usize> {
-    (0..Row::NAMES.len()).filter(|&column| !LEFT_OUT.contains(&Row::NAMES[column]))
+/// The columns of a table that `/grid` has, each with its number in the table.
+fn columns<Row: Table>() -> impl Iterator<Item = (usize, &'static Column)> {
+    Row::COLUMNS.iter().enumerate().filter(|(_, column)| !column.is_place && !LEFT_OUT.contains(&column.name))
 }
 
 /// Where an array has a dimension, as HDF5 notes it at that dimension.
@@ -161,8 +162,8 @@ impl<'a> Arrays<'a> {
 }
 
 /// What a column means here, where NaN stands for -1.
-fn meaning<Row: Table>(column: usize) -> String {
-    Row::MEANINGS[column].replace("-1 where", "NaN where")
+fn meaning(column: &Column) -> String {
+    column.meaning.replace("-1 where", "NaN where")
 }
 
 /// Writes the values of a dimension, which has the name of a column of `/trials`.
@@ -170,8 +171,8 @@ fn scale<T: H5Type>(group: &Group, c_name: &CStr, values: &[T]) -> hdf5::Result<
     let name = c_name.to_str().expect("the dimensions have names in ASCII");
     let dataset = group.new_dataset_builder().empty::<T>().shape(values.len()).create(name)?;
     dataset.write_raw(values)?;
-    let column = TrialRow::NAMES.iter().position(|&other| other == name).expect("the dimensions are columns of /trials");
-    describe(&dataset, TrialRow::UNITS[column], TrialRow::MEANINGS[column])?;
+    let column = TrialRow::COLUMNS.iter().find(|column| column.name == name).expect("the dimensions are columns of /trials");
+    describe(&dataset, column.unit, column.meaning)?;
     c_text(&dataset, c"CLASS", c"DIMENSION_SCALE")?;
     c_text(&dataset, c"NAME", c_name)?;
     Ok(dataset)

@@ -1,11 +1,10 @@
 //! Parts of one study put together, as a job array leaves them.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::{Environment, LONGEST_COMMAND, Results};
+use super::Results;
+use super::attributes::Attributes;
 use crate::config::{self, GRID_KEYS, IGNORED_KEYS, Study, differences};
-use crate::error::short;
 use crate::records::{Cell, all_finished};
 use crate::{Error, Result};
 
@@ -36,7 +35,12 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
             return Err(refuse(&path, problem));
         }
         study.grid.join(&theirs.grid);
-        merged.environment.join(&part.environment);
+        let (environment, starts) = (&mut merged.environment, part.environment.starts.clone());
+        environment.join(&part.environment);
+        // In order of time; those of a part that was merged before are there already.
+        environment.starts.extend(starts);
+        environment.starts.sort();
+        environment.starts.dedup();
         for cell in part.cells {
             add(&mut merged.cells, cell).map_err(|problem| refuse(&path, problem))?;
         }
@@ -97,44 +101,4 @@ fn add(cells: &mut Vec<Cell>, cell: Cell) -> std::result::Result<(), String> {
         }
     }
     Ok(())
-}
-
-impl Environment {
-    /// The releases, as "major.minor", of the programs that wrote the records. Programs of one release give the same records.
-    pub fn releases(&self) -> String {
-        let release = |version: &str| version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-        let releases: BTreeSet<String> = self.program_version.split("; ").map(release).collect();
-        releases.into_iter().collect::<Vec<_>>().join(" and ")
-    }
-
-    /// Takes in another part's: distinct texts in one, the most ranks and threads, all starts, the earliest start and the latest end.
-    fn join(&mut self, other: &Environment) {
-        for (mine, theirs) in [
-            (&mut self.program_version, &other.program_version),
-            (&mut self.commit, &other.commit),
-            (&mut self.source_tree, &other.source_tree),
-            (&mut self.compiler, &other.compiler),
-            (&mut self.command_line, &other.command_line),
-            (&mut self.processor, &other.processor),
-            (&mut self.mpi_library, &other.mpi_library),
-            (&mut self.host, &other.host),
-            (&mut self.device, &other.device),
-        ] {
-            let texts: BTreeSet<&str> = mine.split("; ").chain(theirs.split("; ")).filter(|text| !text.is_empty()).collect();
-            *mine = texts.into_iter().collect::<Vec<_>>().join("; ");
-        }
-        self.command_line = short(&self.command_line, LONGEST_COMMAND);
-        self.ranks = self.ranks.max(other.ranks);
-        self.threads = self.threads.max(other.threads);
-        // In order of time; those of a part that was merged before are there already.
-        self.starts.extend(other.starts.iter().cloned());
-        self.starts.sort();
-        self.starts.dedup();
-        if other.started < self.started {
-            self.started.clone_from(&other.started);
-        }
-        if other.finished > self.finished {
-            self.finished.clone_from(&other.finished);
-        }
-    }
 }

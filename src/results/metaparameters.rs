@@ -3,7 +3,8 @@
 use hdf5::File;
 use hdf5::types::{FloatSize, TypeDescriptor};
 
-use super::rows::{Found, MOST_INFLATED};
+use super::attributes::Found;
+use super::rows::MOST_INFLATED;
 use crate::config::Metaparameter;
 use crate::search::Metaparameters;
 

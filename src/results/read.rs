@@ -4,14 +4,13 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use hdf5::types::TypeDescriptor;
-use hdf5::{File, H5Type, LinkType, Location};
+use hdf5::{File, LinkType};
 
-use super::rows::{Found, Rows, optional_table, table};
-use super::schema::{
-    CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TEXT_BYTES, Table, Text, TrialRow, optional_count,
-};
-use super::{Environment, Results, WorkloadSummary, earlier, metaparameters, one_line};
+use super::attributes::{Attribute, Attributes, Found, one_line};
+use super::rows::{optional_table, table};
+use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow, optional_count};
+use super::table::Table;
+use super::{Environment, Results, WorkloadSummary, metaparameters};
 use crate::error::locked;
 use crate::records::{Cell, CellKey, Start, Trial};
 use crate::search::Metaparameters;
@@ -55,33 +54,28 @@ fn open(path: &Path) -> Found<(File, u64)> {
 
 fn contents(file: &File, bytes: u64) -> Found<Results> {
     own_links(file)?;
-    match text(file, "schema") {
+    match String::read(file, "schema") {
         Ok(schema) if schema == SCHEMA => {}
         _ => return Err(format!("an HDF5 file, but no result file of dps-train: its attribute schema is not \"{SCHEMA}\"")),
     }
-    let version: u32 = number(file, "schema_version")?;
-    let rows = match version {
-        SCHEMA_VERSION => rows,
-        1 => earlier::rows_of_first,
-        2 => earlier::rows_of_second,
-        _ => {
-            let known = format!("versions 1 to {SCHEMA_VERSION}");
-            return Err(format!(
-                "schema version {version}, where this program reads {known}; use the dps-report of the version that wrote it"
-            ));
-        }
-    };
-    let [configuration, environment, workload] = ["configuration", "environment", "workload"].map(|name| group(file, name));
-    let workload = self::workload(&*workload?)?;
+    let version = u32::read(file, "schema_version")?;
+    if version != SCHEMA_VERSION {
+        return Err(format!(
+            "schema version {version}, where this program reads version {SCHEMA_VERSION}; use the dps-report of the version that wrote it"
+        ));
+    }
+    let group = |name: &str| file.group(name).map_err(|_| format!("damaged: it has no group /{name}"));
+    let [configuration, environment, workload] = ["configuration", Environment::PATH, WorkloadSummary::PATH].map(group);
+    let workload = <WorkloadSummary as Attributes>::read(&*workload?)?.checked()?;
     let cells = cells(&rows(file, bytes)?, &workload)?;
-    let complete = match number::<u8>(file, "complete")? {
+    let complete = match u8::read(file, "complete")? {
         0 => false,
         1 => true,
         other => return Err(format!("damaged: the attribute complete is {other}, neither 0 nor 1")),
     };
     Ok(Results {
-        configuration: text(&*configuration?, "toml")?,
-        environment: Environment { starts: starts(file, bytes)?, ..self::environment(&*environment?)? },
+        configuration: String::read(&*configuration?, "toml")?,
+        environment: Environment { starts: starts(file, bytes)?, ..Attributes::read(&*environment?)? },
         workload,
         cells,
         complete,
@@ -104,50 +98,6 @@ fn own_links(file: &File) -> Found<()> {
     }
 }
 
-fn environment(at: &Location) -> Found<Environment> {
-    Ok(Environment {
-        program_version: text(at, "program_version")?,
-        commit: text(at, "commit")?,
-        source_tree: optional_text(at, "source_tree")?,
-        compiler: optional_text(at, "compiler")?,
-        command_line: optional_text(at, "command_line")?,
-        processor: optional_text(at, "processor")?,
-        mpi_library: text(at, "mpi_library")?,
-        ranks: number(at, "ranks")?,
-        threads: number(at, "threads")?,
-        host: text(at, "host")?,
-        device: text(at, "device")?,
-        data_digest: text(at, "data_digest")?,
-        started: text(at, "started")?,
-        finished: text(at, "finished")?,
-        starts: Vec::new(),
-    })
-}
-
-fn workload(at: &Location) -> Found<WorkloadSummary> {
-    let workload = WorkloadSummary {
-        dataset: text(at, "dataset")?,
-        network: text(at, "network")?,
-        optimizer: text(at, "optimizer")?,
-        schedule: text(at, "schedule")?,
-        goal_error: number(at, "goal_error")?,
-        goal_threshold: number(at, "goal_threshold")?,
-        validation_examples: number(at, "validation_examples")?,
-        test_examples: number(at, "test_examples")?,
-        max_steps: number(at, "max_steps")?,
-        evaluate_every: number(at, "evaluate_every")?,
-        parameters: number(at, "parameters")?,
-    };
-    let WorkloadSummary { goal_error, goal_threshold, validation_examples, max_steps, evaluate_every, .. } = workload;
-    let damaged = |what: &str| Err(format!("damaged: the attributes of /workload say {what}"));
-    match () {
-        () if !(0.0..=1.0).contains(&goal_error) => damaged(&format!("goal_error = {goal_error}, which is no fraction")),
-        () if goal_threshold > validation_examples => damaged("that more errors than there are validation examples reach the goal"),
-        () if evaluate_every == 0 || max_steps == 0 => damaged("that trials take, or are evaluated after, 0 steps"),
-        () => Ok(workload),
-    }
-}
-
 /// The starts of the study, where the file has them.
 fn starts(file: &File, bytes: u64) -> Found<Vec<Start>> {
     let rows: Vec<StartRow> = optional_table(file, bytes)?;
@@ -155,7 +105,17 @@ fn starts(file: &File, bytes: u64) -> Found<Vec<Start>> {
     rows.iter().enumerate().map(start).collect()
 }
 
-/// The rows of a file of the present version.
+/// The rows of all tables of a file.
+struct Rows {
+    cells: Vec<CellRow>,
+    trials: Vec<TrialRow>,
+    /// The values of each row of `trials`.
+    metaparameters: Vec<Metaparameters>,
+    curves: Vec<CurveRow>,
+    /// Empty where the study measured no smoothness.
+    measurements: Vec<MeasurementRow>,
+}
+
 fn rows(file: &File, bytes: u64) -> Found<Rows> {
     let cells = table(file, bytes)?;
     let trials: Vec<TrialRow> = table(file, bytes)?;
@@ -194,13 +154,11 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
             let own = |found: &&MeasurementRow| (found.cell, found.trial) == (row, trial_row.trial);
             let (measured, others) = measurements_left.split_at(measurements_left.iter().take_while(own).count());
             measurements_left = others;
-            let trial = trial(trial_row, values, &cell, (row, start), &mut curves_left, measured, workload)
+            let trial = trial(trial_row, values, key, (row, start), &mut curves_left, measured, workload)
                 .map_err(|problem| damaged(format!("trial {}: {problem}", trial_row.trial)))?;
             cell.trials.push(trial);
         }
-        if let Some(difference) = found.difference(&CellRow::new(&cell, trials_start, workload)) {
-            return Err(damaged(difference));
-        }
+        same(found, &CellRow::new(&cell, trials_start, workload)).map_err(damaged)?;
         cells.push(cell);
     }
     match [trials_left.len(), curves_left.len(), measurements_left.len()] {
@@ -214,7 +172,7 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
 fn trial(
     row: &TrialRow,
     values: Metaparameters,
-    cell: &Cell,
+    key: CellKey,
     (cell_row, start): (u32, u64),
     curves: &mut &[CurveRow],
     measurements: &[MeasurementRow],
@@ -235,40 +193,17 @@ fn trial(
     }
     let trial = row.trial(values, curve, measurements)?;
     for (found, measurement) in measurements.iter().zip(&trial.measurements) {
-        if let Some(difference) = found.difference(&MeasurementRow::new(measurement, trial.index, cell, cell_row)) {
-            return Err(format!("its measurement at step {}: {difference}", found.step));
-        }
+        let expected = MeasurementRow::new(measurement, trial.index, key, cell_row);
+        same(found, &expected).map_err(|difference| format!("its measurement at step {}: {difference}", found.step))?;
     }
-    match row.difference(&TrialRow::new(&trial, cell, cell_row, start, workload)) {
-        Some(difference) => Err(difference),
-        None => Ok(trial),
+    same(row, &TrialRow::new(&trial, key, cell_row, start, workload))?;
+    Ok(trial)
+}
+
+/// Compares a row with the one that what was read makes.
+fn same<Row: Table>(found: &Row, expected: &Row) -> Found<()> {
+    match found.differences(expected).first() {
+        Some((column, found, expected)) => Err(format!("{column} is {found}, the other tables say {expected}")),
+        None => Ok(()),
     }
-}
-
-fn group(file: &File, name: &str) -> Found<hdf5::Group> {
-    file.group(name).map_err(|_| format!("damaged: it has no group /{name}"))
-}
-
-fn text(at: &Location, name: &str) -> Found<String> {
-    let value: Text = attribute(at, name, |kind| matches!(kind, TypeDescriptor::FixedUnicode(1..=TEXT_BYTES)))?;
-    String::from_utf8(value.as_bytes().to_vec()).map_err(|_| format!("damaged: the attribute {name} is not UTF-8 text"))
-}
-
-/// A text that files of earlier programs do not have: empty there.
-fn optional_text(at: &Location, name: &str) -> Found<String> {
-    if at.attr(name).is_ok() { text(at, name) } else { Ok(String::new()) }
-}
-
-fn number<T: H5Type>(at: &Location, name: &str) -> Found<T> {
-    attribute(at, name, |kind| *kind == T::type_descriptor())
-}
-
-/// A scalar attribute of a type that is `expected`.
-fn attribute<T: H5Type>(at: &Location, name: &str, expected: impl Fn(&TypeDescriptor) -> bool) -> Found<T> {
-    let attribute = at.attr(name).map_err(|_| format!("damaged: {} has no attribute {name}", at.name()))?;
-    let damaged = |error| format!("damaged: the attribute {name} cannot be read ({})", one_line(&error));
-    if !attribute.dtype().and_then(|kind| kind.to_descriptor()).is_ok_and(|kind| expected(&kind)) {
-        return Err(format!("damaged: the attribute {name} has another type than its schema version"));
-    }
-    attribute.read_scalar().map_err(damaged)
 }

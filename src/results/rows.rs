@@ -3,26 +3,11 @@
 use hdf5::File;
 use hdf5::types::{CompoundField, CompoundType, EnumType, TypeDescriptor};
 
-use super::one_line;
-use super::schema::{CellRow, CurveRow, MeasurementRow, Table, TrialRow};
-use crate::search::Metaparameters;
+use super::attributes::{Found, one_line};
+use super::table::Table;
 
 /// Most bytes that deflate makes of one compressed byte. A file that claims more rows than that is damaged.
 pub(super) const MOST_INFLATED: u64 = 1032;
-
-/// The rows of all tables of a file.
-pub(super) struct Rows {
-    pub cells: Vec<CellRow>,
-    pub trials: Vec<TrialRow>,
-    /// The values of each row of `trials`.
-    pub metaparameters: Vec<Metaparameters>,
-    pub curves: Vec<CurveRow>,
-    /// Empty where the study measured no smoothness.
-    pub measurements: Vec<MeasurementRow>,
-}
-
-/// A value read from a file, or what is wrong with the file, in words that follow its name.
-pub(super) type Found<T> = std::result::Result<T, String>;
 
 /// All rows of a table.
 pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {
@@ -69,11 +54,11 @@ mod tests {
 
     use super::*;
     use crate::results::codes::StatusCode;
-    use crate::results::schema;
+    use crate::results::table::table as declare;
 
-    schema::table!(Ended, "ended", "One row a test." {
-        status: StatusCode = "how it ended",
-        steps: u32 = "steps",
+    declare!(Ended, "ended", "One row a test.", (code: u8, taken: u32) {
+        status: StatusCode = "how it ended" => StatusCode(code),
+        steps: u32 = "steps" => taken,
     });
 
     /// Other programs write the members of an enumeration in orders of their own.
@@ -93,9 +78,9 @@ mod tests {
         let kind = turned(Ended::type_descriptor().to_packed_repr());
         assert_ne!(kind, Ended::type_descriptor().to_packed_repr());
         let dataset = file.new_dataset_builder().packed(true).empty_as(&kind).shape(2).create("ended").unwrap();
-        let rows = [Ended { status: StatusCode(0), steps: 7 }, Ended { status: StatusCode(2), steps: 9 }];
+        let rows = [Ended::new(0, 7), Ended::new(2, 9)];
         dataset.write_raw(&rows).unwrap();
         let read: Vec<Ended> = table(&file, 1 << 20).unwrap();
-        assert!(read.len() == 2 && read.iter().zip(&rows).all(|(read, row)| row.difference(read).is_none()), "{read:?}");
+        assert!(read.len() == 2 && read.iter().zip(&rows).all(|(read, row)| row.differences(read).is_empty()), "{read:?}");
     }
 }

@@ -6,11 +6,14 @@ use std::path::Path;
 use hdf5::file::{FileAccessBuilder, LibraryVersion};
 use hdf5::{File, Group};
 
-use super::attributes::{compressed, describe, number, text, texts};
-use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, Table, TrialRow};
-use super::{Results, grid, metaparameters as columns, one_line, publish};
+use super::attributes::{Attribute, Attributes, compressed, describe, one_line, texts};
+use super::codes::exactly;
+use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow};
+use super::table::{Column, Table};
+use super::{Environment, Results, WorkloadSummary, grid, metaparameters as columns, publish};
 use crate::Result;
 use crate::config::Metaparameter;
+use crate::records::Start;
 use crate::search::Metaparameters;
 use crate::storage::{Disk, Storage};
 
@@ -62,52 +65,23 @@ fn explained(error: hdf5::Error) -> io::Error {
 }
 
 fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
-    text(file, "schema", SCHEMA)?;
-    number(file, "schema_version", SCHEMA_VERSION)?;
-    number(file, "complete", u8::from(results.complete))?;
+    SCHEMA.to_owned().write(file, "schema")?;
+    SCHEMA_VERSION.write(file, "schema_version")?;
+    u8::from(results.complete).write(file, "complete")?;
     texts(file, "description", (), &["Steps-to-result of a study; complete is 1 once every cell of its grid is in /cells, else 0."])?;
 
-    let configuration = group(file, "configuration")?;
-    text(&configuration, "toml", &results.configuration)?;
-
-    let at = group(file, "environment")?;
-    let environment = &results.environment;
-    text(&at, "program_version", &environment.program_version)?;
-    text(&at, "commit", &environment.commit)?;
-    text(&at, "source_tree", &environment.source_tree)?;
-    text(&at, "compiler", &environment.compiler)?;
-    text(&at, "command_line", &environment.command_line)?;
-    text(&at, "processor", &environment.processor)?;
-    text(&at, "mpi_library", &environment.mpi_library)?;
-    number(&at, "ranks", environment.ranks)?;
-    number(&at, "threads", environment.threads)?;
-    text(&at, "host", &environment.host)?;
-    text(&at, "device", &environment.device)?;
-    text(&at, "data_digest", &environment.data_digest)?;
-    text(&at, "started", &environment.started)?;
-    text(&at, "finished", &environment.finished)?;
-
-    let at = group(file, "workload")?;
-    let workload = &results.workload;
-    text(&at, "dataset", &workload.dataset)?;
-    text(&at, "network", &workload.network)?;
-    text(&at, "optimizer", &workload.optimizer)?;
-    text(&at, "schedule", &workload.schedule)?;
-    number(&at, "goal_error", workload.goal_error)?;
-    number(&at, "goal_threshold", workload.goal_threshold)?;
-    number(&at, "validation_examples", workload.validation_examples)?;
-    number(&at, "test_examples", workload.test_examples)?;
-    number(&at, "max_steps", workload.max_steps)?;
-    number(&at, "evaluate_every", workload.evaluate_every)?;
-    number(&at, "parameters", workload.parameters)?;
+    results.configuration.write(&*group(file, "configuration")?, "toml")?;
+    let (environment, workload) = (&results.environment, &results.workload);
+    Attributes::write(environment, &*group(file, Environment::PATH)?)?;
+    Attributes::write(workload, &*group(file, WorkloadSummary::PATH)?)?;
 
     let (mut cells, mut trials, mut curves, mut measurements) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for (row, cell) in results.cells.iter().enumerate() {
+    for (row, cell) in (0..).zip(&results.cells) {
         cells.push(CellRow::new(cell, trials.len() as u64, workload));
         for trial in &cell.trials {
-            trials.push(TrialRow::new(trial, cell, row as u32, curves.len() as u64, workload));
+            trials.push(TrialRow::new(trial, cell.key, row, curves.len() as u64, workload));
             curves.extend(trial.curve.iter().map(CurveRow::new));
-            measurements.extend(trial.measurements.iter().map(|found| MeasurementRow::new(found, trial.index, cell, row as u32)));
+            measurements.extend(trial.measurements.iter().map(|found| MeasurementRow::new(found, trial.index, cell.key, row)));
         }
     }
     table(file, &cells)?;
@@ -121,7 +95,8 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     if !measurements.is_empty() {
         table(file, &measurements)?;
     }
-    let starts: Option<Vec<StartRow>> = environment.starts.iter().map(StartRow::new).collect();
+    let start = |start: &Start| Some(StartRow::new(start, exactly(&start.host_names)?, exactly(&start.program)?));
+    let starts: Option<Vec<StartRow>> = environment.starts.iter().map(start).collect();
     let starts = starts.ok_or_else(|| hdf5::Error::from("the names of hosts have a NUL character or too many bytes"))?;
     if starts.is_empty() { Ok(()) } else { table(file, &starts) }
 }
@@ -155,9 +130,11 @@ fn table<Row: Table>(file: &File, rows: &[Row]) -> hdf5::Result<()> {
         dataset.write_raw(rows)?;
     }
     texts(&dataset, "description", (), &[Row::ROW])?;
-    texts(&dataset, "columns", (), &[Row::COLUMNS])?;
-    texts(&dataset, "units", Row::UNITS.len(), Row::UNITS)?;
-    texts(&dataset, "long_name", Row::MEANINGS.len(), Row::MEANINGS)
+    let lines: String = Row::COLUMNS.iter().map(|column| format!("{}: {}\n", column.name, column.meaning)).collect();
+    texts(&dataset, "columns", (), &[&lines])?;
+    let of_columns = |of: fn(&Column) -> &'static str| Row::COLUMNS.iter().map(of).collect::<Vec<_>>();
+    texts(&dataset, "units", Row::COLUMNS.len(), &of_columns(|column| column.unit))?;
+    texts(&dataset, "long_name", Row::COLUMNS.len(), &of_columns(|column| column.meaning))
 }
 
 fn group(file: &File, name: &str) -> hdf5::Result<Group> {
