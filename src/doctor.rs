@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::backend::cpu::VectorUnit;
-use crate::comm::{Single, launcher, processor_model, threads};
+use crate::comm::{MemoryLimit, Single, launcher, processor_model, threads};
 use crate::config::DatasetName;
 use crate::data::locate;
 use crate::exit;
@@ -27,6 +27,7 @@ pub fn examine(data: &Path) -> Examination {
     let mut lines = vec![
         ("dps".into(), VERSION_AND_COMMIT.into()),
         ("CPU".into(), processor()),
+        ("memory".into(), MemoryLimit::of(&Single, threads(&Single)).to_string()),
         ("MPI".into(), mpi()),
         ("mpirun".into(), mpirun()),
         ("HDF5".into(), hdf5()),
@@ -77,17 +78,7 @@ impl Examination {
 }
 
 fn processor() -> String {
-    let known = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let gibibytes = |key| {
-        let line = known.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-        Some(line.trim().strip_suffix("kB")?.trim().parse::<f64>().ok()? / f64::from(1 << 20))
-    };
-    let memory = match (gibibytes("MemTotal"), gibibytes("MemAvailable")) {
-        (Some(total), Some(free)) => format!("{total:.1} GiB of memory, {free:.1} GiB available"),
-        _ => "memory unknown".into(),
-    };
-    let count = threads(&Single);
-    format!("{} of {}, {}, {memory}", some(count, "core"), processor_model(), VectorUnit::best().name())
+    format!("{} of {}, {}", some(threads(&Single), "thread"), processor_model(), VectorUnit::best().name())
 }
 
 #[cfg(feature = "mpi")]

@@ -15,7 +15,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("signals", &["streams"]),
     ("storage", &[]),
     ("child", &[]),
-    ("comm", &["child", "error"]),
+    ("comm", &["child", "error", "readable"]),
     ("config", &["error", "readable", "storage"]),
     ("search", &["config"]),
     ("network", &["config", "random"]),

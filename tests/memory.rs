@@ -71,3 +71,36 @@ fn a_study_takes_the_memory_that_its_plan_says() {
         assert!((planned / seen - 1.0).abs() < 0.35, "{ranks} ranks: {planned} MB planned, {seen} MB seen");
     }
 }
+
+/// A process that may have so many addresses: the study trains fewer trials at once, and ends.
+#[test]
+fn a_study_keeps_to_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 60_000, 10_000);
+    let config = write_config(
+        folder.path(),
+        &[
+            ("goal_error = 0.3", "goal_error = 0.0001"),
+            ("max_steps = 40", "max_steps = 1"),
+            ("evaluate_every = 4", "evaluate_every = 1"),
+            ("batch_sizes = [2, 37]", "batch_sizes = [2]"),
+            ("sparsities = [0, 0.9]", "sparsities = [0]"),
+            ("{ min = 1e-3, max = 1e4, scale = \"log\" }", "0.001"),
+            ("trials = 5", "trials = 2000"),
+        ],
+    );
+    let program = |more: &str| {
+        let mut command = Command::new("sh");
+        let train = train();
+        command.args(["-c", &format!("ulimit -v 1000000; exec \"$0\" \"$@\" {more}")]).arg(train.get_program()).args(train.get_args());
+        command.arg(&config).arg("--data").arg(folder.path()).args(["--device", "cpu", "--threads", "1", "--quiet"]);
+        command
+    };
+    let plan = String::from_utf8(program("--plan").output().unwrap().stdout).unwrap();
+    assert!(plan.contains(" by ulimit -v\n"), "{plan}");
+    let saving = megabytes(&plan, " on rank 0 while");
+    assert!((200.0..750.0).contains(&saving), "{plan}");
+    let lanes = plan.split("up to ").nth(1).unwrap().split(' ').next().unwrap().replace(',', "").parse::<u32>().unwrap();
+    assert!((10..2000).contains(&lanes), "{plan}");
+    assert!(peak(&mut program("")) < 1000.0);
+}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dps::backend::cpu::{Cpu, VectorUnit};
-use dps::comm::Single;
+use dps::comm::{MemoryLimit, Single};
 use dps::config::{self, Configuration, Override};
 use dps::data::Dataset;
 use dps::records::{Cell, Status};
@@ -48,6 +48,7 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
         mpi_library: "none".into(),
         command_line: String::new(),
         threads: 2,
+        memory: MemoryLimit::NONE,
         storage: Arc::new(Disk),
         surroundings: Surroundings::PROCESS,
     };

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use dps::backend::cpu::{Cpu, VectorUnit};
-use dps::comm::Single;
+use dps::comm::{MemoryLimit, Single};
 use dps::config::{self, Configuration};
 use dps::data::Dataset;
 use dps::progress::{Event, Observer};
@@ -36,6 +36,7 @@ fn run_told(
         mpi_library: "none".into(),
         command_line: String::new(),
         threads: 1,
+        memory: MemoryLimit::NONE,
         storage,
         surroundings: Surroundings::PROCESS,
     };

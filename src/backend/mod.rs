@@ -52,8 +52,8 @@ pub trait Backend {
     /// alike.
     fn listen(&mut self, interrupt: Option<Interrupt>);
 
-    /// Lanes for which this rank's memory has room. Every rank of the world must ask.
-    fn lanes_that_fit(&self, world: &dyn Communicator) -> u64;
+    /// Lanes for which the device of this rank has room in memory of its own; none where it takes the host's. Every rank of the world must ask.
+    fn lanes_that_fit(&self, world: &dyn Communicator) -> Option<u64>;
 
     /// The loss and its gradient at `weights`, both summed over the first `examples` training examples: `[parameters]`, loss.
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)>;

@@ -5,7 +5,9 @@
 
 mod abandon;
 mod agreement;
+mod cgroup;
 pub mod launcher;
+mod limits;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod placement;
@@ -20,7 +22,8 @@ pub use self::mpi::{MpiWorld, mpi_library};
 pub(crate) use abandon::abandon;
 pub use abandon::on_abandon;
 pub use agreement::{agree, together};
-pub use placement::{available_memory, host_hash, host_name, processor_model, resident_memory, threads};
+pub use limits::MemoryLimit;
+pub use placement::{host_hash, host_name, processor_model, threads};
 pub use single::Single;
 pub use tree::{Leaves, Node, additions};
 

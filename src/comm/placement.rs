@@ -1,6 +1,8 @@
 //! Which host and which processors a rank has.
 
-use super::Communicator;
+use std::path::Path;
+
+use super::{Communicator, cgroup};
 
 /// Words of a processor mask: 1,024 processors.
 const MASK: usize = 16;
@@ -26,48 +28,37 @@ pub fn host_hash() -> u64 {
     hash(host_name().as_bytes())
 }
 
-/// Threads for this rank: the processors it may run on, each shared out among the ranks of its host that may run on it too; at least one.
-/// So ranks bound to a core each get one thread, and two unbound ranks on eight cores get four each. Every rank must call it.
+/// Threads for this rank: the processors it may run on, each shared out among the ranks of its host that may run on it too, and no more than its
+/// share of the processors' time that its control group may use; at least one. So ranks bound to a core each get one thread, and two unbound ranks
+/// on eight cores get four each. Every rank must call it.
 pub fn threads(world: &dyn Communicator) -> usize {
     let mine = allowed();
     let mut words = vec![host_hash()];
     words.extend(mine);
     let all = world.all_gather_words(&words);
-    let sharers = |processor: usize| {
-        let here = all.chunks_exact(words.len()).filter(|theirs| theirs[0] == words[0]);
-        here.filter(|theirs| has(&theirs[1..], processor)).count()
-    };
+    let here = || all.chunks_exact(words.len()).filter(|theirs| theirs[0] == words[0]);
+    let sharers = |processor: usize| here().filter(|theirs| has(&theirs[1..], processor)).count();
     let share: f64 = (0..64 * MASK).filter(|&processor| has(&mine, processor)).map(|processor| 1.0 / sharers(processor) as f64).sum();
-    // Rounding: three thirds add up to a little less than one.
+    let quota = cgroup::processors(Path::new("/")).map_or(f64::INFINITY, |quota| quota / here().count() as f64);
+    whole_threads(share.min(quota))
+}
+
+/// Threads for a share of the processors; three thirds add up to a little less than one.
+fn whole_threads(share: f64) -> usize {
     ((share + 1e-6) as usize).max(1)
 }
 
-/// Bytes of memory that this rank may take: what its host has available, shared out among the host's ranks. None where the system does not
-/// say. Every rank must call it.
-pub fn available_memory(world: &dyn Communicator) -> Option<u64> {
+/// How many ranks this host has. Every rank must call it.
+pub(super) fn ranks_of_host(world: &dyn Communicator) -> u64 {
     let host = host_hash();
-    let ranks = world.all_gather_words(&[host]).into_iter().filter(|&theirs| theirs == host).count() as u64;
-    Some(bytes_of("/proc/meminfo", "MemAvailable:")? / ranks)
-}
-
-/// Bytes of memory that this process takes; 0 where the system does not say.
-pub fn resident_memory() -> u64 {
-    bytes_of("/proc/self/status", "VmRSS:").unwrap_or(0)
-}
-
-/// The number of bytes on the line that begins with `name`.
-fn bytes_of(file: &str, name: &str) -> Option<u64> {
-    let text = std::fs::read_to_string(file).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
+    world.all_gather_words(&[host]).into_iter().filter(|&theirs| theirs == host).count().max(1) as u64
 }
 
 fn has(mask: &[u64], processor: usize) -> bool {
     mask[processor / 64] >> (processor % 64) & 1 == 1
 }
 
-/// The processors this process may run on, as far as a container's quota allows.
+/// The processors this process may run on.
 #[cfg(target_os = "linux")]
 fn allowed() -> [u64; MASK] {
     let mut mask = [0_u64; MASK];
@@ -102,6 +93,12 @@ mod tests {
     #[test]
     fn one_rank_has_all_processors_it_may_run_on() {
         let allowed: u32 = allowed().iter().map(|word| word.count_ones()).sum();
-        assert_eq!(threads(&Single), allowed as usize);
+        let quota = cgroup::processors(Path::new("/")).unwrap_or(f64::INFINITY);
+        assert_eq!(threads(&Single), whole_threads(quota.min(allowed.into())));
+    }
+
+    #[test]
+    fn less_than_a_processor_is_a_thread() {
+        assert_eq!([0.0, 0.5, 1.0, 1.9, 2.0, 7.0 / 3.0 + 2.0 / 3.0].map(whole_threads), [1, 1, 1, 1, 2, 3]);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::memory::Memory;
+use crate::comm::MemoryLimit;
 use crate::config::{Race, Study, first_of};
 use crate::network::{Network, initial_weights};
 use crate::pruning::{Nothing, Once, Scoring, Untrained};
@@ -37,6 +38,8 @@ pub struct Site {
     pub lanes: u32,
     /// FLOP a second that training reaches, all ranks together.
     pub flop_per_second: f64,
+    /// Memory that a rank may take.
+    pub limit: MemoryLimit,
 }
 
 /// The upper bound of a study's cost: what it takes if no trial reaches the goal. The table is its `Display`.
@@ -230,14 +233,19 @@ impl fmt::Display for CostBound {
         )?;
         writeln!(
             f,
-            "{} × {}, {} in all\nup to {} trials at once, in {} of memory on each rank, {} on rank 0 while it saves a checkpoint\n",
+            "{} × {}, {} in all\nup to {} trials at once, in {} of memory on each rank, {} on rank 0 while it saves a checkpoint\nmemory: {}",
             site.ranks,
             site.device,
             si(site.flop_per_second, "FLOP/s"),
             study.grid.trials.min(site.lanes),
             si(cost.memory.bytes as f64, "B"),
             si(cost.memory.saving as f64, "B"),
+            site.limit,
         )?;
+        if let Some(problem) = cost.memory.problem(&site.limit) {
+            writeln!(f, "{problem}")?;
+        }
+        writeln!(f)?;
         f.write_str(&aligned(&self.rows(), ""))?;
         let examined = study.grid.trials.min(EXAMINED);
         for (sparsity, dead) in &self.dead {
@@ -303,6 +311,7 @@ mod tests {
             ranks: 2,
             lanes: 100,
             flop_per_second: 1e11,
+            limit: MemoryLimit::NONE,
         }
     }
 
@@ -359,11 +368,11 @@ mod tests {
                 "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
              6 cells × 4 trials × at most 400 steps, evaluated every 16\n\
              2 × cpu, 100 GFLOP/s in all\n\
-             up to 4 trials at once, in 240 MB of memory on each rank, 300 MB on rank 0 while it saves a checkpoint\n\n"
+             up to 4 trials at once, in 240 MB of memory on each rank, 300 MB on rank 0 while it saves a checkpoint\nmemory: no limit known\n\n"
             ),
             "{text}"
         );
-        let table: Vec<&str> = text.lines().skip(5).take(9).collect();
+        let table: Vec<&str> = text.lines().skip(6).take(9).collect();
         assert_eq!(table[1], "        16         0        1,600          100   553 GFLOP  4.50 TFLOP   50.5s", "{text}");
         assert!(table.iter().all(|line| line.chars().count() == table[0].chars().count()), "{text}");
         assert!(table[8].trim_start().starts_with("at most") && table[8].contains("9,600") && table[8].contains("600"), "{text}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::surroundings::Surroundings;
-use crate::comm::Communicator;
+use crate::comm::{Communicator, MemoryLimit};
 use crate::storage::Storage;
 
 /// Where a study runs.
@@ -16,6 +16,8 @@ pub struct Place<'a> {
     pub command_line: String,
     /// Threads of this rank.
     pub threads: usize,
+    /// Memory that this rank may take.
+    pub memory: MemoryLimit,
     /// Where rank 0 keeps the study's files.
     pub storage: Arc<dyn Storage>,
     /// Its signals, clock and threads.

@@ -8,11 +8,13 @@ use super::begin::{RunFiles, begin_from, no_cells, open};
 use super::check::check;
 use super::driver::Driver;
 use super::files::{Files, now};
+use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device};
-use crate::comm::{Communicator, agree, together};
-use crate::config::{self, Configuration, DataOrder, Study};
-use crate::data::Dataset;
+use crate::comm::{agree, together};
+use crate::config::{self, Configuration, DataOrder, Grid, Study};
+use crate::data::{Dataset, Facts};
+use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::some;
 use crate::records::{CellKey, Ending, all_finished, cells, is_finished};
@@ -88,7 +90,13 @@ fn go_on(
     let mut driver =
         Driver { study, world, surroundings, files, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
 
-    let lanes = lanes(study, &scorer, world);
+    let (lanes, problem) = lanes(
+        &Study { grid: Grid { trials: whole.trials, ..study.grid.clone() }, ..study.clone() },
+        &scorer,
+        &dataset.facts(),
+        &network,
+        place,
+    );
     let keys = cells(&study.grid);
     driver.observer.event(&Event::Study {
         name: &configuration.name,
@@ -100,6 +108,7 @@ fn go_on(
         threshold,
         validation_examples: dataset.validation.len(),
     });
+    problem.iter().for_each(|line| driver.observer.event(&Event::Note { line }));
     driver.detail(|| format!("{}, digest {}:\n{}", configuration.name, configuration.digest, results.configuration.trim_end()));
     driver.detail(|| format!("data: SHA-256 {}, MPI: {}", dataset.digest, place.mpi_library));
     driver.detail(|| format!("results: {}; up to {} at once", output.display(), some(lanes, "trial")));
@@ -158,11 +167,14 @@ fn go_on(
     Ok(RunEnd::Finished(Box::new(results)))
 }
 
-/// Lanes at once: what the configuration says, or as many as memory has room for on the rank that has least, in all groups together.
-fn lanes(study: &Study, backend: &impl Backend, world: &dyn Communicator) -> usize {
-    if study.execution.lanes > 0 {
-        return study.execution.lanes as usize;
-    }
-    let least = world.all_gather_words(&[backend.lanes_that_fit(world).clamp(1, u32::MAX.into())]).into_iter().min();
-    least.map_or(1, |least| least as usize)
+/// Lanes at once, in all groups together: what the configuration says, or as many as the memory of hosts and devices has room for on the rank that
+/// has least; and a sentence where that is more than this rank has.
+fn lanes(study: &Study, backend: &impl Backend, facts: &Facts, network: &Arc<Network>, place: &Place) -> (usize, Option<String>) {
+    let of_device = backend.lanes_that_fit(place.world);
+    let processors = Processors { ranks: place.world.size(), threads: place.threads, on_host: of_device.is_none() };
+    let (lanes, memory) = Memory::fitting(&processors, &place.memory, study, facts, network);
+    let here =
+        if study.execution.lanes > 0 { lanes as u64 } else { of_device.map_or(lanes as u64, |device| device.clamp(1, lanes as u64)) };
+    let least = place.world.all_gather_words(&[here]).into_iter().min().map_or(1, |least| least as usize);
+    (least, memory.problem(&place.memory))
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use dps::backend::cpu::{Cpu, VectorUnit};
-use dps::comm::Communicator;
+use dps::comm::{Communicator, MemoryLimit};
 use dps::config::Configuration;
 use dps::journal::{Contents, Journal, Loaded, checkpoint_path, journal_path, load, lock_path};
 use dps::progress::{Event, Observer};
@@ -207,6 +207,7 @@ fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator, fr
         mpi_library: "simulated".into(),
         command_line: String::new(),
         threads: 1,
+        memory: MemoryLimit::NONE,
         storage: shared.storage.clone(),
         surroundings: SURROUNDINGS,
     };

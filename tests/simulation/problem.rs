@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use dps::backend::cpu::{Cpu, VectorUnit};
-use dps::comm::Single;
+use dps::comm::{MemoryLimit, Single};
 use dps::config::{self, Configuration, DataSplit};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::journal::{Journal, journal_path};
@@ -99,6 +99,7 @@ impl Problem {
                 mpi_library: "none".into(),
                 command_line: String::new(),
                 threads: 1,
+                memory: MemoryLimit::NONE,
                 storage: Arc::new(super::disk::Disk::new(folder.path().to_owned())),
                 surroundings: Surroundings::PROCESS,
             };

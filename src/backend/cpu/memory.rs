@@ -1,11 +1,11 @@
-//! The memory that training takes, by arithmetic: for `--plan`, which allocates nothing, and for how many lanes there is room.
+//! The memory that training takes, by arithmetic, before anything is allocated.
 
 use super::convolution::laid_out_len;
 use super::physical::Physical;
 use super::plan::Plan;
 use super::winograd;
 use super::worker::{image_floats, images_a_pass, images_at_once};
-use crate::comm::{Communicator, Leaves, available_memory};
+use crate::comm::Leaves;
 use crate::network::{Layer, Network};
 
 /// What a rank trains at once.
@@ -69,16 +69,4 @@ fn worker_floats(network: &Network) -> u64 {
     let points = convolutions().map(|layer| winograd::lengths(layer).iter().sum()).max().unwrap_or(0);
     let pass = Leaves::LONGEST.min(images_a_pass(network));
     (images_at_once(network, pass) * image_floats(network) + weights + points) as u64
-}
-
-/// Lanes for which each rank of the world has room, whatever their masks, where `ranks` share a batch. Every rank must ask.
-pub fn lanes_that_fit(physical: &Physical, ranks: usize, world: &dyn Communicator) -> u64 {
-    available_memory(world).map_or(u64::MAX, |bytes| bytes * 3 / 4 / most_bytes_a_lane(physical.network(), ranks))
-}
-
-/// Bytes a lane takes while it trains, at most: weights twice, averaged weights, two numbers of the optimizer, mask and gradient, what its mask
-/// leaves to be computed, and, where ranks share a batch, every rank's gradient of it.
-fn most_bytes_a_lane(network: &Network, ranks: usize) -> u64 {
-    let exchanged = if ranks > 1 { 2 + 2 * ranks } else { 0 };
-    (4 * network.parameters() * (7 + exchanged)) as u64 + Plan::most_bytes(network)
 }

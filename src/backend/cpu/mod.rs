@@ -34,7 +34,7 @@ pub(super) use check::check as check_network;
 pub use description::kernels;
 pub use engine::{Cpu, CpuBackend};
 pub use lane::Lane;
-pub use memory::{Wave, lanes_that_fit};
+pub use memory::Wave;
 pub use peak::peak_flop;
 pub use physical::Physical;
 pub use vector_unit::VectorUnit;

@@ -231,6 +231,15 @@ fn rows(layer: &Dense, kept: &[bool]) -> Option<Vec<u32>> {
 impl Plan {
     /// The plan for a mask; if not `pruned`, one whose kernels compute with removed weights as with any other.
     pub(super) fn new(network: &Network, mask: &Mask, pruned: bool) -> Plan {
+        let id = PLANS.fetch_add(1, Ordering::Relaxed);
+        let mut plan = Plan { id, layers: Plan::layers(network, mask, pruned), length: 0, places: None, work: FIXED_WORK };
+        plan.lay_out(network, mask);
+        plan.work += network.layers.iter().zip(&plan.layers).map(|(layer, plan)| plan.path.work(layer)).sum::<f64>();
+        plan
+    }
+
+    /// The layers of a plan, before they have places.
+    pub(super) fn layers(network: &Network, mask: &Mask, pruned: bool) -> Vec<LayerPlan> {
         let kept = match mask {
             Mask::Dense(_) => None,
             Mask::Sparse { kept, parameters } => {
@@ -244,12 +253,7 @@ impl Plan {
             let path = Path::new(network, index, kept.as_deref().filter(|_| pruned), kept.as_deref(), inputs.count * outputs.count);
             LayerPlan { weights: 0, bias: 0, inputs, outputs, path }
         };
-        let layers = (0..network.layers.len()).map(layer);
-        let id = PLANS.fetch_add(1, Ordering::Relaxed);
-        let mut plan = Plan { id, layers: layers.collect(), length: 0, places: None, work: FIXED_WORK };
-        plan.lay_out(network, mask);
-        plan.work += network.layers.iter().zip(&plan.layers).map(|(layer, plan)| plan.path.work(layer)).sum::<f64>();
-        plan
+        (0..network.layers.len()).map(layer).collect()
     }
 
     /// Gives every layer its place in a leaf's gradient, and finds those of the kept parameters.

@@ -95,7 +95,7 @@ impl Backend for CudaBackend<'_> {
         self.interrupt = interrupt;
     }
 
-    fn lanes_that_fit(&self, world: &dyn Communicator) -> u64 {
+    fn lanes_that_fit(&self, world: &dyn Communicator) -> Option<u64> {
         let (cuda, ranks) = (self.model.cuda, world.size() as u64);
         // Weights and what is kept beside them, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks
         // exchange.
@@ -104,7 +104,7 @@ impl Backend for CudaBackend<'_> {
         // Ranks that share a GPU see the same free memory.
         let free = cuda.gpu.free().unwrap_or(0) * 3 / 4 / if cuda.shared { ranks } else { 1 };
         // Images of a micro-batch take what is left.
-        (free.saturating_sub(slot_bytes(&self.model.network, true) * 512) / bytes).min(MOST_LANES)
+        Some((free.saturating_sub(slot_bytes(&self.model.network, true) * 512) / bytes).min(MOST_LANES))
     }
 
     fn gradient(&mut self, weights: &[f32], examples: usize) -> Result<(Vec<f32>, f32)> {

@@ -4,35 +4,34 @@ use std::sync::Arc;
 
 use dps::arguments::StudyArguments;
 use dps::backend::Chosen;
-use dps::backend::cpu::{self, Physical, peak_flop};
-use dps::comm::{Communicator, resident_memory};
+use dps::backend::cpu::peak_flop;
+use dps::comm::MemoryLimit;
 use dps::data::Facts;
 use dps::study::{CostBound, Memory, NetworkCost, Processors, Site};
 use dps::{Result, config, study};
 
-/// The network's layers, what the study would cost at most, and what it probably takes. Every rank must ask.
+/// The network's layers, what the study would cost at most, and what it probably takes, on so many ranks of so many threads.
 pub fn plan(
     arguments: &StudyArguments,
     configuration: &config::Configuration,
     facts: &Facts,
     chosen: &Chosen,
-    world: &dyn Communicator,
-    threads: usize,
+    (ranks, threads): (usize, usize),
+    limit: MemoryLimit,
 ) -> Result<String> {
     let (study, network) = (&configuration.study, Arc::new(study::check(configuration, facts)?));
     let validation = facts.validation(study.data.validation_fraction);
-    let (ranks, trials) = (world.size(), study.grid.trials as usize);
     let (device, units, rate, lanes, memory) = match chosen {
         Chosen::Cpu(unit) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
-            let fitting = cpu::lanes_that_fit(&Physical::new(&network), ranks, world) as usize;
-            let lanes = if study.execution.lanes > 0 { study.execution.lanes as usize } else { fitting }.clamp(1, trials.max(1));
-            let processors = Processors { ranks, threads, lanes, program: resident_memory() };
-            (device, ranks * threads, peak_flop(*unit), lanes, Memory::on(&processors, study, facts, &network))
+            let processors = Processors { ranks, threads, on_host: true };
+            let (lanes, memory) = Memory::fitting(&processors, &limit, study, facts, &network);
+            (device, ranks * threads, peak_flop(*unit), lanes, memory)
         }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => {
             // Weights, velocity and mask, and a gradient for each lane.
+            let trials = study.grid.trials as usize;
             let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.training + facts.test);
             (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
         }
@@ -50,6 +49,7 @@ pub fn plan(
         ranks: units as u32,
         lanes: lanes as u32,
         flop_per_second: rate * units as f64,
+        limit,
     };
     let bound = CostBound::new(study, &network, &cost, &site);
     let expected = study::expected(&bound, configuration, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));

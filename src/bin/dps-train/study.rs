@@ -7,7 +7,7 @@ use dps::arguments::StudyArguments;
 use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
 use dps::comm::launcher::{Launched, command_line};
-use dps::comm::{Communicator, Single, together};
+use dps::comm::{Communicator, MemoryLimit, Single, together};
 use dps::data::{Dataset, Facts};
 use dps::progress::{Event, ProgressForm};
 use dps::storage::Disk;
@@ -73,8 +73,9 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Err(error) => return refuse(error),
     };
     let threads = threads(&configuration.study, world);
+    let memory = MemoryLimit::of(world, threads);
     if arguments.plan {
-        return match plan(arguments, &configuration, &facts, &chosen, world, threads) {
+        return match plan(arguments, &configuration, &facts, &chosen, (world.size(), threads), memory) {
             Ok(plan) => {
                 if speaks {
                     out(&plan);
@@ -89,8 +90,15 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         Ok(dataset) => dataset,
         Err(error) => return refuse(error),
     };
-    let place =
-        Place { world, mpi_library, command_line: command_line(), threads, storage: Arc::new(Disk), surroundings: Surroundings::PROCESS };
+    let place = Place {
+        world,
+        mpi_library,
+        command_line: command_line(),
+        threads,
+        memory,
+        storage: Arc::new(Disk),
+        surroundings: Surroundings::PROCESS,
+    };
     let mut observer = if speaks {
         progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal())
     } else {
