@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Keys and their values. A repeated key is a TOML syntax error, so none is lost here.
@@ -67,9 +68,19 @@ impl fmt::Display for Value {
     }
 }
 
-/// Reads a TOML document; on syntax errors, all of them with their places.
+/// Bytes of the longest document of which every syntax error is named: each takes memory, and a longer one is hardly a configuration.
+const MOST_MENDED: usize = 1 << 16;
+
+/// Reads a TOML document; on syntax errors, all of them with their places, or of a long document the first one.
 pub fn read(text: &str) -> Result<Table, Vec<(Origin, String)>> {
-    let (document, errors) = DeTable::parse_recoverable(text);
+    let (document, errors) = if text.len() <= MOST_MENDED {
+        DeTable::parse_recoverable(text)
+    } else {
+        match DeTable::parse(text) {
+            Ok(document) => (document, Vec::new()),
+            Err(error) => (Spanned::new(0..0, DeTable::default()), vec![error]),
+        }
+    };
     let ends: Vec<usize> = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
     // The line, from 1, of a byte.
     let line = |offset: usize| Origin::Line(1 + ends.partition_point(|&end| end < offset));

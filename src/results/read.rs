@@ -1,5 +1,6 @@
 //! The reader of result files. It checks whatever it can: names, types, lengths, and that the tables agree with each other.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -133,6 +134,7 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
     let (mut trials_left, mut metaparameters_left) = (rows.trials.as_slice(), rows.metaparameters.as_slice());
     let (mut curves_left, mut measurements_left) = (rows.curves.as_slice(), rows.measurements.as_slice());
     let mut cells: Vec<Cell> = Vec::with_capacity(rows.cells.len());
+    let mut known = HashSet::new();
     for (row, found) in (0_u32..).zip(&rows.cells) {
         let damaged = |problem: String| format!("damaged: row {row} of /cells: {problem}");
         let trials_start = (rows.trials.len() - trials_left.len()) as u64;
@@ -144,7 +146,8 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
         let (values, others) = metaparameters_left.split_at(own.len());
         metaparameters_left = others;
         let key = CellKey { batch_size: found.batch_size, sparsity: found.sparsity };
-        if cells.iter().any(|cell| cell.key == key) {
+        // Zeros are alike.
+        if !known.insert((key.batch_size, (key.sparsity + 0.0).to_bits())) {
             return Err(damaged(format!("batch size {} at sparsity {} is there twice", key.batch_size, key.sparsity)));
         }
         let test_errors = optional_count(found.test_errors).map_err(damaged)?;

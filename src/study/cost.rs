@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::layers::MOST_DRAWN;
 use super::memory::Memory;
 use crate::comm::MemoryLimit;
 use crate::config::{Race, Study, first_of};
@@ -262,17 +263,23 @@ impl fmt::Display for CostBound {
 }
 
 /// Sparsities at which masks that need nothing but the initial weights leave layers without a weight, and in how many of the first [`EXAMINED`]
-/// trials.
+/// trials; none of a network of more than [`MOST_DRAWN`] parameters.
 fn dead_layers(study: &Study, network: &Network) -> Vec<(f64, usize)> {
     let Scoring::Once(Once::Weights(criterion)) = Scoring::of(&study.pruning) else { return Vec::new() };
-    let scores = |seed| criterion.scores(&Untrained { network, seed, weights: &initial_weights(network, seed) }, &Nothing);
-    let scores: Vec<Vec<f32>> = (0..study.grid.trials.min(EXAMINED).into()).map(scores).collect();
-    let of_sparsity = |&sparsity: &f64| {
-        let is_dead = |scores: &&Vec<f32>| criterion.cut(network, scores, sparsity, study.pruning.biases).dead_layers(network) > 0;
-        let dead = scores.iter().filter(is_dead).count();
-        (dead > 0).then_some((sparsity, dead))
-    };
-    study.grid.sparsities.iter().filter(|sparsity| **sparsity > 0.0).filter_map(of_sparsity).collect()
+    if network.parameters() > MOST_DRAWN {
+        return Vec::new();
+    }
+    let mut dead: Vec<(f64, usize)> =
+        study.grid.sparsities.iter().filter(|sparsity| **sparsity > 0.0).map(|&sparsity| (sparsity, 0)).collect();
+    for seed in 0..study.grid.trials.min(EXAMINED).into() {
+        let scores = criterion.scores(&Untrained { network, seed, weights: &initial_weights(network, seed) }, &Nothing);
+        for (sparsity, trials) in &mut dead {
+            let mask = criterion.cut(network, &scores, *sparsity, study.pruning.biases);
+            *trials += usize::from(mask.dead_layers(network) > 0);
+        }
+    }
+    dead.retain(|(_, trials)| *trials > 0);
+    dead
 }
 
 #[cfg(test)]

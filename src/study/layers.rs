@@ -3,8 +3,11 @@
 use crate::backend::cpu;
 use crate::config::Study;
 use crate::network::{DenseOutput, Epilogue, Layer, Network, PoolKind};
-use crate::pruning::{Mask, keep_highest, random_scores};
+use crate::pruning::{keep_highest, random_scores};
 use crate::readable::{aligned, count};
+
+/// Parameters of the largest network for which a plan draws masks: each takes several times their memory.
+pub(super) const MOST_DRAWN: usize = 16_000_000;
 
 /// A line for each layer of a study's network: what it is, the map it writes, its parameters, the FLOP of an image's forward pass, and its
 /// kernels on a GPU and on the CPU; then a line for each sparsity at which it has other kernels on the CPU.
@@ -33,13 +36,17 @@ pub fn layer_table(study: &Study, network: &Network) -> String {
 }
 
 /// The kernels of each layer on the CPU, dense; then, where a mask changes them, those at each of the study's sparsities from which on they are
-/// others. A study's masks are not known before its scores, so random ones stand for them.
+/// others. A study's masks are not known before its scores, so random ones stand for them; of a large network none is drawn.
 fn cpu_kernels(study: &Study, network: &Network) -> Vec<Vec<String>> {
+    let dense = cpu::kernels(network, None);
+    if network.parameters() > MOST_DRAWN {
+        return dense.into_iter().map(|kernels| vec![kernels.to_owned()]).collect();
+    }
     let scores = random_scores(network, 0);
     let mut sparsities: Vec<f64> = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0).collect();
     sparsities.sort_unstable_by(f64::total_cmp);
-    let dense = cpu::kernels(network, &Mask::Dense(network.parameters()));
-    let masked = sparsities.iter().map(|&sparsity| cpu::kernels(network, &keep_highest(network, &scores, sparsity, study.pruning.biases)));
+    let masked =
+        sparsities.iter().map(|&sparsity| cpu::kernels(network, Some(&keep_highest(network, &scores, sparsity, study.pruning.biases))));
     let masked = masked.collect::<Vec<_>>();
     let of_layer = |layer: usize| {
         let mut last = dense[layer];

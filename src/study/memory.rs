@@ -91,7 +91,7 @@ impl Memory {
         let scores = 4 * (trials * scores) as u64;
         let state = 4 * (parameters * (1 + numbers + usize::from(averaged)) + validation) as u64;
 
-        let physical = Physical::new(network);
+        let physical = Physical::network_of(network);
         let (mut training, mut saving) = (0, 0);
         for key in cells(&study.grid) {
             let batch = key.batch_size as usize;

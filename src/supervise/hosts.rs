@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::output::say;
+use crate::storage::read_regular;
 use crate::{Error, Result, journal, results, signals};
 
 /// How long a host may take to answer.
@@ -27,6 +28,9 @@ pub struct Hosts {
     pub file: Option<PathBuf>,
 }
 
+/// Bytes that a file of hosts may have.
+const MOST_BYTES: u64 = 1 << 20;
+
 impl Hosts {
     /// The hosts of a list such as "node1:4,node2:4", or of a file with a line `node1 slots=4` for each, as Open MPI's mpirun reads it. Without a
     /// number a host has one rank. `reach` has words with spaces between.
@@ -36,7 +40,9 @@ impl Hosts {
     pub fn read(list: &str, reach: &str) -> Result<Hosts> {
         let file = Path::new(list);
         let items: Vec<String> = if file.is_file() {
-            let text = fs::read_to_string(file)
+            let bytes = fs::canonicalize(file).and_then(|file| read_regular(&file, MOST_BYTES));
+            let text = bytes
+                .and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other))
                 .map_err(|cause| refused(format!("expected a list of hosts, found a file that cannot be read ({cause})")))?;
             text.lines().map(|line| line.split('#').next().unwrap_or_default().trim().to_owned()).filter(|line| !line.is_empty()).collect()
         } else {

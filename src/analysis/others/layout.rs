@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::super::shallue::their_name;
-use super::{MOST_BYTES, cell, results, trial};
+use super::{MOST_BYTES, cell, excess, results, trial};
 use crate::config::Metaparameter;
 use crate::error::short;
 use crate::records::{CellKey, CurvePoint, Status, Trial};
@@ -61,7 +61,7 @@ pub fn read_layout(folder: &Path, goal: Option<f64>) -> Result<Vec<Results>> {
                 None => found.push(results(workload, vec![cell])),
             }
         }
-        Ok(found)
+        excess(&found).map_or(Ok(found), |problem| Err((folder, problem)))
     };
     read().map_err(|(path, problem)| Error::Results { path, problem })
 }

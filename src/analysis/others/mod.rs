@@ -8,11 +8,32 @@ mod table;
 pub use layout::read_layout;
 pub use table::read_table;
 
+use std::collections::HashSet;
+
 use crate::records::{Cell, CellKey, Status, Trial};
 use crate::results::{Environment, Results, WorkloadSummary};
 
 /// Bytes of a file at most.
 const MOST_BYTES: u64 = 1 << 26;
+
+/// Studies of others in a file or folder, sparsities of a study, and batch sizes of a study, at most: each has figures and tables of its own.
+const MOST_STUDIES: usize = 100;
+const MOST_SPARSITIES: usize = 200;
+const MOST_BATCH_SIZES: usize = 1_000;
+
+/// Why studies are too many, or one has too much, for a report.
+fn excess(found: &[Results]) -> Option<String> {
+    let too_many = |count: usize, most: usize, what: &str| {
+        (count > most).then(|| format!("expected at most {most} {what}, found more than that; give a part of them at a time"))
+    };
+    let values =
+        |study: &Results, value: fn(&CellKey) -> u64| study.cells.iter().map(|cell| value(&cell.key)).collect::<HashSet<u64>>().len();
+    let of_study = |study: &Results| {
+        too_many(values(study, |key| key.sparsity.to_bits()), MOST_SPARSITIES, "sparsities of a study")
+            .or_else(|| too_many(values(study, |key| key.batch_size.into()), MOST_BATCH_SIZES, "batch sizes of a study"))
+    };
+    too_many(found.len(), MOST_STUDIES, "studies (names with their goals)").or_else(|| found.iter().find_map(of_study))
+}
 
 /// Whether dps measured these results.
 pub fn is_of_dps(results: &Results) -> bool {

@@ -1,10 +1,11 @@
 //! A table of steps-to-result, as a file of comma-separated values.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use super::{MOST_BYTES, cell, results, trial};
-use crate::records::{Cell, CellKey, Status};
+use super::{MOST_BYTES, MOST_STUDIES, cell, excess, results, trial};
+use crate::records::{CellKey, Status};
 use crate::results::{Results, WorkloadSummary};
 use crate::storage::read_regular;
 use crate::{Error, Result};
@@ -39,7 +40,7 @@ fn studies(bytes: &[u8]) -> std::result::Result<Vec<Results>, String> {
     };
     let [study, size, sparsity, steps, goal] = COLUMNS.map(place);
     let [study, size, sparsity, steps, goal] = [study?, size?, sparsity?, steps?, goal?];
-    let mut found: Vec<Results> = Vec::new();
+    let (mut found, mut places) = (Vec::new(), Places::default());
     for (number, row) in reader.records().enumerate() {
         let row = row.map_err(|error| damaged(&error))?;
         let field = |place: usize| row.get(place).unwrap_or_default();
@@ -64,7 +65,13 @@ fn studies(bytes: &[u8]) -> std::result::Result<Vec<Results>, String> {
         };
         let steps = count(steps, "a whole number of steps from 1 (leave out cells that did not reach the goal)")?;
         let goal = real(goal, "a number", f64::is_finite)?;
-        add(&mut found, field(study), goal, key, steps);
+        add(&mut found, &mut places, field(study), goal, key, steps);
+        if found.len() > MOST_STUDIES {
+            break;
+        }
+    }
+    if let Some(problem) = excess(&found) {
+        return Err(problem);
     }
     if found.is_empty() {
         return Err("expected a row a cell below the heading, found none".to_owned());
@@ -72,18 +79,24 @@ fn studies(bytes: &[u8]) -> std::result::Result<Vec<Results>, String> {
     Ok(found)
 }
 
+/// Where studies and their cells are: by name and goal, and by study, batch size and sparsity. Floats are told apart by their bits, zeros alike.
+#[derive(Default)]
+struct Places {
+    studies: HashMap<(String, u64), usize>,
+    cells: HashMap<(usize, u32, u64), usize>,
+}
+
 /// Adds a trial to its cell, which may be a new one of a new study.
-fn add(found: &mut Vec<Results>, name: &str, goal: f64, key: CellKey, steps: u32) {
-    let is_of = |one: &Results| one.workload.dataset == name && one.workload.goal_error == goal;
-    let place = found.iter().position(is_of).unwrap_or_else(|| {
+fn add(found: &mut Vec<Results>, places: &mut Places, name: &str, goal: f64, key: CellKey, steps: u32) {
+    let bits = |value: f64| (value + 0.0).to_bits();
+    let study = *places.studies.entry((name.to_owned(), bits(goal))).or_insert_with(|| {
         let workload = WorkloadSummary { dataset: name.to_owned(), goal_error: goal, ..WorkloadSummary::default() };
         found.push(results(workload, Vec::new()));
         found.len() - 1
     });
-    let study = &mut found[place];
-    study.workload.max_steps = study.workload.max_steps.max(steps);
-    let cells: &mut Vec<Cell> = &mut study.cells;
-    let place = cells.iter().position(|cell| cell.key == key).unwrap_or_else(|| {
+    let Results { workload, cells, .. } = &mut found[study];
+    workload.max_steps = workload.max_steps.max(steps);
+    let place = *places.cells.entry((study, key.batch_size, bits(key.sparsity))).or_insert_with(|| {
         cells.push(cell(key, Vec::new()));
         cells.len() - 1
     });
@@ -104,6 +117,7 @@ fn damaged(error: &csv::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::records::Cell;
 
     #[test]
     fn rows_are_trials_of_cells_of_studies() {

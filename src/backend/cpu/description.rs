@@ -8,11 +8,14 @@ use super::winograd;
 use crate::network::{Layer, Network};
 use crate::pruning::Mask;
 
-/// Which kernels compute each layer of a network with a mask, in words. Kernels of a general kind compute channels in whole vectors of 16.
-pub fn kernels(network: &Network, mask: &Mask) -> Vec<&'static str> {
-    let physical = Physical::new(&Arc::new(network.clone()));
-    let plan = Plan::new(physical.network(), &physical.mask(mask), true);
-    physical.network().layers.iter().zip(&plan.layers).map(|(layer, plan)| words(layer, &plan.path)).collect()
+/// Which kernels compute each layer of a network with a mask, in words; without one, those of the dense network, which takes no memory for each
+/// parameter. Kernels of a general kind compute channels in whole vectors of 16.
+pub fn kernels(network: &Network, mask: Option<&Mask>) -> Vec<&'static str> {
+    let network = Arc::new(network.clone());
+    let physical = Physical::network_of(&network);
+    let mask = mask.map_or(Mask::Dense(physical.parameters()), |mask| Physical::new(&network).mask(mask));
+    let plans = Plan::layers(&physical, &mask, true);
+    physical.layers.iter().zip(&plans).map(|(layer, plan)| words(layer, &plan.path)).collect()
 }
 
 fn words(layer: &Layer, path: &Path) -> &'static str {
@@ -45,7 +48,7 @@ mod tests {
     #[test]
     fn the_kernels_of_a_pruned_network_are_named() {
         let network = Network::new(NetworkName::SimpleCnn);
-        let dense = kernels(&network, &Mask::Dense(network.parameters()));
+        let dense = kernels(&network, None);
         assert_eq!(dense, ["rows, pooled in registers", "rows, pooled in registers", "logits of few classes"]);
         let mask = keep_highest(&network, &random_scores(&network, 0), 0.95, BiasPruning::Prunable);
         let pruned = [
@@ -53,6 +56,6 @@ mod tests {
             "kept weights, pooled in registers; gradients by kept blocks",
             "logits of few classes, from kept inputs",
         ];
-        assert_eq!(kernels(&network, &mask), pruned);
+        assert_eq!(kernels(&network, Some(&mask)), pruned);
     }
 }

@@ -1,7 +1,6 @@
 //! The memory that training takes, by arithmetic, before anything is allocated.
 
 use super::convolution::laid_out_len;
-use super::physical::Physical;
 use super::plan::Plan;
 use super::winograd;
 use super::worker::{image_floats, images_a_pass, images_at_once};
@@ -30,9 +29,8 @@ pub struct Wave {
 }
 
 impl Wave {
-    /// Bytes of the lanes, and of what their steps need, on the rank that needs most.
-    pub fn bytes(&self, physical: &Physical) -> u64 {
-        let network = &**physical.network();
+    /// Bytes of the lanes of a physical network, and of what their steps need, on the rank that needs most.
+    pub fn bytes(&self, network: &Network) -> u64 {
         let floats = network.parameters() as u64 + 1;
         let (kept, lanes) = (self.kept as u64, self.lanes as u64);
         // Weights, averaged ones, and what the optimizer keeps of those that are kept; the last margin of each validation example, and their order.

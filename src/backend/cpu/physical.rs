@@ -27,12 +27,21 @@ impl Physical {
     /// Where the shapes of the network do not fit together, a map is written twice or read before it is written, or a map or the parameters are more
     /// than 4,294,967,295 numbers. No list of layers leads there.
     pub fn new(logical: &Arc<Network>) -> Physical {
+        let network = Physical::network_of(logical);
+        let places = (!Arc::ptr_eq(&network, logical)).then(|| places(logical, &network));
+        Physical { network, places }
+    }
+
+    /// The physical network of a logical one, without the places of parameters, which are as many.
+    ///
+    /// # Panics
+    /// As [`Physical::new`].
+    pub fn network_of(logical: &Arc<Network>) -> Arc<Network> {
         check(logical);
-        let (network, places) = pad(logical);
+        let network = pad(logical);
         check(&network);
         check_vectors(&network);
-        let same = network == **logical;
-        Physical { network: if same { logical.clone() } else { Arc::new(network) }, places: (!same).then_some(places) }
+        if network == **logical { logical.clone() } else { Arc::new(network) }
     }
 
     /// The network that the kernels compute.
@@ -85,10 +94,38 @@ fn place_bias(places: &mut [u32], logical: usize, physical: usize, elements: usi
     (0..elements).for_each(|element| places[logical + element] = (physical + element) as u32);
 }
 
-/// The physical network, and where each logical parameter is in it.
-fn pad(logical: &Network) -> (Network, Vec<u32>) {
-    let mut network = logical.clone();
+/// Where each parameter of the logical network is in the physical one.
+fn places(logical: &Network, physical: &Network) -> Vec<u32> {
     let mut places = vec![0; logical.parameters()];
+    for (layer, before) in physical.layers.iter().zip(&logical.layers) {
+        match (layer, before) {
+            (Layer::Convolution(layer), Layer::Convolution(before)) => {
+                let (inputs, outputs) = (before.input_map.channels, before.output.channels);
+                for index in 0..before.weight_count() {
+                    let (place, input, output) = (index / outputs / inputs, index / outputs % inputs, index % outputs);
+                    let at = layer.weights + (place * layer.input_map.channels + input) * layer.output.channels + output;
+                    places[before.weights + index] = at as u32;
+                }
+                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { outputs } else { 0 });
+            }
+            (Layer::Dense(layer), Layer::Dense(before)) => {
+                let (map, old) = (physical.maps[layer.input], logical.maps[layer.input]);
+                for index in 0..before.inputs * before.outputs {
+                    let (input, output) = (index / before.outputs, index % before.outputs);
+                    let input = input / old.channels * map.channels + input % old.channels;
+                    places[before.weights + index] = (layer.weights + input * layer.outputs + output) as u32;
+                }
+                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { before.outputs } else { 0 });
+            }
+            _ => {}
+        }
+    }
+    places
+}
+
+/// The physical network.
+fn pad(logical: &Network) -> Network {
+    let mut network = logical.clone();
     let mut offset = 0;
     let wide = |map: Map| Map { channels: map.channels.next_multiple_of(VECTOR), ..map };
     for (layer, before) in network.layers.iter_mut().zip(&logical.layers) {
@@ -110,31 +147,17 @@ fn pad(logical: &Network) -> (Network, Vec<u32>) {
                 }
                 network.maps[layer.epilogue.written()].channels = layer.output.channels;
                 (layer.weights, layer.bias, layer.has_bias) = (offset, offset + layer.weight_count(), true);
-                let (inputs, outputs) = (before.input_map.channels, before.output.channels);
-                for index in 0..before.weight_count() {
-                    let (place, input, output) = (index / outputs / inputs, index / outputs % inputs, index % outputs);
-                    let at = offset + (place * layer.input_map.channels + input) * layer.output.channels + output;
-                    places[before.weights + index] = at as u32;
-                }
-                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { outputs } else { 0 });
                 offset = layer.bias + layer.output.channels;
             }
             (Layer::Pool(layer), _) => network.maps[layer.output].channels = network.maps[layer.input].channels,
             (Layer::GlobalMean(layer), _) => network.maps[layer.output].channels = network.maps[layer.input].channels,
-            (Layer::Dense(layer), Layer::Dense(before)) => {
-                let (map, old) = (network.maps[layer.input], logical.maps[layer.input]);
-                layer.inputs = map.inner_len();
+            (Layer::Dense(layer), Layer::Dense(_)) => {
+                layer.inputs = network.maps[layer.input].inner_len();
                 layer.outputs = dense_outputs(layer.inputs, layer.outputs, layer.output);
                 if let DenseOutput::Hidden { written, .. } = layer.output {
                     network.maps[written].channels = layer.outputs;
                 }
                 (layer.weights, layer.bias, layer.has_bias) = (offset, offset + layer.inputs * layer.outputs, true);
-                for index in 0..before.inputs * before.outputs {
-                    let (input, output) = (index / before.outputs, index % before.outputs);
-                    let input = input / old.channels * map.channels + input % old.channels;
-                    places[before.weights + index] = (offset + input * layer.outputs + output) as u32;
-                }
-                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { before.outputs } else { 0 });
                 offset = layer.bias + layer.outputs;
             }
             _ => {}
@@ -148,7 +171,7 @@ fn pad(logical: &Network) -> (Network, Vec<u32>) {
         [Tensor { offset: weights.start, len: weights.len(), ..tensor.clone() }, bias]
     });
     network.tensors = tensors.collect();
-    (network, places)
+    network
 }
 
 #[cfg(test)]
