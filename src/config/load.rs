@@ -7,7 +7,6 @@ use sha2::{Digest, Sha256};
 use super::overrides::Override;
 use super::study::{Execution, Grid, Study};
 use super::{study, tree};
-use crate::readable::some;
 use crate::storage::read_regular;
 use crate::{Error, Result};
 
@@ -47,9 +46,6 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Configuration> {
 /// Bytes that a configuration file may have.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// Problems of a configuration that are said.
-const MOST_PROBLEMS: usize = 100;
-
 /// A configuration may be a link, and is a regular file.
 fn read_configuration(path: &Path) -> std::io::Result<Vec<u8>> {
     let path = std::fs::canonicalize(path)?;
@@ -65,13 +61,7 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Configura
 }
 
 fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> Result<Configuration> {
-    let refuse = |mut problems: Vec<String>| {
-        if problems.len() > MOST_PROBLEMS {
-            let others = problems.split_off(MOST_PROBLEMS).len();
-            problems.push(format!("and {} after these", some(others, "problem")));
-        }
-        Error::Configuration { path: path.to_owned(), problems }
-    };
+    let refuse = |problems| Error::Configuration { path: path.to_owned(), problems };
     let sentences =
         |problems: Vec<(tree::Origin, String)>| problems.into_iter().map(|(origin, sentence)| format!("{origin}{sentence}")).collect();
     // Past a syntax error the rest of a file is guesswork, so nothing more is said about it.
