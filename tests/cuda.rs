@@ -355,7 +355,7 @@ fn memory_for_images_that_is_short_is_allocated_once() {
 fn freed_memory_stays_in_the_pool() {
     let Some(_cuda) = gpu() else { return };
     let (mut pool, mut kept) = (std::ptr::null_mut(), 0_u64);
-    // The GPU is open; the first call writes the handle, the second a number of 64 bits.
+    // SAFETY: the GPU is open; the first call writes the handle, the second a number of 64 bits.
     unsafe {
         driver::cuDeviceGetDefaultMemPool(&raw mut pool, 0).result().unwrap();
         let attribute = driver::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;

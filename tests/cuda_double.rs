@@ -1,6 +1,8 @@
 //! The CUDA double's own test: right programs give right numbers in every order of threads and streams, and each fault that it promises
 //! to catch is caught. The ignored tests are its programs: the others run them as processes of their own, under the double.
 #![cfg(feature = "cuda")]
+// SAFETY of every block here: the stand-in checks each access and each handle, and some launches are wrong on purpose.
+#![allow(clippy::undocumented_unsafe_blocks)]
 
 mod support;
 

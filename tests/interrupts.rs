@@ -164,6 +164,7 @@ fn a_lost_terminal_stops_a_study_as_gently_as_any_signal_unless_nohup_started_it
     let start = |command: &mut Command| command.arg("--quiet").stderr(Stdio::piped()).spawn().unwrap();
     let mut command = study.command(train());
     // The tests themselves may have been started by nohup.
+    // SAFETY: between fork and exec nothing is called but `signal`, which may be called there.
     unsafe {
         command.pre_exec(|| {
             libc::signal(libc::SIGHUP, libc::SIG_DFL);

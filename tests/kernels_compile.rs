@@ -45,7 +45,7 @@ fn compile(source: &str, (architecture, arithmetic): (&str, Arithmetic)) -> Resu
     let program = result::create_program(&CString::new(source).unwrap(), Some(&CString::new("kernels").unwrap())).unwrap();
     let mut options = vec![format!("--gpu-architecture={architecture}"), "--std=c++17".into(), "--ptxas-options=-v".into()];
     options.extend(arithmetic.definition().map(str::to_owned));
-    // A program that was just made and is not used afterwards.
+    // SAFETY: the program was just made, and is not used afterwards.
     unsafe {
         let outcome = result::compile_program(program, &options);
         let log = result::get_program_log(program).unwrap();

@@ -31,8 +31,9 @@ fn peak(command: &mut Command) -> f64 {
 #[expect(clippy::zombie_processes, reason = "wait4 waits for it, and says what it took")]
 fn taken(command: &mut Command) -> (i32, f64, i64) {
     let child = command.stdout(Stdio::null()).spawn().unwrap();
+    // SAFETY: plain numbers, for which zeros are values.
     let (mut status, mut usage) = (0, unsafe { std::mem::zeroed::<libc::rusage>() });
-    // Both outlive the call; the child has not been waited for.
+    // SAFETY: status and usage outlive the call; the child has not been waited for.
     let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
     assert!(waited == child.id() as libc::pid_t && libc::WIFEXITED(status), "{command:?}: {status}");
     (libc::WEXITSTATUS(status), usage.ru_maxrss as f64 * 1024.0 / 1e6, usage.ru_utime.tv_sec)

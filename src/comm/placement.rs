@@ -10,7 +10,7 @@ const MASK: usize = 16;
 /// This host's name.
 pub fn host_name() -> String {
     let mut name = [0_u8; 256];
-    // The buffer outlives the call and its length is given.
+    // SAFETY: the buffer outlives the call, which writes no more than the length that it is given.
     let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) } != 0;
     let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
     if failed { "unknown".into() } else { String::from_utf8_lossy(&name[..end]).into_owned() }
@@ -62,7 +62,7 @@ fn has(mask: &[u64], processor: usize) -> bool {
 #[cfg(target_os = "linux")]
 fn allowed() -> [u64; MASK] {
     let mut mask = [0_u64; MASK];
-    // The kernel writes no more than the size it is told.
+    // SAFETY: the kernel writes no more than the size that it is told, which is the mask's, of words of which any bits are one.
     let failed = unsafe { libc::sched_getaffinity(0, size_of_val(&mask), mask.as_mut_ptr().cast()) } != 0;
     if failed { everything() } else { mask }
 }

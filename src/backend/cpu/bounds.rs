@@ -1,5 +1,9 @@
-//! What kernels make sure of before they use addresses: once for a group of rows or for an image, never for a position. A caller that is wrong about
-//! a shape so meets a panic.
+//! What kernels make sure of before they use addresses: once for a group of rows or for an image, never for a position. A caller that is wrong
+//! about a shape so meets a panic.
+//!
+//! Kernels multiply a layer's extents, and products that wrap would pass these checks. [`check`](super::check) bounds maps and parameters of every
+//! network by 2³² before a [`Physical`](super::physical::Physical) of it can be made, so that no product of a physical network's extents wraps in
+//! 64 bits; nor does one of a fully connected layer over the images of a pass.
 
 use super::simd::Simd;
 use crate::network::Convolution;

@@ -38,13 +38,14 @@ impl Floats {
 impl Deref for Floats {
     type Target = [f32];
     fn deref(&self) -> &[f32] {
-        // Lines are floats and nothing else, and there are enough of them.
+        // SAFETY: a line is 16 floats and nothing else (`repr(C)`, whose alignment divides its size), and `grow` has made enough lines for `len`.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }
 
 impl DerefMut for Floats {
     fn deref_mut(&mut self) -> &mut [f32] {
+        // SAFETY: a line is 16 floats and nothing else (`repr(C)`, whose alignment divides its size), and `grow` has made enough lines for `len`.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
     }
 }

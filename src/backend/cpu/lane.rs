@@ -120,7 +120,7 @@ struct Update<'a> {
 impl Kernel for Update<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Update { lane, gradient, batch, step } = self;
         let Lane { weights, trained, average, velocity, squares, mask, rule, .. } = lane;
         let values = if let Mask::Sparse { .. } = mask { &mut *trained } else { &mut *weights };

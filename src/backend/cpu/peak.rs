@@ -14,24 +14,23 @@ struct MultiplyAdds(u64);
 impl Kernel for MultiplyAdds {
     type Output = f64;
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) -> f64 {
-        unsafe {
-            // Hidden from the compiler, which would otherwise see that all chains are one.
-            let start: [f32; CHAINS] = black_box(std::array::from_fn(|i| i as f32));
-            let mut sums = start.map(|value| S::splat(value));
-            let (a, b) = (S::splat(black_box(0.999)), S::splat(black_box(1e-3)));
-            for _ in 0..self.0 {
-                for sum in &mut sums {
-                    *sum = S::multiply_add(*sum, a, b);
-                }
+    fn run<S: Simd>(self) -> f64 {
+        // Hidden from the compiler, which would otherwise see that all chains are one.
+        let start: [f32; CHAINS] = black_box(std::array::from_fn(|i| i as f32));
+        let mut sums = start.map(|value| S::splat(value));
+        let (a, b) = (S::splat(black_box(0.999)), S::splat(black_box(1e-3)));
+        for _ in 0..self.0 {
+            for sum in &mut sums {
+                *sum = S::multiply_add(*sum, a, b);
             }
-            let mut out = [0.0; 16];
-            for sum in sums {
-                S::store(out.as_mut_ptr(), sum);
-                black_box(&out);
-            }
-            2.0 * (self.0 as usize * CHAINS * S::WIDTH) as f64
         }
+        let mut out = [0.0; 16];
+        for sum in sums {
+            // SAFETY: `out` has the floats of the widest vector.
+            unsafe { S::store(out.as_mut_ptr(), sum) };
+            black_box(&out);
+        }
+        2.0 * (self.0 as usize * CHAINS * S::WIDTH) as f64
     }
 }
 

@@ -3,43 +3,66 @@
 //! Every kernel keeps each output's sum in one chain of fused multiply-adds over the same terms in the same order; vectors run across
 //! outputs, never along a sum (a gradient in sub-maps is sixteen such sums, added up in the end). So all widths give the same bits.
 
-/// A vector unit. Every method is unsafe: the caller must have made sure that the processor has it, and that pointers are valid for
-/// [`Simd::WIDTH`] floats.
-#[allow(clippy::missing_safety_doc)]
+/// A vector unit that this processor has: the types of units that not every processor has are private to this module, and code meets them as a type
+/// parameter of [`Kernel::run`] alone, which [`run_avx512`] and [`run_avx2`] begin where the processor was asked. So arithmetic is safe. Methods that
+/// take addresses are not.
 pub(super) trait Simd: Copy {
     /// Runs a kernel as a function of its own, compiled for this unit: a kernel that several others use is there once.
-    unsafe fn call<K: Kernel>(kernel: K) -> K::Output;
+    fn call<K: Kernel>(kernel: K) -> K::Output;
     /// `WIDTH` floats.
     type Vector: Copy;
     /// Floats a vector.
     const WIDTH: usize;
-    unsafe fn splat(value: f32) -> Self::Vector;
-    unsafe fn load(from: *const f32) -> Self::Vector;
-    unsafe fn store(to: *mut f32, value: Self::Vector);
-    unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn splat(value: f32) -> Self::Vector;
+    fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a - b.
-    unsafe fn subtract(a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    unsafe fn multiply(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn subtract(a: Self::Vector, b: Self::Vector) -> Self::Vector;
+    fn multiply(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a · b + c, rounded once.
-    unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    /// The floats where the mask is all ones, zero where it is zero.
-    unsafe fn keep(value: Self::Vector, mask: *const u32) -> Self::Vector;
+    fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
     /// The floats where `other` is above zero, zero elsewhere.
-    unsafe fn where_positive(value: Self::Vector, other: Self::Vector) -> Self::Vector;
+    fn where_positive(value: Self::Vector, other: Self::Vector) -> Self::Vector;
     /// Zero in place of what is not above zero; a NaN stays a NaN.
-    unsafe fn relu(value: Self::Vector) -> Self::Vector;
+    fn relu(value: Self::Vector) -> Self::Vector;
     /// Per float, the largest of four and zero, and which it was, as an integer: 0 … 3, or [`DEAD`] where none is above zero. Ties go to
     /// the first; a NaN wins over everything after it, and so is seen in the loss.
-    unsafe fn largest(candidates: [Self::Vector; 4]) -> (Self::Vector, Self::Vector);
+    fn largest(candidates: [Self::Vector; 4]) -> (Self::Vector, Self::Vector);
     /// A bit for each float, the first one lowest: 1 unless it is zero.
-    unsafe fn not_zero(value: Self::Vector) -> u32;
+    fn not_zero(value: Self::Vector) -> u32;
+    /// `WIDTH` floats from an address on.
+    ///
+    /// # Safety
+    /// `from` is valid for reads of `WIDTH` floats.
+    unsafe fn load(from: *const f32) -> Self::Vector;
+    /// Writes `WIDTH` floats from an address on.
+    ///
+    /// # Safety
+    /// `to` is valid for writes of `WIDTH` floats.
+    unsafe fn store(to: *mut f32, value: Self::Vector);
+    /// The floats where the mask is all ones, zero where it is zero.
+    ///
+    /// # Safety
+    /// `mask` is valid for reads of `WIDTH` words.
+    unsafe fn keep(value: Self::Vector, mask: *const u32) -> Self::Vector;
     /// Writes a vector of small integers as `WIDTH` bytes.
+    ///
+    /// # Safety
+    /// `to` is valid for writes of `WIDTH` bytes.
     unsafe fn store_bytes(to: *mut u8, integers: Self::Vector);
     /// Reads `WIDTH` bytes as a vector of integers.
+    ///
+    /// # Safety
+    /// `from` is valid for reads of `WIDTH` bytes.
     unsafe fn load_bytes(from: *const u8) -> Self::Vector;
     /// Per float, the one of `table`'s four floats that the integer's two low bits name.
+    ///
+    /// # Safety
+    /// `table` is valid for reads of four floats.
     unsafe fn select(table: *const f32, integers: Self::Vector) -> Self::Vector;
     /// `to[j · to_stride + i]` = `from(i)[j]`, `WIDTH` × `WIDTH` floats.
+    ///
+    /// # Safety
+    /// `from(i)` is valid for reads of `WIDTH` floats, and `to + j · to_stride` for writes of as many, for all i and j below `WIDTH`.
     unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize);
 }
 
@@ -48,9 +71,8 @@ pub(super) trait Simd: Copy {
 pub(super) trait Kernel {
     /// What it returns.
     type Output;
-    /// # Safety
-    /// The processor must have S.
-    unsafe fn run<S: Simd>(self) -> Self::Output;
+    /// Computes it. It is safe to call with any values that safe code can make: a kernel checks the lengths on which its addresses rely.
+    fn run<S: Simd>(self) -> Self::Output;
 }
 
 /// What [`Simd::largest`] says where nothing is above zero.
@@ -59,12 +81,12 @@ pub(super) const DEAD: u8 = 4;
 /// AVX-512.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-pub(super) struct Avx512;
+struct Avx512;
 
 /// AVX2 with FMA.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
-pub(super) struct Avx2;
+struct Avx2;
 
 /// Plain Rust, for the compiler to vectorise (NEON on 64-bit ARM).
 #[derive(Clone, Copy)]
@@ -75,56 +97,64 @@ mod x86 {
     use super::{Avx2, Avx512, DEAD, Kernel, Simd};
     use std::arch::x86_64::*;
 
+    /// Methods of a unit that compute with vectors alone.
+    macro_rules! arithmetic {
+        ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
+            $(
+                #[inline(always)]
+                fn $name($($argument: $type),*) -> $result {
+                    // SAFETY: the intrinsics want nothing but the unit, and whoever names its type has begun on a processor that has it.
+                    unsafe { $body }
+                }
+            )*
+        };
+    }
+
+    /// Methods of a unit that take addresses.
+    macro_rules! at_addresses {
+        ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
+            $(
+                #[inline(always)]
+                unsafe fn $name($($argument: $type),*) $(-> $result)? {
+                    // SAFETY: the intrinsics want addresses, for which the caller vouches (the method's `# Safety`), and the unit: whoever names its
+                    // type has begun on a processor that has it.
+                    unsafe { $body }
+                }
+            )*
+        };
+    }
+
     impl Simd for Avx512 {
         type Vector = __m512;
         const WIDTH: usize = 16;
         #[inline]
-        unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
+        fn call<K: Kernel>(kernel: K) -> K::Output {
+            // SAFETY: whoever names this type has begun on a processor that has the unit.
             unsafe { super::run_avx512(kernel) }
         }
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> __m512 {
-            unsafe { _mm512_set1_ps(value) }
-        }
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> __m512 {
-            unsafe { _mm512_loadu_ps(from) }
-        }
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, value: __m512) {
-            unsafe { _mm512_storeu_ps(to, value) }
-        }
-        #[inline(always)]
-        unsafe fn add(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_add_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn subtract(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_sub_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn multiply(a: __m512, b: __m512) -> __m512 {
-            unsafe { _mm512_mul_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn multiply_add(a: __m512, b: __m512, c: __m512) -> __m512 {
-            unsafe { _mm512_fmadd_ps(a, b, c) }
-        }
-        #[inline(always)]
-        unsafe fn keep(value: __m512, mask: *const u32) -> __m512 {
-            unsafe { _mm512_and_ps(value, _mm512_loadu_ps(mask.cast())) }
-        }
-        #[inline(always)]
-        unsafe fn where_positive(value: __m512, other: __m512) -> __m512 {
-            unsafe { _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(other, _mm512_setzero_ps()), value) }
-        }
-        #[inline(always)]
-        unsafe fn relu(value: __m512) -> __m512 {
-            unsafe { _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_NLE_UQ>(value, _mm512_setzero_ps()), value) }
-        }
-        #[inline(always)]
-        unsafe fn largest(candidates: [__m512; 4]) -> (__m512, __m512) {
-            unsafe {
+        arithmetic! {
+            fn splat(value: f32) -> __m512 {
+                _mm512_set1_ps(value)
+            }
+            fn add(a: __m512, b: __m512) -> __m512 {
+                _mm512_add_ps(a, b)
+            }
+            fn subtract(a: __m512, b: __m512) -> __m512 {
+                _mm512_sub_ps(a, b)
+            }
+            fn multiply(a: __m512, b: __m512) -> __m512 {
+                _mm512_mul_ps(a, b)
+            }
+            fn multiply_add(a: __m512, b: __m512, c: __m512) -> __m512 {
+                _mm512_fmadd_ps(a, b, c)
+            }
+            fn where_positive(value: __m512, other: __m512) -> __m512 {
+                _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_GT_OQ>(other, _mm512_setzero_ps()), value)
+            }
+            fn relu(value: __m512) -> __m512 {
+                _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_NLE_UQ>(value, _mm512_setzero_ps()), value)
+            }
+            fn largest(candidates: [__m512; 4]) -> (__m512, __m512) {
                 let (mut best, mut which) = (_mm512_setzero_ps(), _mm512_set1_epi32(i32::from(DEAD)));
                 for (index, value) in candidates.into_iter().enumerate() {
                     let ordered = _mm512_cmp_ps_mask::<_CMP_ORD_Q>(best, best);
@@ -134,26 +164,30 @@ mod x86 {
                 }
                 (best, _mm512_castsi512_ps(which))
             }
+            fn not_zero(value: __m512) -> u32 {
+                u32::from(_mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(value, _mm512_setzero_ps()))
+            }
         }
-        #[inline(always)]
-        unsafe fn not_zero(value: __m512) -> u32 {
-            unsafe { u32::from(_mm512_cmp_ps_mask::<_CMP_NEQ_UQ>(value, _mm512_setzero_ps())) }
-        }
-        #[inline(always)]
-        unsafe fn store_bytes(to: *mut u8, integers: __m512) {
-            unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(_mm512_castps_si512(integers))) }
-        }
-        #[inline(always)]
-        unsafe fn load_bytes(from: *const u8) -> __m512 {
-            unsafe { _mm512_castsi512_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast()))) }
-        }
-        #[inline(always)]
-        unsafe fn select(table: *const f32, integers: __m512) -> __m512 {
-            unsafe { _mm512_permutevar_ps(_mm512_broadcast_f32x4(_mm_loadu_ps(table)), _mm512_castps_si512(integers)) }
-        }
-        #[inline(always)]
-        unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
-            unsafe {
+        at_addresses! {
+            fn load(from: *const f32) -> __m512 {
+                _mm512_loadu_ps(from)
+            }
+            fn store(to: *mut f32, value: __m512) {
+                _mm512_storeu_ps(to, value)
+            }
+            fn keep(value: __m512, mask: *const u32) -> __m512 {
+                _mm512_and_ps(value, _mm512_loadu_ps(mask.cast()))
+            }
+            fn store_bytes(to: *mut u8, integers: __m512) {
+                _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(_mm512_castps_si512(integers)))
+            }
+            fn load_bytes(from: *const u8) -> __m512 {
+                _mm512_castsi512_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(from.cast())))
+            }
+            fn select(table: *const f32, integers: __m512) -> __m512 {
+                _mm512_permutevar_ps(_mm512_broadcast_f32x4(_mm_loadu_ps(table)), _mm512_castps_si512(integers))
+            }
+            fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
                 let zero = _mm512_setzero_ps();
                 let (mut pairs, mut quads) = ([zero; 16], [zero; 16]);
                 for i in (0..16).step_by(2) {
@@ -186,52 +220,33 @@ mod x86 {
         type Vector = __m256;
         const WIDTH: usize = 8;
         #[inline]
-        unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
+        fn call<K: Kernel>(kernel: K) -> K::Output {
+            // SAFETY: whoever names this type has begun on a processor that has the unit.
             unsafe { super::run_avx2(kernel) }
         }
-        #[inline(always)]
-        unsafe fn splat(value: f32) -> __m256 {
-            unsafe { _mm256_set1_ps(value) }
-        }
-        #[inline(always)]
-        unsafe fn load(from: *const f32) -> __m256 {
-            unsafe { _mm256_loadu_ps(from) }
-        }
-        #[inline(always)]
-        unsafe fn store(to: *mut f32, value: __m256) {
-            unsafe { _mm256_storeu_ps(to, value) }
-        }
-        #[inline(always)]
-        unsafe fn add(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_add_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn subtract(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_sub_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn multiply(a: __m256, b: __m256) -> __m256 {
-            unsafe { _mm256_mul_ps(a, b) }
-        }
-        #[inline(always)]
-        unsafe fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
-            unsafe { _mm256_fmadd_ps(a, b, c) }
-        }
-        #[inline(always)]
-        unsafe fn keep(value: __m256, mask: *const u32) -> __m256 {
-            unsafe { _mm256_and_ps(value, _mm256_loadu_ps(mask.cast())) }
-        }
-        #[inline(always)]
-        unsafe fn where_positive(value: __m256, other: __m256) -> __m256 {
-            unsafe { _mm256_and_ps(value, _mm256_cmp_ps::<_CMP_GT_OQ>(other, _mm256_setzero_ps())) }
-        }
-        #[inline(always)]
-        unsafe fn relu(value: __m256) -> __m256 {
-            unsafe { _mm256_and_ps(value, _mm256_cmp_ps::<_CMP_NLE_UQ>(value, _mm256_setzero_ps())) }
-        }
-        #[inline(always)]
-        unsafe fn largest(candidates: [__m256; 4]) -> (__m256, __m256) {
-            unsafe {
+        arithmetic! {
+            fn splat(value: f32) -> __m256 {
+                _mm256_set1_ps(value)
+            }
+            fn add(a: __m256, b: __m256) -> __m256 {
+                _mm256_add_ps(a, b)
+            }
+            fn subtract(a: __m256, b: __m256) -> __m256 {
+                _mm256_sub_ps(a, b)
+            }
+            fn multiply(a: __m256, b: __m256) -> __m256 {
+                _mm256_mul_ps(a, b)
+            }
+            fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
+                _mm256_fmadd_ps(a, b, c)
+            }
+            fn where_positive(value: __m256, other: __m256) -> __m256 {
+                _mm256_and_ps(value, _mm256_cmp_ps::<_CMP_GT_OQ>(other, _mm256_setzero_ps()))
+            }
+            fn relu(value: __m256) -> __m256 {
+                _mm256_and_ps(value, _mm256_cmp_ps::<_CMP_NLE_UQ>(value, _mm256_setzero_ps()))
+            }
+            fn largest(candidates: [__m256; 4]) -> (__m256, __m256) {
                 let integer = |value: i32| _mm256_castsi256_ps(_mm256_set1_epi32(value));
                 let (mut best, mut which) = (_mm256_setzero_ps(), integer(DEAD.into()));
                 for (index, value) in candidates.into_iter().enumerate() {
@@ -242,30 +257,32 @@ mod x86 {
                 }
                 (best, which)
             }
+            fn not_zero(value: __m256) -> u32 {
+                _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(value, _mm256_setzero_ps())) as u32
+            }
         }
-        #[inline(always)]
-        unsafe fn not_zero(value: __m256) -> u32 {
-            unsafe { _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_NEQ_UQ>(value, _mm256_setzero_ps())) as u32 }
-        }
-        #[inline(always)]
-        unsafe fn store_bytes(to: *mut u8, integers: __m256) {
-            unsafe {
+        at_addresses! {
+            fn load(from: *const f32) -> __m256 {
+                _mm256_loadu_ps(from)
+            }
+            fn store(to: *mut f32, value: __m256) {
+                _mm256_storeu_ps(to, value)
+            }
+            fn keep(value: __m256, mask: *const u32) -> __m256 {
+                _mm256_and_ps(value, _mm256_loadu_ps(mask.cast()))
+            }
+            fn store_bytes(to: *mut u8, integers: __m256) {
                 let integers = _mm256_castps_si256(integers);
                 let words = _mm_packus_epi32(_mm256_castsi256_si128(integers), _mm256_extracti128_si256::<1>(integers));
                 _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
             }
-        }
-        #[inline(always)]
-        unsafe fn load_bytes(from: *const u8) -> __m256 {
-            unsafe { _mm256_castsi256_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast()))) }
-        }
-        #[inline(always)]
-        unsafe fn select(table: *const f32, integers: __m256) -> __m256 {
-            unsafe { _mm256_permutevar_ps(_mm256_broadcast_ps(&*table.cast()), _mm256_castps_si256(integers)) }
-        }
-        #[inline(always)]
-        unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
-            unsafe {
+            fn load_bytes(from: *const u8) -> __m256 {
+                _mm256_castsi256_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(from.cast())))
+            }
+            fn select(table: *const f32, integers: __m256) -> __m256 {
+                _mm256_permutevar_ps(_mm256_broadcast_ps(&*table.cast()), _mm256_castps_si256(integers))
+            }
+            fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
                 let zero = _mm256_setzero_ps();
                 let (mut pairs, mut quads) = ([zero; 8], [zero; 8]);
                 for i in (0..8).step_by(2) {
@@ -292,51 +309,54 @@ impl Simd for Portable {
     type Vector = [f32; 8];
     const WIDTH: usize = 8;
     #[inline(never)]
-    unsafe fn call<K: Kernel>(kernel: K) -> K::Output {
-        unsafe { kernel.run::<Portable>() }
+    fn call<K: Kernel>(kernel: K) -> K::Output {
+        kernel.run::<Portable>()
     }
     #[inline(always)]
-    unsafe fn splat(value: f32) -> [f32; 8] {
+    fn splat(value: f32) -> [f32; 8] {
         [value; 8]
     }
     #[inline(always)]
     unsafe fn load(from: *const f32) -> [f32; 8] {
+        // SAFETY: the caller vouches for the addresses, which may be unaligned.
         unsafe { from.cast::<[f32; 8]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f32, value: [f32; 8]) {
+        // SAFETY: the caller vouches for the addresses, which may be unaligned.
         unsafe { to.cast::<[f32; 8]>().write_unaligned(value) }
     }
     #[inline(always)]
-    unsafe fn add(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn add(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i] + b[i])
     }
     #[inline(always)]
-    unsafe fn subtract(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn subtract(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i] - b[i])
     }
     #[inline(always)]
-    unsafe fn multiply(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
+    fn multiply(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i] * b[i])
     }
     #[inline(always)]
-    unsafe fn multiply_add(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
+    fn multiply_add(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
     }
     #[inline(always)]
     unsafe fn keep(value: [f32; 8], mask: *const u32) -> [f32; 8] {
+        // SAFETY: the caller vouches for the addresses, which may be unaligned.
         unsafe { std::array::from_fn(|i| f32::from_bits(value[i].to_bits() & *mask.add(i))) }
     }
     #[inline(always)]
-    unsafe fn where_positive(value: [f32; 8], other: [f32; 8]) -> [f32; 8] {
+    fn where_positive(value: [f32; 8], other: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| if other[i] > 0.0 { value[i] } else { 0.0 })
     }
     #[inline(always)]
-    unsafe fn relu(value: [f32; 8]) -> [f32; 8] {
+    fn relu(value: [f32; 8]) -> [f32; 8] {
         value.map(|value| if value <= 0.0 { 0.0 } else { value })
     }
     #[inline(always)]
-    unsafe fn largest(candidates: [[f32; 8]; 4]) -> ([f32; 8], [f32; 8]) {
+    fn largest(candidates: [[f32; 8]; 4]) -> ([f32; 8], [f32; 8]) {
         let (mut best, mut which) = ([0.0_f32; 8], [f32::from_bits(DEAD.into()); 8]);
         for (index, value) in candidates.iter().enumerate() {
             for i in 0..8 {
@@ -349,23 +369,27 @@ impl Simd for Portable {
         (best, which)
     }
     #[inline(always)]
-    unsafe fn not_zero(value: [f32; 8]) -> u32 {
+    fn not_zero(value: [f32; 8]) -> u32 {
         value.iter().enumerate().map(|(i, &value)| u32::from(value != 0.0) << i).sum()
     }
     #[inline(always)]
     unsafe fn store_bytes(to: *mut u8, integers: [f32; 8]) {
+        // SAFETY: the caller vouches for the addresses, which may be unaligned.
         unsafe { to.cast::<[u8; 8]>().write_unaligned(integers.map(|integer| integer.to_bits() as u8)) }
     }
     #[inline(always)]
     unsafe fn load_bytes(from: *const u8) -> [f32; 8] {
+        // SAFETY: the caller vouches for the addresses, which may be unaligned.
         unsafe { from.cast::<[u8; 8]>().read_unaligned().map(|byte| f32::from_bits(byte.into())) }
     }
     #[inline(always)]
     unsafe fn select(table: *const f32, integers: [f32; 8]) -> [f32; 8] {
+        // SAFETY: the caller vouches for the addresses, which may be unaligned.
         unsafe { integers.map(|integer| *table.add((integer.to_bits() & 3) as usize)) }
     }
     #[inline(always)]
     unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
+        // SAFETY: the caller vouches for the addresses, which may be unaligned.
         unsafe {
             for i in 0..8 {
                 let row = from(i);
@@ -377,16 +401,24 @@ impl Simd for Portable {
     }
 }
 
+/// Runs a kernel by AVX-512.
+///
+/// # Safety
+/// The processor has these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
 #[inline(never)]
-unsafe fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
-    unsafe { kernel.run::<Avx512>() }
+pub(super) fn run_avx512<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx512>()
 }
 
+/// Runs a kernel by AVX2.
+///
+/// # Safety
+/// The processor has these features.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 #[inline(never)]
-unsafe fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
-    unsafe { kernel.run::<Avx2>() }
+pub(super) fn run_avx2<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run::<Avx2>()
 }

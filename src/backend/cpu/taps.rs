@@ -30,21 +30,25 @@ pub(super) fn phases_len(layer: &Convolution) -> usize {
 /// `phases[y][x][channel][window]` = the input at (y, x) from the window's corner, for all places that its four positions read.
 ///
 /// # Safety
-/// `input` is one image's bordered map, `corners` are its windows'; the windows, and the channels unless there is one, are a multiple of the
-/// vector, which the processor must have; the rows of a map of one channel have an even number of floats.
+/// `corners` are those of the layer's windows in its input map ([`Taps`]); they are a multiple of the vector, as are the channels unless there is
+/// one; the rows of a map of one channel have an even number of floats.
 #[inline(always)]
 pub(super) unsafe fn phases<S: Simd>(layer: &Convolution, corners: &[u32], input: &[f32], phases: &mut [f32]) {
     let (row, channels, side) = (layer.input_map.row(), layer.input_map.channels, layer.kernel + 1);
     let windows = corners.len();
     assert!(phases.len() >= phases_len(layer) && input.len() == layer.input_map.len());
     if channels == 1 {
+        // SAFETY: the caller vouches for windows and rows, and the assert for both lengths.
         return unsafe { phases_of_one::<S>(layer, input, phases) };
     }
     for (place, to) in phases.chunks_exact_mut(channels * windows).take(side * side).enumerate() {
         let from = input[place / side * row + place % side * channels..].as_ptr();
         for (index, corners) in corners.chunks_exact(S::WIDTH).enumerate() {
             for channel in (0..channels).step_by(S::WIDTH) {
+                // SAFETY: a corner and the places of its window lie in the map, which `input` has whole, and channels are whole vectors: the caller
+                // vouches.
                 let corner = |i: usize| unsafe { from.add(corners[i] as usize + channel) };
+                // SAFETY: `to` has `windows` floats for each channel, and both counts are whole vectors, for which the caller vouches.
                 unsafe { S::transpose(corner, to.as_mut_ptr().add(channel * windows + index * S::WIDTH), windows) };
             }
         }
@@ -53,6 +57,9 @@ pub(super) unsafe fn phases<S: Simd>(layer: &Convolution, corners: &[u32], input
 
 /// [`phases`] of an image of one channel. Taken apart into even and odd rows and columns, it has every phase's rows as runs. Read float by float
 /// instead, Simple-CNN is evaluated at 0.88 of its speed at sparsity 0.98 (one core of an AMD EPYC).
+///
+/// # Safety
+/// As [`phases`], whose assert has passed.
 #[inline(always)]
 unsafe fn phases_of_one<S: Simd>(layer: &Convolution, input: &[f32], phases: &mut [f32]) {
     let (side, windows) = (layer.kernel + 1, windows(layer));
@@ -74,6 +81,8 @@ unsafe fn phases_of_one<S: Simd>(layer: &Convolution, input: &[f32], phases: &mu
         for py in 0..high {
             // What a vector writes beyond its row, the next row writes again.
             for px in (0..wide).step_by(S::WIDTH) {
+                // SAFETY: a row begins within `windows` floats of `to` and within what the assert says that `from` has; a vector that begins in a
+                // row ends at most SLACK floats behind it, which both have.
                 unsafe { S::store(to.as_mut_ptr().add(py * wide + px), S::load(from.as_ptr().add(py * columns + px))) };
             }
         }
@@ -88,8 +97,8 @@ pub(super) fn planar_len(layer: &Convolution) -> usize {
 /// Convolution, bias, ReLU and pool. `values` are the taps with their weights; an empty `choice` is not written.
 ///
 /// # Safety
-/// `phases` are those of the image; `pooled` and `choice` are `[window][channel]`; `planar` has [`planar_len`] floats; windows and channels
-/// are multiples of the vector, which the processor must have.
+/// `taps` are the layer's ([`Taps`]), `values` theirs, and `phases` has [`phases_len`] floats; `choice` is empty or `[window][channel]`; windows
+/// and channels are multiples of the vector.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn forward_taps<S: Simd>(
@@ -104,6 +113,7 @@ pub(super) unsafe fn forward_taps<S: Simd>(
 ) {
     let (windows, channels) = (windows(layer), layer.output.channels);
     assert!(planar.len() >= planar_len(layer) && pooled.len() == windows * channels && values.len() == taps.taps.len());
+    assert!(choice.is_empty() || choice.len() == pooled.len());
     let (best, which) = planar.split_at_mut(windows * channels);
     for channel in 0..channels {
         let values = &values[taps.starts[channel] as usize..taps.starts[channel + 1] as usize];
@@ -112,6 +122,8 @@ pub(super) unsafe fn forward_taps<S: Simd>(
             ($vectors:literal) => {
                 while windows - window >= $vectors * S::WIDTH {
                     let at = channel * windows + window;
+                    // SAFETY: these vectors of windows lie in the channel's windows, of which `best` and `which` have as many for each channel (the
+                    // assert); the caller vouches for what the taps read of the phases.
                     unsafe {
                         let (phases, best, which) = (phases.as_ptr().add(window), best.as_mut_ptr().add(at), which.as_mut_ptr().add(at));
                         tile::<S, $vectors>(layer, values, phases, bias[channel], best, which);
@@ -128,6 +140,8 @@ pub(super) unsafe fn forward_taps<S: Simd>(
     for window in (0..windows).step_by(S::WIDTH) {
         for channel in (0..channels).step_by(S::WIDTH) {
             let at = window * channels + channel;
+            // SAFETY: `best`, `which`, `pooled` and a `choice` have all windows of all channels, which are whole vectors; `integers` has the square
+            // of the widest one.
             unsafe {
                 let from = |i: usize| best.as_ptr().add((channel + i) * windows + window);
                 S::transpose(from, pooled.as_mut_ptr().add(at), channels);
@@ -144,6 +158,10 @@ pub(super) unsafe fn forward_taps<S: Simd>(
 }
 
 /// One output channel, V vectors of windows, all four positions of each.
+///
+/// # Safety
+/// `phases` is valid for reads of V vectors at each tap's offset from each of the four positions' phases; `best` and `which` for writes of V
+/// vectors.
 #[inline(always)]
 unsafe fn tile<S: Simd, const V: usize>(
     layer: &Convolution,
@@ -156,6 +174,7 @@ unsafe fn tile<S: Simd, const V: usize>(
     let right = layer.input_map.channels * windows(layer);
     let below = (layer.kernel + 1) * right;
     let positions = [0, right, below, below + right];
+    // SAFETY: the caller vouches for what the taps read, and for V vectors of results.
     unsafe {
         let mut sums = [[S::splat(bias); V]; 4];
         for tap in values {

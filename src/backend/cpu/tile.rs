@@ -70,7 +70,8 @@ impl Runs {
 /// P + V loads.
 ///
 /// # Safety
-/// All addresses named above must be valid, and the processor must have S.
+/// `a` is valid for reads of all runs of all P positions, `b` of a row of V vectors for each of their floats, and `c` for reads and writes of V
+/// vectors for each position.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize, const ADD: bool>(
@@ -82,6 +83,8 @@ pub(super) unsafe fn product<S: Simd, const P: usize, const V: usize, const ADD:
     c: *mut f32,
     c_stride: usize,
 ) {
+    // SAFETY: the caller vouches for all addresses that are made here: row, run and float of each position's inputs, the weights' row for each, and
+    // the sums' vectors. What is added to `weights` behind the last run is not read from.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; P];
         for (p, row) in sums.iter_mut().enumerate() {
@@ -157,7 +160,8 @@ const LEVELS: usize = 3;
 /// g has `g_stride` floats a row. Bound by multiply-adds: T·V of them for T + V loads.
 ///
 /// # Safety
-/// All addresses named above must be valid, and the processor must have S.
+/// `x` is valid for reads of T floats, and `d` of V vectors, at every position; `g` is valid for reads and writes of T rows of V vectors. With
+/// [`Start::Tree`] there is a leaf, there are at most [`TOGETHER`], and they have as many images as there are positions, in one row.
 #[inline(always)]
 pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
     x: *const f32,
@@ -168,8 +172,11 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
     g_stride: usize,
 ) {
     if let Start::Tree(leaves) = start {
+        // SAFETY: the caller's promises are those that `outer_tree` asks for.
         return unsafe { outer_tree::<S, T, V>(x, d, positions, leaves, g, g_stride) };
     }
+    // SAFETY: the caller vouches for inputs and gradients at every position, and for the rows of sums; what is added behind the last position is
+    // not read from.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; T];
         if start == Start::Chain {
@@ -197,8 +204,12 @@ pub(super) unsafe fn outer<S: Simd, const T: usize, const V: usize>(
 }
 
 /// One position of [`outer`]: adds `x[t]` · `d[v]` to the sums.
+///
+/// # Safety
+/// `x` is valid for reads of T floats, `d` of V vectors.
 #[inline(always)]
 unsafe fn add_position<S: Simd, const T: usize, const V: usize>(x: *const f32, d: *const f32, sums: &mut [[S::Vector; V]; T]) {
+    // SAFETY: the caller vouches for the T floats and the V vectors.
     unsafe {
         let vectors: [S::Vector; V] = std::array::from_fn(|v| S::load(d.add(v * S::WIDTH)));
         for (t, row) in sums.iter_mut().enumerate() {
@@ -223,6 +234,8 @@ unsafe fn outer_tree<S: Simd, const T: usize, const V: usize>(
     g: *mut f32,
     g_stride: usize,
 ) {
+    // SAFETY: the caller vouches for inputs and gradients at every position, of which the leaves have as many images, and for the rows of sums. Of
+    // up to eight leaves never more than three sums wait, and one that waits was written before it is read.
     unsafe {
         // Sums that wait for their right-hand neighbour in the tree: of four, two and one of up to eight leaves.
         let mut left = [MaybeUninit::<[[S::Vector; V]; T]>::uninit(); LEVELS];

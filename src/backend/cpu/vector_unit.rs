@@ -1,8 +1,8 @@
 //! Which vector unit the kernels use, found at run time.
 
-#[cfg(target_arch = "x86_64")]
-use super::simd::{Avx2, Avx512};
 use super::simd::{Kernel, Portable, Simd};
+#[cfg(target_arch = "x86_64")]
+use super::simd::{run_avx2, run_avx512};
 
 /// A vector unit of this processor with kernels of its own: nobody but [`VectorUnit::available`] makes one of another kind than
 /// [`VectorUnit::PORTABLE`]. All give the same bits.
@@ -61,13 +61,14 @@ impl VectorUnit {
     /// Runs a kernel on this unit.
     #[inline]
     pub(super) fn run<K: Kernel>(self, kernel: K) -> K::Output {
-        // The field is private: `available` has asked the processor for every unit but the portable one, which all processors have.
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => unsafe { Avx512::call(kernel) },
+            // SAFETY: the field is private, and `available`, which alone makes this kind, has asked the processor for all that AVX-512 kernels use.
+            Kind::Avx512 => unsafe { run_avx512(kernel) },
             #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => unsafe { Avx2::call(kernel) },
-            Kind::Portable => unsafe { Portable::call(kernel) },
+            // SAFETY: the field is private, and `available`, which alone makes this kind, has asked the processor for AVX2 and FMA.
+            Kind::Avx2 => unsafe { run_avx2(kernel) },
+            Kind::Portable => Portable::call(kernel),
         }
     }
 }

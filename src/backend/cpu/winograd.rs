@@ -82,15 +82,15 @@ pub(super) fn weights_len(layer: &Convolution) -> usize {
     POINTS * layer.input_map.channels * layer.output.channels
 }
 
-/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`, over the `live` inputs; `weights` as
-/// [`weights()`] leaves them.
+/// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`, over the `live` inputs; `weights`
+/// as [`weights()`] leaves them.
 ///
 /// # Safety
-/// The processor has S, and the layer's extents are small enough for their products.
+/// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::bounds)).
 ///
 /// # Panics
-/// Unless the layer [`fits`], `points` are grown for it, `input` is one image's bordered map in which all lies that the rows read, `sums` has rows ×
-/// width × channels floats, a bias has all channels, and `live` are of the layer's input channels.
+/// Unless the layer [`fits`], `points` are grown for it, `input` is one image's bordered map in which all lies that the rows read, `sums` has rows
+/// × width × channels floats, a bias has all channels, and `live` are of the layer's input channels.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn forward_rows<S: Simd>(
@@ -111,6 +111,8 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     assert_reads(layer, input.len(), first, rows(layer));
     points.assert_room(inputs_apart, outputs_apart);
     let runs = Runs::one(live.count);
+    // SAFETY: `input` is a whole map that has what the rows read (`assert_reads`); weights and sums are whole, `points` have room for a block of
+    // tiles, and channels are whole widest vectors (`fits` and the other asserts). No product of extents wraps, for which the caller vouches.
     unsafe {
         transforms::read::<S>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);
         for point in 0..POINTS {
@@ -142,11 +144,11 @@ pub(super) unsafe fn forward_rows<S: Simd>(
 /// its sums.
 ///
 /// # Safety
-/// The processor has S, and the layer's extents are small enough for their products.
+/// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::bounds)).
 ///
 /// # Panics
-/// Unless the layer [`fits`], `points` are grown for it, every image has a whole bordered map and all gradients of its sums, `gradient` all weights,
-/// and `live` are of the layer's input channels.
+/// Unless the layer [`fits`], `points` are grown for it, every image has a whole bordered map and all gradients of its sums, `gradient` all
+/// weights, and `live` are of the layer's input channels.
 #[inline(always)]
 pub(super) unsafe fn filter_gradient<'a, S: Simd>(
     layer: &Convolution,
@@ -173,6 +175,8 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
             let (input, d) = (input(image), d(image));
             assert_reads(layer, input.len(), first, rows);
             assert!(d.len() == layer.output.len(), "gradients of all sums");
+            // SAFETY: `input` and `d` are whole and have what the rows read; `points` have room for CHUNK tiles, of which this block is some;
+            // channels are whole widest vectors (`fits` and the other asserts). No product of extents wraps, for which the caller vouches.
             unsafe {
                 let from = input.as_ptr().add(first * layer.input_map.row());
                 transforms::read::<S>(layer, from, points.inputs.as_mut_ptr().add(index * BLOCK * inputs), inputs_apart);
@@ -186,6 +190,9 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
                 ($inputs:literal, $vectors:literal) => {
                     for input in (0..live.count).step_by($inputs) {
                         for output in (0..outputs).step_by($vectors * S::WIDTH) {
+                            // SAFETY: `points` have room for the count's tiles at every point, and `sums` for all pairs of channels. A group of 4,
+                            // 8 or 16 inputs that begins below `live.count` ends within the layer's inputs, which are whole groups, as its outputs
+                            // are.
                             unsafe {
                                 let x = points.inputs.as_ptr().add(point * inputs_apart + input);
                                 let d = points.outputs.as_ptr().add(point * outputs_apart + output);
@@ -204,5 +211,5 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
             }
         }
     }
-    unsafe { transforms::collect::<S>(sums, gradient) };
+    transforms::collect::<S>(sums, gradient);
 }

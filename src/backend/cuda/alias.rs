@@ -17,16 +17,18 @@ use std::path::Path;
 /// What the system says where it has no files in memory, or no such loader.
 pub fn alias(name: &str, path: &Path) -> Result<()> {
     let image = image(name.as_bytes(), path.as_os_str().as_bytes());
-    // A new descriptor that only this file has.
+    // SAFETY: the name is a text of C that lives as long as the program.
     let descriptor = unsafe { libc::memfd_create(c"library".as_ptr(), libc::MFD_CLOEXEC) };
     if descriptor < 0 {
         return Err(Error::last_os_error());
     }
+    // SAFETY: the descriptor is new, and nobody else has it.
     let mut file = unsafe { File::from_raw_fd(descriptor) };
     file.write_all(&image)?;
     let open = |name: &str| {
         let name = CString::new(name)?;
-        // Nothing runs: the image has no code, and what it needs is a library that the caller would open anyway.
+        // SAFETY: the name is a text of C that lives here. The image has no code that runs, and what it needs is a library that the caller would open
+        // anyway.
         if unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) }.is_null() {
             return Err(Error::other("the loader does not open it"));
         }
@@ -80,19 +82,25 @@ mod tests {
 
     #[test]
     fn a_library_opens_under_a_name_it_does_not_have() {
+        // SAFETY: the names are texts of C; the libraries are the system's and the alias of one.
         let open = |name: &std::ffi::CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) };
         let name = c"libdps-has-no-such-name.so";
         assert!(open(name).is_null());
         // A library that every process can have.
         let real = open(c"libm.so.6");
         assert!(!real.is_null());
+        // SAFETY: addresses, for which zeros are null.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
+        // SAFETY: the library is open, and the name a text of C.
         let symbol = unsafe { libc::dlsym(real, c"lgamma_r".as_ptr()) };
+        // SAFETY: `info` is there to be written.
         assert_ne!(unsafe { libc::dladdr(symbol, &mut info) }, 0);
+        // SAFETY: dladdr has found the file, whose name lives as long as the library is open.
         let path = unsafe { std::ffi::CStr::from_ptr(info.dli_fname) }.to_str().unwrap();
         alias(name.to_str().unwrap(), Path::new(path)).unwrap();
         let found = open(name);
         assert!(!found.is_null());
+        // SAFETY: the library is open, and the name a text of C.
         assert_eq!(unsafe { libc::dlsym(found, c"lgamma_r".as_ptr()) }, symbol);
         assert!(alias("libother.so", Path::new("/nobody/has/this.so")).is_err());
     }

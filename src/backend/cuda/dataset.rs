@@ -114,7 +114,8 @@ impl DeviceDataset {
             DeviceImages::Bytes(bytes) => (Some(at(bytes, 0)), None),
             DeviceImages::Floats(floats) => (None, Some(at(floats, 0))),
         };
-        // The caller vouches for the workspace and the selection; images, labels and table are whole.
+        // SAFETY: the caller vouches for the workspace and the selection; images, labels and table are whole (`Model::new` has compared their
+        // lengths).
         unsafe {
             kernels.gather(
                 lanes,

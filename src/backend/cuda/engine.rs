@@ -63,7 +63,7 @@ impl CudaBackend<'_> {
         workspace.ensure(gpu, &model.network, batch, batch, false)?;
         let space = workspace.buffers()?;
         let selection = Selection::Shuffled { first: 0, batch, clock: at(&self.stepper.clock, 0), seeds: at(&seeds, 0) };
-        // There is room for the batch; a shuffled example is one of the set.
+        // SAFETY: `ensure` has made room for the batch; a shuffled example is one of the set, and the clock and a seed are there for the one lane.
         unsafe { model.dataset.gather(&model.kernels, &model.dataset.training, selection, map, space, [1, batch]) }?;
         Ok((gpu.download(&space.maps[0], 0, batch * map.len())?, gpu.download(&space.labels, 0, batch)?))
     }

@@ -88,7 +88,8 @@ fn margins_of_blocks(
             output: Output::Margins(at_mut(&margins, (lanes_here.start * count + groups.start) * EVALUATION_BLOCK)),
         };
         let selection = Selection::Listed { lists: at(&lists, lanes_here.start * range.len() + first), pitch: range.len() };
-        // The lists are of examples that the set has; the micro-batch is one that the workspace has room for.
+        // SAFETY: the lists are of examples that the set has and `places` of lanes that there are (`Task::check_evaluation`); the micro-batch is
+        // one that the workspace has room for, and so has `margins`.
         unsafe { model.run(&batch, set, selection) }?;
     }
     gpu.download(&margins, 0, which.len() * count * EVALUATION_BLOCK)

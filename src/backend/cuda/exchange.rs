@@ -99,7 +99,8 @@ impl Exchange {
             Reduction::Nccl => vec![(0, Parts::leaves(places))],
         };
         for (node, (first, parts)) in nodes.iter().enumerate() {
-            // There is a row in `sent` for each node, and `sums` has `places` leaves of each lane.
+            // SAFETY: there is a row in `sent` for each node, and `sums` has `places` leaves of each lane; kept indices are the network's
+            // (`Task::check_start`).
             unsafe {
                 kernels.pack(
                     lanes.len(),

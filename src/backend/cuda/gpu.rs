@@ -20,6 +20,23 @@ use crate::config::{Execution, Products};
 /// Bytes of host memory that downloads pass through.
 const LANDING: usize = 1 << 20;
 
+/// A type of which any bits are a value, so that memory of the device that nobody has written is one.
+///
+/// # Safety
+/// A number, an array of numbers, or a `repr(C)` struct of them.
+pub(super) unsafe trait AnyBits: DeviceRepr {}
+
+macro_rules! any_bits {
+    ($($number:ty),+) => {
+        $(
+            // SAFETY: a number.
+            unsafe impl AnyBits for $number {}
+        )+
+    };
+}
+
+any_bits!(u8, u16, u32, u64, i32, f32, f64);
+
 /// A GPU and the one stream that everything runs in, in order.
 pub(super) struct Gpu {
     pub context: Arc<CudaContext>,
@@ -43,7 +60,8 @@ impl Gpu {
     /// GPU `ordinal` and its UUID.
     pub fn open(ordinal: usize, execution: &Execution) -> Result<(Gpu, [u64; 2])> {
         let context = CudaContext::new(ordinal).doing("be opened")?;
-        // One stream, in order: no event ever has to be waited for, and none may be recorded while a graph is captured.
+        // SAFETY: all work goes through one stream, in order, so that no event ever has to be waited for. (None may be recorded while a graph is
+        // captured.)
         unsafe { context.disable_event_tracking() };
         let name = context.name().doing("say its name")?;
         let capability = context.compute_capability().doing("say what it can")?;
@@ -82,9 +100,10 @@ impl Gpu {
         Ok((Gpu { context, stream, name, capability, tf32, arithmetic, deadline, pool, landing }, [half(0), half(8)]))
     }
 
-    /// Memory without a value, at least one element.
-    pub fn uninitialised<T: DeviceRepr>(&self, len: usize) -> Result<CudaSlice<T>> {
-        // The caller writes every value before it is read.
+    /// Memory whose values are arbitrary until they are written, at least one element.
+    pub fn uninitialised<T: AnyBits>(&self, len: usize) -> Result<CudaSlice<T>> {
+        // SAFETY: whatever the memory holds is a value of T. A kernel that takes values for indices, lengths or offsets asks its caller for right
+        // ones.
         unsafe { self.stream.alloc(len.max(1)) }.doing(&format!("have {} bytes", len * size_of::<T>()))
     }
 
@@ -93,8 +112,8 @@ impl Gpu {
         self.stream.alloc_zeros(len.max(1)).doing(&format!("have {} bytes", len * size_of::<T>()))
     }
 
-    /// A copy of `values` on the device; memory for one without a value, where there are none.
-    pub fn upload<T: DeviceRepr>(&self, values: &[T]) -> Result<CudaSlice<T>> {
+    /// A copy of `values` on the device; memory for an arbitrary one, where there are none.
+    pub fn upload<T: AnyBits>(&self, values: &[T]) -> Result<CudaSlice<T>> {
         if values.is_empty() {
             return self.uninitialised(1);
         }
@@ -116,10 +135,11 @@ impl Gpu {
         let landing = landing.as_mut_ptr().doing("give data")?.cast::<T>();
         let held = LANDING / size_of::<T>();
         for (i, piece) in values.chunks_mut(held).enumerate() {
-            // Pinned memory is aligned to pages, holds a piece, and nothing else uses it until the wait is over.
+            // SAFETY: pinned memory is aligned to pages, holds a piece, was filled when it was made (`pinned`), and nothing else uses it until the
+            // wait is over: it is borrowed.
             let landed = unsafe { std::slice::from_raw_parts_mut(landing, piece.len()) };
             let address = address + (i * held * size_of::<T>()) as u64;
-            // The piece lies within `source`, which outlives the wait.
+            // SAFETY: the piece lies within `source`, which outlives the wait; `landed` has its length.
             unsafe { memcpy_dtoh_async(landed, address, self.stream.cu_stream()) }.doing("give data")?;
             self.wait()?;
             piece.copy_from_slice(landed);
@@ -131,7 +151,7 @@ impl Gpu {
     pub fn outcome_within(&self, limit: Duration) -> Option<CUresult> {
         let begun = Instant::now();
         loop {
-            // This thread's context has the stream.
+            // SAFETY: the stream lives as long as the GPU; the driver takes it in any context.
             match unsafe { cuStreamQuery(self.stream.cu_stream()) } {
                 CUresult::CUDA_ERROR_NOT_READY => {}
                 outcome => return Some(outcome),
@@ -167,7 +187,7 @@ impl Gpu {
         let Some(pool) = self.pool else { return Ok(free) };
         let bytes = |attribute| {
             let mut bytes = 0_u64;
-            // Both attributes are numbers of 64 bits; the pool is the device's, which lives as long as the driver.
+            // SAFETY: both attributes are numbers of 64 bits, as `bytes` is; the pool is the device's, which lives as long as the driver.
             unsafe { cuMemPoolGetAttribute(pool, attribute, (&raw mut bytes).cast()) }.result().doing("say how much memory is free")?;
             Ok(bytes)
         };
@@ -182,16 +202,21 @@ impl Gpu {
 }
 
 /// Host memory that the device can write at any time, at least one element.
-fn pinned<T: DeviceRepr>(context: &Arc<CudaContext>, len: usize) -> Result<PinnedHostSlice<T>> {
-    // Not write-combined, which is slow to read; it is read after copies to it alone.
-    unsafe { context.alloc_pinned_with_flags(len.max(1), 0) }.doing("have pinned memory")
+fn pinned<T: AnyBits + ValidAsZeroBits>(context: &Arc<CudaContext>, len: usize) -> Result<PinnedHostSlice<T>> {
+    // Not write-combined, which is slow to read.
+    // SAFETY: nothing is read from the memory before it is filled below.
+    let mut memory = unsafe { context.alloc_pinned_with_flags(len.max(1), 0) }.doing("have pinned memory")?;
+    let address: *mut T = memory.as_mut_ptr().doing("have pinned memory")?;
+    // SAFETY: the memory has as many elements, and any bits are one.
+    unsafe { address.write_bytes(0, len.max(1)) };
+    Ok(memory)
 }
 
 /// The device's pool of memory, which from now on keeps what is freed. By default it gives all of it back to the driver whenever the stream is
 /// waited for, and what every evaluation allocates is mapped anew.
 fn keeping_pool(context: &CudaContext) -> Result<CUmemoryPool> {
     let (mut pool, mut threshold) = (std::ptr::null_mut(), u64::MAX);
-    // Writes the handle; the attribute is a number of 64 bits.
+    // SAFETY: the driver writes the handle into a variable that is there, and reads the attribute, a number of 64 bits, as `threshold` is.
     unsafe {
         cuDeviceGetDefaultMemPool(&raw mut pool, context.cu_device()).result().doing("give its memory pool")?;
         let attribute = PoolAttribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;

@@ -46,7 +46,7 @@ pub fn list() -> Result<Vec<Description>> {
 
 fn describe(ordinal: i32) -> Result<Description> {
     let gpu = device::get(ordinal).doing("be found")?;
-    // A device that the driver has just given.
+    // SAFETY: `gpu` is a device that the driver has just given.
     let of = |attribute| unsafe { device::get_attribute(gpu, attribute) }.doing("say what it can");
     Ok(Description {
         name: device::get_name(gpu).doing("say its name")?,
@@ -54,6 +54,7 @@ fn describe(ordinal: i32) -> Result<Description> {
             of(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
             of(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ),
+        // SAFETY: `gpu` is a device that the driver has just given.
         memory: unsafe { device::total_mem(gpu) }.doing("say how much memory it has")? as u64,
         uuid: device::get_uuid(gpu).doing("say its UUID")?.bytes.map(|byte| byte as u8),
     })

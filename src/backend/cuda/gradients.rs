@@ -73,7 +73,8 @@ impl LeafGradients {
                 places: own.len(),
                 output: Output::Gradients(at_mut(buffer, (lanes.start * own.len() + leaves.start) * pitch)),
             };
-            // The micro-batch is one that the workspace has room for, and its part of the buffer is there.
+            // SAFETY: the micro-batch is one that the workspace has room for, and its part of the buffer is there (`prepare`, as the caller
+            // promises); the caller vouches for the selection.
             unsafe { model.run(&batch, &model.dataset.training, selection(examples.start, lanes.start)) }?;
         }
         Ok(())

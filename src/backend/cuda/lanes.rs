@@ -209,7 +209,7 @@ impl CudaLanes {
     ) -> Result<CudaSlice<f32>> {
         let copies = gpu.uninitialised(count * self.pitch)?;
         if count > 0 {
-            // `from` lists lanes that `state` has, and there is room for each.
+            // SAFETY: `from` lists lanes that `state` has, as both callers see to, and `copies` has room for each.
             unsafe { kernels.retain(count, self.pitch as i32, at(from, 0), at(state, 0), at_mut(&copies, 0)) }?;
         }
         Ok(copies)

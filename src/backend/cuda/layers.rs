@@ -21,12 +21,22 @@ pub(super) unsafe fn propagate(batch: &MicroBatch, blas: Option<&Blas>) -> Resul
     layers.failed
 }
 
-/// A micro-batch on its way through the network. Whoever makes one vouches for what [`propagate`] asks for.
+/// A micro-batch on its way through the network: [`propagate`] alone makes one.
 struct Layers<'a> {
     batch: &'a MicroBatch<'a>,
     blas: Option<&'a Blas>,
     /// The first launch that failed; what follows it is left out.
     failed: Result<()>,
+}
+
+/// Has a kernel, or cuBLAS, compute on the micro-batch of [`Layers`].
+macro_rules! on_batch {
+    ($call:expr) => {
+        // SAFETY: the caller of `propagate`, which made these `Layers`, vouches for the batch's images, labels, weights and output. Addresses are
+        // where a buffer of the workspace begins, which `Workspace::ensure` has made for as many images of this network; counts and layers are the
+        // batch's own.
+        unsafe { $call }
+    };
 }
 
 impl Layers<'_> {
@@ -50,24 +60,22 @@ impl Layers<'_> {
         }
         if let Some(blas) = self.blas_for(layer) {
             let to = OutputMap::new(maps[layer.epilogue.written()], channels);
-            return unsafe { blas.forward(self.batch, layer, &ForwardOutputs { to, choice, stream, shortcut }) };
+            return on_batch!(blas.forward(self.batch, layer, &ForwardOutputs { to, choice, stream, shortcut }));
         }
-        unsafe {
-            kernels.convolution_forward(
-                lanes,
-                index,
-                &LayerKernels::new(layer),
-                images as i32,
-                which,
-                weights,
-                pitch as i32,
-                at(&space.maps[layer.input], 0),
-                at_mut(&space.maps[layer.epilogue.written()], 0),
-                choice,
-                stream,
-                shortcut,
-            )
-        }
+        on_batch!(kernels.convolution_forward(
+            lanes,
+            index,
+            &LayerKernels::new(layer),
+            images as i32,
+            which,
+            weights,
+            pitch as i32,
+            at(&space.maps[layer.input], 0),
+            at_mut(&space.maps[layer.epilogue.written()], 0),
+            choice,
+            stream,
+            shortcut,
+        ))
     }
 
     fn filter_gradient(
@@ -80,21 +88,19 @@ impl Layers<'_> {
     ) -> Result<()> {
         let MicroBatch { kernels, lanes, images, length, places, pitch, output, .. } = *self.batch;
         let Output::Gradients(sums) = output else { return Ok(()) };
-        unsafe {
-            kernels.filter_gradient(
-                lanes,
-                index,
-                of,
-                images as i32,
-                length as i32,
-                places as i32,
-                pitch as i32,
-                input,
-                gradient,
-                choice,
-                sums,
-            )
-        }
+        on_batch!(kernels.filter_gradient(
+            lanes,
+            index,
+            of,
+            images as i32,
+            length as i32,
+            places as i32,
+            pitch as i32,
+            input,
+            gradient,
+            choice,
+            sums,
+        ))
     }
 
     fn backward(&self, index: usize, layer: &Convolution, network: &Network) -> Result<()> {
@@ -105,7 +111,7 @@ impl Layers<'_> {
         let input = at(&space.maps[layer.input], 0);
         let Some(producer) = layer.producer else {
             return match self.blas_for(layer) {
-                Some(blas) => unsafe { blas.backward(self.batch, index, layer, None) },
+                Some(blas) => on_batch!(blas.backward(self.batch, index, layer, None)),
                 None => self.filter_gradient(index, &of, input, gradient, Some(choice)),
             };
         };
@@ -114,32 +120,30 @@ impl Layers<'_> {
         let bypass_channels = layer.bypass.map_or(0, |bypass| network.convolution(bypass).output.channels) as i32;
         let output = at_mut(&space.gradients[producer], 0);
         if let Some(blas) = self.blas_for(layer) {
-            return unsafe { blas.backward(self.batch, index, layer, Some(&InputGradient { rectified, bypass, bypass_channels, output })) };
+            return on_batch!(blas.backward(self.batch, index, layer, Some(&InputGradient { rectified, bypass, bypass_channels, output })));
         }
         let (gradient, choice) = if is_unpooled(layer) {
             let (to, count) = (&space.unpooled[index], images as i32);
-            unsafe { kernels.unpool(lanes, of.shape, count, 0, count, gradient, choice, at_mut(to, 0)) }?;
+            on_batch!(kernels.unpool(lanes, of.shape, count, 0, count, gradient, choice, at_mut(to, 0)))?;
             (at(to, 0), None)
         } else {
             (gradient, Some(choice))
         };
         self.filter_gradient(index, &of, input, gradient, choice)?;
-        unsafe {
-            kernels.data_gradient(
-                lanes,
-                index,
-                &of,
-                images as i32,
-                which,
-                weights,
-                pitch as i32,
-                gradient,
-                choice,
-                rectified,
-                bypass,
-                output,
-            )
-        }
+        on_batch!(kernels.data_gradient(
+            lanes,
+            index,
+            &of,
+            images as i32,
+            which,
+            weights,
+            pitch as i32,
+            gradient,
+            choice,
+            rectified,
+            bypass,
+            output,
+        ))
     }
 
     /// cuBLAS, where it multiplies and what follows this layer's sums is one of the things that the kernels around its products do.
@@ -150,7 +154,7 @@ impl Layers<'_> {
     fn pool(&self, layer: &Pool) -> Result<()> {
         let MicroBatch { kernels, space, network, .. } = *self.batch;
         let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.maps[layer.output], 0));
-        unsafe { kernels.pool_forward(PoolShape::new(network, layer), self.batch.slots() as i32, input, output) }
+        on_batch!(kernels.pool_forward(PoolShape::new(network, layer), self.batch.slots() as i32, input, output))
     }
 
     fn pool_backward(&self, index: usize, layer: &Pool) -> Result<()> {
@@ -159,14 +163,14 @@ impl Layers<'_> {
         let (shape, slots, through_relu) =
             (PoolShape::new(network, layer), self.batch.slots() as i32, goes_through_relu(network, producer).into());
         let (input, gradient) = (at(&space.maps[layer.input], 0), at(&space.gradients[index], 0));
-        unsafe { kernels.pool_backward(shape, slots, through_relu, input, gradient, at_mut(&space.gradients[producer], 0)) }
+        on_batch!(kernels.pool_backward(shape, slots, through_relu, input, gradient, at_mut(&space.gradients[producer], 0)))
     }
 
     fn mean(&self, layer: &GlobalMean) -> Result<()> {
         let MicroBatch { kernels, space, network, .. } = *self.batch;
         let [slots, height, width, channels, row, len, before] = self.mean_shape(network, layer);
         let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.maps[layer.output], 0));
-        unsafe { kernels.global_mean(slots, height, width, channels, row, len, before, input, output) }
+        on_batch!(kernels.global_mean(slots, height, width, channels, row, len, before, input, output))
     }
 
     fn mean_backward(&self, index: usize, layer: &GlobalMean) -> Result<()> {
@@ -175,7 +179,7 @@ impl Layers<'_> {
         let Some(producer) = layer.producer else { return Ok(()) };
         let (input, gradient) = (at(&space.maps[layer.input], 0), at(&space.gradients[index], 0));
         let (through_relu, to) = (goes_through_relu(network, producer).into(), at_mut(&space.gradients[producer], 0));
-        unsafe { kernels.global_mean_backward(slots, height, width, channels, row, len, before, through_relu, input, gradient, to) }
+        on_batch!(kernels.global_mean_backward(slots, height, width, channels, row, len, before, through_relu, input, gradient, to))
     }
 
     /// What the kernels of the mean are given: slots, and height, width, channels, row, length and border of the map.
@@ -186,29 +190,27 @@ impl Layers<'_> {
 
     fn head(&self, layer: &Dense) -> Result<()> {
         if let Some(blas) = self.blas.filter(|_| layer.has_bias) {
-            return unsafe { blas.head(self.batch, layer) };
+            return on_batch!(blas.head(self.batch, layer));
         }
         let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, length, places, output, .. } = *self.batch;
-        unsafe {
-            kernels.dense_forward(
-                lanes,
-                images as i32,
-                length as i32,
-                places as i32,
-                layer.inputs as i32,
-                layer.weights as i32,
-                if layer.has_bias { layer.bias as i32 } else { -1 },
-                which,
-                weights,
-                pitch as i32,
-                at(&space.maps[layer.input], 0),
-                at(&space.labels, 0),
-                at_mut(&space.logits, 0),
-                output.gradients(),
-                network.parameters() as i32,
-                output.margins(),
-            )
-        }
+        on_batch!(kernels.dense_forward(
+            lanes,
+            images as i32,
+            length as i32,
+            places as i32,
+            layer.inputs as i32,
+            layer.weights as i32,
+            if layer.has_bias { layer.bias as i32 } else { -1 },
+            which,
+            weights,
+            pitch as i32,
+            at(&space.maps[layer.input], 0),
+            at(&space.labels, 0),
+            at_mut(&space.logits, 0),
+            output.gradients(),
+            network.parameters() as i32,
+            output.margins(),
+        ))
     }
 
     fn head_backward(&self, index: usize, layer: &Dense) -> Result<()> {
@@ -217,25 +219,23 @@ impl Layers<'_> {
         let to = layer.producer.map(|producer| at_mut(&space.gradients[producer], 0));
         let rectified = layer.producer.is_some_and(|producer| goes_through_relu(network, producer)).then_some(features);
         if let (Some(blas), Some(to), None, true) = (self.blas, to, rectified, layer.has_bias) {
-            return unsafe { blas.head_backward(self.batch, layer, to) };
+            return on_batch!(blas.head_backward(self.batch, layer, to));
         }
         let gradient = at(&space.logits, 0);
         self.filter_gradient(index, &LayerKernels::dense(layer), features, gradient, None)?;
         let Some(to) = to else { return Ok(()) };
-        unsafe {
-            kernels.dense_backward(
-                lanes,
-                images as i32,
-                layer.inputs as i32,
-                layer.weights as i32,
-                which,
-                weights,
-                pitch as i32,
-                gradient,
-                rectified,
-                to,
-            )
-        }
+        on_batch!(kernels.dense_backward(
+            lanes,
+            images as i32,
+            layer.inputs as i32,
+            layer.weights as i32,
+            which,
+            weights,
+            pitch as i32,
+            gradient,
+            rectified,
+            to,
+        ))
     }
 }
 

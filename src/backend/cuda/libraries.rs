@@ -123,7 +123,8 @@ impl Library {
             let version = u32::try_from(version).unwrap_or(0);
             Version(version / major, version % major / minor, version % minor / patch)
         };
-        // Each of these functions is what NVIDIA's header of that name declares, and needs nothing to be initialised.
+        // SAFETY: each of these functions has the type that NVIDIA's headers declare, writes the numbers that it is given room for, and needs nothing
+        // to be initialised.
         unsafe {
             match self {
                 Library::Driver => Some(split(handle.number(c"cuDriverGetVersion")?, 1000, 10, 1)),
@@ -165,24 +166,31 @@ struct Handle(*mut c_void);
 
 impl Handle {
     fn open(name: &CStr) -> Option<Handle> {
-        // What a library does when it is opened is NVIDIA's, as it would be under cudarc.
+        // SAFETY: the name is a text of C. What a library does when it is opened is NVIDIA's to answer for, as it would be under cudarc.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_LOCAL) };
         (!handle.is_null()).then(|| Handle(handle))
     }
 
+    /// The function of that name, if the library has one.
+    ///
     /// # Safety
-    /// F must be the type of the function `name`.
+    /// F must be the type of the function `name`: of a function pointer.
     unsafe fn function<F: Copy>(&self, name: &CStr) -> Option<F> {
+        // SAFETY: the library is open, and the name a text of C.
         let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
-        // A function pointer, as the caller promises.
+        // SAFETY: the symbol is the address of a function of type F, as the caller promises, and as large as a function pointer.
         (!symbol.is_null()).then(|| unsafe { std::mem::transmute_copy(&symbol) })
     }
 
+    /// What the function of that name writes, where it returns 0.
+    ///
     /// # Safety
     /// The function must be `int name(int *)`.
     unsafe fn number(&self, name: &CStr) -> Option<c_int> {
+        // SAFETY: the caller promises this type.
         let function: unsafe extern "C" fn(*mut c_int) -> c_int = unsafe { self.function(name)? };
         let mut value = 0;
+        // SAFETY: the function writes one number, for which `value` is there.
         (unsafe { function(&mut value) } == 0).then_some(value)
     }
 
@@ -194,6 +202,7 @@ impl Handle {
             Library::Cublas => c"cublasGetProperty",
             Library::Nccl => c"ncclGetVersion",
         };
+        // SAFETY: the library is open, and the name a text of C.
         let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         if symbol.is_null() {
             return None;
@@ -204,9 +213,10 @@ impl Handle {
             dli_sname: std::ptr::null(),
             dli_saddr: std::ptr::null_mut(),
         };
-        // The name it returns lives as long as the library is open.
+        // SAFETY: the symbol is an address in the library; `info` is there to be written.
         let found = unsafe { libc::dladdr(symbol, &mut info) } != 0 && !info.dli_fname.is_null();
         found
+            // SAFETY: dladdr has found the file, whose name is a text of C that lives as long as the library is open.
             .then(|| PathBuf::from(OsStr::from_bytes(unsafe { CStr::from_ptr(info.dli_fname) }.to_bytes())))
             .map(|file| std::fs::canonicalize(&file).unwrap_or(file))
     }
@@ -219,7 +229,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Opened by `open`, closed once.
+        // SAFETY: `open` has opened the library, and nothing but this closes it, once.
         unsafe { libc::dlclose(self.0) };
     }
 }

@@ -79,6 +79,8 @@ impl<'a> Model<'a> {
     /// What `selection` points to selects examples that `set` has, for every lane of the batch. The workspace has room for the batch. Its
     /// weights, and its output's memory, are there for all of its lanes and groups.
     pub unsafe fn run(&self, batch: &MicroBatch, set: &DeviceExamples, selection: Selection) -> Result<()> {
+        // SAFETY: the caller vouches for selection, workspace, weights and output; what is gathered are images of this network, and labels of its
+        // classes (`Model::new`).
         unsafe {
             self.dataset.gather(&self.kernels, set, selection, self.network.maps[0], batch.space, [batch.lanes, batch.images])?;
             propagate(batch, self.cuda.blas())

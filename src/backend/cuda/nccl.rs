@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use cudarc::driver::sys::{self as driver, CUresult};
+use cudarc::driver::sys::{self as driver, CUcontext, CUresult};
 use cudarc::driver::{CudaSlice, CudaStream};
 use cudarc::nccl::sys::{self, ncclComm_t, ncclDataType_t, ncclRedOp_t, ncclResult_t};
 
@@ -32,6 +32,7 @@ const SPIN: Duration = Duration::from_millis(2);
 pub unsafe fn leave_buffers_unregistered() {
     const SETTING: &str = "NCCL_GRAPH_REGISTER";
     if std::env::var_os(SETTING).is_none() {
+        // SAFETY: the caller promises that no other thread runs.
         unsafe { std::env::set_var(SETTING, "0") };
     }
 }
@@ -50,8 +51,16 @@ pub struct Nccl {
 
 /// What a thread that may hang is given, or gives back.
 struct Sendable<T>(T);
-// A communicator and a context may be used by any one thread at a time, and whoever sends one waits until the other is done or gone.
-unsafe impl<T> Send for Sendable<T> {}
+
+// SAFETY: the driver lets any thread make a context its current one, also several at a time.
+unsafe impl Send for Sendable<CUcontext> {}
+
+// SAFETY: NCCL lets any one thread use a communicator at a time. Who sends one has no other copy (`Nccl` takes it out), and uses it again only
+// where it comes back.
+unsafe impl Send for Sendable<ncclComm_t> {}
+
+// SAFETY: a code is a number; a new communicator is nobody else's than the thread's that has made it and ends with it.
+unsafe impl Send for Sendable<(ncclResult_t, ncclComm_t)> {}
 
 impl Nccl {
     /// Joins the ranks of the group; every one of them must call it, with its GPU's context current. No wait lasts longer than `deadline`,
@@ -68,7 +77,7 @@ impl Nccl {
 
         let mut id = sys::ncclUniqueId { internal: [0; 128] };
         let made = match rank {
-            // The buffer is NCCL's to fill.
+            // SAFETY: NCCL fills the id, which is there to be written.
             0 => checked(unsafe { sys::ncclGetUniqueId(&mut id) }).map_err(failed),
             _ => Ok(()),
         };
@@ -79,14 +88,15 @@ impl Nccl {
         }
 
         let mut context = std::ptr::null_mut();
-        // Writes the context, or null.
+        // SAFETY: the driver writes the context, or null, into a variable that is there.
         unsafe { driver::cuCtxGetCurrent(&mut context) }.result().doing("say its context")?;
         let (context, size) = (Sendable(context), group.size());
         // It waits for the other ranks, for ever: so in a thread that can be left behind.
         let joined = within(deadline, move || {
             let context = context;
             let mut communicator = std::ptr::null_mut();
-            // A context of this process; a buffer for the handle; the id that all ranks have.
+            // SAFETY: the context is this process's, or null, which the driver takes; NCCL writes the handle into a variable that is there, for the
+            // id that all ranks have.
             let code = unsafe {
                 match driver::cuCtxSetCurrent(context.0) {
                     CUresult::CUDA_SUCCESS => sys::ncclCommInitRank(&mut communicator, size as i32, id, rank as i32),
@@ -131,7 +141,7 @@ impl Nccl {
         assert!(count <= buffer.len(), "{count} floats of a buffer of {}", buffer.len());
         let stream = buffer.stream().cu_stream();
         let at = at_mut(buffer, 0).address() as *mut std::ffi::c_void;
-        // The buffer has so many floats, and is freed in the order of its stream.
+        // SAFETY: the buffer has so many floats (the assert), and is freed in the order of its stream; `call` gives a communicator that lives.
         self.call("add up gradients", |communicator| unsafe {
             sys::ncclAllReduce(at, at, count, ncclDataType_t::ncclFloat32, ncclRedOp_t::ncclSum, communicator, stream.cast())
         })
@@ -150,7 +160,7 @@ impl Nccl {
         let stream = send.stream().cu_stream();
         assert!(receive.stream().cu_stream() == stream, "two streams");
         let (from, to) = (at(send, 0).address() as *const std::ffi::c_void, at_mut(receive, 0).address() as *mut std::ffi::c_void);
-        // The buffers have so many floats, and are freed in the order of their stream.
+        // SAFETY: the buffers have so many floats (the assert), and are freed in the order of their stream; `call` gives a communicator that lives.
         self.call("gather gradients", |communicator| unsafe {
             sys::ncclAllGather(from, to, count, ncclDataType_t::ncclFloat32, communicator, stream.cast())
         })
@@ -163,7 +173,7 @@ impl Nccl {
     pub fn wait(&self, stream: &CudaStream) -> Result<()> {
         let begun = Instant::now();
         loop {
-            // A stream that lives.
+            // SAFETY: the stream lives as long as it is borrowed.
             match unsafe { driver::cuStreamQuery(stream.cu_stream()) } {
                 CUresult::CUDA_SUCCESS => return Ok(()),
                 CUresult::CUDA_ERROR_NOT_READY => {}
@@ -194,7 +204,7 @@ impl Nccl {
     fn look(&self) -> Result<()> {
         self.call("reach the other ranks", |communicator| {
             let mut state = ncclResult_t::ncclSuccess;
-            // Writes the state.
+            // SAFETY: `call` gives a communicator that lives; NCCL writes the state into a variable that is there.
             match unsafe { sys::ncclCommGetAsyncError(communicator, &mut state) } {
                 ncclResult_t::ncclSuccess if state == ncclResult_t::ncclInProgress => ncclResult_t::ncclSuccess,
                 ncclResult_t::ncclSuccess => state,
@@ -226,6 +236,7 @@ impl Nccl {
             // Nobody else has the handle any more; and whether it ends or not, this rank goes on to say what happened.
             let _ = within(ABORT, move || {
                 let communicator = communicator;
+                // SAFETY: the handle was taken out of `self`, so that nobody else uses it or frees it.
                 unsafe { sys::ncclCommAbort(communicator.0) }
             });
         }
@@ -242,6 +253,7 @@ impl Drop for Nccl {
             let communicator = Sendable(communicator);
             let _ = within(ABORT, move || {
                 let communicator = communicator;
+                // SAFETY: the handle was taken out of `self`, so that nobody else uses it or frees it.
                 unsafe { sys::ncclCommDestroy(communicator.0) }
             });
         }
@@ -257,11 +269,12 @@ fn checked(code: ncclResult_t) -> std::result::Result<(), ncclResult_t> {
 
 /// A sentence with NCCL's code, its text and its last error.
 fn explain(doing: &str, code: ncclResult_t, communicator: Option<ncclComm_t>) -> String {
-    // Both return text that NCCL keeps; the communicator may be null.
     let text = |text: *const c_char| {
+        // SAFETY: the text is NCCL's, a text of C that it keeps.
         if text.is_null() { String::new() } else { unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned() }
     };
     let (meaning, last) =
+        // SAFETY: any code has a text; the communicator lives, or is null, which NCCL takes.
         unsafe { (text(sys::ncclGetErrorString(code)), text(sys::ncclGetLastError(communicator.unwrap_or(std::ptr::null_mut())))) };
     let last = if last.is_empty() { String::new() } else { format!(": {last}") };
     format!(

@@ -43,7 +43,8 @@ pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
 pub(super) fn load(gpu: &Gpu, network: &Network) -> Result<Kernels> {
     let (name, source) = (&gpu.name, source(network, gpu.arithmetic));
     let (mut major, mut minor) = (0, 0);
-    // The caller has asked whether NVRTC is there.
+    // SAFETY: NVRTC writes both numbers into variables that are there. (`Cuda::open` has asked whether it is there, without which cudarc would
+    // panic.)
     let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
     let refused = |why: &str| {
         refuse(format!(
@@ -119,9 +120,10 @@ impl Target {
 /// NVRTC's.
 pub fn architectures() -> std::result::Result<Vec<i32>, NvrtcError> {
     let mut count = 0;
-    // Writes the number, then as many numbers as there is room for.
+    // SAFETY: NVRTC writes the number into a variable that is there.
     unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) }.result()?;
     let mut known = vec![0; count.max(0) as usize];
+    // SAFETY: NVRTC writes as many numbers as it has said, for which `known` has room.
     unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) }.result()?;
     Ok(known)
 }
@@ -130,7 +132,7 @@ pub fn architectures() -> std::result::Result<Vec<i32>, NvrtcError> {
 fn compile(source: &str, options: &[String], target: Target) -> std::result::Result<Vec<u8>, String> {
     let source = CString::new(source).map_err(|_| "the source has a zero byte")?;
     let program = result::create_program(&source, Some(c"kernels")).map_err(|error| format!("{error:?}"))?;
-    // The program lives until it is destroyed below; buffers have the sizes that NVRTC says.
+    // SAFETY: the program lives until it is destroyed below; buffers have the sizes that NVRTC says.
     let code = unsafe {
         let compiled = result::compile_program(program, options).map_err(|error| {
             let log = result::get_program_log(program).unwrap_or_default();
@@ -145,16 +147,21 @@ fn compile(source: &str, options: &[String], target: Target) -> std::result::Res
             code.map_err(|error| format!("{error:?}"))
         })
     };
+    // SAFETY: the program was made above, and is not used any more.
     let _ = unsafe { result::destroy_program(program) };
     code
 }
 
+/// The machine code of a program.
+///
 /// # Safety
-/// The program has been compiled for a real architecture.
+/// The program lives, and has been compiled for a real architecture.
 unsafe fn machine_code(program: sys::nvrtcProgram) -> std::result::Result<Vec<u8>, NvrtcError> {
     let mut bytes = 0;
+    // SAFETY: the caller vouches for the program; NVRTC writes the size into a variable that is there.
     unsafe { sys::nvrtcGetCUBINSize(program, &mut bytes) }.result()?;
     let mut code = vec![0_u8; bytes];
+    // SAFETY: the caller vouches for the program; `code` has as many bytes as NVRTC has said.
     unsafe { sys::nvrtcGetCUBIN(program, code.as_mut_ptr().cast()) }.result()?;
     Ok(code)
 }

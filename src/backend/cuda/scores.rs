@@ -38,7 +38,7 @@ pub(super) fn gradient(
         vote(interrupt, group)?;
         let partition = BatchPartition::new(SUMMED_EXAMPLES.min(examples - start), group.rank(), group.size());
         leaf_gradients.prepare(model, 1, &partition)?;
-        // The set has so many examples.
+        // SAFETY: `prepare` was called for this one lane and this partition; the set has so many examples (`Task::check_examples`).
         unsafe { leaf_gradients.compute(model, &weights, &partition, |first, _| Selection::Consecutive(start + first)) }?;
         let mut sent = Vec::new();
         for (first, parts) in partition.sent() {
@@ -65,7 +65,7 @@ fn node_sum(model: &Model, leaf_gradients: &LeafGradients, first: usize, parts: 
     let sum = gpu.uninitialised::<f32>(parameters + 1)?;
     let (leaves, to) = (at(leaf_gradients.buffer()?, 0), at_mut(&sum, 0));
     let (count, packed) = (parameters as i32, parameters as i32 + 1);
-    // The leaves are there, and room for a gradient and its loss.
+    // SAFETY: `gradient` has computed the leaves, which the parts are among, and `sum` has room for a gradient and its loss.
     unsafe { model.kernels.pack(1, count, first as i32, parts, 0, pitch as i32, None, None, count, packed, leaves, to) }?;
     gpu.download(&sum, 0, parameters + 1)
 }
@@ -106,7 +106,8 @@ fn squares(model: &Model, weights: &LaneWeights, kept: Option<&CudaSlice<i32>>, 
     leaf_gradients.prepare(model, 1, &partition)?;
     let squares = gpu.uninitialised::<f64>(places)?;
     let kept = kept.map(|kept| at(kept, 0));
-    // The set has these examples, and each a place of its own in both buffers.
+    // SAFETY: the set has these examples (`Task::check_examples`), and each a place of its own in both buffers; kept indices are the network's
+    // (`Task::check_mask`).
     unsafe {
         leaf_gradients.compute(model, weights, &partition, |first, _| Selection::Consecutive(examples.start + first))?;
         let gradients = at(leaf_gradients.buffer()?, 0);

@@ -52,7 +52,8 @@ impl Stepper {
         Ok(Stepper { id: STEPPERS.fetch_add(1, Ordering::Relaxed), clock: gpu.zeros(3)?, exchange: None, warm: false })
     }
 
-    /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or abandons it: nobody has to wait for a GPU that does not answer.
+    /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or abandons it: nobody has to wait for a GPU that does not
+    /// answer.
     pub fn clean_up(&self, gpu: &Gpu, lanes: &mut CudaLanes, error: &Error) {
         let Some(exchange) = self.exchange.as_ref().filter(|exchange| exchange.has_failed()) else { return };
         // NCCL's abort waits for recorded steps that use its communicator.
@@ -111,14 +112,15 @@ impl Stepper {
         let weights = LaneWeights { lanes: lanes.len(), identity: &lanes.identity, weights: &lanes.weights };
         let clock = at(&self.clock, 0);
         let selection = |first, lane| Selection::Shuffled { first, batch: batch.size, clock, seeds: at(&lanes.seeds, lane) };
-        // `train` has prepared them; a shuffled example is one of the set.
+        // SAFETY: `train` has called `prepare` for these lanes and this partition; a shuffled example is one of the set, and there is a seed for
+        // each lane.
         unsafe { batch.leaf_gradients.compute(batch.model, &weights, &batch.partition, selection) }
     }
 
     /// One step of every lane, from the clock's.
     fn step(&mut self, batch: &Batch, lanes: &CudaLanes) -> Result<()> {
         let Batch { model, leaf_gradients, partition, size } = batch;
-        // The clock has three numbers.
+        // SAFETY: the clock has three numbers.
         unsafe { model.kernels.clock_step(at_mut(&self.clock, 0)) }?;
         self.gradients(batch, lanes)?;
         let (places, parameters, sums) = (partition.own_leaves().len(), model.network.parameters(), leaf_gradients.buffer()?);
@@ -131,7 +133,8 @@ impl Stepper {
         };
         let (losses, broken) = lanes.progress();
         let [velocity, squares, average] = lanes.beside();
-        // The lanes have memory for all of their parameters, and the sums lie as the strides say.
+        // SAFETY: the lanes have memory for all of their parameters, their kept indices are the network's (`Task::check_start`), and the sums lie
+        // as the strides say.
         unsafe {
             model.kernels.update(
                 lanes.len(),

@@ -11,7 +11,7 @@ use crate::network::Convolution;
 /// `weights` are as `lay_out` leaves them.
 ///
 /// # Safety
-/// The processor has S, and the layer's extents are small enough for their products.
+/// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
 ///
 /// # Panics
 /// Unless `input` is one image's bordered map in which all lies that the rows read, `sums` has whole rows of the layer, a bias has all channels,
@@ -28,28 +28,51 @@ pub(in super::super) unsafe fn forward_rows<S: Simd>(
     sums: &mut [f32],
     points: &mut Points,
 ) {
-    unsafe { S::call(ForwardRows { layer, live, input, weights, bias, first, sums, points }) }
+    // SAFETY: the caller vouches for the layer's extents.
+    S::call(unsafe { ForwardRows::new(layer, live, input, weights, bias, first, sums, points) })
 }
 
-/// What [`forward_rows`] computes from, with the same demands.
+/// What [`forward_rows`] computes from.
 pub(in super::super) struct ForwardRows<'a> {
-    pub layer: &'a Convolution,
-    pub live: Live,
-    pub input: &'a [f32],
-    pub weights: &'a [f32],
-    pub bias: Option<&'a [f32]>,
-    pub first: usize,
-    pub sums: &'a mut [f32],
-    pub points: &'a mut Points,
+    layer: &'a Convolution,
+    live: Live,
+    input: &'a [f32],
+    weights: &'a [f32],
+    bias: Option<&'a [f32]>,
+    first: usize,
+    sums: &'a mut [f32],
+    points: &'a mut Points,
+}
+
+impl<'a> ForwardRows<'a> {
+    /// The kernel with what [`forward_rows`] takes, which panics where that does.
+    ///
+    /// # Safety
+    /// As [`forward_rows`].
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
+    pub unsafe fn new(
+        layer: &'a Convolution,
+        live: Live,
+        input: &'a [f32],
+        weights: &'a [f32],
+        bias: Option<&'a [f32]>,
+        first: usize,
+        sums: &'a mut [f32],
+        points: &'a mut Points,
+    ) -> ForwardRows<'a> {
+        ForwardRows { layer, live, input, weights, bias, first, sums, points }
+    }
 }
 
 impl Kernel for ForwardRows<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let ForwardRows { layer, live, input, weights, bias, first, sums, points } = self;
         // Winograd's kernel has asserts of its own.
         if winograd::fits(layer) {
+            // SAFETY: who made this kernel vouches for the layer's extents.
             return unsafe { winograd::forward_rows::<S>(layer, live, input, weights, bias, first, sums, points) };
         }
         let (width, channels) = (layer.output.width, layer.output.channels);
@@ -62,11 +85,14 @@ impl Kernel for ForwardRows<'_> {
         assert_vectors::<S>(channels);
         let (runs, run_stride, live) = live.runs(run);
         match bias {
-            Some(bias) => unsafe { repeat::<S>(bias, sums) },
+            Some(bias) => repeat::<S>(bias, sums),
             None => sums.fill(0.0),
         }
         let block = block::<S>(channels);
         let kernel_rows = if layer.kernel * run * block <= RESIDENT_WEIGHTS { layer.kernel } else { 1 };
+        // SAFETY: rows `first` to `first + rows` of the output read `layer.kernel` rows of `input` each, which lie in it (`assert_reads`); the
+        // weights and the sums are whole, and channels are whole vectors (the asserts), so that a block of them is whole. No product of extents
+        // wraps, for which the caller of `forward_rows` vouches.
         unsafe {
             for from in (0..channels).step_by(block) {
                 for ky in (0..layer.kernel).step_by(kernel_rows) {
@@ -90,12 +116,13 @@ impl Kernel for ForwardRows<'_> {
 
 /// Fills `to` with copies of `from`.
 ///
-/// # Safety
-/// `from` has whole vectors of floats, `to` whole copies, and the processor has S.
+/// # Panics
+/// Unless `from` has whole vectors of floats, and `to` whole copies.
 #[inline(always)]
-unsafe fn repeat<S: Simd>(from: &[f32], to: &mut [f32]) {
+fn repeat<S: Simd>(from: &[f32], to: &mut [f32]) {
     assert!(from.len().is_multiple_of(S::WIDTH) && to.len().is_multiple_of(from.len()));
     for v in (0..from.len()).step_by(S::WIDTH) {
+        // SAFETY: `v` is a vector's place in `from`, and `at` the same place in a whole copy.
         unsafe {
             let vector = S::load(from.as_ptr().add(v));
             for at in (v..to.len()).step_by(from.len()) {
@@ -125,6 +152,7 @@ pub(super) unsafe fn row_product<S: Simd, const V: usize>(
     macro_rules! tiles {
         ($positions:literal) => {
             while width - x >= $positions {
+                // SAFETY: the caller vouches for all positions of the row, of which these are some.
                 unsafe {
                     product::<S, $positions, V, true>(a.add(x * a_stride), a_stride, runs, b, b_stride, c.add(x * c_stride), c_stride)
                 };

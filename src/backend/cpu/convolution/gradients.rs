@@ -9,15 +9,13 @@ use crate::network::Convolution;
 
 /// `sums[channel]` += Σ `d[position][channel]`.
 ///
-/// # Safety
-/// The processor has S.
-///
 /// # Panics
 /// Unless the channels are whole vectors, and `d` whole positions.
 #[inline(always)]
-pub(in super::super) unsafe fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32]) {
+pub(in super::super) fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32]) {
     assert!(sums.len().is_multiple_of(S::WIDTH) && d.len().is_multiple_of(sums.len()));
     for v in (0..sums.len()).step_by(S::WIDTH) {
+        // SAFETY: `v` is a vector's place in `sums`, and `at` the same place in a whole position of `d`: the assert says so.
         unsafe {
             let mut sum = S::load(sums.as_ptr().add(v));
             for at in (v..d.len()).step_by(sums.len()) {
@@ -32,7 +30,7 @@ pub(in super::super) unsafe fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32
 /// That of other inputs stays what it is with [`Start::Chain`], and else becomes zero.
 ///
 /// # Safety
-/// The processor has S, and the layer's extents are small enough for their products.
+/// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
 ///
 /// # Panics
 /// Unless `input` is one image's bordered map in which all lies that the rows read, `d` has that many rows, `gradient` all weights, the output
@@ -49,9 +47,10 @@ pub(in super::super) unsafe fn filter_gradient_rows<S: Simd>(
     start: Start,
     gradient: &mut [f32],
 ) {
-    unsafe { S::call(FilterGradientRows { layer, live, input, d, first, rows, start, gradient }) }
+    S::call(FilterGradientRows { layer, live, input, d, first, rows, start, gradient })
 }
 
+/// What [`filter_gradient_rows`] computes from, which alone makes one.
 struct FilterGradientRows<'a> {
     layer: &'a Convolution,
     live: Live,
@@ -66,7 +65,7 @@ struct FilterGradientRows<'a> {
 impl Kernel for FilterGradientRows<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let FilterGradientRows { layer, live, input, d, first, rows, start, gradient } = self;
         let channels = layer.output.channels;
         let row = layer.input_map.row();
@@ -95,6 +94,9 @@ impl Kernel for FilterGradientRows<'_> {
         if start != Start::Chain && live < run_stride {
             gradient.chunks_exact_mut(run_stride * channels).for_each(|position| position[live * channels..].fill(0.0));
         }
+        // SAFETY: what `rows` output rows from `first` on read lies in `input` (`assert_reads`); `d` has these rows, `gradient` all weights,
+        // channels are whole vectors, and `vectors` of them divide the channels; the leaves of a tree have as many images as there are positions
+        // (the asserts). No product of extents wraps, for which the caller of `filter_gradient_rows` vouches.
         unsafe {
             for group in 0..groups {
                 let from = group * vectors * S::WIDTH;
@@ -115,6 +117,9 @@ impl Kernel for FilterGradientRows<'_> {
 }
 
 /// A run of consecutive inputs, in the tallest tiles that fit the registers, each for so many blocks of V vectors.
+///
+/// # Safety
+/// As [`outer`], for all inputs of the run and all blocks.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 unsafe fn run_outer<S: Simd, const V: usize>(
@@ -133,6 +138,7 @@ unsafe fn run_outer<S: Simd, const V: usize>(
             while run - t >= $inputs {
                 for block in 0..blocks {
                     let from = block * V * S::WIDTH;
+                    // SAFETY: the caller vouches for the run's inputs and the blocks, of which these are some.
                     unsafe { outer::<S, $inputs, V>(x.add(t), d.add(from), positions, start, g.add(t * g_stride + from), g_stride) };
                 }
                 t += $inputs;
@@ -162,7 +168,7 @@ unsafe fn run_outer<S: Simd, const V: usize>(
 /// Each of the `live` outputs sends to kernel × kernel positions, so nothing outside the map is ever multiplied, whatever the padding and stride.
 ///
 /// # Safety
-/// The processor has S, and the layer's extents are small enough for their products.
+/// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
 ///
 /// # Panics
 /// Unless `input_gradient` has the shape of the input map, in which all lies that the rows read, `d` has that many rows, `transposed` all weights,
@@ -177,9 +183,10 @@ pub(in super::super) unsafe fn data_gradient_rows<S: Simd>(
     rows: usize,
     input_gradient: &mut [f32],
 ) {
-    unsafe { S::call(DataGradientRows { layer, live, transposed, d, first, rows, input_gradient }) }
+    S::call(DataGradientRows { layer, live, transposed, d, first, rows, input_gradient })
 }
 
+/// What [`data_gradient_rows`] computes from, which alone makes one.
 struct DataGradientRows<'a> {
     layer: &'a Convolution,
     live: Live,
@@ -193,7 +200,7 @@ struct DataGradientRows<'a> {
 impl Kernel for DataGradientRows<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let DataGradientRows { layer, live, transposed, d, first, rows, input_gradient } = self;
         let (width, outputs, inputs) = (layer.output.width, layer.output.channels, layer.input_map.channels);
         let row = layer.input_map.row();
@@ -204,6 +211,9 @@ impl Kernel for DataGradientRows<'_> {
         live.assert_of(outputs);
         let runs = Runs::one(live.count);
         let stride = layer.stride * inputs;
+        // SAFETY: what `rows` output rows from `first` on read, and so send to, lies in `input_gradient` (`assert_reads`); `d` has these rows,
+        // `transposed` all weights, input channels are whole vectors, and `live` are of the outputs (the asserts). No product of extents wraps, for
+        // which the caller of `data_gradient_rows` vouches.
         unsafe {
             for from in (0..inputs).step_by(block) {
                 for tap in 0..layer.kernel * layer.kernel {

@@ -50,6 +50,7 @@ fn forward_passes_stay_in_their_slices() {
     let run = |layer: &Convolution, input: usize, bias: usize, first: usize| {
         let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; layer.weight_count()]);
         let mut sums = vec![0.0; 2 * layer.output.row()];
+        // SAFETY: the extents are a few dozen.
         unsafe {
             forward_rows::<Portable>(
                 layer,
@@ -75,6 +76,7 @@ fn forward_passes_stay_in_their_slices() {
     let live = |count: usize, of: usize| {
         let (input, bias, weights) = (vec![0.0; len], [0.0; 16], vec![0.0; layer.weight_count()]);
         let (live, mut sums) = (Live { count, of }, vec![0.0; 2 * layer.output.row()]);
+        // SAFETY: the extents are a few dozen.
         unsafe { forward_rows::<Portable>(&layer, live, &input, &weights, Some(&bias), 0, &mut sums, &mut Points::default()) };
     };
     live(0, 16);
@@ -87,6 +89,7 @@ fn gradients_stay_in_their_slices() {
     let (layer, odd) = (convolution(16, 0, 14), convolution(12, 0, 14));
     let filter = |layer: &Convolution, input: usize, first: usize| {
         let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; 2 * layer.output.row()], vec![0.0; layer.weight_count()]);
+        // SAFETY: the extents are a few dozen.
         unsafe {
             filter_gradient_rows::<Portable>(layer, Live::all(layer.input_map.channels), &input, &d, first, 2, Start::Chain, &mut gradient)
         };
@@ -99,6 +102,7 @@ fn gradients_stay_in_their_slices() {
     let data = |layer: &Convolution, first: usize| {
         let (transposed, d, mut to) =
             (vec![0.0; layer.weight_count()], vec![0.0; 2 * layer.output.row()], vec![0.0; layer.input_map.len()]);
+        // SAFETY: the extents are a few dozen.
         unsafe { data_gradient_rows::<Portable>(layer, Live::all(layer.output.channels), &transposed, &d, first, 2, &mut to) };
     };
     let mut few = layer.clone();
@@ -106,8 +110,8 @@ fn gradients_stay_in_their_slices() {
     data(&layer, 12);
     refused(WRITES, || data(&layer, 13));
     refused(VECTORS, || data(&few, 0));
-    unsafe { add_positions::<Portable>(&[0.0; 32], &mut [0.0; 16]) };
-    refused("", || unsafe { add_positions::<Portable>(&[0.0; 31], &mut [0.0; 16]) });
+    add_positions::<Portable>(&[0.0; 32], &mut [0.0; 16]);
+    refused("", || add_positions::<Portable>(&[0.0; 31], &mut [0.0; 16]));
 }
 
 #[test]
@@ -119,6 +123,7 @@ fn winograds_kernels_stay_in_their_slices() {
     let forward = |input: usize, bias: usize, first: usize, points: &mut Points| {
         let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; winograd::weights_len(&layer)]);
         let mut sums = vec![0.0; winograd::rows(&layer) * layer.output.row()];
+        // SAFETY: the extents are a few dozen.
         unsafe { winograd::forward_rows::<Portable>(&layer, Live::all(16), &input, &weights, Some(&bias), first, &mut sums, points) };
     };
     let len = layer.input_map.len();
@@ -129,6 +134,7 @@ fn winograds_kernels_stay_in_their_slices() {
     refused("points are grown", || forward(len, 16, 0, &mut Points::default()));
     let filter = |input: usize, d: usize, points: &mut Points| {
         let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; d], vec![0.0; layer.weight_count()]);
+        // SAFETY: the extents are a few dozen.
         unsafe { winograd::filter_gradient::<Portable>(&layer, Live::all(16), 1, |_| &input[..], |_| &d[..], &mut gradient, points) };
     };
     filter(len, layer.output.len(), &mut grown);
@@ -138,6 +144,7 @@ fn winograds_kernels_stay_in_their_slices() {
     for live in [Live { count: 17, of: 16 }, Live::all(8)] {
         let (input, d, mut gradient) = (vec![0.0; len], vec![0.0; layer.output.len()], vec![0.0; layer.weight_count()]);
         let run =
+            // SAFETY: the extents are a few dozen.
             || unsafe { winograd::filter_gradient::<Portable>(&layer, live, 1, |_| &input[..], |_| &d[..], &mut gradient, &mut grown) };
         refused("the layer has the channels that are read", run);
     }
@@ -149,6 +156,7 @@ fn pools_stay_in_their_slices() {
     let map = Map::plain(7, 7, 16);
     let resident = |input: usize, map: Map, choice: usize| {
         let (input, weights, bias) = (vec![0.0; input], vec![0.0; layer.weight_count()], [0.0; 16]);
+        // SAFETY: the extents are a few dozen.
         unsafe { forward_resident::<Portable>(&layer, &input, &weights, &bias, map, &mut vec![0.0; map.len()], &mut vec![0; choice]) };
     };
     let len = layer.input_map.len();
@@ -159,6 +167,7 @@ fn pools_stay_in_their_slices() {
     refused("room for what a pool makes", || resident(len, map, map.len() - 1));
     let rows = |first: usize, choice: usize| {
         let (sums, mut pooled, mut choice) = (vec![0.0; 2 * layer.output.row()], vec![0.0; map.len()], vec![0; choice]);
+        // SAFETY: the extents are a few dozen.
         unsafe { pool_rows::<Portable>(&layer, &sums, first, 2, map, &mut pooled, &mut choice) };
     };
     rows(12, map.len());

@@ -108,7 +108,7 @@ struct Add<'a> {
 impl Kernel for Add<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         for (to, &from) in self.to.iter_mut().zip(self.from) {
             *to += from;
         }

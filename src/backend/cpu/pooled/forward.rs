@@ -9,11 +9,11 @@ use crate::network::{Convolution, Map};
 /// not written.
 ///
 /// # Safety
-/// The processor has S, and the layer's extents are small enough for their products.
+/// The layer's extents are small enough for their products: those of a physical network's layers are (`bounds.rs`).
 ///
 /// # Panics
-/// Unless `input` is one image's bordered map in which all lies that the layer reads, `weights` and `bias` are whole, the channels are whole vectors,
-/// `map` has half of the layer's rows and columns, `pooled` the shape of `map`, and `choice` that of its inside.
+/// Unless `input` is one image's bordered map in which all lies that the layer reads, `weights` and `bias` are whole, the channels are whole
+/// vectors, `map` has half of the layer's rows and columns, `pooled` the shape of `map`, and `choice` that of its inside.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn forward_resident<S: Simd>(
     layer: &Convolution,
@@ -31,6 +31,8 @@ pub(in crate::backend::cpu) unsafe fn forward_resident<S: Simd>(
     // What `pack` put side by side; narrower vectors leave too few registers for two of them.
     let block = block::<S>(channels);
     let two = S::WIDTH == 16 && block == 2 * S::WIDTH;
+    // SAFETY: all that the layer reads lies in `input` (`assert_reads`), weights and bias are whole, and `pooled` and a `choice` have half of the
+    // rows and columns of whole vectors (`assert_pool`). No product of extents wraps, for which the caller vouches.
     unsafe {
         for py in 0..map.height {
             for from in (0..channels).step_by(if two { 2 * S::WIDTH } else { S::WIDTH }) {
@@ -80,7 +82,7 @@ fn assert_pool<S: Simd>(layer: &Convolution, map: Map, pooled: &[f32], choice: &
     assert_vectors::<S>(output.channels);
 }
 
-/// A row of pool windows and the output channels from some one on.
+/// A row of pool windows and the output channels from some one on: addresses of what it reads and writes, where a `choice` may be null.
 struct WindowRow<'a> {
     layer: &'a Convolution,
     input: *const f32,
@@ -93,6 +95,9 @@ struct WindowRow<'a> {
 
 impl WindowRow<'_> {
     /// W windows from `px` on, V vectors of channels; NEXT says that neighbouring positions read neighbouring floats.
+    ///
+    /// # Safety
+    /// The row's addresses are valid for what these windows and vectors read and write, and NEXT holds.
     #[inline(always)]
     unsafe fn tile<S: Simd, const W: usize, const V: usize, const NEXT: bool>(&self, px: usize) {
         let layer = self.layer;
@@ -100,6 +105,7 @@ impl WindowRow<'_> {
         let step = if NEXT { 1 } else { layer.stride * layer.input_map.channels };
         let run = if NEXT { layer.kernel } else { layer.run() };
         let lower = if NEXT { row } else { layer.stride * row };
+        // SAFETY: the caller vouches for the row's addresses, of which these windows' and vectors' are used.
         unsafe {
             let mut sums = [[[S::splat(0.0); V]; 4]; W];
             for v in 0..V {
@@ -144,11 +150,11 @@ impl WindowRow<'_> {
 /// `choice` is not written.
 ///
 /// # Safety
-/// The processor has S, and the layer's extents are small enough for their products.
+/// The layer's extents are small enough for their products: those of a physical network's layers are (`bounds.rs`).
 ///
 /// # Panics
-/// Unless `sums` has that many rows and the layer has them, the channels are whole vectors, `map` has half of the layer's rows and columns, `pooled`
-/// the shape of `map`, and `choice` that of its inside.
+/// Unless `sums` has that many rows and the layer has them, the channels are whole vectors, `map` has half of the layer's rows and columns,
+/// `pooled` the shape of `map`, and `choice` that of its inside.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn pool_rows<S: Simd>(
     layer: &Convolution,
@@ -167,6 +173,8 @@ pub(in crate::backend::cpu) unsafe fn pool_rows<S: Simd>(
         let py = first / 2 + y;
         for px in 0..map.width {
             for from in (0..channels).step_by(S::WIDTH) {
+                // SAFETY: `sums` has two rows for each of `pooled`, which the layer has (the assert); `pooled` and a `choice` have half of the rows
+                // and columns of whole vectors (`assert_pool`). No product of extents wraps, for which the caller vouches.
                 unsafe {
                     let corner = sums.as_ptr().add(2 * y * row + 2 * px * channels + from);
                     let (best, which) = S::largest([0, channels, row, row + channels].map(|at| S::load(corner.add(at))));

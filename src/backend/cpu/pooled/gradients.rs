@@ -8,8 +8,11 @@ use crate::network::{Convolution, Map};
 /// `gradient[block][BLOCK]` += Σ input · d over the events of each block's output channel.
 ///
 /// # Safety
-/// `input` is the image's bordered map, `events` are the layer's, a block's offset and any event's together lie in the map, `gradient` has
-/// room for all blocks; the processor must have S.
+/// `blocks` are the layer's ([`Blocks`]), and `events` those that were listed last for it: a block's offset and any event's together lie in the
+/// map.
+///
+/// # Panics
+/// Unless `input` is the image's bordered map, and `gradient` has room for all blocks.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn filter_gradient_events<S: Simd>(
     layer: &Convolution,
@@ -28,6 +31,8 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_events<S: Simd>(
         macro_rules! tiles {
             ($blocks:literal) => {
                 while end - next >= $blocks {
+                    // SAFETY: `next` up to `$blocks` further are blocks of the layer, for which `gradient` has room (the assert); the caller
+                    // vouches for what they read at events.
                     unsafe {
                         let gradient = gradient.as_mut_ptr().add(next * BLOCK);
                         received::<S, $blocks>(input.as_ptr(), events, blocks.offsets.as_ptr().add(next), gradient);
@@ -46,8 +51,13 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_events<S: Simd>(
 }
 
 /// B blocks over a channel's events.
+///
+/// # Safety
+/// `blocks` is valid for reads of B offsets, `gradient` for reads and writes of B blocks, `input` for reads of a block at each offset from each
+/// event's.
 #[inline(always)]
 unsafe fn received<S: Simd, const B: usize>(input: *const f32, events: &[Event], blocks: *const u32, gradient: *mut f32) {
+    // SAFETY: the caller vouches for the offsets, for the blocks' sums and for what they read at events.
     unsafe {
         let mut sums = [[S::splat(0.0); 2]; B];
         let offsets: [usize; B] = std::array::from_fn(|b| *blocks.add(b) as usize);
@@ -75,7 +85,10 @@ unsafe fn received<S: Simd, const B: usize>(input: *const f32, events: &[Event],
 /// Adds to the gradient of one image's bordered input map what the events send back; `weights` are `[kernel][out][kernel · in]`.
 ///
 /// # Safety
-/// As [`filter_gradient_events`]; `input_gradient` has the shape of the input map.
+/// `events` are those that were listed last for the layer, by position.
+///
+/// # Panics
+/// Unless `weights` are all, and `input_gradient` has the shape of the input map.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn data_gradient_events<S: Simd>(
     layer: &Convolution,
@@ -90,6 +103,8 @@ pub(in crate::backend::cpu) unsafe fn data_gradient_events<S: Simd>(
         macro_rules! tiles {
             ($vectors:literal) => {
                 while run - from >= $vectors * S::WIDTH {
+                    // SAFETY: `from` up to `$vectors` vectors further lies in a kernel row of `weights`, of which there is one for each output
+                    // channel, and in what a position reads of a row of the map (the assert has checked both lengths).
                     unsafe {
                         let weights = weights.as_ptr().add(ky * layer.output.channels * run + from);
                         sent::<S, $vectors>(layer, weights, events, input_gradient.as_mut_ptr().add(ky * layer.input_map.row() + from));
@@ -105,6 +120,9 @@ pub(in crate::backend::cpu) unsafe fn data_gradient_events<S: Simd>(
 }
 
 /// V vectors of a kernel row, over all positions.
+///
+/// # Safety
+/// `weights` is valid for reads of V vectors of the row of each output channel, `to` for reads and writes of V vectors at each position's offset.
 #[inline(always)]
 unsafe fn sent<S: Simd, const V: usize>(layer: &Convolution, weights: *const f32, events: &Events, to: *mut f32) {
     let run = layer.run();
@@ -114,6 +132,7 @@ unsafe fn sent<S: Simd, const V: usize>(layer: &Convolution, weights: *const f32
             if events.is_empty() {
                 continue;
             }
+            // SAFETY: the caller vouches for the vectors at this position, and for the rows of the channels that events name.
             unsafe {
                 let to = to.add(layer.stride * (y * layer.input_map.row() + x * layer.input_map.channels));
                 let mut sums = [S::splat(0.0); V];
@@ -143,7 +162,10 @@ pub(in crate::backend::cpu) fn sent_len(map: Map) -> usize {
 /// is summed in memory, by place in the kernel and output channel, which for every one of its floats is the same order.
 ///
 /// # Safety
-/// As [`filter_gradient_events`]; `input_gradient` has [`sent_len`] floats, the map's first.
+/// As [`filter_gradient_events`]; `events` were listed by [`Events::list_few`].
+///
+/// # Panics
+/// Unless `weights` has all blocks, and `input_gradient` [`sent_len`] floats.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn data_gradient_blocks<S: Simd>(
     layer: &Convolution,
@@ -156,6 +178,8 @@ pub(in crate::backend::cpu) unsafe fn data_gradient_blocks<S: Simd>(
     let vectors = BLOCK / S::WIDTH;
     for &(block, channel) in blocks.sent.iter().flatten() {
         let events = events.together(layer, channel as usize);
+        // SAFETY: `weights` has all blocks (the assert). A block's offset and an event's together lie in the map, and those of events of nothing
+        // within as many floats behind it, which `input_gradient` has too.
         unsafe {
             let mut kept = [S::splat(0.0); 2];
             for (v, kept) in kept.iter_mut().enumerate().take(vectors) {

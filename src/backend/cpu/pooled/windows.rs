@@ -47,7 +47,10 @@ pub(in crate::backend::cpu) fn patches(map: Map, input: &[f32], patches: &mut [f
 /// `gradient[ky][kx][in][out]` += Σ input · d over windows in reading order, each vector of channels picking what its pools chose.
 ///
 /// # Safety
-/// `patches` are those of the input map, `d` and `choice` are `[window][channel]`, the layer's stride is 1; the processor must have S.
+/// `patches` are those of the input map, of a layer whose output channels are whole vectors.
+///
+/// # Panics
+/// Unless the layer's stride is 1, `gradient` has all weights, and `patches`, `d` and `choice` are whole.
 #[inline(always)]
 pub(in crate::backend::cpu) unsafe fn filter_gradient_selected<S: Simd>(
     layer: &Convolution,
@@ -57,6 +60,8 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_selected<S: Simd>(
     gradient: &mut [f32],
 ) {
     let (channels, run) = (layer.output.channels, layer.run());
+    let windows = layer.output.height / 2 * (layer.output.width / 2);
+    assert!(d.len() == windows * channels && choice.len() == d.len(), "a gradient and a choice a window");
     assert!(layer.stride == 1 && gradient.len() == layer.weight_count() && patches.len() >= patches_len(layer.input_map));
     let two = channels.is_multiple_of(2 * S::WIDTH);
     for from in (0..channels).step_by(if two { 2 * S::WIDTH } else { S::WIDTH }) {
@@ -65,6 +70,8 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_selected<S: Simd>(
             macro_rules! tiles {
                 ($taps:literal) => {
                     while run - t >= $taps {
+                        // SAFETY: `t` up to `$taps` further are weights of a kernel row, `from` is a vector's place, or two's, in the channels;
+                        // patches, gradients and choices of all windows are there (the asserts).
                         unsafe {
                             let patches = patches.as_ptr().add(4 * (ky * patch_columns(layer.input_map) * layer.input_map.channels + t));
                             let (d, choice) = (d.as_ptr().add(from), choice.as_ptr().add(from));
@@ -86,6 +93,10 @@ pub(in crate::backend::cpu) unsafe fn filter_gradient_selected<S: Simd>(
 }
 
 /// T consecutive weights of a kernel row and V vectors of channels, over all windows.
+///
+/// # Safety
+/// `patches` is valid for reads of T patches from each window's, `d` and `choice` for reads of V vectors of each window, `gradient` for reads and
+/// writes of V vectors of each weight.
 #[inline(always)]
 unsafe fn selected<S: Simd, const T: usize, const V: usize>(
     layer: &Convolution,
@@ -96,6 +107,7 @@ unsafe fn selected<S: Simd, const T: usize, const V: usize>(
 ) {
     let (channels, inputs) = (layer.output.channels, layer.input_map.channels);
     let row = 4 * patch_columns(layer.input_map) * inputs;
+    // SAFETY: the caller vouches for patches, gradients and choices of all windows, and for the weights' sums.
     unsafe {
         let mut sums = [[S::splat(0.0); V]; T];
         for (t, row) in sums.iter_mut().enumerate() {

@@ -90,7 +90,8 @@ impl SparseLayers {
         }
     }
 
-    /// Brings the maps that a convolution reads from the layout of the layer that wrote them into that of the convolution. `maps` have channels last.
+    /// Brings the maps that a convolution reads from the layout of the layer that wrote them into that of the convolution. `maps` have channels
+    /// last.
     pub(in super::super) fn bring_maps(&mut self, network: &Network, plan: &Plan, index: usize, layer: &Convolution, maps: &mut [Floats]) {
         self.bring_map(network, layer.input, [plan.is_sparse(layer.producer), plan.is_sparse(Some(index))], maps);
         if let (Epilogue::Stream { shortcut: Some(shortcut), .. }, Some(first)) = (&layer.epilogue, layer.producer) {
@@ -151,11 +152,12 @@ struct Bring<'a> {
 impl Kernel for Bring<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Bring { layouts, image_map, image, submaps_map, submaps } = self;
         let [from, to] = layouts;
         if from != to {
             let image = &mut image[..image_map.len()];
+            // SAFETY: the maps are the physical network's, cut where `fit` says that they can be; both functions check the lengths.
             unsafe {
                 if to {
                     submaps::cut::<S>(image_map, image, submaps_map, submaps)
@@ -179,7 +181,7 @@ struct Forward<'a> {
 impl Kernel for Forward<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Forward { layers, network, layer, kept, index, bias } = self;
         let (read, out, written) = (channel_map(layer.input_map), channel_map(layer.output), layer.epilogue.written());
         let to = channel_map(network.maps[written]);
@@ -198,6 +200,8 @@ impl Kernel for Forward<'_> {
                     Epilogue::Stream { .. } => &mut kept_stream[channel * out.len() + out.at_row(first)..][..rows * out.row()],
                     _ => &mut layers.band[..rows * out.row()],
                 };
+                // SAFETY: `taps` are the layer's, whose offsets `KeptWeights` has made for the first point of its input in sub-maps, which `input`
+                // has whole; a band's other points are as many rows and columns further, within the border; `sums` has the band's rows.
                 unsafe {
                     let input = input.add(first * layer.stride * read.row());
                     products::sums::<S>(out.width, layer.stride, taps, input, read, bias[channel], sums.as_mut_ptr(), target);
@@ -206,7 +210,7 @@ impl Kernel for Forward<'_> {
                     && channel < network.maps[shortcut].channels
                 {
                     let from = channel_map(network.maps[shortcut]);
-                    unsafe { add_shortcut::<S>(from, &layers.maps[shortcut][channel * from.len()..][..from.len()], out, first, sums) };
+                    add_shortcut::<S>(from, &layers.maps[shortcut][channel * from.len()..][..from.len()], out, first, sums);
                 }
                 for (y, sums) in sums.chunks_exact(out.row()).enumerate() {
                     let to = &mut rectified[channel * to.len() + to.at_row(first + y)..][..sums.len()];
@@ -217,6 +221,7 @@ impl Kernel for Forward<'_> {
             }
         }
         for (points, _) in rectified.chunks_exact_mut(to.len()).zip(&kept.live).filter(|(_, live)| **live) {
+            // SAFETY: the map is the physical network's, cut where `fit` says that it can be.
             unsafe { submaps::fill_borders::<S>(to, points) };
         }
         layers.maps[written] = rectified;
@@ -228,7 +233,7 @@ impl Kernel for Forward<'_> {
 
 /// Adds the shortcut to some rows of sums: as it is, or rectified and averaged over 2 × 2.
 #[inline(always)]
-unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usize, sums: &mut [f32]) {
+fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usize, sums: &mut [f32]) {
     let factor = from.width / out.width;
     let stream = &stream[from.at_row(factor * first)..][..factor * sums.len() * factor];
     if factor == 1 {
@@ -237,10 +242,13 @@ unsafe fn add_shortcut<S: Simd>(from: Map, stream: &[f32], out: Map, first: usiz
         }
         return;
     }
+    assert!(from.row() >= 2 * out.row() && out.row().is_multiple_of(SUBMAPS), "a row of the stream has two points for each of the sums");
     for (y, sums) in sums.chunks_exact_mut(out.row()).enumerate() {
         let (upper, lower) = stream[2 * y * from.row()..][..2 * from.row()].split_at(from.row());
         for at in (0..out.row()).step_by(S::WIDTH) {
             let corner = at / SUBMAPS * 2 * SUBMAPS + at % SUBMAPS;
+            // SAFETY: `at` is a vector's place in a row of sums. `corner` is that of the left-hand one of its two points in the rows of the stream,
+            // which are at least twice as long (the assert).
             unsafe {
                 // The products are exact.
                 let (one, quarter) = (S::splat(1.0), S::splat(0.25));
@@ -265,7 +273,7 @@ struct FilterGradient<'a> {
 impl Kernel for FilterGradient<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let FilterGradient { layers, layer, kept, index } = self;
         let (read, d) = (channel_map(layer.input_map), channel_map(received(layer)));
         let (input, gradient) = (submaps_of(&layers.maps[layer.input], layer.input_map).as_ptr(), &layers.gradients[index % TURNS]);
@@ -278,6 +286,9 @@ impl Kernel for FilterGradient<'_> {
                 }
                 let taps = of(&layers.forward[index], &kept.forward, channel);
                 let gradient = &gradient[channel * d.len()..][..d.len()];
+                // SAFETY: `taps` are the layer's, whose offsets `KeptWeights` has made for the first point of its input in sub-maps, which `input`
+                // has whole; a band's other points are as many rows and columns further, within the border; `gradient` has the band's rows, and
+                // `sums` a vector for each tap from the channel's first on.
                 unsafe {
                     let input = input.add(first * layer.stride * read.row());
                     let sums = sums.as_mut_ptr().add(kept.forward.starts[channel] as usize * SUBMAPS);
@@ -311,7 +322,7 @@ struct DataGradient<'a> {
 impl Kernel for DataGradient<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let DataGradient { layers, network, layer, kept, index, producer, live } = self;
         let is_live = |channel: usize| live.is_none_or(|live| live[channel]);
         let (input, d, stride) = (channel_map(layer.input_map), channel_map(received(layer)), layer.stride);
@@ -326,6 +337,8 @@ impl Kernel for DataGradient<'_> {
                 for phase in 0..stride * stride {
                     let taps = of(&layers.backward[index], &kept.backward, channel * stride * stride + phase);
                     let corner = phase / stride * row + phase % stride * SUBMAPS;
+                    // SAFETY: `taps` are the layer's, whose offsets `KeptWeights` has made for the first point of the gradient in sub-maps, which
+                    // is there whole; a band's other points lie within the border; `band` has `stride` rows and columns for each of the gradient's.
                     unsafe {
                         let d_rows = submaps_of(&layers.gradients[index % TURNS], received(layer)).as_ptr().add(first * d.row());
                         products::sums::<S>(d.width, 1, taps, d_rows, d, 0.0, band.as_mut_ptr().add(corner), target);
@@ -340,12 +353,13 @@ impl Kernel for DataGradient<'_> {
                     let y = first * stride + y;
                     let to = &mut output[channel * to.len() + to.at_row(y)..][..row];
                     let rectified = &rectified[input.at_row(y)..][..row];
-                    unsafe { rectified_backward::<S>(sums, shortcut, y, rectified, to) };
+                    rectified_backward::<S>(sums, shortcut, y, rectified, to);
                 }
             }
         }
         let channels = output.chunks_exact_mut(to.len()).take(layer.input_map.channels).enumerate();
         for (_, points) in channels.filter(|&(channel, _)| is_live(channel)) {
+            // SAFETY: the map is the physical network's, cut where `fit` says that it can be.
             unsafe { submaps::fill_borders::<S>(to, points) };
         }
         layers.gradients[producer % TURNS] = output;
@@ -355,10 +369,10 @@ impl Kernel for DataGradient<'_> {
 /// Writes row `y` of the gradient of a layer's input, whose ReLU is `rectified`: `sums` where it is above zero, and what comes through a shortcut,
 /// whose gradient and its map are given: as it is, or where 2 × 2 were averaged, a quarter of it where the ReLU is above zero.
 ///
-/// # Safety
-/// The processor must have S.
+/// # Panics
+/// Unless all rows are as long, in whole points.
 #[inline(always)]
-unsafe fn rectified_backward<S: Simd>(sums: &[f32], shortcut: Option<(Map, &[f32])>, y: usize, rectified: &[f32], to: &mut [f32]) {
+fn rectified_backward<S: Simd>(sums: &[f32], shortcut: Option<(Map, &[f32])>, y: usize, rectified: &[f32], to: &mut [f32]) {
     let len = to.len();
     assert!(sums.len() == len && rectified.len() == len && len.is_multiple_of(SUBMAPS));
     let (same, halved) = match shortcut {
@@ -367,6 +381,8 @@ unsafe fn rectified_backward<S: Simd>(sums: &[f32], shortcut: Option<(Map, &[f32
         None => (None, None),
     };
     for at in (0..len).step_by(S::WIDTH) {
+        // SAFETY: `at` is a vector's place in rows of `len` floats, whole points of 16; of a halved row it is that of one point for two, which the
+        // slice has.
         unsafe {
             let (mut sum, positive) = (S::load(sums.as_ptr().add(at)), S::load(rectified.as_ptr().add(at)));
             if let Some(gradient) = halved {
@@ -392,7 +408,7 @@ struct End<'a> {
 impl Kernel for End<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let End { kept, sums, weights, biases } = self;
         let (sums, _) = sums.as_chunks::<SUBMAPS>();
         let (taps, rest) = sums.split_at(kept.forward.taps.len());

@@ -10,7 +10,8 @@ pub(super) fn band<S: Simd>(width: usize) -> usize {
     ((if S::WIDTH == 16 { 16 } else { 8 }) / width).min(width)
 }
 
-/// Runs `$tile::<S, rows, columns, step>` for the width of a sub-map, [`band`] of whose rows it takes, and the step from one read point to the next.
+/// Runs `$tile::<S, rows, columns, step>` for the width of a sub-map, [`band`] of whose rows it takes, and the step from one read point to the
+/// next.
 macro_rules! shaped {
     ($tile:ident, $width:expr, $step:expr, $arguments:tt) => {
         match ($width, $step, S::WIDTH == 16) {
@@ -26,6 +27,7 @@ macro_rules! shaped {
         }
     };
     ($tile:path, ($($argument:expr),*)) => {
+        // SAFETY: the caller vouches for what the taps read and for what is written, in the shape that the width and the step name.
         unsafe { $tile($($argument),*) }
     };
 }
@@ -40,7 +42,7 @@ pub(super) struct Target {
 /// A band of sums: `start` + Σ weight · what it reads, in the order of `taps`, into `to`. `input` is what the first point reads for a tap at 0.
 ///
 /// # Safety
-/// All that the taps read lies in `read`'s channels, all that is written in `to`; the processor must have S.
+/// `input` is valid for reads of what each tap reads at every point of the band, `to` for writes of a point of sums, `target` apart, for each.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn sums<S: Simd>(
@@ -57,6 +59,10 @@ pub(super) unsafe fn sums<S: Simd>(
     shaped!(sums_tile, width, step, (taps, input, row, start, to, target))
 }
 
+/// [`sums`] of R rows of C points, STEP read points apart.
+///
+/// # Safety
+/// As [`sums`], for that band.
 #[inline(always)]
 unsafe fn sums_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
     taps: &[Event],
@@ -67,6 +73,7 @@ unsafe fn sums_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
     target: Target,
 ) {
     for half in (0..SUBMAPS).step_by(S::WIDTH) {
+        // SAFETY: the caller vouches for what the taps read and for the band's sums; `half` is a vector's place in a point.
         unsafe {
             let mut sums = [[S::splat(start); C]; R];
             for tap in taps {
@@ -90,7 +97,8 @@ unsafe fn sums_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
 /// point.
 ///
 /// # Safety
-/// As [`sums`]; `gradient` has the shape of `d`'s channels.
+/// `input` as for [`sums`]; `d` is valid for reads of the band's points, in rows of `gradient`, and `to` for reads and writes of a point of sums
+/// for each tap.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn gradients<S: Simd>(
@@ -107,6 +115,10 @@ pub(super) unsafe fn gradients<S: Simd>(
     shaped!(gradients_tile, width, step, (taps, input, row, d, d_row, to))
 }
 
+/// [`gradients`] of R rows of C points, STEP read points apart.
+///
+/// # Safety
+/// As [`gradients`], for that band.
 #[inline(always)]
 unsafe fn gradients_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
     taps: &[Event],
@@ -117,6 +129,8 @@ unsafe fn gradients_tile<S: Simd, const R: usize, const C: usize, const STEP: us
     to: *mut f32,
 ) {
     for half in (0..SUBMAPS).step_by(S::WIDTH) {
+        // SAFETY: the caller vouches for what the taps read, for the band's gradients and for the taps' sums; `half` is a vector's place in a
+        // point, and `next + t` is below the number of taps.
         unsafe {
             let mut gradient = [[S::splat(0.0); C]; R];
             for (r, gradient) in gradient.iter_mut().enumerate() {

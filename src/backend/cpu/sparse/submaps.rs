@@ -50,10 +50,14 @@ const fn neighbours(dy: isize, dx: isize) -> [u32; SUBMAPS] {
 /// Fills the borders of a channel's sub-maps from its inside.
 ///
 /// # Safety
-/// The processor must have S.
+/// The map's extents are small enough for their products: those of a map that [`fit`] accepts are.
+///
+/// # Panics
+/// Unless `points` are one channel's, and no border is wider than a sub-map.
 #[inline(always)]
 pub(super) unsafe fn fill_borders<S: Simd>(channel_map: Map, points: &mut [f32]) {
     assert!(points.len() == channel_map.len() && channel_map.before.max(channel_map.after) <= channel_map.width.min(channel_map.height));
+    // SAFETY: the assert and the caller have said what `fill_border` relies on.
     unsafe {
         fill_border::<S, -1, -1>(channel_map, points);
         fill_border::<S, -1, 0>(channel_map, points);
@@ -67,6 +71,9 @@ pub(super) unsafe fn fill_borders<S: Simd>(channel_map: Map, points: &mut [f32])
 }
 
 /// The part of the borders that is the inside of the sub-maps DY below and DX to the right.
+///
+/// # Safety
+/// As [`fill_borders`], whose assert has passed.
 #[inline(always)]
 unsafe fn fill_border<S: Simd, const DY: isize, const DX: isize>(channel_map: Map, points: &mut [f32]) {
     let part = |toward: isize, size: usize| match toward {
@@ -82,6 +89,8 @@ unsafe fn fill_border<S: Simd, const DY: isize, const DX: isize>(channel_map: Ma
     for y in part(DY, channel_map.height) {
         for x in part(DX, channel_map.width) {
             for half in (0..SUBMAPS).step_by(S::WIDTH) {
+                // SAFETY: `to` is a point of the border, and the load begins at the point of the neighbour's inside that is `away`, less than a
+                // point before or behind it: both lie in the channel, as said above.
                 unsafe {
                     let to = points.as_mut_ptr().add(y * channel_map.row() + x * SUBMAPS + half);
                     S::store(to, S::keep(S::load(to.offset(away)), mask.as_ptr().add(half)));
@@ -100,7 +109,10 @@ fn corners(map: Map) -> [usize; SUBMAPS] {
 /// Cuts a map that is channel last; `from` and `to` may have different borders.
 ///
 /// # Safety
-/// `image` has the shape of `from`, `submaps` that of `to` in sub-maps; the processor must have S.
+/// Both are maps of one shape but for their borders, which [`fit`] accepts.
+///
+/// # Panics
+/// Unless `image` has the shape of `from`, and `submaps` that of `to` in sub-maps.
 #[inline(always)]
 pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, submaps: &mut [f32]) {
     assert!(image.len() == from.len() && submaps.len() >= submaps_len(to));
@@ -111,6 +123,8 @@ pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, submaps: &m
             if channels.is_multiple_of(S::WIDTH) {
                 for channel in (0..channels).step_by(S::WIDTH) {
                     for first in (0..SUBMAPS).step_by(S::WIDTH) {
+                        // SAFETY: a point of each of the sub-maps lies in the image, and channels are whole vectors, in both layouts, whose lengths
+                        // the assert has checked.
                         unsafe {
                             let row = |i: usize| image.as_ptr().add(corners[first + i] + offset + channel);
                             S::transpose(row, submaps.as_mut_ptr().add(channel * channel_map.len() + point + first), channel_map.len());
@@ -128,6 +142,7 @@ pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, submaps: &m
         }
     }
     for points in submaps.chunks_exact_mut(channel_map.len()).take(channels) {
+        // SAFETY: the caller has said that `fit` accepts the map.
         unsafe { fill_borders::<S>(channel_map, points) };
     }
 }
@@ -135,7 +150,10 @@ pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, submaps: &m
 /// The reverse of [`cut`]; the border of `to` stays as it is.
 ///
 /// # Safety
-/// As [`cut`], and the channels are a multiple of the vector.
+/// As [`cut`].
+///
+/// # Panics
+/// As [`cut`], and unless the channels are a multiple of the vector.
 #[inline(always)]
 pub(super) unsafe fn join<S: Simd>(from: Map, submaps: &[f32], to: Map, image: &mut [f32]) {
     assert!(image.len() == to.len() && submaps.len() >= submaps_len(from) && to.channels.is_multiple_of(S::WIDTH));
@@ -146,6 +164,7 @@ pub(super) unsafe fn join<S: Simd>(from: Map, submaps: &[f32], to: Map, image: &
             let (point, offset) = (channel_map.at_row(y) + x * SUBMAPS, y * to.row() + x * channels);
             for channel in (0..channels).step_by(S::WIDTH) {
                 for first in (0..SUBMAPS).step_by(S::WIDTH) {
+                    // SAFETY: a point of each of the channels lies in `submaps`, and `rows` has the square of the widest vector.
                     unsafe {
                         let from = |i: usize| submaps.as_ptr().add((channel + i) * channel_map.len() + point + first);
                         S::transpose(from, rows.as_mut_ptr(), S::WIDTH);

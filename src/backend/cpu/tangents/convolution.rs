@@ -22,11 +22,14 @@ impl Tangents {
                 let [weights, vector] = &self.forward[index];
                 let (unit, points, length) = (self.unit, &mut self.points, layer.input_map.len());
                 let input = image(input, length, at);
-                unit.run(ForwardRows { layer, live, input, weights, bias: Some(bias[VALUE]), first, sums, points });
-                unit.run(ForwardRows { layer, live, input, weights: vector, bias: Some(bias[TANGENT]), first, sums: tangents, points });
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+                unit.run(unsafe { ForwardRows::new(layer, live, input, weights, Some(bias[VALUE]), first, sums, points) });
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+                unit.run(unsafe { ForwardRows::new(layer, live, input, vector, Some(bias[TANGENT]), first, tangents, points) });
                 if layer.producer.is_some() {
                     let input = image(input_tangent, length, at);
-                    unit.run(ForwardRows { layer, live, input, weights, bias: None, first, sums: more, points });
+                    // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+                    unit.run(unsafe { ForwardRows::new(layer, live, input, weights, None, first, more, points) });
                     add(tangents, more);
                 }
                 self.epilogue(index, layer, at, first, rows);

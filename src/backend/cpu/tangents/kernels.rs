@@ -19,13 +19,11 @@ pub(super) struct LayOut<'a> {
 impl Kernel for LayOut<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let LayOut { layer, adjoint, values, forward, backward, scratch } = self;
-        unsafe {
-            lay_out::<S>(layer, values, forward);
-            if layer.producer.is_some() {
-                transpose::<S>(layer, adjoint, values, scratch, backward);
-            }
+        lay_out::<S>(layer, values, forward);
+        if layer.producer.is_some() {
+            transpose::<S>(layer, adjoint, values, scratch, backward);
         }
     }
 }
@@ -43,18 +41,20 @@ pub(super) struct Filter<'a> {
 impl Kernel for Filter<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Filter { layer, count, input, d, gradient, points } = self;
         let (length, row, group) = (layer.output.len(), layer.output.row(), group_rows(layer));
         let live = Live::all(layer.input_map.channels);
         let input = |at: usize| image(input, layer.input_map.len(), at);
         let d = |at: usize| image(d, length, at);
         if winograd::fits(layer) {
+            // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
             return unsafe { winograd::filter_gradient::<S>(layer, live, count, input, d, gradient, points) };
         }
         for at in 0..count {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                 unsafe { filter_gradient_rows::<S>(layer, live, input(at), &d(at)[first * row..], first, rows, Start::Chain, gradient) };
             }
         }
@@ -75,7 +75,7 @@ pub(super) struct Data<'a> {
 impl Kernel for Data<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Data { layer, adjoint, weights, d, to, bordered, points } = self;
         let row = layer.output.row();
         let Some(adjoint) = adjoint else {
@@ -83,6 +83,7 @@ impl Kernel for Data<'_> {
             let group = group_rows(layer);
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                 unsafe { data_gradient_rows::<S>(layer, Live::all(layer.output.channels), weights, &d[first * row..], first, rows, to) };
             }
             return;
@@ -94,6 +95,7 @@ impl Kernel for Data<'_> {
         }
         let group = group_rows(adjoint);
         for (index, sums) in to.chunks_mut(group * adjoint.output.row()).enumerate() {
+            // SAFETY: the adjoint has the extents of a physical network's layer, which `check` has bounded.
             unsafe {
                 forward_rows::<S>(adjoint, Live::all(adjoint.input_map.channels), bordered, weights, None, index * group, sums, points)
             };

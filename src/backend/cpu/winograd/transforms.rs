@@ -12,66 +12,68 @@ pub(super) const POINTS: usize = 16;
 pub(super) const BLOCK: usize = 16;
 
 /// Vectors `stride` floats apart. No closures here and below: the compiler would not compile them for S.
+///
+/// # Safety
+/// All N vectors are valid for reads.
 #[inline(always)]
 unsafe fn load_column<S: Simd, const N: usize>(from: *const f32, stride: usize) -> [S::Vector; N] {
-    unsafe {
-        let mut vectors = [S::splat(0.0); N];
-        for (y, vector) in vectors.iter_mut().enumerate() {
-            *vector = S::load(from.add(y * stride));
-        }
-        vectors
+    let mut vectors = [S::splat(0.0); N];
+    for (y, vector) in vectors.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for each of the N addresses.
+        *vector = unsafe { S::load(from.add(y * stride)) };
     }
+    vectors
 }
 
 /// Points of a kernel's weights, in one direction.
 #[inline(always)]
-unsafe fn of_weights<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 4] {
-    unsafe {
-        let (ends, half) = (S::add(a, c), S::splat(0.5));
-        [a, S::multiply(half, S::add(ends, b)), S::multiply(half, S::subtract(ends, b)), c]
-    }
+fn of_weights<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 4] {
+    let (ends, half) = (S::add(a, c), S::splat(0.5));
+    [a, S::multiply(half, S::add(ends, b)), S::multiply(half, S::subtract(ends, b)), c]
 }
 
 /// Points of a tile's inputs, in one direction.
 #[inline(always)]
-unsafe fn of_inputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 4] {
-    unsafe { [S::subtract(a, c), S::add(b, c), S::subtract(c, b), S::subtract(d, b)] }
+fn of_inputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 4] {
+    [S::subtract(a, c), S::add(b, c), S::subtract(c, b), S::subtract(d, b)]
 }
 
 /// A tile's outputs from their points, in one direction.
 #[inline(always)]
-unsafe fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 2] {
-    unsafe { [S::add(S::add(a, b), c), S::add(S::subtract(b, c), d)] }
+fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 2] {
+    [S::add(S::add(a, b), c), S::add(S::subtract(b, c), d)]
 }
 
 /// Points of the gradients of a tile's outputs, in one direction: [`outputs`] backwards.
 #[inline(always)]
-unsafe fn of_gradients<S: Simd>([a, b]: [S::Vector; 2]) -> [S::Vector; 4] {
-    unsafe { [a, S::add(a, b), S::subtract(a, b), b] }
+fn of_gradients<S: Simd>([a, b]: [S::Vector; 2]) -> [S::Vector; 4] {
+    [a, S::add(a, b), S::subtract(a, b), b]
 }
 
 /// Gradients of a kernel's weights from their points, in one direction: [`of_weights`] backwards.
 #[inline(always)]
-unsafe fn weight_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
-    unsafe {
-        let half = S::splat(0.5);
-        let both = S::multiply(half, S::add(b, c));
-        [S::add(a, both), S::multiply(half, S::subtract(b, c)), S::add(both, d)]
-    }
+fn weight_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
+    let half = S::splat(0.5);
+    let both = S::multiply(half, S::add(b, c));
+    [S::add(a, both), S::multiply(half, S::subtract(b, c)), S::add(both, d)]
 }
 
 /// Writes vectors `stride` floats apart.
+///
+/// # Safety
+/// All four vectors are valid for writes.
 #[inline(always)]
 unsafe fn store_row<S: Simd>(row: [S::Vector; 4], to: *mut f32, stride: usize) {
     for (x, value) in row.into_iter().enumerate() {
+        // SAFETY: the caller vouches for each of the four addresses.
         unsafe { S::store(to.add(x * stride), value) };
     }
 }
 
 /// Columns as rows.
 #[inline(always)]
-unsafe fn rows_of<S: Simd, const X: usize, const Y: usize>(columns: [[S::Vector; Y]; X]) -> [[S::Vector; X]; Y] {
-    let mut rows = [[unsafe { S::splat(0.0) }; X]; Y];
+fn rows_of<S: Simd, const X: usize, const Y: usize>(columns: [[S::Vector; Y]; X]) -> [[S::Vector; X]; Y] {
+    let mut rows = [[S::splat(0.0); X]; Y];
     for (x, column) in columns.iter().enumerate() {
         for (row, &value) in rows.iter_mut().zip(column) {
             row[x] = value;
@@ -82,16 +84,18 @@ unsafe fn rows_of<S: Simd, const X: usize, const Y: usize>(columns: [[S::Vector;
 
 /// `to[point][block][row][channel]` = the points of `from[3][3][row][block][channel]`, for `channels` in blocks as the forward pass wants them.
 ///
-/// # Safety
-/// The processor must have S.
+/// # Panics
+/// Unless both slices are whole, and `channels` whole blocks.
 #[inline(always)]
-pub(in super::super) unsafe fn weights<S: Simd>(from: &[f32], channels: usize, to: &mut [f32]) {
+pub(in super::super) fn weights<S: Simd>(from: &[f32], channels: usize, to: &mut [f32]) {
     let (plane, block) = (from.len() / 9, block::<S>(channels));
-    assert!(to.len() == POINTS * plane && channels.is_multiple_of(block));
+    assert!(to.len() == POINTS * plane && channels > 0 && channels.is_multiple_of(block));
     let rows = plane / channels;
     for first in (0..channels).step_by(block) {
         for row in 0..rows {
             for v in (0..block).step_by(S::WIDTH) {
+                // SAFETY: the nine planes of `from` and the 16 of `to` have `rows` rows of `channels` floats, whole vectors, and the place of this
+                // vector lies in a plane of each.
                 unsafe {
                     let from = from.as_ptr().add(row * channels + first + v);
                     let to = to.as_mut_ptr().add((first * rows) + row * block + v);
@@ -111,12 +115,14 @@ pub(in super::super) unsafe fn weights<S: Simd>(from: &[f32], channels: usize, t
 /// The points of a block's inputs. `from` is the first float that its first tile reads.
 ///
 /// # Safety
-/// As [`super::forward_rows`], for this and all below.
+/// `from` is valid for reads of all that the block's tiles read of a map with the layer's rows, `to` for writes of [`POINTS`] points, `apart`
+/// floats from one to the next, of [`BLOCK`] tiles; the layer [`fits`](super::fits).
 #[inline(always)]
 pub(super) unsafe fn read<S: Simd>(layer: &Convolution, from: *const f32, to: *mut f32, apart: usize) {
     let (channels, apart_rows, across) = (layer.input_map.channels, layer.input_map.row(), layer.output.width / 2);
     for down in 0..BLOCK / across {
         for v in (0..channels).step_by(S::WIDTH) {
+            // SAFETY: the caller vouches for what the block's tiles read, and for their points.
             unsafe {
                 let from = from.add(2 * down * apart_rows + v);
                 // Tiles overlap by two columns.
@@ -140,16 +146,22 @@ pub(super) unsafe fn read<S: Simd>(layer: &Convolution, from: *const f32, to: *m
 }
 
 /// `sums[y][x][out]` = bias, or zero, + what a block's points make of its outputs.
+///
+/// # Safety
+/// `from` is valid for reads of [`POINTS`] points, `apart` floats from one to the next, of [`BLOCK`] tiles, `sums` for writes of the block's
+/// outputs; a bias has all of the layer's output channels, and the layer [`fits`](super::fits).
 #[inline(always)]
 pub(super) unsafe fn write<S: Simd>(layer: &Convolution, from: *const f32, apart: usize, bias: Option<&[f32]>, sums: *mut f32) {
     let (channels, across) = (layer.output.channels, layer.output.width / 2);
     let apart_rows = layer.output.width * channels;
     for v in (0..channels).step_by(S::WIDTH) {
         let bias = match bias {
+            // SAFETY: the caller vouches for a bias of all channels, which are whole vectors.
             Some(bias) => unsafe { S::load(bias[v..].as_ptr()) },
-            None => unsafe { S::splat(0.0) },
+            None => S::splat(0.0),
         };
         for tile in 0..BLOCK {
+            // SAFETY: the caller vouches for the points of this tile, one of the block's, and for its outputs.
             unsafe {
                 let from = from.add(tile * channels + v);
                 let sums = sums.add(tile / across * 2 * apart_rows + tile % across * 2 * channels + v);
@@ -168,12 +180,17 @@ pub(super) unsafe fn write<S: Simd>(layer: &Convolution, from: *const f32, apart
 }
 
 /// The points of a block's output gradients `d[y][x][out]`.
+///
+/// # Safety
+/// `d` is valid for reads of the block's gradients, `to` for writes of [`POINTS`] points, `apart` floats from one to the next, of [`BLOCK`] tiles;
+/// the layer [`fits`](super::fits).
 #[inline(always)]
 pub(super) unsafe fn read_gradient<S: Simd>(layer: &Convolution, d: *const f32, to: *mut f32, apart: usize) {
     let (channels, across) = (layer.output.channels, layer.output.width / 2);
     let apart_rows = layer.output.width * channels;
     for tile in 0..BLOCK {
         for v in (0..channels).step_by(S::WIDTH) {
+            // SAFETY: the caller vouches for the gradients of this tile, one of the block's, and for its points.
             unsafe {
                 let d = d.add(tile / across * 2 * apart_rows + tile % across * 2 * channels + v);
                 let to = to.add(tile * channels + v);
@@ -190,11 +207,15 @@ pub(super) unsafe fn read_gradient<S: Simd>(layer: &Convolution, d: *const f32, 
 }
 
 /// Adds the gradient that `sums` at the points make of a layer's weights.
+///
+/// # Panics
+/// Unless `sums` has 16 planes where `gradient` has nine, and a plane whole vectors.
 #[inline(always)]
-pub(super) unsafe fn collect<S: Simd>(sums: &[f32], gradient: &mut [f32]) {
+pub(super) fn collect<S: Simd>(sums: &[f32], gradient: &mut [f32]) {
     let plane = gradient.len() / 9;
-    assert!(sums.len() == POINTS * plane && plane.is_multiple_of(S::WIDTH));
+    assert!(sums.len() == POINTS * plane && gradient.len() == 9 * plane && plane.is_multiple_of(S::WIDTH));
     for v in (0..plane).step_by(S::WIDTH) {
+        // SAFETY: the 16 planes of `sums` and the nine of `gradient` are whole, and whole vectors: the assert says so.
         unsafe {
             let (sums, gradient) = (sums.as_ptr().add(v), gradient.as_mut_ptr().add(v));
             let mut columns = [[S::splat(0.0); 3]; 4];

@@ -40,7 +40,7 @@ struct Collect<'a> {
 impl Kernel for Collect<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Collect { network, plan, gradient, to } = self;
         assert!(to.len() >= network.parameters() + LOGITS);
         for (layer, plan) in network.layers.iter().zip(&plan.layers) {
@@ -53,7 +53,7 @@ impl Kernel for Collect<'_> {
                         Some(Blocks { places: Some(places), .. }) => {
                             places.iter().for_each(|&(place, weight)| to[weight as usize] = from[place as usize]);
                         }
-                        Some(_) => unsafe { transpose_matrix::<S>(from, outputs, layer.weight_count() / outputs, to) },
+                        Some(_) => transpose_matrix::<S>(from, outputs, layer.weight_count() / outputs, to),
                     }
                     (layer.bias, outputs)
                 }
@@ -65,6 +65,7 @@ impl Kernel for Collect<'_> {
                             let to = &mut to[input * layer.outputs..][..LOGITS];
                             // What a row writes beyond its own, the next one writes again if it is computed, and the bias after the last.
                             for v in (0..LOGITS).step_by(S::WIDTH) {
+                                // SAFETY: both slices have LOGITS floats, which are whole vectors.
                                 unsafe { S::store(to.as_mut_ptr().add(v), S::load(from.as_ptr().add(v))) };
                             }
                         }

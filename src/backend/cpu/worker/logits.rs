@@ -18,7 +18,7 @@ pub(super) struct Forward<'a, 'b> {
 impl Kernel for Forward<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Forward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
         let path = &pass.plan.layers[index].path;
@@ -35,6 +35,8 @@ impl Kernel for Forward<'_, '_> {
         macro_rules! tiles {
             ($images:literal) => {
                 while pass.count - image >= $images {
+                    // SAFETY: `input` has `inputs` floats and `logits` a row of LOGITS for each image of the pass, and `weights` a row for each
+                    // input: the slices that they are taken from say so.
                     unsafe {
                         let (a, b, c) = (input.as_ptr().add(image * inputs), weights.as_ptr(), logits.add(image * LOGITS));
                         if S::WIDTH == LOGITS {
@@ -75,7 +77,7 @@ pub(super) struct Gradient<'a, 'b> {
 impl Kernel for Gradient<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Gradient { pass, index, layer, images } = self;
         let worker = &mut *pass.worker;
         let plan = &pass.plan.layers[index];
@@ -94,6 +96,8 @@ impl Kernel for Gradient<'_, '_> {
         // Rows come in groups of 32.
         let tall = if S::WIDTH == LOGITS { 8 } else { 4 };
         for from in (0..inputs).step_by(tall) {
+            // SAFETY: inputs come in groups of 32, of which `tall` are some; `read` has all of them and `d` a row of LOGITS for each image,
+            // `gradient` a row for each input: the slices say so.
             unsafe {
                 let (x, g) = (read.as_ptr().add(from), gradient.as_mut_ptr().add(from * LOGITS));
                 if S::WIDTH == LOGITS {
@@ -116,7 +120,7 @@ pub(super) struct Send<'a, 'b> {
 impl Kernel for Send<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Send { pass, index, layer } = self;
         let Some(producer) = layer.producer else { return };
         let worker = &mut *pass.worker;
@@ -131,6 +135,8 @@ impl Kernel for Send<'_, '_> {
         let runs = Runs::one(layer.outputs);
         for image in 0..count {
             for from in (0..inputs).step_by(2 * S::WIDTH) {
+                // SAFETY: inputs come in groups of 32, at least two vectors; `weights` has LOGITS rows of them, of which the layer's outputs are
+                // read, `sent` a row and `d` LOGITS floats for each image: the slices say so.
                 unsafe {
                     let (b, c) = (weights.as_ptr().add(from), sent.as_mut_ptr().add(image * inputs + from));
                     product::<S, 1, 2, true>(d.add(image * LOGITS), LOGITS, runs, b, inputs, c, inputs);

@@ -21,7 +21,7 @@ pub(super) struct Forward<'a, 'b> {
 impl Kernel for Forward<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Forward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
         let over_images = over_images(layer, pass.count);
@@ -29,6 +29,7 @@ impl Kernel for Forward<'_, '_> {
         let sums = &mut worker.scratch.rows[..over_images.output.len()];
         let input = &worker.maps[layer.input][..over_images.input_map.len()];
         let (live, weights, points) = (pass.plan.layers[index].inputs, &worker.layers[index].forward, &mut worker.scratch.points);
+        // SAFETY: the layer is the physical network's, whose extents `check` has bounded, over the images of a pass.
         unsafe { forward_rows::<S>(&over_images, live, input, weights, Some(bias), 0, sums, points) };
         match layer.output {
             DenseOutput::Logits => worker.logits[..sums.len()].copy_from_slice(sums),
@@ -61,10 +62,10 @@ pub(super) struct Bias<'a, 'b> {
 impl Kernel for Bias<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Bias { pass, index, layer, images } = self;
         let bias = &mut pass.gradient[pass.plan.layers[index].bias..][..layer.outputs];
-        unsafe { add_positions::<S>(received(pass.worker, index, layer, images), bias) };
+        add_positions::<S>(received(pass.worker, index, layer, images), bias);
     }
 }
 
@@ -79,11 +80,12 @@ pub(super) struct Weights<'a, 'b> {
 impl Kernel for Weights<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Weights { pass, index, layer, start } = self;
         let (plan, count) = (&pass.plan.layers[index], pass.count);
         let (input, d) = (&pass.worker.maps[layer.input][..count * layer.inputs], received(pass.worker, index, layer, 0..count));
         let gradient = &mut pass.gradient[plan.weights..plan.bias];
+        // SAFETY: the layer is the physical network's, whose extents `check` has bounded, over the images of a pass.
         unsafe { filter_gradient_rows::<S>(&over_images(layer, count), plan.inputs, input, d, 0, 1, start, gradient) };
     }
 }
@@ -98,7 +100,7 @@ pub(super) struct Send<'a, 'b> {
 impl Kernel for Send<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Send { pass, index, layer } = self;
         let Some(producer) = layer.producer else { return };
         let (worker, count, live) = (&mut *pass.worker, pass.count, pass.plan.layers[index].outputs);
@@ -107,6 +109,7 @@ impl Kernel for Send<'_, '_> {
         let mut points = Points::default();
         let d = received(worker, index, layer, 0..count);
         let to = &mut sent[..count * layer.inputs];
+        // SAFETY: the layer is the physical network's, whose extents `check` has bounded, over the images of a pass.
         unsafe { forward_rows::<S>(&adjoint, live, d, &worker.layers[index].backward, None, 0, to, &mut points) };
         worker.scratch.input_gradient = sent;
         worker.keep_all(producer, layer.input, count);

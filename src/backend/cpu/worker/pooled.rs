@@ -20,7 +20,7 @@ pub(super) struct Forward<'a, 'b> {
 impl Kernel for Forward<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Forward { pass, index, layer, pooled } = self;
         let is_training = pass.is_training;
         let worker = &mut *pass.worker;
@@ -38,16 +38,20 @@ impl Kernel for Forward<'_, '_> {
             let choice: &mut [u8] = if is_training { &mut buffers.choice[image * map.inner_len()..][..map.inner_len()] } else { &mut [] };
             if let Some(plan) = &pooled.taps {
                 let (phases, planar) = (&mut scratch.phases, &mut scratch.planar);
+                // SAFETY: the plan is of this network (`Task::check_lanes`), so its taps and corners are the layer's, and `prepare` has made
+                // `buffers.taps` of them; `Taps::new` has made sure of whole vectors and even rows.
                 unsafe {
                     taps::phases::<S>(layer, &plan.corners, input, phases);
                     taps::forward_taps::<S>(layer, plan, &buffers.taps, phases, bias, planar, output, choice);
                 }
             } else if resident {
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                 unsafe { pooled::forward_resident::<S>(layer, input, &buffers.forward, bias, map, output, choice) };
             } else {
                 for first in (0..layer.output.height).step_by(group) {
                     let rows = group.min(layer.output.height - first);
                     let sums = &mut scratch.rows[..rows * layer.output.row()];
+                    // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                     unsafe {
                         forward_rows::<S>(layer, live, input, &buffers.forward, Some(bias), first, sums, &mut scratch.points);
                         pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice);
@@ -70,7 +74,7 @@ pub(super) struct Backward<'a, 'b> {
 impl Kernel for Backward<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Backward { pass, index, layer, pooled } = self;
         let worker = &mut *pass.worker;
         let network = &*worker.network;
@@ -90,8 +94,10 @@ impl Kernel for Backward<'_, '_> {
             match &pooled.gradient {
                 PooledGradient::Windows => {
                     pooled::patches(layer.input_map, input, &mut scratch.patches);
+                    // SAFETY: `patches` has just been called with this map; channels of a physical network are whole vectors.
                     unsafe { pooled::filter_gradient_selected::<S>(layer, &scratch.patches, received, choice, weight_gradient) };
                 }
+                // SAFETY: the plan is of this network (`Task::check_lanes`), so its blocks are the layer's, whose events are listed first.
                 PooledGradient::Events(blocks) => unsafe {
                     let few = blocks.sent.is_some();
                     if few {

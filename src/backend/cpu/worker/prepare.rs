@@ -36,7 +36,7 @@ struct Prepare<'a> {
 impl Kernel for Prepare<'_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Prepare { worker, plan, weights, backward } = self;
         let (network, scratch) = (&*worker.network, &mut worker.scratch);
         for ((layer, plan), buffers) in network.layers.iter().zip(&plan.layers).zip(&mut worker.layers) {
@@ -44,10 +44,10 @@ impl Kernel for Prepare<'_> {
             match (layer, &plan.path) {
                 (Layer::Convolution(layer), Path::Rows) => {
                     let weights = &weights[layer.weights..][..layer.weight_count()];
-                    unsafe { lay_out::<S>(layer, weights, &mut buffers.forward) };
+                    lay_out::<S>(layer, weights, &mut buffers.forward);
                     if backward {
                         let adjoint = buffers.adjoint.as_ref();
-                        unsafe { transpose::<S>(layer, adjoint, weights, &mut scratch.reordered, &mut buffers.backward) };
+                        transpose::<S>(layer, adjoint, weights, &mut scratch.reordered, &mut buffers.backward);
                     }
                 }
                 (Layer::Convolution(layer), Path::Pooled(_)) => {
@@ -58,25 +58,25 @@ impl Kernel for Prepare<'_> {
                         scratch.phases.grow(taps::phases_len(layer));
                         scratch.planar.grow(taps::planar_len(layer));
                     } else {
-                        unsafe { lay_out::<S>(layer, weights, &mut buffers.forward) };
+                        lay_out::<S>(layer, weights, &mut buffers.forward);
                     }
                     if let (true, Some(blocks)) = (backward, plan.path.blocks()) {
-                        unsafe { for_events::<S>(layer, blocks, weights, &mut buffers.backward) };
+                        for_events::<S>(layer, blocks, weights, &mut buffers.backward);
                     }
                 }
                 (Layer::Dense(layer), Path::Matrix) => {
                     let over_images = over_images(layer, 1);
                     let weights = &weights[layer.weights..][..over_images.weight_count()];
-                    unsafe { lay_out::<S>(&over_images, weights, &mut buffers.forward) };
+                    lay_out::<S>(&over_images, weights, &mut buffers.forward);
                     if backward {
-                        unsafe { transpose_matrix::<S>(weights, layer.inputs, layer.outputs, &mut scratch.reordered[..weights.len()]) };
+                        transpose_matrix::<S>(weights, layer.inputs, layer.outputs, &mut scratch.reordered[..weights.len()]);
                         let adjoint = adjoint_over_images(layer, 1);
-                        unsafe { lay_out::<S>(&adjoint, &scratch.reordered[..weights.len()], &mut buffers.backward) };
+                        lay_out::<S>(&adjoint, &scratch.reordered[..weights.len()], &mut buffers.backward);
                     }
                 }
-                (Layer::Dense(layer), Path::Logits(rows)) => unsafe {
+                (Layer::Dense(layer), Path::Logits(rows)) => {
                     for_logits::<S>(layer, rows.as_deref(), plan.path.computed_rows(layer), weights, backward, buffers);
-                },
+                }
                 _ => {}
             }
         }
@@ -85,7 +85,7 @@ impl Kernel for Prepare<'_> {
 
 /// A pooled layer's weights for the data gradient: those of the blocks that are sent, or all as `[kernel][out][kernel · in]`.
 #[inline(always)]
-unsafe fn for_events<S: Simd>(layer: &Convolution, blocks: &Blocks, weights: &[f32], to: &mut [f32]) {
+fn for_events<S: Simd>(layer: &Convolution, blocks: &Blocks, weights: &[f32], to: &mut [f32]) {
     if let (Some(_), Some(places)) = (&blocks.sent, &blocks.places) {
         to[..blocks.offsets.len() * BLOCK].fill(0.0);
         places.iter().for_each(|&(place, weight)| to[place as usize] = weights[weight as usize]);
@@ -93,16 +93,17 @@ unsafe fn for_events<S: Simd>(layer: &Convolution, blocks: &Blocks, weights: &[f
     }
     let (run, outputs) = (layer.run(), layer.output.channels);
     for (from, to) in weights.chunks_exact(run * outputs).zip(to.chunks_exact_mut(run * outputs)) {
-        unsafe { transpose_matrix::<S>(from, run, outputs, to) };
+        transpose_matrix::<S>(from, run, outputs, to);
     }
 }
 
 /// Logits' weights as `[in][LOGITS]` and, if `backward`, as `[LOGITS][in]`: of `count` inputs, those in `rows` or all.
 #[inline(always)]
-unsafe fn for_logits<S: Simd>(layer: &Dense, rows: Option<&[u32]>, count: usize, weights: &[f32], backward: bool, buffers: &mut Buffers) {
+fn for_logits<S: Simd>(layer: &Dense, rows: Option<&[u32]>, count: usize, weights: &[f32], backward: bool, buffers: &mut Buffers) {
     // A row is read beyond its end: into the next one, or the bias.
     let weights = &weights[layer.weights..][..(layer.inputs + 1) * layer.outputs];
-    assert!(LOGITS <= 2 * layer.outputs && layer.outputs <= LOGITS && count <= layer.inputs);
+    assert!(LOGITS <= 2 * layer.outputs && layer.outputs <= LOGITS && count <= layer.inputs && count.is_multiple_of(LOGITS));
+    assert!(!backward || buffers.backward.len() >= LOGITS * count);
     let nothing = [0.0; LOGITS];
     let row = |row: usize| match rows {
         Some(rows) => rows.get(row).map_or(nothing.as_ptr(), |&input| weights[input as usize * layer.outputs..][..LOGITS].as_ptr()),
@@ -110,12 +111,15 @@ unsafe fn for_logits<S: Simd>(layer: &Dense, rows: Option<&[u32]>, count: usize,
     };
     for (index, to) in buffers.forward.chunks_exact_mut(LOGITS).enumerate().take(count) {
         for v in (0..LOGITS).step_by(S::WIDTH) {
+            // SAFETY: `to` and a row, or the zeros in its place, have LOGITS floats, which are whole vectors.
             unsafe { S::store(to.as_mut_ptr().add(v), S::load(row(index).add(v))) };
         }
     }
     for first in (0..if backward { count } else { 0 }).step_by(S::WIDTH) {
         for v in (0..LOGITS).step_by(S::WIDTH) {
             let to = buffers.backward[v * count + first..].as_mut_ptr();
+            // SAFETY: inputs come in groups of 32 (the assert), so that there are rows of LOGITS floats for a whole vector of them; `backward` has
+            // as many floats as LOGITS rows of `count` (the assert), of which these vectors are some.
             unsafe { S::transpose(|i| row(first + i).add(v), to, count) };
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct Forward<'a, 'b> {
 impl Kernel for Forward<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Forward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
         let bias = &pass.weights[layer.bias..][..layer.output.channels];
@@ -38,6 +38,7 @@ impl Kernel for Forward<'_, '_> {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
                 let sums = &mut worker.scratch.rows[..rows * layer.output.row()];
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                 unsafe {
                     forward_rows::<S>(
                         layer,
@@ -82,7 +83,7 @@ pub(super) struct Backward<'a, 'b> {
 impl Kernel for Backward<'_, '_> {
     type Output = ();
     #[inline(always)]
-    unsafe fn run<S: Simd>(self) {
+    fn run<S: Simd>(self) {
         let Backward { pass, index, layer } = self;
         let worker = &mut *pass.worker;
         let network = &*worker.network;
@@ -96,6 +97,7 @@ impl Kernel for Backward<'_, '_> {
         if winograd {
             let input = |image: usize| image_of(&worker.maps[layer.input], layer.input_map, image);
             let d = |image: usize| &worker.layers[index].gradient[image * own..][..own];
+            // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
             unsafe {
                 winograd::filter_gradient::<S>(layer, plan.inputs, pass.count, input, d, weight_gradient, &mut worker.scratch.points)
             };
@@ -114,8 +116,9 @@ impl Kernel for Backward<'_, '_> {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
                 let d = &received[first * row..][..rows * row];
+                add_positions::<S>(d, bias_gradient);
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                 unsafe {
-                    add_positions::<S>(d, bias_gradient);
                     if !winograd {
                         filter_gradient_rows::<S>(layer, plan.inputs, input, d, first, rows, Start::Chain, weight_gradient);
                     }
@@ -132,6 +135,7 @@ impl Kernel for Backward<'_, '_> {
                 let (row, group) = (adjoint.output.row(), group_rows(adjoint));
                 for (number, sums) in input_gradient.chunks_mut(group * row).enumerate() {
                     let (weights, points) = (&buffers.backward, &mut worker.scratch.points);
+                    // SAFETY: the adjoint has the extents of a physical network's layer, which `check` has bounded.
                     unsafe { forward_rows::<S>(adjoint, plan.outputs, &buffers.bordered, weights, None, number * group, sums, points) };
                 }
             }

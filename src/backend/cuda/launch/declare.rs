@@ -71,7 +71,7 @@ pub unsafe trait DeviceType: Copy {
 macro_rules! device_types {
     ($($rust:ty = $name:literal),+) => {
         $(
-            // A number of the same kind and size.
+            // SAFETY: C++ has a number of the same kind and size by this name (`kernels/common.cuh` for those that it does not define).
             unsafe impl DeviceType for $rust {
                 fn name() -> String {
                     $name.into()
@@ -83,34 +83,35 @@ macro_rules! device_types {
 
 device_types!(u8 = "u8", u16 = "u16", i32 = "int", u32 = "u32", i64 = "i64", u64 = "u64", f32 = "float", f64 = "double");
 
-// Arrays of both languages have their elements side by side.
+// SAFETY: arrays of both languages have their elements side by side.
 unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {
     fn name() -> String {
         format!("{}[{N}]", T::name())
     }
 }
 
-// A transparent wrapper of an address.
+// SAFETY: a transparent wrapper of an address.
 unsafe impl<T: DeviceType> DeviceType for ConstPointer<'_, T> {
     fn name() -> String {
         format!("const {}*", T::name())
     }
 }
 
-// A transparent wrapper of an address.
+// SAFETY: a transparent wrapper of an address.
 unsafe impl<T: DeviceType> DeviceType for MutPointer<'_, T> {
     fn name() -> String {
         format!("{}*", T::name())
     }
 }
 
-// Transparent wrappers of an address that is not 0, for which `None` is 0.
+// SAFETY: a transparent wrapper of an address that is not 0, for which `None` is 0.
 unsafe impl<T: DeviceType> DeviceType for Option<ConstPointer<'_, T>> {
     fn name() -> String {
         ConstPointer::<T>::name()
     }
 }
 
+// SAFETY: a transparent wrapper of an address that is not 0, for which `None` is 0.
 unsafe impl<T: DeviceType> DeviceType for Option<MutPointer<'_, T>> {
     fn name() -> String {
         MutPointer::<T>::name()
@@ -126,6 +127,7 @@ impl Kernels {
         let grid = (blocks[0].clamp(1, 1 << 30) as u32, blocks[1] as u32, blocks[2] as u32);
         let function = self.functions[symbol].cu_function();
         self.stream.context().bind_to_thread().doing("be this thread's")?;
+        // SAFETY: the function is this GPU's, in whose context the stream is; the caller vouches for the arguments.
         unsafe { result::launch_kernel(function, grid, (threads as u32, 1, 1), 0, self.stream.cu_stream(), arguments) }
             .doing("start a kernel")
     }
@@ -152,7 +154,7 @@ macro_rules! kernels {
                 #[allow(clippy::too_many_arguments)]
                 pub unsafe fn $method(&self, $($number: $number_type,)* $($parameter: $type),+) -> $crate::Result<()> {
                     let symbol: &str = [$($symbol),+][$choice];
-                    // The types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
+                    // SAFETY: the types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
                     unsafe { self.launch(symbol, $blocks, $threads, &mut [$(std::ptr::from_ref(&$parameter).cast_mut().cast()),+]) }
                 }
             )+
@@ -203,7 +205,7 @@ macro_rules! layer_kernels {
                     let (symbol, tile) = if kernels.tiles { $choice } else { ($plain, Tile::PLAIN) };
                     let blocks = $blocks(tile, lanes);
                     let arguments = &mut [$(std::ptr::from_ref(&$parameter).cast_mut().cast()),+];
-                    // The types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
+                    // SAFETY: the types are those of the kernel's parameters: a test compares them, and `DeviceType` vouches for their layouts.
                     unsafe { self.launch(&format!("{symbol}_{layer}"), blocks, tile.threads(), arguments) }
                 }
             )+
@@ -274,15 +276,18 @@ macro_rules! shared_structs {
                 }
             }
 
-            // `layouts` has the kernels' compiler check that the C++ struct is laid out the same.
+            // SAFETY: `layouts` has the kernels' compiler check that the C++ struct is laid out the same.
             unsafe impl $crate::backend::cuda::launch::DeviceType for $name {
                 fn name() -> String {
                     stringify!($name).into()
                 }
             }
 
-            // Plain numbers.
+            // SAFETY: every field is a number or an array of numbers: the other device types, addresses, have no `Debug`, which is derived here.
             unsafe impl cudarc::driver::DeviceRepr for $name {}
+
+            // SAFETY: every field is a number or an array of numbers, as said above, in `repr(C)`.
+            unsafe impl $crate::backend::cuda::gpu::AnyBits for $name {}
         )+
 
         /// The layouts of this file's structs.

@@ -48,7 +48,7 @@ fn check(outcome: std::result::Result<(), CublasError>, doing: &str) -> Result<(
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        // Nothing can be done about a failure, and nothing uses it any more.
+        // SAFETY: `new` has made the handle, which nothing else frees and nobody uses any more. Nothing can be done about a failure.
         let _ = unsafe { destroy_handle(self.handle) };
     }
 }
@@ -71,8 +71,10 @@ impl Blas {
         let description = format!("products by cuBLAS {} in {precision}", find(Library::Cublas)?.version);
         let blas = Blas { handle, compute, scratch, _workspace: workspace, description };
         // The stream first: choosing one takes a workspace away.
+        // SAFETY: the handle was just made, and the stream lives as long as the GPU, which outlives `blas`.
         check(unsafe { set_stream(handle, gpu.stream.cu_stream().cast()) }, "take a stream")?;
         let pointer = at_mut(&blas._workspace, 0).address() as *mut std::ffi::c_void;
+        // SAFETY: the memory has as many bytes, and `blas` keeps it as long as the handle.
         check(unsafe { sys::cublasSetWorkspace_v2(handle, pointer, WORKSPACE) }.result(), "take memory")?;
         Ok(blas)
     }
@@ -105,6 +107,7 @@ impl Blas {
         for call in 0..calls {
             let place = |matrix: Operand| matrix.at.offset(call * if by_group { matrix.lane } else { matrix.group }).address();
             // cuBLAS has its matrices in columns: what is a b in rows is b a in columns.
+            // SAFETY: the caller vouches for memory for so many matrices of these sizes; the factors are there, and read by the host.
             let outcome = unsafe {
                 gemm_strided_batched_ex(
                     self.handle,

@@ -42,6 +42,16 @@ impl Chunk {
     }
 }
 
+/// Has a kernel, or cuBLAS, compute on a chunk of a micro-batch.
+macro_rules! on_chunk {
+    ($call:expr) => {
+        // SAFETY: the caller vouches for the batch's images, labels, weights and output, and for the layer. The workspace's buffers hold as many
+        // images of the network as the batch has; `chunks` has cut it so that the scratch memory holds a chunk's patches with their sums behind
+        // them.
+        unsafe { $call }
+    };
+}
+
 impl Blas {
     /// Cuts a micro-batch's images into chunks that the scratch memory holds, where an image takes so many floats. Groups of `length` images stay
     /// together; one that does not fit is cut into chunks of one lane.
@@ -69,7 +79,7 @@ impl Blas {
     /// A convolution's forward pass.
     ///
     /// # Safety
-    /// That of [`propagate`](crate::backend::cuda::layers::propagate); so for the methods below.
+    /// That of [`propagate`](crate::backend::cuda::layers::propagate) holds for the batch, and `layer` is one of its network.
     pub(in crate::backend::cuda) unsafe fn forward(&self, batch: &MicroBatch, layer: &Convolution, outputs: &ForwardOutputs) -> Result<()> {
         let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
@@ -78,12 +88,12 @@ impl Blas {
         for chunk in self.chunks(batch.lanes, batch.images, 1, positions * (terms + out))? {
             let (lanes, count, slot) = (chunk.lanes.len(), chunk.images.len(), chunk.slot(batch.images));
             let rows = count * positions;
-            unsafe { self.patches(batch, shape, layer, &chunk) }?;
+            on_chunk!(self.patches(batch, shape, layer, &chunk))?;
             let patches = Matrix::new(at(&self.scratch, 0), terms, rows * terms, 0);
             let of_lanes = ordered(batch)?.offset(chunk.lanes.start * batch.pitch);
             let weights = Matrix::new(of_lanes.offset(layer.weights), out, batch.pitch, 0);
             let sums = Matrix::new(at_mut(&self.scratch, lanes * rows * terms), out, rows * out, 0);
-            unsafe {
+            on_chunk!({
                 self.multiply([rows, out, terms], [lanes, 1], patches, weights, sums, false)?;
                 batch.kernels.convolution_tail(
                     lanes,
@@ -100,19 +110,25 @@ impl Blas {
                     stream,
                     shortcut,
                 )?;
-            }
+            });
         }
         Ok(())
     }
 
     /// The patches of a chunk's images, in the scratch memory.
+    ///
+    /// # Safety
+    /// As [`Blas::forward`].
     unsafe fn patches(&self, batch: &MicroBatch, shape: ConvolutionShape, layer: &Convolution, chunk: &Chunk) -> Result<()> {
         let (images, slot, count) = (batch.images as i32, chunk.slot(batch.images) as i64, chunk.images.len() as i32);
         let map = at(&batch.space.maps[layer.input], 0);
-        unsafe { batch.kernels.patches(chunk.lanes.len(), shape, images, slot, count, map, at_mut(&self.scratch, 0)) }
+        on_chunk!(batch.kernels.patches(chunk.lanes.len(), shape, images, slot, count, map, at_mut(&self.scratch, 0)))
     }
 
     /// A convolution's gradients: of its weights and bias, and, where that is asked for, of its input.
+    ///
+    /// # Safety
+    /// As [`Blas::forward`].
     pub(in crate::backend::cuda) unsafe fn backward(
         &self,
         batch: &MicroBatch,
@@ -125,25 +141,25 @@ impl Blas {
         let (gradient, choice) = (at(&batch.space.gradients[index], 0), at(&batch.space.choices[index], 0));
         let pooled = shape.pooled != 0;
         let kept = if pooled { positions / 4 } else { positions };
-        unsafe { self.bias(batch, layer.bias, kept, out, gradient, pooled.then_some(choice)) }?;
+        on_chunk!(self.bias(batch, layer.bias, kept, out, gradient, pooled.then_some(choice)))?;
         for chunk in self.chunks(batch.lanes, batch.images, batch.length, positions * (terms + out))? {
             let (lanes, count, slot) = (chunk.lanes.len(), chunk.images.len(), chunk.slot(batch.images));
             let rows = count * positions;
             let images = batch.images as i32;
             let sums = if pooled {
                 let to = at_mut(&self.scratch, lanes * rows * terms);
-                unsafe { batch.kernels.unpool(lanes, shape, images, slot as i64, count as i32, gradient, choice, to) }?;
+                on_chunk!(batch.kernels.unpool(lanes, shape, images, slot as i64, count as i32, gradient, choice, to))?;
                 Matrix::new(to.as_const(), out, rows * out, batch.length * positions * out)
             } else {
                 Matrix::new(gradient.offset(slot * positions * out), out, batch.images * positions * out, batch.length * positions * out)
             };
-            unsafe { self.patches(batch, shape, layer, &chunk) }?;
+            on_chunk!(self.patches(batch, shape, layer, &chunk))?;
             let patches = Matrix::new(at_mut(&self.scratch, 0), terms, rows * terms, batch.length * positions * terms);
-            unsafe { self.filter(batch, &chunk, [terms, out, positions], layer.weights, patches.operand(), sums) }?;
+            on_chunk!(self.filter(batch, &chunk, [terms, out, positions], layer.weights, patches.operand(), sums))?;
             let Some(input) = input else { continue };
             let of_lanes = ordered(batch)?.offset(chunk.lanes.start * batch.pitch);
             let weights = Matrix::new(of_lanes.offset(layer.weights), out, batch.pitch, 0);
-            unsafe {
+            on_chunk!({
                 self.multiply([rows, terms, out], [lanes, 1], sums, weights.transposed(), patches, false)?;
                 batch.kernels.patch_sums(
                     lanes,
@@ -157,12 +173,15 @@ impl Blas {
                     input.bypass_channels,
                     input.output,
                 )?;
-            }
+            });
         }
         Ok(())
     }
 
     /// The gradient of weights at `weights`, summed over each leaf of a chunk: `[terms, out, positions of an image]`.
+    ///
+    /// # Safety
+    /// As [`Blas::forward`]; `patches` and `sums` are matrices of the chunk's images, with room for all of them.
     unsafe fn filter(
         &self,
         batch: &MicroBatch,
@@ -178,18 +197,21 @@ impl Blas {
         let (whole, rest) = (chunk.images.len() / batch.length, chunk.images.len() % batch.length);
         if whole > 0 {
             let size = [terms, out, batch.length * positions];
-            unsafe { self.multiply(size, [chunk.lanes.len(), whole], patches.transposed(), sums, to, false) }?;
+            on_chunk!(self.multiply(size, [chunk.lanes.len(), whole], patches.transposed(), sums, to, false))?;
         }
         if rest > 0 {
             let [patches, sums] = [patches, sums].map(|matrix| matrix.with(matrix.at.offset(whole * matrix.group)));
             let to = to.with(to.at.offset(whole * to.group));
             let size = [terms, out, rest * positions];
-            unsafe { self.multiply(size, [chunk.lanes.len(), 1], patches.transposed(), sums, to, chunk.add) }?;
+            on_chunk!(self.multiply(size, [chunk.lanes.len(), 1], patches.transposed(), sums, to, chunk.add))?;
         }
         Ok(())
     }
 
     /// The gradient of a bias, summed over each leaf; `kept` is what there is of an image's gradient in positions.
+    ///
+    /// # Safety
+    /// As [`Blas::forward`].
     unsafe fn bias(
         &self,
         batch: &MicroBatch,
@@ -200,29 +222,30 @@ impl Blas {
         choice: Option<ConstPointer<u8>>,
     ) -> Result<()> {
         let Some(sums) = batch.output.gradients() else { return Ok(()) };
-        unsafe {
-            batch.kernels.bias_gradient(
-                batch.lanes,
-                batch.images as i32,
-                batch.length as i32,
-                batch.places as i32,
-                batch.pitch as i32,
-                bias as i32,
-                kept as i32,
-                out as i32,
-                gradient,
-                choice,
-                sums,
-            )
-        }
+        on_chunk!(batch.kernels.bias_gradient(
+            batch.lanes,
+            batch.images as i32,
+            batch.length as i32,
+            batch.places as i32,
+            batch.pitch as i32,
+            bias as i32,
+            kept as i32,
+            out as i32,
+            gradient,
+            choice,
+            sums,
+        ))
     }
 
     /// The logits, their loss and its gradient, or the margins.
+    ///
+    /// # Safety
+    /// As [`Blas::forward`].
     pub(in crate::backend::cuda) unsafe fn head(&self, batch: &MicroBatch, layer: &Dense) -> Result<()> {
         let logits = at_mut(&batch.space.logits, 0);
         let [features, weights] = head_operands(batch, layer)?;
         let to = Matrix::new(logits, layer.outputs, batch.images * layer.outputs, 0);
-        unsafe {
+        on_chunk!({
             self.multiply([batch.images, layer.outputs, layer.inputs], [batch.lanes, 1], features, weights, to, false)?;
             batch.kernels.softmax_loss(
                 batch.lanes,
@@ -238,21 +261,24 @@ impl Blas {
                 batch.network.parameters() as i32,
                 batch.output.margins(),
             )
-        }
+        })
     }
 
     /// The gradients of the last layer's weights, bias and input, the last to `output`.
+    ///
+    /// # Safety
+    /// As [`Blas::forward`].
     pub(in crate::backend::cuda) unsafe fn head_backward(&self, batch: &MicroBatch, layer: &Dense, output: MutPointer<f32>) -> Result<()> {
         let (inputs, classes, images) = (layer.inputs, layer.outputs, batch.images);
         let [features, weights] = head_operands(batch, layer)?;
         let gradient = Matrix::new(at(&batch.space.logits, 0), classes, images * classes, batch.length * classes);
         let all = Chunk { lanes: 0..batch.lanes, images: 0..images, add: false };
         let to = Matrix::new(output, inputs, images * inputs, 0);
-        unsafe {
+        on_chunk!({
             self.bias(batch, layer.bias, 1, classes, gradient.at, None)?;
             self.filter(batch, &all, [inputs, classes, 1], layer.weights, features, gradient)?;
             self.multiply([images, inputs, classes], [batch.lanes, 1], gradient, weights.transposed(), to, false)
-        }
+        })
     }
 }
 
