@@ -1,7 +1,7 @@
 //! The tables of all studies, with numbers in full precision. A table's columns and rows stand in one file, by what it is of.
 
-mod fields;
 mod findings;
+mod rows;
 mod smoothness;
 mod study;
 mod trials;

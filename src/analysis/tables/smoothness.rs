@@ -1,6 +1,6 @@
 //! Measurements along training, and what the theory makes of them.
 
-use super::fields::{estimates, limits, of_cell, optional, words};
+use super::rows::{Rows, optional};
 use crate::analysis::fit::Estimate;
 use crate::analysis::fits::{Shift, decays};
 use crate::analysis::page::Section;
@@ -8,126 +8,90 @@ use crate::analysis::smoothness::{Along, Measured, Smooth, Surface, noise_scale}
 use crate::analysis::studies::StudyResults;
 use crate::analysis::table::Table;
 use crate::records::{CellKey, Measurement};
+use crate::results::MeasurementRow;
 
-/// Columns of the table of measurements.
-const MEASUREMENTS: [&str; 12] = [
-    "study",
-    "batch_size",
-    "sparsity",
-    "trial",
-    "step",
-    "lipschitz",
-    "loss",
-    "gradient_norm",
-    "squared_norms",
-    "variance",
-    "noise_scale",
-    "noise_scale_of_part",
-];
-
-/// What a row of the theory's table is of.
-const PLACE: [&str; 6] = ["study", "batch_size", "sparsity", "along_training", "trials", "measurements"];
-
-/// Columns of the theory's table, each with its limits. A ratio is sparse over dense. What is taken along the training is a mean or a median.
-const THEORY: [&str; 24] = [
-    "start_loss",
-    "last_loss",
-    "decrease",
-    "start_variance",
-    "along_variance",
-    "last_variance",
-    "along_lipschitz",
-    "squared_rates",
-    "decrease_ratio",
-    "start_variance_ratio",
-    "along_variance_ratio",
-    "last_variance_ratio",
-    "along_lipschitz_ratio",
-    "squared_rates_ratio",
-    "searched_squared_rates_ratio",
-    "predicted_c1_ratio",
-    "fitted_c1_ratio",
-    "predicted_c2_ratio",
-    "fitted_c2_ratio",
-    "shift",
-    "start_noise_scale",
-    "median_noise_scale",
-    "last_noise_scale",
-    "critical_batch_size",
-];
-
-/// A row a measurement.
+/// A row a measurement. The noise scale is the whole training set's, as in the figures; that of the part measured on is the result file's.
 pub(super) fn measurements(sections: &[Section]) -> Table {
-    Table {
-        name: "smoothness",
-        heading: words(&MEASUREMENTS),
-        rows: sections.iter().flat_map(|section| measurement_rows(section.study)).collect(),
+    type Of<'a> = (&'a StudyResults, CellKey, u32, &'a Measurement);
+    let finite = |value: f64| optional(Some(value).filter(|value| value.is_finite()));
+    Rows::new(
+        "smoothness",
+        sections.iter().map(|section| section.study).flat_map(|study| {
+            let trials = study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial)));
+            trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (study, key, trial.index, found))).collect::<Vec<_>>()
+        }),
+    )
+    .column("study", |(study, ..)| study.slug.clone())
+    .declared(
+        |column| !column.is_place && column.name != "noise_scale",
+        |&(_, key, trial, found): &Of| Some(MeasurementRow::new(found, trial, key, 0)),
+    )
+    .column("noise_scale", |(study, .., found)| finite(noise_scale(found, study.sampling())))
+    .column("noise_scale_of_part", |(.., found)| finite(found.noise_scale()))
+    .table()
+}
+
+/// The theory of a cell: means along the training, or medians.
+struct Theory<'a> {
+    study: &'a StudyResults,
+    smooth: &'a Smooth,
+    along: Along,
+    here: Option<&'a Surface<Estimate>>,
+    over_dense: Option<&'a Surface<Estimate>>,
+}
+
+impl<'a> Theory<'a> {
+    fn all(section: &'a Section) -> Vec<Theory<'a>> {
+        let study = section.study;
+        let both = |smooth: &'a Smooth| {
+            Along::ALL.into_iter().enumerate().map(move |(number, along)| Theory {
+                study,
+                smooth,
+                along,
+                here: smooth.along.get(number),
+                over_dense: smooth.over_dense.as_ref().and_then(|both| both.get(number)),
+            })
+        };
+        section.smoothness.iter().flat_map(both).collect()
     }
 }
 
-/// Two rows a cell: one with means along the training, one with medians.
+/// Two rows a cell: one with means along the training, one with medians. A ratio is sparse over dense.
 pub(super) fn theory(sections: &[Section]) -> Table {
-    let heading = words(&PLACE).into_iter().chain(THEORY.into_iter().flat_map(estimates));
-    Table { name: "theory", heading: heading.collect(), rows: sections.iter().flat_map(|section| theory_rows(section)).collect() }
-}
-
-/// The noise scale is the whole training set's, as in the figures; that of the part measured on is the result file's.
-fn measurement_rows(study: &StudyResults) -> Vec<Vec<String>> {
-    let sampling = study.sampling();
-    let row = |(key, trial, found): (CellKey, u32, &Measurement)| {
-        let mut row = of_cell(study, key);
-        row.extend([trial.to_string(), found.step.to_string()]);
-        row.push(optional(found.lipschitz));
-        let values =
-            [found.loss, found.gradient_norm, found.squared_norms, found.variance(), noise_scale(found, sampling), found.noise_scale()];
-        row.extend(values.map(|value| optional(Some(value).filter(|value| value.is_finite()))));
-        row
-    };
-    let trials = study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial)));
-    trials.flat_map(|(key, trial)| trial.measurements.iter().map(move |found| (key, trial.index, found))).map(row).collect()
-}
-
-/// Two rows a cell: one with means along the training, one with medians.
-fn theory_rows(section: &Section) -> Vec<Vec<String>> {
-    let decays = decays(section.study);
-    let row = |smooth: &Smooth, number: usize, along: Along| {
-        let of = |surface: Option<&Surface<Estimate>>, value: fn(&Surface<Estimate>) -> Estimate| surface.map(value);
-        let here = |value| of(smooth.along.get(number), value);
-        let over = smooth.over_dense.as_ref().and_then(|both| both.get(number));
-        let ratio = |value| of(over, value);
-        let fitted = |value: fn(Measured) -> Option<Estimate>| smooth.measured.and_then(value);
-        let [start_noise, median_noise, last_noise] = smooth.noise_scale.map(Some);
-        let estimates = [
-            here(|surface| surface.start_loss),
-            here(|surface| surface.last_loss),
-            here(|surface| surface.decrease),
-            here(|surface| surface.start_variance),
-            here(|surface| surface.variance),
-            here(|surface| surface.last_variance),
-            here(|surface| surface.lipschitz),
-            here(|surface| surface.squared_rates),
-            ratio(|surface| surface.decrease),
-            ratio(|surface| surface.start_variance),
-            ratio(|surface| surface.variance),
-            ratio(|surface| surface.last_variance),
-            ratio(|surface| surface.lipschitz),
-            ratio(|surface| surface.squared_rates),
-            fitted(|measured| measured.squared_rates_ratio),
-            over.map(|over| smooth.predicted_c1(over)),
-            fitted(|measured| measured.c1_ratio),
-            ratio(|surface| surface.decrease).filter(|_| decays),
-            fitted(|measured| measured.c2_ratio),
-            fitted(|measured| measured.shift.map(Shift::estimate)),
-            start_noise,
-            median_noise,
-            last_noise,
-            fitted(|measured| measured.critical),
-        ];
-        let mut row = of_cell(section.study, smooth.key);
-        row.extend([along.name().to_owned(), smooth.trials.to_string(), smooth.measurements.to_string()]);
-        row.extend(estimates.into_iter().flat_map(limits));
-        row
-    };
-    let both = |smooth| Along::ALL.into_iter().enumerate().map(move |(number, along)| row(smooth, number, along));
-    section.smoothness.iter().flat_map(both).collect()
+    type Value = fn(&Surface<Estimate>) -> Estimate;
+    let here = |value: Value| move |row: &Theory| row.here.map(value);
+    let ratio = |value: Value| move |row: &Theory| row.over_dense.map(value);
+    let measured = |value: fn(Measured) -> Option<Estimate>| move |row: &Theory| row.smooth.measured.and_then(value);
+    let noise = |number: usize| move |row: &Theory| row.smooth.noise_scale.get(number).copied();
+    let decrease_ratio = |row: &Theory| row.over_dense.map(|surface| surface.decrease).filter(|_| decays(row.study));
+    Rows::new("theory", sections.iter().flat_map(Theory::all))
+        .of_cell(|row| (row.study, row.smooth.key))
+        .column("along_training", |row| row.along.name().to_owned())
+        .column("trials", |row| row.smooth.trials.to_string())
+        .column("measurements", |row| row.smooth.measurements.to_string())
+        .estimate("start_loss", here(|surface| surface.start_loss))
+        .estimate("last_loss", here(|surface| surface.last_loss))
+        .estimate("decrease", here(|surface| surface.decrease))
+        .estimate("start_variance", here(|surface| surface.start_variance))
+        .estimate("along_variance", here(|surface| surface.variance))
+        .estimate("last_variance", here(|surface| surface.last_variance))
+        .estimate("along_lipschitz", here(|surface| surface.lipschitz))
+        .estimate("squared_rates", here(|surface| surface.squared_rates))
+        .estimate("decrease_ratio", ratio(|surface| surface.decrease))
+        .estimate("start_variance_ratio", ratio(|surface| surface.start_variance))
+        .estimate("along_variance_ratio", ratio(|surface| surface.variance))
+        .estimate("last_variance_ratio", ratio(|surface| surface.last_variance))
+        .estimate("along_lipschitz_ratio", ratio(|surface| surface.lipschitz))
+        .estimate("squared_rates_ratio", ratio(|surface| surface.squared_rates))
+        .estimate("searched_squared_rates_ratio", measured(|measured| measured.squared_rates_ratio))
+        .estimate("predicted_c1_ratio", |row| row.over_dense.map(|over| row.smooth.predicted_c1(over)))
+        .estimate("fitted_c1_ratio", measured(|measured| measured.c1_ratio))
+        .estimate("predicted_c2_ratio", decrease_ratio)
+        .estimate("fitted_c2_ratio", measured(|measured| measured.c2_ratio))
+        .estimate("shift", measured(|measured| measured.shift.map(Shift::estimate)))
+        .estimate("start_noise_scale", noise(0))
+        .estimate("median_noise_scale", noise(1))
+        .estimate("last_noise_scale", noise(2))
+        .estimate("critical_batch_size", measured(|measured| measured.critical))
+        .table()
 }

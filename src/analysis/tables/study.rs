@@ -1,6 +1,6 @@
 //! Studies, their cells and fits.
 
-use super::fields::{limits, of_cell, optional, words};
+use super::rows::{Rows, optional};
 use crate::analysis::fit::Regime;
 use crate::analysis::fits::{EnoughTrials, Fitted, Shift};
 use crate::analysis::others::{has_trials, is_of_dps};
@@ -8,178 +8,130 @@ use crate::analysis::page::Section;
 use crate::analysis::studies::StudyResults;
 use crate::analysis::table::Table;
 use crate::config::Metaparameter;
-use crate::records::{Cell, CellKey, Status};
-use crate::results::Environment;
-
-/// Columns of the table of studies.
-const STUDIES: [&str; 19] = [
-    "study",
-    "files",
-    "dataset",
-    "network",
-    "optimizer",
-    "schedule",
-    "goal_error",
-    "goal_threshold",
-    "validation_examples",
-    "test_examples",
-    "max_steps",
-    "evaluate_every",
-    "parameters",
-    "criterion",
-    "shuffle",
-    "race",
-    "data_sha256",
-    "program_version",
-    "device",
-];
-
-/// Columns of the table of cells, but for those of statuses and metaparameters, which come before the last two.
-const CELLS: [&str; 6] = ["study", "batch_size", "sparsity", "steps_to_result", "regime", "trials"];
-
-/// Columns of the table of fits.
-const FITS: [&str; 29] = [
-    "study",
-    "sparsity",
-    "points",
-    "left_out",
-    "c1",
-    "c1_low",
-    "c1_high",
-    "c2",
-    "c2_low",
-    "c2_high",
-    "critical_batch_size",
-    "critical_batch_size_low",
-    "critical_batch_size_high",
-    "deviation",
-    "exponent",
-    "exponent_low",
-    "exponent_high",
-    "enough_trials",
-    "c1_over_dense",
-    "c1_over_dense_low",
-    "c1_over_dense_high",
-    "c2_over_dense",
-    "c2_over_dense_low",
-    "c2_over_dense_high",
-    "shift",
-    "shift_low",
-    "shift_high",
-    "shift_points",
-    "no_fit_because",
-];
+use crate::records::{Cell, CellKey};
+use crate::results::{CellRow, Environment};
 
 /// The steps-to-result of a cell that has not been measured.
 const TO_COME: &str = "·";
 
-/// What studies are of, and where they were run.
+/// What studies are of, and where they were run; several places are joined by semicolons. A row a study.
 pub(super) fn studies(sections: &[Section]) -> Table {
-    Table { name: "studies", heading: words(&STUDIES), rows: sections.iter().map(|section| study(section.study)).collect() }
+    // In others' measurements 0 stands for what they do not say.
+    let known = |study: &StudyResults, number: u32| optional(Some(number).filter(|&number| number > 0 || is_of_dps(&study.results)));
+    let configured = |study: &StudyResults| study.configuration.as_ref().ok().cloned();
+    let races = |study: &StudyResults| {
+        let races = study.races.iter().map(|race| race.factor().map_or("false".to_owned(), |factor| factor.to_string()));
+        races.collect::<Vec<_>>().join("; ")
+    };
+    Rows::new("studies", sections.iter().map(|section| section.study))
+        .column("study", |study| study.slug.clone())
+        .column("files", |study| study.sources.join("; "))
+        .column("dataset", |study| study.results.workload.dataset.clone())
+        .column("network", |study| study.results.workload.network.clone())
+        .column("optimizer", |study| study.results.workload.optimizer.clone())
+        .column("schedule", |study| study.results.workload.schedule.clone())
+        .column("goal_error", |study| study.results.workload.goal_error.to_string())
+        .column("goal_threshold", |study| known(study, study.results.workload.goal_threshold))
+        .column("validation_examples", |study| known(study, study.results.workload.validation_examples))
+        .column("test_examples", |study| known(study, study.results.workload.test_examples))
+        .column("max_steps", |study| known(study, study.results.workload.max_steps))
+        .column("evaluate_every", |study| known(study, study.results.workload.evaluate_every))
+        .column("parameters", |study| known(study, study.results.workload.parameters))
+        .column("criterion", |study| optional(configured(study).map(|study| study.pruning.criterion)))
+        .column("shuffle", |study| optional(configured(study).map(|study| study.pruning.shuffle)))
+        .column("race", |study| races(study))
+        .column("data_sha256", |study| of_all(study, |environment| &environment.data_digest))
+        .column("program_version", |study| of_all(study, |environment| &environment.program_version))
+        .column("device", |study| of_all(study, |environment| &environment.device))
+        .table()
 }
+
+/// The distinct texts of all environments of a study.
+fn of_all(study: &StudyResults, of: fn(&Environment) -> &String) -> String {
+    // A file that was merged names several itself.
+    let mut texts: Vec<&str> = Vec::new();
+    for text in study.environments.iter().flat_map(|environment| of(environment).split("; ")) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.join("; ")
+}
+
+/// A cell of a study; it has no record while it is still to come.
+struct Place<'a> {
+    study: &'a StudyResults,
+    key: CellKey,
+    cell: Option<&'a Cell>,
+    fitted: Option<&'a Fitted>,
+}
+
+impl<'a> Place<'a> {
+    /// The cells of a study by sparsity, then batch size.
+    fn all(section: &'a Section) -> Vec<Place<'a>> {
+        let study = section.study;
+        let fitted = |key: CellKey| section.fits.iter().find(|fitted| fitted.sparsity == key.sparsity && fitted.fit.is_ok());
+        let measured = study.results.cells.iter().map(|cell| Place { study, key: cell.key, cell: Some(cell), fitted: fitted(cell.key) });
+        let mut places: Vec<Place> = measured.collect();
+        places.extend(study.missing().iter().map(|&key| Place { study, key, cell: None, fitted: None }));
+        places.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then(a.key.batch_size.cmp(&b.key.batch_size)));
+        places
+    }
+
+    /// The cell, where its trials are known.
+    fn tried(&self) -> Option<&'a Cell> {
+        self.cell.filter(|_| has_trials(&self.study.results))
+    }
+
+    fn row(&self, cell: Option<&Cell>) -> Option<CellRow> {
+        cell.map(|cell| CellRow::new(cell, 0, &self.study.results.workload))
+    }
+}
+
+/// Columns of `/cells` that the table of cells has where the trials are known.
+const TRIED: [&str; 5] = ["complete", "incomplete", "infeasible", "censored", "best_trial"];
+
+/// Columns of `/cells` that the table of cells has otherwise, or not at all.
+const TOLD_OTHERWISE: [&str; 6] = ["batch_size", "sparsity", "trials", "steps_to_result", "test_errors", "test_error"];
 
 /// A row a cell, `shown` being the metaparameters that any trial has.
 pub(super) fn cells(sections: &[Section], shown: &[Metaparameter]) -> Table {
-    let names = shown.iter().map(|name| name.name());
-    let heading =
-        CELLS.into_iter().chain(Status::ALL.map(Status::name)).chain(["best_trial"]).chain(names).chain(["test_error", "seconds"]);
-    Table {
-        name: "cells",
-        heading: heading.map(str::to_owned).collect(),
-        rows: sections.iter().flat_map(|section| cell_rows(section.study, section.fits, shown)).collect(),
-    }
+    let measured = |place: &Place, field: String, to_come: &str| if place.cell.is_some() { field } else { to_come.to_owned() };
+    let regime = |place: &Place| place.fitted.map_or("", |fitted| fitted.regime(place.key.batch_size).map_or("undecided", Regime::name));
+    Rows::new("cells", sections.iter().flat_map(Place::all))
+        .of_cell(|place| (place.study, place.key))
+        .column("steps_to_result", |place| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), TO_COME))
+        .column("regime", |place| regime(place).to_owned())
+        .column("trials", |place| measured(place, optional(place.tried().map(|cell| cell.trials.len())), "0"))
+        .declared(|column| TRIED.contains(&column.name), |place: &Place| place.row(place.tried()))
+        .metaparameters(shown, |place| place.tried().and_then(Cell::best))
+        .declared(|column| column.name == "test_error", |place: &Place| place.row(place.cell))
+        .declared(
+            |column| !column.is_place && !TRIED.contains(&column.name) && !TOLD_OTHERWISE.contains(&column.name),
+            |place: &Place| place.row(place.cell.filter(|_| is_of_dps(&place.study.results))),
+        )
+        .table()
 }
 
 /// A row a sparsity.
 pub(super) fn fits(sections: &[Section]) -> Table {
-    Table { name: "fits", heading: words(&FITS), rows: sections.iter().flat_map(|section| fit_rows(section.study, section.fits)).collect() }
-}
-
-/// What a study is of, and where it was run; several places are joined by semicolons.
-fn study(study: &StudyResults) -> Vec<String> {
-    let workload = &study.results.workload;
-    let configured = study.configuration.as_ref().ok();
-    let of_all = |of: fn(&Environment) -> &String| {
-        // A file that was merged names several itself.
-        let mut texts: Vec<&str> = Vec::new();
-        for text in study.environments.iter().flat_map(|environment| of(environment).split("; ")) {
-            if !texts.contains(&text) {
-                texts.push(text);
-            }
-        }
-        texts.join("; ")
-    };
-    // In others' measurements 0 stands for what they do not say.
-    let known = |number: u32| optional(Some(number).filter(|&number| number > 0 || is_of_dps(&study.results)));
-    let races: Vec<String> = study.races.iter().map(|race| race.factor().map_or("false".to_owned(), |factor| factor.to_string())).collect();
-    vec![
-        study.slug.clone(),
-        study.sources.join("; "),
-        workload.dataset.clone(),
-        workload.network.clone(),
-        workload.optimizer.clone(),
-        workload.schedule.clone(),
-        workload.goal_error.to_string(),
-        known(workload.goal_threshold),
-        known(workload.validation_examples),
-        known(workload.test_examples),
-        known(workload.max_steps),
-        known(workload.evaluate_every),
-        known(workload.parameters),
-        optional(configured.map(|study| study.pruning.criterion)),
-        optional(configured.map(|study| study.pruning.shuffle)),
-        races.join("; "),
-        of_all(|environment| &environment.data_digest),
-        of_all(|environment| &environment.program_version),
-        of_all(|environment| &environment.device),
-    ]
-}
-
-fn cell_rows(study: &StudyResults, fits: &[Fitted], shown: &[Metaparameter]) -> Vec<Vec<String>> {
-    let (has_trials, is_of_dps) = (has_trials(&study.results), is_of_dps(&study.results));
-    let row = |cell: &Cell| {
-        let best = cell.best().filter(|_| has_trials);
-        let fitted = fits.iter().find(|fitted| fitted.sparsity == cell.key.sparsity && fitted.fit.is_ok());
-        let mut row = of_cell(study, cell.key);
-        row.push(optional(cell.steps_to_result()));
-        row.push(fitted.map_or("", |fitted| fitted.regime(cell.key.batch_size).map_or("undecided", Regime::name)).to_owned());
-        row.push(optional(has_trials.then_some(cell.trials.len())));
-        row.extend(Status::ALL.map(|status| optional(has_trials.then(|| cell.count(status)))));
-        row.push(optional(best.map(|trial| trial.index)));
-        row.extend(shown.iter().map(|&name| optional(best.and_then(|trial| trial.metaparameters.get(name)))));
-        row.push(optional(study.results.workload.test_error(cell)));
-        row.push(optional(is_of_dps.then_some(cell.seconds)));
-        row
-    };
-    let width = 9 + Status::ALL.len() + shown.len();
-    // A cell that is still to come has its place and nothing else.
-    let to_come = |key: &CellKey| {
-        let mut row = of_cell(study, *key);
-        row.extend([TO_COME, "", "0"].map(str::to_owned));
-        row.resize(width, String::new());
-        row
-    };
-    let mut rows: Vec<(CellKey, Vec<String>)> = study.results.cells.iter().map(|cell| (cell.key, row(cell))).collect();
-    rows.extend(study.missing().iter().map(|key| (*key, to_come(key))));
-    rows.sort_by(|(a, _), (b, _)| a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size)));
-    rows.into_iter().map(|(_, row)| row).collect()
-}
-
-fn fit_rows(study: &StudyResults, fits: &[Fitted]) -> Vec<Vec<String>> {
-    let row = |fitted: &Fitted| {
-        let fit = fitted.fit.as_ref().ok();
-        let left_out: Vec<String> = fitted.left_out.iter().map(u32::to_string).collect();
-        let mut row = vec![study.slug.clone(), fitted.sparsity.to_string(), optional(fit.map(|fit| fit.points)), left_out.join(" ")];
-        row.extend([fit.map(|fit| fit.c1), fit.map(|fit| fit.c2), fit.map(|fit| fit.critical)].into_iter().flat_map(limits));
-        row.push(optional(fit.map(|fit| fit.deviation)));
-        row.extend(limits(fitted.exponent));
-        row.push(fitted.enough_trials.map_or(String::new(), EnoughTrials::name));
-        row.extend(limits(fitted.c1_ratio));
-        row.extend(limits(fitted.c2_ratio));
-        row.extend(limits(fitted.shift.map(Shift::estimate)));
-        row.push(optional(fitted.shift.map(|shift| shift.points)));
-        row.push(fitted.fit.as_ref().err().cloned().unwrap_or_default());
-        row
-    };
-    fits.iter().map(row).collect()
+    let left_out = |fitted: &Fitted| fitted.left_out.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let rows = sections.iter().flat_map(|section| section.fits.iter().map(|fitted| (section.study, fitted, fitted.fit.as_ref().ok())));
+    Rows::new("fits", rows)
+        .column("study", |(study, ..)| study.slug.clone())
+        .column("sparsity", |(_, fitted, _)| fitted.sparsity.to_string())
+        .column("points", |(.., fit)| optional(fit.map(|fit| fit.points)))
+        .column("left_out", |(_, fitted, _)| left_out(fitted))
+        .estimate("c1", |(.., fit)| fit.map(|fit| fit.c1))
+        .estimate("c2", |(.., fit)| fit.map(|fit| fit.c2))
+        .estimate("critical_batch_size", |(.., fit)| fit.map(|fit| fit.critical))
+        .column("deviation", |(.., fit)| optional(fit.map(|fit| fit.deviation)))
+        .estimate("exponent", |(_, fitted, _)| fitted.exponent)
+        .column("enough_trials", |(_, fitted, _)| fitted.enough_trials.map_or(String::new(), EnoughTrials::name))
+        .estimate("c1_over_dense", |(_, fitted, _)| fitted.c1_ratio)
+        .estimate("c2_over_dense", |(_, fitted, _)| fitted.c2_ratio)
+        .estimate("shift", |(_, fitted, _)| fitted.shift.map(Shift::estimate))
+        .column("shift_points", |(_, fitted, _)| optional(fitted.shift.map(|shift| shift.points)))
+        .column("no_fit_because", |(_, fitted, _)| fitted.fit.as_ref().err().cloned().unwrap_or_default())
+        .table()
 }

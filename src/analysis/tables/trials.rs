@@ -1,97 +1,87 @@
 //! Trials, the best ones' curves, and what fewer trials would have found.
 
-use super::fields::{of_cell, optional, words};
+use super::rows::{Rows, optional};
 use crate::analysis::fewer::FewerTrials;
 use crate::analysis::others::{has_trials, is_of_dps};
 use crate::analysis::page::Section;
 use crate::analysis::studies::StudyResults;
 use crate::analysis::table::Table;
 use crate::config::Metaparameter;
-use crate::records::{Cell, CellKey, CurvePoint, Trial};
+use crate::records::{Cell, CurvePoint, Trial};
+use crate::results::{CurveRow, TrialRow};
 
-/// Columns of the table of trials, but for those of metaparameters and what comes after them.
-const TRIALS: [&str; 8] = ["study", "batch_size", "sparsity", "trial", "status", "steps", "steps_run", "best_errors"];
+/// A trial of a cell of a study.
+type Of<'a> = (&'a StudyResults, &'a Cell, &'a Trial);
 
-/// Columns behind those of metaparameters.
-const REST: [&str; 7] = ["parameters_kept", "mask_hash", "dead_layers", "seconds", "best_validation_error", "final_loss", "evaluations"];
+/// All trials of a study.
+fn all<'a>(study: &'a StudyResults) -> impl Iterator<Item = Of<'a>> {
+    study.results.cells.iter().flat_map(move |cell| cell.trials.iter().map(move |trial| (study, cell, trial)))
+}
 
-/// Columns of the table of curves.
-const CURVES: [&str; 8] = ["study", "batch_size", "sparsity", "trial", "step", "training_loss", "errors", "examples"];
+/// Columns of `/trials` with which the table of trials begins.
+const FIRST: [&str; 6] = ["batch_size", "sparsity", "trial", "status", "steps", "steps_run"];
 
-/// Columns of the table of what fewer trials would have found.
-const FEWER: [&str; 7] = ["study", "batch_size", "sparsity", "trials", "steps_to_result", "steps_to_result_low", "steps_to_result_high"];
+/// Columns of `/trials` that the table of trials has otherwise.
+const TOLD_OTHERWISE: [&str; 3] = ["parameters_kept", "best_validation_error", "final_loss"];
+
+/// Columns of `/trials` that only studies of dps have, and which the table of trials has had from the start.
+const MASK_AND_TIME: [&str; 3] = ["mask_hash", "dead_layers", "seconds"];
 
 /// A row a trial, `shown` being the metaparameters that any trial has.
 pub(super) fn trials(sections: &[Section], shown: &[Metaparameter]) -> Table {
-    let names = shown.iter().map(|name| name.name());
-    let heading = TRIALS.into_iter().chain(names).chain(REST);
-    Table {
-        name: "trials",
-        heading: heading.map(str::to_owned).collect(),
-        rows: sections.iter().flat_map(|section| trial_rows(section.study, shown)).collect(),
-    }
+    let row = |&(study, cell, trial): &Of| Some(TrialRow::new(trial, cell.key, 0, 0, &study.results.workload));
+    let own = move |of: &Of| row(of).filter(|_| is_of_dps(&of.0.results));
+    let kept = |&(study, _, trial): &Of| optional(Some(trial.parameters_kept).filter(|&kept| kept > 0 || is_of_dps(&study.results)));
+    let final_loss = |trial: &Trial| optional(trial.curve.last().map(|point| point.loss).filter(|loss| loss.is_finite()));
+    Rows::new("trials", sections.iter().map(|section| section.study).filter(|study| has_trials(&study.results)).flat_map(all))
+        .column("study", |(study, ..)| study.slug.clone())
+        .declared(|column| FIRST.contains(&column.name), row)
+        .column("best_errors", |(study, _, trial)| optional(trial.best_errors(study.results.workload.validation_examples)))
+        .metaparameters(shown, |&(.., trial)| Some(trial))
+        .column("parameters_kept", kept)
+        .declared(|column| MASK_AND_TIME.contains(&column.name), own)
+        .declared(|column| column.name == "best_validation_error", row)
+        .column("final_loss", |(.., trial)| final_loss(trial))
+        .column("evaluations", |(.., trial)| trial.curve.len().to_string())
+        .declared(|column| !column.is_place && ![&FIRST[..], &TOLD_OTHERWISE, &MASK_AND_TIME].concat().contains(&column.name), own)
+        .table()
 }
 
-/// A row an evaluation of a cell's best trial.
+/// A row an evaluation of a cell's best trial: those that the figures of curves show. Where examples are fewer than the validation set's, errors are
+/// a lower bound.
 pub(super) fn curves(sections: &[Section]) -> Table {
-    Table { name: "curves", heading: words(&CURVES), rows: sections.iter().flat_map(|section| curve_rows(section.study)).collect() }
+    type Point<'a> = (Of<'a>, &'a CurvePoint);
+    Rows::new(
+        "curves",
+        sections.iter().map(|section| section.study).flat_map(|study| {
+            let trials = study.results.cells.iter().filter_map(move |cell| Some((study, cell, cell.best()?)));
+            trials.flat_map(|of| of.2.curve.iter().map(move |point| (of, point))).collect::<Vec<_>>()
+        }),
+    )
+    .of_cell(|&((study, cell, _), _): &Point| (study, cell.key))
+    .column("trial", |((.., trial), _)| trial.index.to_string())
+    .declared(|column| column.name == "step", |(_, point): &Point| Some(CurveRow::new(point)))
+    .column("training_loss", |(_, point)| point.loss.to_string())
+    .declared(|column| !["step", "loss"].contains(&column.name), |(_, point): &Point| Some(CurveRow::new(point)))
+    .table()
 }
 
-/// A row a cell and number of trials.
+/// A row a cell and number of trials: the median of what so many find, and the limits between which 95 % of choices lie; empty beyond what is known.
 pub(super) fn fewer_trials(sections: &[Section]) -> Table {
-    Table { name: "fewer-trials", heading: words(&FEWER), rows: sections.iter().flat_map(|section| fewer_rows(section.study)).collect() }
-}
-
-fn trial_rows(study: &StudyResults, shown: &[Metaparameter]) -> Vec<Vec<String>> {
-    let is_of_dps = is_of_dps(&study.results);
-    let own = |field: String| if is_of_dps { field } else { String::new() };
-    let row = |(key, trial): (CellKey, &Trial)| {
-        let mut row = of_cell(study, key);
-        row.push(trial.index.to_string());
-        // The fewest errors of a whole evaluation: others have bounds.
-        let all = study.results.workload.validation_examples;
-        let best_errors = trial.curve.iter().filter(|point| point.examples == all).map(|point| point.errors).min();
-        row.extend([trial.status.name().to_owned(), optional(trial.steps), trial.steps_run.to_string(), optional(best_errors)]);
-        row.extend(shown.iter().map(|&name| optional(trial.metaparameters.get(name))));
-        let kept = Some(trial.parameters_kept).filter(|&kept| kept > 0 || is_of_dps);
-        row.extend([optional(kept), own(format!("{:016x}", trial.mask_hash)), own(trial.dead_layers.to_string())]);
-        row.push(own(trial.seconds.to_string()));
-        row.push(optional(best_errors.filter(|_| all > 0).map(|errors| f64::from(errors) / f64::from(all))));
-        let last = trial.curve.last().map(|point| point.loss).filter(|loss| loss.is_finite());
-        row.extend([optional(last), trial.curve.len().to_string()]);
-        row
-    };
-    if !has_trials(&study.results) {
-        return Vec::new();
-    }
-    study.results.cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| (cell.key, trial))).map(row).collect()
-}
-
-/// The evaluations of each cell's best trial, those that the figures of curves show. Where examples are fewer than the validation set's, errors are a
-/// lower bound.
-fn curve_rows(study: &StudyResults) -> Vec<Vec<String>> {
-    let row = |(key, trial, point): (CellKey, &Trial, &CurvePoint)| {
-        let mut row = of_cell(study, key);
-        row.extend([trial.index.to_string(), point.step.to_string(), point.loss.to_string()]);
-        row.extend([point.errors.to_string(), point.examples.to_string()]);
-        row
-    };
-    let best = study.results.cells.iter().filter_map(|cell| Some((cell.key, cell.best()?)));
-    best.flat_map(|(key, best)| best.curve.iter().map(move |point| (key, best, point))).map(row).collect()
-}
-
-/// A row for each number of trials: the median of what so many find, and the limits between which 95 % of choices lie; empty beyond what is known.
-fn fewer_rows(study: &StudyResults) -> Vec<Vec<String>> {
-    let rows = |cell: &Cell| {
-        let trials = FewerTrials::new(cell);
-        let row = |count: usize| {
-            let mut row = of_cell(study, cell.key);
-            row.push(count.to_string());
-            row.extend([0.5, 0.025, 0.975].map(|share| optional(trials.quantile(count, share))));
-            row
-        };
-        (1..=cell.trials.len()).map(row).collect::<Vec<_>>()
-    };
-    let cells = study.results.cells.iter().filter(|cell| has_trials(&study.results) && cell.steps_to_result().is_some());
-    cells.flat_map(rows).collect()
+    Rows::new(
+        "fewer-trials",
+        sections.iter().map(|section| section.study).flat_map(|study| {
+            let cells = study.results.cells.iter().filter(move |cell| has_trials(&study.results) && cell.steps_to_result().is_some());
+            let of_cell = move |cell| {
+                let trials = FewerTrials::new(cell);
+                let quantiles = move |count| [0.5, 0.025, 0.975].map(|share| optional(trials.quantile(count, share))).to_vec();
+                (1..=cell.trials.len()).map(move |count| (study, cell.key, count, quantiles(count)))
+            };
+            cells.flat_map(of_cell).collect::<Vec<_>>()
+        }),
+    )
+    .of_cell(|&(study, key, ..)| (study, key))
+    .column("trials", |(_, _, count, _)| count.to_string())
+    .columns(&["steps_to_result", "steps_to_result_low", "steps_to_result_high"], |(.., quantiles)| quantiles.clone())
+    .table()
 }
