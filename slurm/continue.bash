@@ -30,6 +30,19 @@ warn() { # OUTPUT
 dps_train=${DPS_TRAIN:-dps-train}
 read -ra dps_launch <<<"${DPS_LAUNCH-mpirun}"
 
+# The number that a file begins with, 0 where there is none. The file lies in a folder that others may be able to write to, and bash runs commands that
+# an arithmetic expression names, so nothing but digits gets out of here; a link, a pipe or an endless file is no count.
+count_in() { # FILE
+  local text=
+  [ ! -f "$1" ] || [ -L "$1" ] || read -r -n 7 text <"$1" || true
+  if [[ $text =~ ^[0-9]{1,6}$ ]]; then echo "$((10#$text))"; else echo 0; fi
+}
+
+# Replaces FILE by one that has NUMBER; noclobber makes bash write to a new file or none, never through a link.
+put_count() { # NUMBER FILE
+  rm -f "$2" && (set -o noclobber && echo "$1" >"$2")
+}
+
 # run_and_continue OUTPUT CONFIG [OPTION…]: measures CONFIG into OUTPUT and ends the job with the program's exit code, or requeues it.
 run_and_continue() {
   local output=$1 code=0 before after stalls=0 counter word
@@ -86,9 +99,9 @@ run_and_continue() {
   "$dps_train" ended "$output" --code "$code" || true
   after=$("$dps_train" status --progress "$output" 2>/dev/null) || after=none
   if [ "$before" = "$after" ]; then
-    stalls=$(($(cat "$counter" 2>/dev/null || echo 0) + 1))
+    stalls=$(($(count_in "$counter") + 1))
     # Without a count the job would be requeued for ever.
-    echo "$stalls" >"$counter" || exit "$code"
+    put_count "$stalls" "$counter" || exit "$code"
   else
     rm -f "$counter"
   fi

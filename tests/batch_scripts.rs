@@ -121,3 +121,43 @@ fn a_job_that_brings_no_progress_is_given_up() {
     let (code, said) = run(folder, "cell.sbatch", &["z.h5", "small.toml", "--fresh"], &[]);
     assert!(code == 2 && said.contains("--fresh, which each run of a requeued job would begin anew"), "{said}");
 }
+
+/// Whoever may write to the folder of results may write that file.
+#[test]
+fn the_count_of_runs_without_progress_is_a_number_or_nothing() {
+    let folder = folder();
+    let folder = folder.path();
+    program(folder, "die", "kill -9 $$");
+    let launch = folder.join("bin/die");
+    let counter = folder.join("x.stalls");
+    let job = || {
+        let environment = [("SLURM_JOB_ID", "5"), ("SLURM_RESTART_COUNT", "1"), ("DPS_LAUNCH", launch.to_str().unwrap())];
+        let (code, said) = run(folder, "cell.sbatch", &["x.h5", "small.toml"], &environment);
+        assert_eq!(code, 137, "{said}");
+        said
+    };
+    // Arithmetic runs what an index names, in several notations.
+    for text in ["a[$(touch ran)]", "a[`touch ran`]", "x=a[$(touch ran)0]", "PATH", "08", "-1", "1 2", "1; touch ran", "9999999", ""] {
+        let _ = fs::remove_file(&counter);
+        fs::write(&counter, format!("{text}\n")).unwrap();
+        let said = job();
+        assert!(!folder.join("ran").exists(), "{text} was run");
+        let expected = if text == "08" { "given up: ended 9 times" } else { "requeued after exit code 137" };
+        assert!(said.contains(expected), "{text}: {said}");
+        if text != "08" {
+            assert_eq!(fs::read_to_string(&counter).unwrap(), "1\n", "{text}");
+        }
+    }
+    // Links are neither read nor written through, and a pipe is not waited at.
+    fs::write(folder.join("mine"), "2\n").unwrap();
+    for target in ["mine", "nothing"] {
+        fs::remove_file(&counter).unwrap();
+        std::os::unix::fs::symlink(folder.join(target), &counter).unwrap();
+        assert!(job().contains("requeued after"), "{target}");
+        assert!(!counter.is_symlink() && fs::read_to_string(&counter).unwrap() == "1\n", "{target}");
+    }
+    assert!(fs::read_to_string(folder.join("mine")).unwrap() == "2\n" && !folder.join("nothing").exists());
+    fs::remove_file(&counter).unwrap();
+    assert!(Command::new("mkfifo").arg(&counter).status().unwrap().success());
+    assert!(job().contains("requeued after"));
+}
