@@ -1,5 +1,4 @@
-//! Tells the program which commit and compiler it was built from and with, for `--version` and the results, and whether this HDF5 can write without a
-//! lock.
+//! Tells the program which commit and compiler it was built from and with, for `--version` and the results.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,12 +17,6 @@ fn main() {
     println!("cargo:rustc-env=DPS_COMMIT={commit}");
     println!("cargo:rustc-env=DPS_SOURCE_TREE={tree}");
     println!("cargo:rustc-env=DPS_COMPILER={}", compiler().unwrap_or_else(|| "unknown".to_owned()));
-
-    let hdf5_is = |version: &str| std::env::var_os(format!("DEP_HDF5_VERSION_{version}")).is_some();
-    println!("cargo:rustc-check-cfg=cfg(hdf5_locks_are_optional)");
-    if hdf5_is("1_12_1") || (hdf5_is("1_10_7") && !hdf5_is("1_12_0")) {
-        println!("cargo:rustc-cfg=hdf5_locks_are_optional");
-    }
 }
 
 /// The commit of this checkout; `None` outside one, or without git.

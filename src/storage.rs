@@ -1,13 +1,10 @@
 //! The file operations by which a study is kept (journal, checkpoint, results), one function each, so that tests can let any one of them
-//! fail.
+//! fail. Reports, figures and exports are written by them too: none writes through a link that somebody put at a file's name.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-/// Writes the file of a name.
-pub type Fill<'a> = &'a mut dyn FnMut(&Path) -> io::Result<()>;
 
 /// Where files are kept. Every function is one operation that can fail by itself; `publish` is made of them.
 pub trait Storage: Send + Sync {
@@ -27,28 +24,17 @@ pub trait Storage: Send + Sync {
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
     /// Gives a file another name in one step; a file that had that name is gone.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
-    /// Lets a library write the file of that name, which exists; after an error any part of it may be there.
-    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Puts `contents` at `path`: whoever opens it, even after a loss of power, meets the old contents or the new, never a part.
+    /// Puts `contents` at `path`: whoever opens it, even after a loss of power, meets the old contents or the new, never a part. A link at `path` is
+    /// replaced; what it leads to is not touched.
     fn publish(&self, path: &Path, contents: &[u8]) -> io::Result<()> {
-        self.replace(path, &mut |_, file| self.append(file, contents))
-    }
-
-    /// Publishes as [`Storage::publish`] does, with contents that a library writes to a file whose name it is given.
-    fn publish_filled(&self, path: &Path, fill: Fill) -> io::Result<()> {
-        self.replace(path, &mut |temporary, _| self.fill(temporary, fill))
-    }
-
-    /// Puts a file at `path` that `write` makes of an empty one.
-    fn replace(&self, path: &Path, write: &mut dyn FnMut(&Path, &File) -> io::Result<()>) -> io::Result<()> {
         // One name, not one a process: a killed job's left-over is overwritten by the next, and the lock allows only one at a time.
         let temporary = temporary(path);
         let moved = self
             .create(&temporary)
-            .and_then(|file| write(&temporary, &file).and_then(|()| self.sync(&file)))
+            .and_then(|file| self.append(&file, contents).and_then(|()| self.sync(&file)))
             .and_then(|()| self.rename(&temporary, path));
         if moved.is_err() {
             let _ = self.remove(&temporary);
@@ -166,10 +152,6 @@ impl Storage for Disk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
-    }
-
-    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
-        fill(path)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

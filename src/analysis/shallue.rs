@@ -14,6 +14,7 @@ use super::studies::StudyResults;
 use crate::config::{self, Metaparameter, Race, Scale, Setting};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
+use crate::storage::{Disk, Storage};
 use crate::{Error, Result};
 
 /// The columns of `measurements.csv`. A validation error is there for whole evaluations alone; `val/errors` of `val/examples` seen is what was
@@ -67,7 +68,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
         };
         Error::Results { path: place.clone(), problem }
     };
-    let write = |path: &Path, bytes: &[u8]| fs::write(path, bytes).map_err(failed);
+    let write = |path: &Path, bytes: &[u8]| Disk.create(path).and_then(|file| Disk.append(&file, bytes)).map_err(failed);
     let pretty = |value: &Value| format!("{value:#}\n").into_bytes();
     place.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::create_dir(&place)).map_err(failed)?;
     let study = json!({

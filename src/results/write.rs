@@ -1,10 +1,12 @@
 //! The writer of result files.
 
-use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{io, ptr, slice};
 
-use hdf5::file::{FileAccessBuilder, LibraryVersion};
+use hdf5::file::LibraryVersion;
 use hdf5::{File, Group};
+use hdf5_sys::{h5f, h5p};
 
 use super::attributes::{Attribute, Attributes, compressed, describe, one_line, texts};
 use super::codes::exactly;
@@ -30,38 +32,48 @@ pub fn write(path: &Path, results: &Results) -> Result<()> {
 /// # Errors
 /// As for [`write()`].
 pub fn write_through(storage: &dyn Storage, path: &Path, results: &Results) -> Result<()> {
-    publish::replace(storage, path, &mut |temporary| {
-        let file = File::with_options()
-            // HDF5 builds the file in memory and writes it once, on closing. The 1.8 format has checksums on all metadata, and every
-            // reader of the last ten years knows it.
-            .with_fapl(|access| without_lock(access.core_options(1 << 16, true)).libver_bounds(LibraryVersion::V18, LibraryVersion::V18))
-            // No times in object headers: the same results are the same bytes.
-            .with_fcpl(|creation| creation.obj_track_times(false))
-            .create(temporary)
-            .map_err(explained)?;
-        let filled = fill(&file, results);
-        let closed = file.close();
-        filled.and(closed).map_err(explained)
+    publish::explained(path, image(results).map_err(explained).and_then(|image| publish::replace(storage, path, &image)))
+}
+
+/// Files made by this process: HDF5 tells those in memory apart by their names.
+static FILES: AtomicU64 = AtomicU64::new(0);
+
+/// The bytes of a result file. HDF5 builds it in memory and opens no file, which somebody might have put a link in the place of.
+fn image(results: &Results) -> hdf5::Result<Vec<u8>> {
+    let file = File::with_options()
+        // The 1.8 format has checksums on all metadata, and every reader of the last ten years knows it.
+        .with_fapl(|access| access.core_options(1 << 16, false).libver_bounds(LibraryVersion::V18, LibraryVersion::V18))
+        // No times in object headers: the same results are the same bytes.
+        .with_fcpl(|creation| creation.obj_track_times(false))
+        .create(format!("results-{}", FILES.fetch_add(1, Ordering::Relaxed)))?;
+    fill(&file, results)?;
+    file.flush()?;
+    hdf5::sync::sync(|| {
+        let query = || hdf5::Error::query().unwrap_or_else(|error| error);
+        let mut memory = ptr::null_mut();
+        // SAFETY: calls under the crate's lock with the identifier of a file that is open here. Without a buffer the first returns the length of the
+        // file as its first bytes have it; with one, HDF5 1.10 would change a byte that a checksum covers. The second writes to a variable: the driver
+        // that keeps files in memory gives the address of its pointer to the first byte.
+        let (length, found) = unsafe {
+            (h5f::H5Fget_file_image(file.id(), ptr::null_mut(), 0), h5f::H5Fget_vfd_handle(file.id(), h5p::H5P_DEFAULT, &mut memory))
+        };
+        let length = usize::try_from(length).map_err(|_| query())?;
+        if found < 0 || memory.is_null() {
+            return Err(query());
+        }
+        // SAFETY: to flush a file in memory extends its memory to that length, and nobody changes the file while the lock is held.
+        Ok(unsafe { slice::from_raw_parts(*memory.cast::<*const u8>(), length) }.to_vec())
     })
 }
 
-/// Access without HDF5's lock, where this HDF5 can: nobody else knows a file's temporary name, not every file system has locks, and a program that
-/// was started meanwhile would keep the lock until it ends.
-fn without_lock(access: &mut FileAccessBuilder) -> &mut FileAccessBuilder {
-    #[cfg(hdf5_locks_are_optional)]
-    access.file_locking(false);
-    access
-}
-
-/// HDF5's error, as the operating system's where that is what it is about.
+/// HDF5's error; where it is about memory, the operating system's.
 fn explained(error: hdf5::Error) -> io::Error {
     let text = one_line(&error);
     let lower = text.to_ascii_lowercase();
     if ["memory allocation failed", "unable to allocate", "can't allocate"].iter().any(|words| lower.contains(words)) {
         return io::ErrorKind::OutOfMemory.into();
     }
-    let number = text.split_once("errno = ").and_then(|(_, rest)| rest.split(',').next()).and_then(|number| number.parse().ok());
-    number.map_or_else(|| io::Error::other(text), io::Error::from_raw_os_error)
+    io::Error::other(text)
 }
 
 fn fill(file: &File, results: &Results) -> hdf5::Result<()> {

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use dps::storage::{self, Fill, Storage};
+use dps::storage::{self, Storage};
 
 use super::random::Random;
 use super::scheduler::Context;
@@ -46,7 +46,6 @@ struct Bytes {
 enum Write {
     Append(Vec<u8>),
     Truncate(usize),
-    Whole(Vec<u8>),
 }
 
 enum Change {
@@ -60,7 +59,6 @@ impl Bytes {
         match write {
             Write::Append(more) => bytes.extend(more),
             Write::Truncate(length) => bytes.resize(*length, 0),
-            Write::Whole(all) => bytes.clone_from(all),
         }
     }
 
@@ -152,7 +150,7 @@ impl Disk {
     /// The error that the next operation has, and who can choose how; nobody where the process is dead already.
     fn fault(what: &'static str) -> Option<(io::Error, Option<Context>)> {
         let context = Context::get()?;
-        let writes = ["create", "append", "fill", "sync", "rename"].contains(&what);
+        let writes = ["create", "append", "sync", "rename"].contains(&what);
         Some(match context.scheduler.operation(context.me, what, writes)? {
             ErrorKind::StorageFull => (io::Error::from_raw_os_error(28), Some(context)),
             ErrorKind::BrokenPipe => (ErrorKind::BrokenPipe.into(), None),
@@ -268,20 +266,6 @@ impl Storage for Disk {
             self.lock().changes.push(Change::Rename(from.to_owned(), to.to_owned()));
             Ok(())
         })
-    }
-
-    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
-        let fault = Disk::fault("fill");
-        if let Some((error, None)) = fault {
-            return Err(error);
-        }
-        let filled = storage::Disk.fill(path, fill);
-        let file = File::options().write(true).open(path)?;
-        if let Some((_, Some(Context { scheduler, .. }))) = &fault {
-            file.set_len(scheduler.below(file.metadata()?.len() as usize) as u64)?;
-        }
-        self.written(&file, Write::Whole(fs::read(path)?));
-        fault.map_or(filled, |(error, _)| Err(error))
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use dps::comm::Communicator;
 use dps::journal::lock_path;
-use dps::storage::{Fill, Storage};
+use dps::storage::Storage;
 
 use super::scheduler::Context;
 
@@ -79,10 +79,6 @@ impl Storage for Careless {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.inner.rename(from, to)
-    }
-
-    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
-        self.inner.fill(path, fill)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

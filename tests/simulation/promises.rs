@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use dps::storage::{Fill, Storage};
+use dps::storage::Storage;
 
 pub struct Promises {
     inner: Arc<dyn Storage>,
@@ -109,10 +109,6 @@ impl Storage for Promises {
         let renamed = self.inner.rename(from, to);
         self.may_have(to);
         renamed
-    }
-
-    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
-        self.inner.fill(path, fill)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -1,18 +1,18 @@
 //! A storage whose file operations fail where a test wants them to.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use dps::storage::{Fill, Storage};
+use dps::storage::Storage;
 
 /// What happens at the call that [`Failing`] lets fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Fault {
     /// The error returned.
     pub kind: ErrorKind,
-    /// Where the call is an append or a fill: how many of its bytes, at most, reach the file all the same (a torn write).
+    /// Where the call is an append: how many of its bytes, at most, reach the file all the same (a torn write).
     pub written: usize,
     /// How many calls in a row fail; the later ones do nothing. With `u64::MAX` all do, as after a kill.
     pub calls: u64,
@@ -96,15 +96,6 @@ impl<S: Storage> Storage for Failing<S> {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.pass("rename")?;
         self.inner.rename(from, to)
-    }
-
-    fn fill(&self, path: &Path, fill: Fill) -> io::Result<()> {
-        if let Err((_, error)) = self.call("fill") {
-            self.inner.fill(path, fill)?;
-            OpenOptions::new().write(true).open(path)?.set_len(self.fault.written as u64)?;
-            return Err(error);
-        }
-        self.inner.fill(path, fill)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
