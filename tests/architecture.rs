@@ -11,7 +11,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("readable", &[]),
     ("random", &[]),
     ("error", &["exit"]),
-    ("streams", &["error", "exit"]),
+    ("streams", &["error", "exit", "readable"]),
     ("signals", &["streams"]),
     ("storage", &[]),
     ("child", &[]),
@@ -24,7 +24,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("data", &["child", "config", "error", "random", "readable"]),
     ("records", &["config", "exit", "search"]),
     ("forecast", &["random", "readable", "records"]),
-    ("backend", &["comm", "config", "data", "error", "network", "optimizer", "pruning", "readable"]),
+    ("backend", &["comm", "config", "data", "error", "network", "optimizer", "pruning", "readable", "storage"]),
     ("training", &["backend", "comm", "config", "error", "network", "optimizer", "pruning", "records", "search"]),
     ("journal", &["backend", "config", "error", "records", "storage", "training"]),
     ("results", &["config", "error", "records", "search", "storage"]),
@@ -82,6 +82,20 @@ fn no_module_imports_what_it_may_not() {
 fn no_files_import_each_other_in_a_circle() {
     let circles = circles(&files());
     assert!(circles.is_empty(), "these files import each other in a circle: {circles:?}");
+}
+
+/// Modules that open files to write to them, and how they follow no link: `storage` and the lock say so to the system, a new configuration is made or
+/// refused, and a terminal is no file.
+const WRITERS: [&str; 4] = ["storage", "journal::lock", "init", "progress::terminal"];
+
+#[test]
+fn files_are_written_where_links_are_thought_of() {
+    let ways = ["fs::write(", "File::create(", "fs::copy(", "fs::hard_link(", ".write(true)", ".append(true)"];
+    for (module, code) in files().into_iter().filter(|(module, _)| !module.ends_with(&["tests".to_owned()])) {
+        let module = module.join("::");
+        let found = ways.into_iter().find(|way| code.contains(way));
+        assert!(found.is_none() || WRITERS.contains(&module.as_str()), "{module} has {found:?}: write with Storage or results::publish");
+    }
 }
 
 #[test]

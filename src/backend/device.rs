@@ -14,12 +14,13 @@ pub enum Chosen {
     Cuda(Box<super::cuda::Cuda>),
 }
 
-/// The same kind of device for a study on every rank, and one line about the choice where it was left to us. Every rank must call it.
+/// The same kind of device for a study on every rank, and what a person should know of it, a sentence each: the choice where it was left to us, and a
+/// cache that is not used. Every rank must call it.
 ///
 /// # Errors
 /// [`Error::Device`] for `cuda` where a rank has no usable GPU of its own, and for cuBLAS, split products or TF32 without one: never a silent
 /// fallback.
-pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option<String>)> {
+pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Vec<String>)> {
     let execution = &study.execution;
     let unit = VectorUnit::best();
     let wanted = match execution {
@@ -37,23 +38,36 @@ pub fn choose(study: &Study, world: &dyn Communicator) -> Result<(Chosen, Option
         });
     }
     if execution.device == DeviceName::Cpu {
-        return Ok((Chosen::Cpu(unit), None));
+        return Ok((Chosen::Cpu(unit), Vec::new()));
     }
     match (gpu(study, world), execution.device) {
         (Ok(chosen), DeviceName::Auto) => {
             let line = format!("device auto: {}", chosen.name());
-            Ok((chosen, Some(line)))
+            let notes = [line].into_iter().chain(chosen.uncached()).collect();
+            Ok((chosen, notes))
         }
         (Err(Error::Device { problem, .. } | Error::Elsewhere { problem, .. }), DeviceName::Auto) if wanted.is_none() => {
             let why = problem.split(';').next().unwrap_or_default();
             let line = format!("device auto: CPU with {}, for want of a GPU: {why}", unit.name());
-            Ok((Chosen::Cpu(unit), Some(line)))
+            Ok((Chosen::Cpu(unit), vec![line]))
         }
-        (outcome, _) => outcome.map(|chosen| (chosen, None)),
+        (outcome, _) => outcome.map(|chosen| {
+            let notes = chosen.uncached().into_iter().collect();
+            (chosen, notes)
+        }),
     }
 }
 
 impl Chosen {
+    /// Why this rank does not keep what it compiles for the device, where that is so.
+    fn uncached(&self) -> Option<String> {
+        match self {
+            Chosen::Cpu(_) => None,
+            #[cfg(feature = "cuda")]
+            Chosen::Cuda(cuda) => cuda.uncached().map(str::to_owned),
+        }
+    }
+
     /// Its name in messages.
     pub fn name(&self) -> String {
         match self {

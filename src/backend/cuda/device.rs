@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cudarc::driver::sys::CUdevice_attribute_enum as Attribute;
 
+use super::cache::Cache;
 use super::check::refuse;
 use super::dataset::DeviceDataset;
 use super::gpu::Gpu;
@@ -31,6 +32,8 @@ pub struct Cuda {
     products: Products,
     /// Those of each network, compiled when a back end is made: a plan needs none.
     kernels: RefCell<Vec<(Arc<Network>, Rc<Kernels>)>>,
+    /// Where they are kept, or why they are not; none without a place for it.
+    cache: Option<std::result::Result<Cache, String>>,
     /// Threads of the host for what a GPU does not compute.
     pub(super) threads: usize,
     /// Bytes that patches and sums may take.
@@ -72,6 +75,7 @@ impl Cuda {
             blas: OnceCell::new(),
             dataset: RefCell::new(None),
             kernels: RefCell::default(),
+            cache: Cache::open(),
         })
     }
 
@@ -102,6 +106,11 @@ impl Cuda {
         &self.gpu.name
     }
 
+    /// Why compiled kernels are not kept, a sentence, where they are not.
+    pub fn uncached(&self) -> Option<&str> {
+        self.cache.as_ref()?.as_ref().err().map(String::as_str)
+    }
+
     /// FLOP a second of its 32-bit units at the clock it states: two for each of 128 a multiprocessor; 0 where it states none.
     pub fn peak_flop(&self) -> f64 {
         let of = |attribute| self.gpu.context.attribute(attribute).map_or(0.0, f64::from);
@@ -116,7 +125,7 @@ impl Cuda {
         let kernels = match known {
             Some(kernels) => kernels,
             None => {
-                let kernels = Rc::new(program::load(&self.gpu, network)?);
+                let kernels = Rc::new(program::load(&self.gpu, network, self.cache.as_ref().and_then(|cache| cache.as_ref().ok()))?);
                 all.push((network.clone(), kernels.clone()));
                 kernels
             }

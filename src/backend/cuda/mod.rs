@@ -7,6 +7,7 @@
 
 mod alias;
 mod arithmetic;
+mod cache;
 mod check;
 mod dataset;
 mod device;

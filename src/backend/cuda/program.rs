@@ -1,14 +1,12 @@
 //! The kernels: their source, compiled by NVRTC for the GPU found and kept in the user's cache.
 
 use std::ffi::CString;
-use std::io::Write;
-use std::path::PathBuf;
 
 use cudarc::nvrtc::result::{self, NvrtcError};
 use cudarc::nvrtc::{Ptx, sys};
-use sha2::{Digest, Sha256};
 
 use super::arithmetic::Arithmetic;
+use super::cache::{Cache, hexadecimal};
 use super::check::{Doing, refuse};
 use super::gpu::Gpu;
 use super::launch::{Kernels, layer_source, layout_assertions};
@@ -40,7 +38,7 @@ pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
 }
 
 /// The kernels for a GPU and a network: from the cache, or compiled.
-pub(super) fn load(gpu: &Gpu, network: &Network) -> Result<Kernels> {
+pub(super) fn load(gpu: &Gpu, network: &Network, cache: Option<&Cache>) -> Result<Kernels> {
     let (name, source) = (&gpu.name, source(network, gpu.arithmetic));
     let (mut major, mut minor) = (0, 0);
     // SAFETY: NVRTC writes both numbers into variables that are there. (`Cuda::open` has asked whether it is there, without which cudarc would
@@ -59,16 +57,15 @@ pub(super) fn load(gpu: &Gpu, network: &Network) -> Result<Kernels> {
     options.extend(gpu.arithmetic.definition().map(str::to_owned));
     // The GPU's name takes part, because a stand-in for a GPU has an NVRTC of its own.
     let key = hexadecimal(format!("{major}.{minor}\n{name}\n{}\n{source}", options.join(" ")).as_bytes());
-    let file = cache_folder().map(|folder| folder.join(format!("{key}.{}", target.extension())));
-    let cached = file.as_ref().and_then(|file| whole(std::fs::read(file).ok()?));
-    if let Some(kernels) = cached.and_then(|code| find(gpu, target.image(code), &source).ok()) {
+    let file = format!("{key}.{}", target.extension());
+    if let Some(kernels) = cache.and_then(|cache| cache.read(&file)).and_then(|code| find(gpu, target.image(code), &source).ok()) {
         return Ok(kernels);
     }
     let code = compile(&source, &options, target).map_err(|why| refused(&why))?;
     let kernels = find(gpu, target.image(code.clone()), &source)?;
-    if let Some(file) = file {
+    if let Some(cache) = cache {
         // A cache that cannot be written costs the next start some seconds, and is no reason to stop this one.
-        let _ = keep(&file, &code);
+        let _ = cache.keep(&file, &code);
     }
     Ok(kernels)
 }
@@ -174,34 +171,6 @@ fn find(gpu: &Gpu, image: Ptx, source: &str) -> Result<Kernels> {
     Kernels::new(&module, gpu.stream.clone(), source)
 }
 
-/// SHA-256.
-fn hexadecimal(bytes: &[u8]) -> String {
-    format!("{:x}", Sha256::digest(bytes))
-}
-
-/// The code in a file of the cache: its SHA-256 in hexadecimal, then the code. None of a damaged file, which a driver might load all the same.
-fn whole(file: Vec<u8>) -> Option<Vec<u8>> {
-    let (sum, code) = file.split_at_checked(64)?;
-    (sum == hexadecimal(code).as_bytes()).then(|| code.to_vec())
-}
-
-/// Where compiled kernels are kept: `dps` in the user's cache folder, if there is one.
-fn cache_folder() -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    Some(set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?.join("dps"))
-}
-
-/// Writes a file that other ranks may be reading or writing at the same time.
-fn keep(file: &std::path::Path, code: &[u8]) -> std::io::Result<()> {
-    let folder = file.parent().unwrap_or(file);
-    std::fs::create_dir_all(folder)?;
-    let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
-    temporary.write_all(hexadecimal(code).as_bytes())?;
-    temporary.write_all(code)?;
-    temporary.persist(file)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,14 +183,5 @@ mod tests {
         assert_eq!(Target::of((8, 9), &known), Some(Target::Ptx(86)));
         assert_eq!(Target::of((3, 5), &known), None);
         assert_eq!(Target::Machine(90).option(), "--gpu-architecture=sm_90");
-    }
-
-    #[test]
-    fn damaged_code_is_not_loaded() {
-        let mut file = hexadecimal(b"code").into_bytes();
-        file.extend(b"code");
-        assert_eq!(whole(file.clone()), Some(b"code".to_vec()));
-        *file.last_mut().unwrap() ^= 1;
-        assert_eq!((whole(file), whole(b"short".to_vec())), (None, None));
     }
 }

@@ -68,7 +68,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     let refuse = |error: Error| {
         if speaks { fail(arguments, &error) } else { error.exit_code() }
     };
-    let (configuration, facts, chosen, choice) = match prepare(arguments, world) {
+    let (configuration, facts, chosen, about_device) = match prepare(arguments, world) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(error),
     };
@@ -105,7 +105,7 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         progress::silent()
     };
     let notes = notes(&configuration.study, &dataset, world.size() * threads);
-    choice.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
+    about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let outcome = match &chosen {
         Chosen::Cpu(unit) => {
             let cpu = Cpu { unit: *unit, threads };
@@ -147,8 +147,8 @@ fn fail(arguments: &StudyArguments, error: &Error) -> u8 {
     error.exit_code()
 }
 
-/// The study, what is known of its data, the device and a line about its choice, or the same error on every rank.
-fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Option<String>)> {
+/// The study, what is known of its data, the device and what is to be said of it, or the same error on every rank.
+fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Vec<String>)> {
     // The configuration has another limit, perhaps. Until it is read, this one holds.
     world.limit_waits(config::Execution::default().deadline_seconds);
     let configuration = together(world, config::load(&arguments.config, &arguments.overrides))?;
@@ -162,8 +162,8 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
     }
     let facts = together(world, Facts::of(&configuration.study.workload.dataset, &arguments.data, &configuration.study.data))?;
     study::check(&configuration, &facts)?;
-    let (chosen, line) = choose(&configuration.study, world)?;
-    Ok((configuration, facts, chosen, line))
+    let (chosen, notes) = choose(&configuration.study, world)?;
+    Ok((configuration, facts, chosen, notes))
 }
 
 /// What may not be meant, a sentence each.
