@@ -94,9 +94,15 @@ pub fn aligned(rows: &[Vec<String>], indent: &str) -> String {
     rows.iter().map(line).collect()
 }
 
-/// The first line of a message, cut to 300 characters and without control characters, since texts of files may hold anything.
+/// Whether a letter steers the program that shows it: a control character, or one that changes the direction of writing, so that a text looks like
+/// another one. Texts of files may hold any.
+pub fn steers(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// The first line of a message, cut to 300 characters, without letters that steer.
 pub fn first_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().chars().filter(|letter| !letter.is_control()).take(300).collect()
+    text.lines().next().unwrap_or_default().chars().filter(|&letter| !steers(letter)).take(300).collect()
 }
 
 #[cfg(test)]

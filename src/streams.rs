@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::short;
 use crate::exit;
+use crate::readable::steers;
 
 /// Letters of a line of [`usage`] at most.
 const LINE: usize = 420;
@@ -42,10 +43,10 @@ pub fn err(line: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", plain(line)).as_bytes());
 }
 
-/// A text without control characters but for ends of lines and tabs: names of files, words of a command line and texts of damaged files may hold
-/// some, which would steer the reader's terminal.
+/// A text without letters that would steer the reader's terminal, but for ends of lines and tabs: names of files, words of a command line and texts
+/// of damaged files may hold some.
 pub fn plain(text: &str) -> Cow<'_, str> {
-    let is_plain = |letter: char| !letter.is_control() || letter == '\n' || letter == '\t';
+    let is_plain = |letter: char| !steers(letter) || letter == '\n' || letter == '\t';
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
     }
@@ -94,6 +95,7 @@ mod tests {
     #[test]
     fn control_characters_are_shown_and_not_sent() {
         assert_eq!(plain("a\tb\nµ"), "a\tb\nµ");
+        assert_eq!(plain("a\u{202e}b\u{2066}"), "a\\u{202e}b\\u{2066}");
         assert_eq!(plain("\u{1b}[31mred\r\u{9b}\u{7f}"), "\\u{1b}[31mred\\u{d}\\u{9b}\\u{7f}");
     }
 }

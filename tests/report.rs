@@ -52,6 +52,16 @@ fn files_are_reported_and_what_is_none_is_named() {
     }
     assert_eq!(fs::read_to_string(folder.path().join("own/cells.csv")).unwrap(), table);
 
+    // But for its table of claims, whose place the page may take: in a new folder, in an old one, and once more without it.
+    for (arguments, is_page) in
+        [(&["--claims", "paged/claims.md"][..], true), (&["--claims", "paged/../paged/claims.md"], true), (&[], false)]
+    {
+        report().args(["a/study.h5", "-o", "paged"]).args(arguments).assert().success();
+        let page = fs::read_to_string(folder.path().join("paged/claims.md")).unwrap();
+        assert_eq!(page.contains("### Steps-to-result"), is_page, "{page}");
+        assert!(fs::read_to_string(folder.path().join("paged/dps-report.txt")).unwrap().contains("claims.md\n"));
+    }
+
     // Warnings fail a strict report, once it is written.
     report().args(["a/study.h5", "--strict"]).assert().success();
     assert!(fs::read_to_string(folder.path().join("report/index.html")).unwrap().contains("No warnings."));

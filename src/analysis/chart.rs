@@ -8,6 +8,7 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use super::axes::Axis;
 use super::layout::{Layout, Legend, Outline, Style};
 use super::marker::{Drawing, Drawn, Marker};
+use crate::readable::steers;
 
 /// Space left of a panel's vertical title.
 const LEFT: u32 = 14;
@@ -224,7 +225,7 @@ fn with_hovers(svg: &str, hovers: &[Hover]) -> String {
 
 /// Words between tags.
 fn markup(words: &str) -> String {
-    words.chars().map(|letter| if letter.is_control() || "<>&".contains(letter) { ' ' } else { letter }).collect()
+    words.chars().map(|letter| if steers(letter) || "<>&".contains(letter) { ' ' } else { letter }).collect()
 }
 
 impl Panel {
@@ -315,7 +316,7 @@ impl Panel {
 
 fn text<'a>(words: &str, at: (i32, i32), size: u32, side: HPos) -> Text<'a, (i32, i32), String> {
     // Control characters are not allowed in XML, and mean nothing in a figure.
-    let words: String = words.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let words: String = words.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
     Text::new(words, at, style(size, side))
 }
 

@@ -30,6 +30,9 @@ pub const LIST: &str = "dps-report.txt";
 /// First line of it.
 const HEADING: &str = "Files of this report; dps-report replaces or removes them when it writes another report here:";
 
+/// File of a report's folder that the page of `--claims` may take the place of: the table of what that page says, and more.
+const CLAIMS: &str = "claims.md";
+
 /// Longest list of an earlier report that is read, in bytes.
 const LONGEST_LIST: u64 = 1 << 20;
 
@@ -42,8 +45,10 @@ pub struct Options {
     pub goals: Vec<f64>,
     /// Seconds after which a browser loads the page again, for as long as a study is not complete.
     pub refresh: Option<u32>,
-    /// Files that are not written over: what the report is made of, and what is written beside it.
+    /// Files that are not written over: what the report is made of.
     pub kept: Vec<PathBuf>,
+    /// The page of `--claims`, which is written beside the report, or as its [`CLAIMS`].
+    pub claims: Option<PathBuf>,
 }
 
 /// What was written, and what its reader should know first.
@@ -74,7 +79,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         })
         .collect();
     let kept = options.kept.iter().filter_map(|path| place(path)).collect();
-    let mut written = Written { folder, style: options.style, names: Vec::new(), kept };
+    let mut written = Written { folder, style: options.style, names: Vec::new(), kept, claims: options.claims.as_deref() };
     let compared = written.figures("", comparisons(&studies))?;
     let mut sections = Vec::new();
     for (study, fits) in &studies {
@@ -172,12 +177,21 @@ struct Written<'a> {
     names: Vec<String>,
     /// Places of files that are not written over.
     kept: Vec<PathBuf>,
+    /// The page of `--claims`.
+    claims: Option<&'a Path>,
 }
 
 impl Written<'_> {
     fn file(&mut self, name: String, bytes: &[u8]) -> Result<()> {
         let path = self.folder.join(&name);
-        if place(&path).is_some_and(|place| self.kept.contains(&place)) {
+        let place = place(&path);
+        // Looked for now: the folder of the report may be new.
+        let is_claims_page = place.is_some() && place == self.claims.and_then(self::place);
+        if is_claims_page && name == CLAIMS {
+            self.names.push(name);
+            return Ok(());
+        }
+        if is_claims_page || place.is_some_and(|place| self.kept.contains(&place)) {
             let problem = "expected to write this file of the report, found that it is one that the report is made of, or the page of --claims; choose \
                            another --output";
             return Err(Error::Results { path, problem: problem.to_owned() });

@@ -124,6 +124,6 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
         FigureStyle::Paper => Style::Paper,
     };
     let refresh = arguments.live.then_some(REFRESH);
-    let kept = arguments.results.iter().chain(&arguments.claims).cloned().collect();
-    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh, kept })
+    let (kept, claims) = (arguments.results.clone(), arguments.claims.clone());
+    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh, kept, claims })
 }

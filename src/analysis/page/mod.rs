@@ -20,7 +20,7 @@ use super::others::{has_trials, is_of_dps};
 use super::smoothness::Smooth;
 use super::studies::StudyResults;
 use super::timing::Timed;
-use crate::readable::some;
+use crate::readable::{some, steers};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -117,7 +117,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
         }
     };
     // Texts of a result file may have control characters, for which HTML has no meaning.
-    page.into_string().replace(|letter: char| letter.is_control() && !letter.is_whitespace(), "")
+    page.into_string().replace(|letter: char| steers(letter) && !letter.is_whitespace(), "")
 }
 
 fn section(section: &Section, goals: &[f64]) -> Markup {
