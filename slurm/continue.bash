@@ -30,8 +30,8 @@ warn() { # OUTPUT
 dps_train=${DPS_TRAIN:-dps-train}
 read -ra dps_launch <<<"${DPS_LAUNCH-mpirun}"
 
-# The number that a file begins with, 0 where there is none. The file lies in a folder that others may be able to write to, and bash runs commands that
-# an arithmetic expression names, so nothing but digits gets out of here; a link, a pipe or an endless file is no count.
+# The number that a file begins with, 0 where there is none. The file lies in a folder that others may be able to write to, and bash runs commands
+# that an arithmetic expression names, so nothing but digits gets out of here; a link, a pipe or an endless file has none.
 count_in() { # FILE
   local text=
   [ ! -f "$1" ] || [ -L "$1" ] || read -r -n 7 text <"$1" || true

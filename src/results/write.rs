@@ -51,9 +51,9 @@ fn image(results: &Results) -> hdf5::Result<Vec<u8>> {
     hdf5::sync::sync(|| {
         let query = || hdf5::Error::query().unwrap_or_else(|error| error);
         let mut memory = ptr::null_mut();
-        // SAFETY: calls under the crate's lock with the identifier of a file that is open here. Without a buffer the first returns the length of the
-        // file as its first bytes have it; with one, HDF5 1.10 would change a byte that a checksum covers. The second writes to a variable: the driver
-        // that keeps files in memory gives the address of its pointer to the first byte.
+        // SAFETY: calls under the crate's lock with the identifier of a file that is open here. Without a buffer the first returns the length of
+        // the file as its first bytes have it; with one, HDF5 1.10 would change a byte that a checksum covers. The second writes to a variable:
+        // for a file in memory that is the address of HDF5's pointer to the first byte.
         let (length, found) = unsafe {
             (h5f::H5Fget_file_image(file.id(), ptr::null_mut(), 0), h5f::H5Fget_vfd_handle(file.id(), h5p::H5P_DEFAULT, &mut memory))
         };
