@@ -1,6 +1,7 @@
 //! The file operations by which a study is kept (journal, checkpoint, results), one function each, so that tests can let any one of them
 //! fail. Reports, figures and exports are written by them too: none writes through a link that somebody put at a file's name.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -52,13 +53,6 @@ pub const MOST_BYTES: u64 = 1 << 36;
 pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let found = |path: &Path| fs::symlink_metadata(path).map(|found| found.file_type());
     let refused = |what: &str| io::Error::new(ErrorKind::InvalidInput, format!("expected a regular file, found {what}"));
-    let described = |kind: fs::FileType| match kind {
-        kind if kind.is_symlink() => "a link",
-        kind if kind.is_dir() => "a folder",
-        kind if kind.is_fifo() => "a pipe",
-        kind if kind.is_socket() => "a socket",
-        _ => "a device",
-    };
     // Neither waits for a pipe's other end nor follows a link.
     let opened = options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY).open(path);
     let kind = match &opened {
@@ -69,6 +63,17 @@ pub(crate) fn open_regular(path: &Path, options: &mut OpenOptions) -> io::Result
         },
     };
     if kind.is_file() { opened } else { Err(refused(described(kind))) }
+}
+
+/// What has a name, where it is no regular file.
+pub(crate) fn described(kind: fs::FileType) -> &'static str {
+    match kind {
+        kind if kind.is_symlink() => "a link",
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a pipe",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
 }
 
 /// The whole contents of a regular file of at most `most` bytes.
@@ -86,8 +91,24 @@ pub(crate) fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 fn temporary(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    folder(path).join(format!(".{name}.tmp"))
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".tmp");
+    folder(path).join(name)
+}
+
+/// Makes a folder and those above it, where they are not there.
+///
+/// # Errors
+/// The system's; where something else has the name of one of them, its path.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder).map_err(|cause| {
+        // The system says of a file that it exists.
+        let other = folder.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?))).filter(|(_, found)| !found.is_dir());
+        other.map_or(cause, |(path, _)| {
+            io::Error::new(ErrorKind::NotADirectory, format!("{} is needed as a folder and is a file", path.display()))
+        })
+    })
 }
 
 /// The folder a path is in.
@@ -100,7 +121,7 @@ pub(crate) fn advice(cause: &io::Error) -> &'static str {
     match cause.kind() {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => "free some space",
         ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => "choose a folder you may write to",
-        ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::InvalidFilename => "choose another path",
+        ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::InvalidFilename => "move it away, or choose another path",
         ErrorKind::InvalidInput => "see what that file is, move it away",
         ErrorKind::OutOfMemory => "run it where there is more memory",
         _ => "see to the disk",
@@ -117,7 +138,7 @@ impl Storage for Disk {
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
-        fs::create_dir_all(folder(path))?;
+        make_folder(folder(path))?;
         let new = || OpenOptions::new().write(true).create_new(true).open(path);
         match new() {
             // What a killed job left, or a link that somebody put there: the name itself is removed, not what it leads to.

@@ -21,7 +21,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("network", &["config", "random"]),
     ("optimizer", &["config", "search"]),
     ("pruning", &["config", "network", "random"]),
-    ("data", &["child", "config", "error", "random", "readable"]),
+    ("data", &["child", "config", "error", "random", "readable", "storage"]),
     ("records", &["config", "exit", "search"]),
     ("forecast", &["random", "readable", "records"]),
     ("backend", &["comm", "config", "data", "error", "network", "optimizer", "pruning", "readable", "storage"]),
@@ -214,7 +214,7 @@ fn files() -> Files {
 
 /// A file's text without its tests, comments, strings and `mod` lines.
 fn code_of(text: &str) -> String {
-    let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
     let line = |line: &str| {
         let code = line.split("//").next().unwrap();
         let (mut kept, mut inside, mut escaped) = (String::new(), false, false);

@@ -93,10 +93,17 @@ fn every_format() -> TempDir {
         ("emnist-mine-train-images-idx3-ubyte.gz", gzip(&idx(8, &SHAPE, &pixels(SHAPE, 1)))),
         ("emnist-mine-train-labels-idx1-ubyte", idx(8, &SHAPE[..1], &labels(SHAPE[0]))),
         ("t10k-images.idx3-ubyte", idx(8, &TESTS, &pixels(TESTS, 2))),
-        ("t10k-labels.idx1-ubyte.gz", gzip(&idx(8, &TESTS[..1], &labels(TESTS[0])))),
+        // As blocks of a tape or a disk image are filled up.
+        ("t10k-labels.idx1-ubyte.gz", [gzip(&idx(8, &TESTS[..1], &labels(TESTS[0]))), vec![0; 700]].concat()),
         ("README", b"text".to_vec()),
+        // What macOS, downloads and dps-train data fetch leave beside data.
+        ("._emnist-mine-train-images-idx3-ubyte.gz", b"attributes".to_vec()),
+        (".t10k-images.idx3-ubyte.swp", b"edited".to_vec()),
+        ("t10k-images.idx3-ubyte.part", b"half".to_vec()),
+        ("t10k-labels.idx1-ubyte.gz.rejected", b"other".to_vec()),
     ];
     write(&at("idx"), &idxs);
+    write(&at("npy"), &[("._x_train.npy", b"attributes".to_vec()), ("x_test.npy.part", b"half".to_vec())]);
     let file = hdf5::File::create(at("written.hdf5")).unwrap();
     for (name, shape, seed) in [("train", SHAPE, 1), ("test", TESTS, 2)] {
         let group = file.create_group(name).unwrap();

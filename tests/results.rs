@@ -310,6 +310,35 @@ fn nothing_is_written_through_a_link() {
     }
 }
 
+/// HDF5 takes paths in UTF-8 alone, and what is written must be readable; two such names must not have one temporary file either.
+#[cfg(unix)]
+#[test]
+fn names_that_are_no_text_are_refused_before_anything_is_written() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(std::ffi::OsStr::from_bytes(b"a\xff.h5"));
+    for result in [results::write(&path, &small_study()), results::publish(&path, b"page")] {
+        assert!(result.unwrap_err().to_string().contains("its path is no text in UTF-8"));
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    fs::write(&path, "").unwrap();
+    assert!(problem(results::read(&path)).contains("expected a path in UTF-8"));
+}
+
+#[test]
+fn a_file_in_a_folders_place_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("results"), "").unwrap();
+    let said = |error: dps::Error| error.to_string();
+    let problem = said(results::write(&folder.path().join("results/deep/study.h5"), &small_study()).unwrap_err());
+    assert!(
+        problem.contains("results is needed as a folder and is a file") && problem.contains("move it away, or choose another path"),
+        "{problem}"
+    );
+    let problem = said(dps::journal::Lock::take(&folder.path().join("results/study.lock")).unwrap_err());
+    assert!(problem.contains("results is needed as a folder and is a file"), "{problem}");
+}
+
 #[test]
 fn other_files_are_refused_in_words() {
     let folder = tempfile::tempdir().unwrap();

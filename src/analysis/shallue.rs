@@ -14,7 +14,7 @@ use super::studies::StudyResults;
 use crate::config::{self, Metaparameter, Race, Scale, Setting};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
-use crate::storage::{Disk, Storage};
+use crate::storage::{Disk, Storage, make_folder};
 use crate::{Error, Result};
 
 /// The columns of `measurements.csv`. A validation error is there for whole evaluations alone; `val/errors` of `val/examples` seen is what was
@@ -70,7 +70,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
     };
     let write = |path: &Path, bytes: &[u8]| Disk.create(path).and_then(|file| Disk.append(&file, bytes)).map_err(failed);
     let pretty = |value: &Value| format!("{value:#}\n").into_bytes();
-    place.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::create_dir(&place)).map_err(failed)?;
+    place.parent().map_or(Ok(()), make_folder).and_then(|()| fs::create_dir(&place)).map_err(failed)?;
     let study = json!({
         "batch_size": cell.key.batch_size,
         "dataset": dataset,

@@ -9,7 +9,14 @@ pub(super) fn completions(programs: Vec<Command>, shell: Shell) -> String {
     let mut text = Vec::new();
     for mut program in programs {
         let name = program.get_name().to_owned();
-        generate(shell, &mut program, name, &mut text);
+        let begin = text.len();
+        generate(shell, &mut program, name.clone(), &mut text);
+        if shell == Shell::Bash {
+            // clap_complete takes the hyphen of a program's name for one between commands in one of two places, so no command would be found:
+            // https://github.com/clap-rs/clap/issues/6421
+            let made = String::from_utf8_lossy(&text[begin..]).replace(&name.replace('-', "__subcmd__"), &name.replace('-', "__"));
+            text.splice(begin.., made.into_bytes());
+        }
     }
     String::from_utf8_lossy(&text).into_owned()
 }

@@ -1,5 +1,6 @@
 //! From a file and the command line to a validated study.
 
+use std::fs;
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -7,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::overrides::Override;
 use super::study::{Execution, Grid, Study};
 use super::{study, tree};
-use crate::storage::read_regular;
+use crate::storage::{described, read_regular};
 use crate::{Error, Result};
 
 /// A configuration that was read: the validated study, and what else is known of it.
@@ -32,13 +33,8 @@ pub struct Configuration {
 /// [`Error::Configuration`] with every problem found, each naming its line or its option.
 pub fn load(path: &Path, overrides: &[Override]) -> Result<Configuration> {
     let refuse = |problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
-    let bytes = read_configuration(path).map_err(|error| {
-        refuse(format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml"))
-    })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let line = 1 + error.as_bytes().iter().take(error.utf8_error().valid_up_to()).filter(|byte| **byte == b'\n').count();
-        refuse(format!("line {line}: expected text in UTF-8, found other bytes; save the file as UTF-8"))
-    })?;
+    let bytes = read_configuration(path).map_err(refuse)?;
+    let text = String::from_utf8(bytes).map_err(|error| refuse(no_text(error.as_bytes(), error.utf8_error().valid_up_to())))?;
     let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
     parse_named(&path.display().to_string(), name, &text, overrides)
 }
@@ -46,10 +42,32 @@ pub fn load(path: &Path, overrides: &[Override]) -> Result<Configuration> {
 /// Bytes that a configuration file may have.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A configuration may be a link, and is a regular file.
-fn read_configuration(path: &Path) -> std::io::Result<Vec<u8>> {
-    let path = std::fs::canonicalize(path)?;
-    read_regular(&path, MOST_BYTES)
+/// A configuration may be a link to a regular file.
+fn read_configuration(path: &Path) -> std::result::Result<Vec<u8>, String> {
+    let kind = fs::metadata(path).ok().map(|found| found.file_type()).filter(|kind| !kind.is_file());
+    if let Some(kind) = kind {
+        let (found, is_read_once) = (described(kind), !kind.is_dir());
+        let why =
+            if is_read_once { ", which every rank would have to read; write it to a file and name that" } else { "; name a file in it" };
+        return Err(format!("expected a configuration file, found {found}{why}"));
+    }
+    fs::canonicalize(path).and_then(|path| read_regular(&path, MOST_BYTES)).map_err(|error| {
+        format!("expected a readable configuration file, found none ({error}); give the path of a TOML file, for example configs/quickstart.toml")
+    })
+}
+
+/// What bytes are that are no text from one of them on.
+fn no_text(bytes: &[u8], from: usize) -> String {
+    if bytes.starts_with(b"\x89HDF") {
+        return "expected a configuration, found an HDF5 file, as results are; give the TOML file of the study to go on with it, and the result file to \
+                dps-train status or dps-report"
+            .to_owned();
+    }
+    if bytes.contains(&0) {
+        return "expected a configuration, which is text, found a file of another kind; give the path of a TOML file".to_owned();
+    }
+    let line = 1 + bytes.iter().take(from).filter(|byte| **byte == b'\n').count();
+    format!("line {line}: expected text in UTF-8, found other bytes; save the file as UTF-8")
 }
 
 /// Reads a study from `text`, such as the canonical text kept with a result; `name` is the study's and stands in front of problems.

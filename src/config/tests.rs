@@ -371,6 +371,21 @@ fn an_unreadable_file_says_what_to_do() {
     std::fs::write(&path, b"[workload]\n# caf\xe9\n").unwrap();
     let error = load(&path, &[]).unwrap_err().to_string();
     assert!(error.ends_with("line 2: expected text in UTF-8, found other bytes; save the file as UTF-8"), "{error}");
+    for (bytes, words) in [
+        (&b"\x89HDF\r\n\x1a\n\x00\xff"[..], "found an HDF5 file, as results are; give the TOML file of the study"),
+        (b"\x1f\x8b\x08\x00\xff", "found a file of another kind; give the path of a TOML file"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = load(&path, &[]).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let error = load(folder.path(), &[]).unwrap_err().to_string();
+    assert!(error.ends_with("expected a configuration file, found a folder; name a file in it"), "{error}");
+    // A name that leads to the open end of a pipe, as the shell's <(…) is one.
+    let (reader, _writer) = std::io::pipe().unwrap();
+    let pipe = format!("/dev/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+    let error = load(Path::new(&pipe), &[]).unwrap_err().to_string();
+    assert!(error.contains("found a pipe, which every rank would have to read; write it to a file and name that"), "{error}");
 }
 
 #[test]

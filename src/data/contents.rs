@@ -1,10 +1,10 @@
 //! The bytes of a data file, gzipped or not, read no further than expected.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use sha2::{Digest, Sha256};
 
 use crate::{Error, Result};
@@ -66,11 +66,38 @@ pub(super) fn is_gzip(start: &[u8]) -> bool {
     start.starts_with(&[0x1f, 0x8b])
 }
 
+/// The contents of gzip members that follow each other. Zeros after them, with which some programs fill up blocks, are passed over.
+struct Members<R>(Option<GzDecoder<R>>);
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(member) = &mut self.0 else { return Ok(0) };
+            let read = member.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            let mut rest = self.0.take().map(GzDecoder::into_inner);
+            while let Some(reader) = &mut rest {
+                let bytes = reader.fill_buf()?;
+                let (zeros, length) = (bytes.iter().take_while(|&&byte| byte == 0).count(), bytes.len());
+                reader.consume(zeros);
+                if length == 0 {
+                    rest = None;
+                } else if zeros < length {
+                    break;
+                }
+            }
+            self.0 = rest.map(GzDecoder::new);
+        }
+    }
+}
+
 /// `reader` itself, or what it holds in gzip, by its first two bytes.
 pub(super) fn decompressed<'a>(mut reader: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::with_capacity(2);
     reader.by_ref().take(2).read_to_end(&mut start)?;
     let gzipped = is_gzip(&start);
     let whole = io::Cursor::new(start).chain(reader);
-    Ok(if gzipped { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) })
+    Ok(if gzipped { Box::new(Members(Some(GzDecoder::new(BufReader::new(whole))))) } else { Box::new(whole) })
 }

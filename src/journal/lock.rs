@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::problem::{error, explain};
 use crate::Result;
-use crate::storage::{folder, open_regular};
+use crate::storage::{folder, make_folder, open_regular};
 
 /// How long a job waits for a lock that another process holds: [`Lock::holder`] takes it for an instant.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -48,7 +48,7 @@ impl Lock {
     /// [`Error::Journal`](crate::Error::Journal): another job holds it, which is named; or the file could not be made.
     pub fn take(path: &Path) -> Result<Lock> {
         let failed = |cause: io::Error| explain(path, "the lock could not be taken", &cause);
-        fs::create_dir_all(folder(path)).map_err(failed)?;
+        make_folder(folder(path)).map_err(failed)?;
         let start = Instant::now();
         // Each further attempt is another job that ended in between, or one that looked who holds the lock.
         for _ in 0..100 {

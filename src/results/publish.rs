@@ -21,6 +21,10 @@ pub(super) fn replace(storage: &dyn Storage, path: &Path, contents: &[u8]) -> io
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
         return Err(io::Error::new(ErrorKind::IsADirectory, "it is no regular file"));
     }
+    // What HDF5 could not open again, and a page could not name.
+    if path.to_str().is_none() {
+        return Err(io::Error::new(ErrorKind::InvalidFilename, "its path is no text in UTF-8"));
+    }
     if path.file_name().is_none() {
         return Err(io::Error::new(ErrorKind::InvalidFilename, "it names no file"));
     }

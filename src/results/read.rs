@@ -38,6 +38,9 @@ fn open(path: &Path) -> Found<(File, u64)> {
     if !metadata.is_file() {
         return Err("expected a result file, found a folder or a device".to_owned());
     }
+    if path.to_str().is_none() {
+        return Err("expected a path in UTF-8, as HDF5 takes them, found other bytes; rename the file, or its folder".to_owned());
+    }
     let mut start = Vec::new();
     fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(unreadable)?;
     let file = File::open(path).map_err(|error| {

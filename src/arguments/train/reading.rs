@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::options::{Raw, RawCommand, RawData, RawDataCommand, RawExecution, RawStudy};
@@ -21,7 +21,7 @@ impl Train {
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
-        let Raw { command, study } = Raw::try_parse_from(words)?;
+        let Raw { command, study } = Raw::try_parse_from(words).map_err(about_resuming)?;
         match (command, study.config.clone()) {
             (Some(RawCommand::Init { path, dataset, network, optimizer, schedule }), _) => {
                 Ok(Train::Init { path, given: Given { dataset, network, optimizer, schedule } })
@@ -66,6 +66,13 @@ impl Train {
                 };
                 Ok(Train::Status { results, form })
             }
+            (None, Some(config)) if misspelt(&config).is_some() => {
+                let near = misspelt(&config).unwrap_or_default();
+                let problem = format!(
+                    "expected a command or a configuration file, found {config:?}, which is neither; did you mean dps-train {near}?"
+                );
+                Err(usage(ErrorKind::InvalidSubcommand, &problem))
+            }
             (None, Some(config)) if study.more.is_empty() => {
                 let cells = study.cells;
                 study.validate(config).map(if cells { Train::Cells } else { Train::Study })
@@ -77,6 +84,35 @@ impl Train {
             (None, None) => Err(usage(ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one")),
         }
     }
+}
+
+/// Options by which other programs go on.
+const RESUMING: [&str; 5] = ["--resume", "--continue", "--restart", "--restore", "--checkpoint"];
+
+/// Of an unknown option to go on, what goes on; clap would offer --fresh, which starts over. Other mistakes are clap's.
+fn about_resuming(mistake: clap::Error) -> clap::Error {
+    let word = match (mistake.kind(), mistake.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) => word.split('=').next().unwrap_or_default().to_owned(),
+        _ => return mistake,
+    };
+    if !RESUMING.contains(&word.as_str()) {
+        return mistake;
+    }
+    let problem =
+        format!("expected no option to go on, found {word}: the command that began a study goes on with it; leave the option out");
+    usage(ErrorKind::UnknownArgument, &problem)
+}
+
+/// How alike two words are at least, of which one may be meant by the other.
+const ALIKE: f64 = 0.85;
+
+/// The command that a word is near to which names no file.
+fn misspelt(word: &Path) -> Option<String> {
+    let text = word.to_str().filter(|text| !text.contains(['.', '/']) && !word.exists())?;
+    let likeness = |name: &str| strsim::jaro_winkler(name, text).max(strsim::normalized_damerau_levenshtein(name, text));
+    let command = Raw::command();
+    let near = command.get_subcommands().map(|command| (likeness(command.get_name()), command.get_name()));
+    near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, name)| name.to_owned())
 }
 
 /// The result file of the study that a command measures: what follows `dps-train` among its words is read as a command line.

@@ -174,3 +174,64 @@ fn quiet_shows_no_progress() {
     assert_eq!((quiet.quiet, quiet.plan, quiet.progress), (true, true, ProgressForm::None));
     assert_eq!(study("a.toml --progress json").progress, ProgressForm::Json);
 }
+
+/// bash itself completes: after every command, its options.
+#[test]
+fn bash_completes_after_every_command() {
+    let Train::Print { text } = read("completions bash").unwrap() else { panic!("no completions") };
+    let mut wanted = Vec::new();
+    for mut program in [Raw::command(), ReportArguments::command()] {
+        program.build();
+        collect(&program, program.get_name().to_owned(), &mut wanted);
+    }
+    assert!(wanted.iter().any(|(words, _)| words == "dps-train data fetch") && wanted.len() > 12, "{wanted:?}");
+    let mut script = text;
+    for (words, _) in &wanted {
+        let count = words.split(' ').count();
+        let (program, last) = (words.split(' ').next().unwrap(), words.split(' ').next_back().unwrap());
+        script += &format!(
+            "COMP_WORDS=({words} --) COMP_CWORD={count} COMPREPLY=()\n_{} {program} -- {last}\necho \"{words}:${{COMPREPLY[*]}}\"\n",
+            program.replace('-', "__")
+        );
+    }
+    let output = std::process::Command::new("bash").args(["--norc", "-c", &script]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), wanted.len(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    for (line, (words, options)) in lines.into_iter().zip(wanted) {
+        let (of, found) = line.split_once(':').unwrap();
+        let found: Vec<&str> = found.split(' ').collect();
+        assert!(of == words && options.iter().all(|option| found.contains(&option.as_str())), "{line}, and not {options:?}");
+    }
+}
+
+/// Each command as it is typed, with its long options.
+fn collect(command: &clap::Command, words: String, found: &mut Vec<(String, Vec<String>)>) {
+    let options = command.get_opts().chain(command.get_arguments().filter(|argument| !argument.is_positional()));
+    let options = options.filter(|option| !option.is_hide_set()).filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
+    for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+        collect(inner, format!("{words} {}", inner.get_name()), found);
+    }
+    found.push((words, options));
+}
+
+#[test]
+fn what_was_meant_is_said() {
+    let said = |line: &str| read(line).unwrap_err().render().to_string();
+    for option in ["--resume", "--resume=x", "--continue", "--restart"] {
+        let said = said(&format!("study.toml {option}"));
+        assert!(said.contains("the command that began a study goes on with it") && !said.contains("--fresh"), "{said}");
+    }
+    assert!(said("study.toml --frehs").contains("--fresh"), "clap's own words");
+    for (line, command) in
+        [("stauts x", "status"), ("stauts", "status"), ("merg a b -o c", "merge"), ("docter", "doctor"), ("reply x 2 0 1", "replay")]
+    {
+        let said = said(line);
+        assert!(said.contains("which is neither") && said.contains(&format!("did you mean dps-train {command}?")), "{said}");
+    }
+    assert!(said("a.toml b.toml").contains("expected one configuration file, found 2"));
+    // Whatever looks like a path is one.
+    for config in ["status.toml", "./stauts", "quickstart"] {
+        assert_eq!(study(config).config, Path::new(config));
+    }
+}

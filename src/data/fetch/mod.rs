@@ -19,6 +19,7 @@ use self::reason::names;
 use super::find::{existing, folders};
 use super::sources::{DatasetFiles, Published, Source, set};
 use crate::config::DatasetName;
+use crate::storage::make_folder;
 use crate::{Error, Result};
 
 /// Puts the original files of `name` into the data folder `folder` where they are missing, and returns the folder they are in.
@@ -44,7 +45,7 @@ fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) 
     }
     let target = folder.join(set.name.name());
     let at_target = |problem: String| Error::Data { path: target.clone(), problem };
-    fs::create_dir_all(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
+    make_folder(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
     remove_old_parts(&target);
 
     let mut delivery = Delivery { missing: missing(set, &target), target: &target, progress };

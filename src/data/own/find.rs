@@ -30,6 +30,9 @@ const NAMES: [(&str, &[&str]); 4] = [
 /// Files of a folder that are looked at.
 const MOST_FILES: usize = 10_000;
 
+/// Endings of what downloads, copies and editors leave beside a file, as do hidden names (`._x` of macOS); none of them is data.
+const LEFT_OVER: [&str; 9] = [".part", ".partial", ".crdownload", ".download", ".aria2", ".tmp", ".bak", ".rejected", "~"];
+
 /// What to do where a path does not hold what is expected.
 const ADVICE: &str = "workload.dataset.path is below the data folder (--data DIR)";
 
@@ -57,9 +60,11 @@ pub(super) fn places(path: &Path) -> Found<Places> {
 
 fn folder(path: &Path) -> Found<Places> {
     let entries = fs::read_dir(path).map_err(|error| unread(&error))?;
-    let mut files: Vec<_> = entries.take(MOST_FILES).flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
-    files.sort();
     let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    let is_whole = |name: &str| !name.starts_with('.') && !LEFT_OVER.iter().any(|ending| name.ends_with(ending));
+    let paths = entries.take(MOST_FILES).flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = paths.filter(|path| path.is_file() && is_whole(&name(path))).collect();
+    files.sort();
     let arrays: Vec<(String, ArrayPlace)> =
         files.iter().filter_map(|path| Some((plain(name(path).strip_suffix(".npy")?), ArrayPlace::Npy(path.clone())))).collect();
     if !arrays.is_empty() {

@@ -93,14 +93,48 @@ def ordinary_output(place, studies):
     return case
 
 
+# What people type and name by mistake, and words that the answer must have; RESULT, CONFIG and JOURNAL are files of a study.
+MEANT = {
+    "CONFIG --resume": "goes on with it",
+    "CONFIG --continue": "goes on with it",
+    "stauts RESULT": "did you mean dps-train status?",
+    "merg RESULT -o y.h5": "did you mean dps-train merge?",
+    "doctr": "did you mean dps-train doctor?",
+    "RESULT": "found an HDF5 file",
+    "RESULT --plan": "found an HDF5 file",
+    "JOURNAL": "found a file of another kind",
+    "/dev/stdin --plan": "found a pipe",
+    ".": "found a folder",
+    "CONFIG -o CONFIG/x.h5": "is needed as a folder and is a file",
+    "CONFIG -o RESULT/new/x.h5": "is needed as a folder and is a file",
+    "CONFIG -o \udcff.h5": "no text in UTF-8",
+    "merge RESULT -o \udcff.h5": "no text in UTF-8",
+}
+
+
+@kind(sound, list(MEANT))
+def command_line_meant(place, studies, source, item):
+    """Mistakes that have an answer of their own."""
+    studies.copy("whole", place)
+    words = [word.replace("CONFIG", "x.toml").replace("RESULT", "x.h5").replace("JOURNAL", "x.journal") for word in item.split(" ")]
+    command = [studies.train, *words]
+    if words[:2] == ["x.toml", "-o"]:
+        command = studies.resume()
+        command[command.index("-o") + 1] = words[2]
+    if "/dev/stdin" in words:
+        command = ["sh", "-c", 'cat x.toml | "$@"', "sh", *command]
+    answer = MEANT[item].encode()
+    return Case(command, frozenset({2, 4, 7}), check=lambda run: [] if answer in run.stderr else [f"no word of {answer.decode()!r}"])
+
+
 # Names of results; those in the second list cannot be any.
 GOOD_NAMES = [
     "x.svg", "x.journal", "x.lock", "x.checkpoint", "x", "x.", ".h5", ".x.h5.tmp", "-", "new/folder/x.h5", "x.old-1", "goal-0.12", "x.h5.h5",
-    "x\n\x1b[31m.h5", "a\udcff.h5", " ", "x y.h5", "../run/y.h5", "y" * 200,
+    "x\n\x1b[31m.h5", " ", "x y.h5", "../run/y.h5", "y" * 200,
 ]  # fmt: skip
 BAD_NAMES = [
     "", ".", "..", "/", "folder/", "new/", "file/x.h5", "x.toml", "./x.toml", "../run/x.toml", "a" * 300, LONG, "a/" * 2500 + "x.h5", "/proc/x.h5",
-    "/sys/x.h5",
+    "/sys/x.h5", "a\udcff.h5",
 ]  # fmt: skip
 
 
@@ -112,12 +146,10 @@ def command_line_output(place, studies, source, item):
     if name in ODD_FILES:
         case = with_output(place, studies, "odd", *more)
         put(place, "odd", name)
-        if name in ("a link to another's file", "a link to nowhere"):
-            # What a result's name leads to is the result, so that a link to another disk stays one.
-            (place.run / "odd").unlink()
-            (place.run / "odd").symlink_to("file" if "file" in name else "new")
+        is_link = (place.run / "odd").is_symlink()
         before = (place.run / "odd").lstat()
-        case.check = lambda run: unchanged(place.run / "odd", before)
+        # A result replaces a link, and what it leads to is not this folder's.
+        case.check = None if is_link else lambda run: unchanged(place.run / "odd", before)
     else:
         case = with_output(place, studies, name, *more)
         (place.run / "folder").mkdir()

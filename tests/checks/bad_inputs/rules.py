@@ -16,7 +16,7 @@ LISTED = frozenset({0, 2, 3, 4, 5, 6, 7, 8, 9, 75})
 
 SENTENCE = 500  # letters
 MESSAGES = 20_000  # bytes on standard error: ten problems are named, of more there is a count
-NOT_FOR_TERMINALS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+NOT_FOR_TERMINALS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 # Variables of whoever runs this script that would change what the programs do.
 UNWANTED = re.compile("DPS_|RUST_|OMPI_|PMI|PRTE_|SLURM_|HDF5_")
