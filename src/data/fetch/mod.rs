@@ -10,7 +10,6 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use self::checked::verify;
