@@ -1,6 +1,7 @@
 //! Sources of all kinds, good and bad, on this machine.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
