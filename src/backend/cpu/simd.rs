@@ -71,7 +71,8 @@ pub(super) trait Simd: Copy {
 pub(super) trait Kernel {
     /// What it returns.
     type Output;
-    /// Computes it. It is safe to call with any values that safe code can make: a kernel checks the lengths on which its addresses rely.
+    /// Computes it. A kernel checks the lengths that its addresses rely on; one that relies on more is made by an unsafe function, or in the folder
+    /// alone that keeps it.
     fn run<S: Simd>(self) -> Self::Output;
 }
 
