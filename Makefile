@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-mpi test-slurm same-records simulate soak coverage build bench paper check nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-mpi test-slurm same-records simulate soak coverage build bench paper check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -162,6 +162,20 @@ check: setup ## check formatting, lints and documentation
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 	tests/checks/check_text.py
+	tests/checks/licences.py
+
+# Types alone: no linker of another system is needed, and the headers of HDF5 are the same everywhere. rustup gets the targets. Two minutes.
+TARGETS ?= aarch64-unknown-linux-gnu aarch64-apple-darwin
+check-targets: setup ## check that the programs compile for 64-bit Arm, on Linux and macOS, without MPI: types alone
+	@rustup target add $(TARGETS)
+	export PKG_CONFIG_ALLOW_CROSS=1
+	for target in $(TARGETS); do
+		echo "== $$target"
+		cargo check --bins --target "$$target" --no-default-features --features cuda
+	done
+
+licences: ## write docs/licences.md: the licences of the crates that the programs contain
+	@tests/checks/licences.py --write
 
 setup: ## install what is missing on Debian and Ubuntu: compiler, MPI, libclang, HDF5, curl
 	@if ! command -v cargo > /dev/null; then

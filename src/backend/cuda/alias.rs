@@ -5,8 +5,10 @@
 //! it, and finds in it all that the file has. A changed LD_LIBRARY_PATH would not do: the loader reads it when the process starts.
 
 use std::ffi::CString;
+#[cfg(target_os = "linux")]
 use std::fs::File;
 use std::io::{Error, Result, Write};
+#[cfg(target_os = "linux")]
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -16,15 +18,7 @@ use std::path::Path;
 /// # Errors
 /// What the system says where it has no files in memory, or no such loader.
 pub fn alias(name: &str, path: &Path) -> Result<()> {
-    let image = image(name.as_bytes(), path.as_os_str().as_bytes());
-    // SAFETY: the name is a text of C that lives as long as the program.
-    let descriptor = unsafe { libc::memfd_create(c"library".as_ptr(), libc::MFD_CLOEXEC) };
-    if descriptor < 0 {
-        return Err(Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new, and nobody else has it.
-    let mut file = unsafe { File::from_raw_fd(descriptor) };
-    file.write_all(&image)?;
+    let (_kept, place) = file_of(&image(name.as_bytes(), path.as_os_str().as_bytes()))?;
     let open = |name: &str| {
         let name = CString::new(name)?;
         // SAFETY: the name is a text of C that lives here. The image has no code that runs, and what it needs is a library that the caller would open
@@ -34,8 +28,32 @@ pub fn alias(name: &str, path: &Path) -> Result<()> {
         }
         Ok(())
     };
-    open(&format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    open(&place)?;
     open(name)
+}
+
+/// A file in memory with these bytes, and the path by which the loader opens it while it is kept.
+#[cfg(target_os = "linux")]
+fn file_of(image: &[u8]) -> Result<(File, String)> {
+    // SAFETY: the name is a text that ends in a zero; the call returns a new descriptor, or a negative number.
+    let descriptor = unsafe { libc::memfd_create(c"library".as_ptr(), libc::MFD_CLOEXEC) };
+    if descriptor < 0 {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: the descriptor is open, and nothing else has it.
+    let mut file = unsafe { File::from_raw_fd(descriptor) };
+    file.write_all(image)?;
+    let place = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok((file, place))
+}
+
+/// A temporary file with these bytes, and its path: other systems have no files in memory that the loader opens.
+#[cfg(not(target_os = "linux"))]
+fn file_of(image: &[u8]) -> Result<(tempfile::NamedTempFile, String)> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    file.write_all(image)?;
+    let place = file.path().to_str().ok_or_else(|| Error::other("the folder of temporary files has no name in UTF-8"))?.to_owned();
+    Ok((file, place))
 }
 
 /// A 64-bit little-endian ELF library: a header, three program headers, a dynamic section, an empty symbol table and its hash, strings.

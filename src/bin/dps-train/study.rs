@@ -15,6 +15,7 @@ use dps::streams::{err, out};
 use dps::study::{Place, RunEnd, Surroundings};
 use dps::{Error, Result, analysis, config, exit, journal, progress, signals, study};
 
+#[cfg(feature = "mpi")]
 use crate::common::leave;
 use crate::plan::plan;
 
