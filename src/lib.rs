@@ -27,6 +27,7 @@ pub mod progress;
 pub mod pruning;
 pub mod random;
 pub mod readable;
+pub mod reader;
 pub mod records;
 pub mod results;
 pub mod search;

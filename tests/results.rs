@@ -394,13 +394,35 @@ fn other_files_are_refused_in_words() {
         assert!(said.contains(&format!("the dataset /metaparameters/{to} {words}")), "{said}");
     }
     assert!(spoiled(&|file| file.unlink("metaparameters").unwrap()).contains("no group /metaparameters"));
-    // Reading a link would open whatever it names.
-    for name in ["cells", "environment", "smoothness"] {
+    // Reading a link, or values kept elsewhere, would open whatever they name.
+    let elsewhere = shorter.to_str().unwrap();
+    for name in ["cells", "environment", "smoothness", "metaparameters/learning_rate", "metaparameters/momentum"] {
         let said = spoiled(&|file| {
             let _ = file.unlink(name);
-            file.link_external(shorter.to_str().unwrap(), name, name).unwrap();
+            file.link_external(elsewhere, name, name).unwrap();
         });
         assert!(said.contains(&format!("expected groups and tables of its own, found a link, /{name}")), "{said}");
+        let said = spoiled(&|file| {
+            let _ = file.unlink(name);
+            file.link_soft("/curves", name).unwrap();
+        });
+        assert!(said.contains(&format!("expected groups and tables of its own, found a link, /{name}")), "{said}");
+    }
+    for name in ["cells", "trials", "curves", "metaparameters/learning_rate"] {
+        let replaced = |in_another: &dyn Fn(hdf5::DatasetBuilder, usize) -> hdf5::DatasetBuilder| {
+            spoiled(&|file| {
+                let rows = file.dataset(name).unwrap().size();
+                let kind = file.dataset(name).unwrap().dtype().unwrap();
+                file.unlink(name).unwrap();
+                let builder = in_another(file.new_dataset_builder(), rows);
+                builder.empty_as(kind.to_descriptor().unwrap()).shape(rows).create(name).unwrap();
+            })
+        };
+        let external = replaced(&|builder, rows| builder.external(elsewhere, 0, rows * 1_000));
+        let in_virtual = replaced(&|builder, rows| builder.virtual_map(elsewhere, name, rows, .., rows, ..));
+        for said in [external, in_virtual] {
+            assert!(said.contains(&format!("/{name}: expected values in the file itself, found them in other files")), "{said}");
+        }
     }
     for (attribute, words) in [("evaluate_every", "evaluated after, 0 steps"), ("max_steps", "that trials take")] {
         assert!(spoiled(&|file| file.group("workload").unwrap().attr(attribute).unwrap().write_scalar(&0_u32).unwrap()).contains(words));

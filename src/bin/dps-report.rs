@@ -11,11 +11,11 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-use common::Allocator;
+use common::{Allocator, leave};
 use dps::analysis::{Options, Report, Style};
 use dps::arguments::{FigureStyle, ReportArguments};
 use dps::readable::some;
-use dps::{Error, analysis, exit, journal, results, streams};
+use dps::{Error, analysis, data, exit, journal, reader, results, streams};
 
 /// Between two looks at the files of a study that runs.
 const POLL: Duration = Duration::from_secs(1);
@@ -27,6 +27,10 @@ const REFRESH: u32 = 10;
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
+    // First of all: a process that reads a file for another does nothing else.
+    if let Some(code) = reader::begin(&[results::READING, data::READING]) {
+        leave(code);
+    }
     common::prepare("dps-report");
     streams::exit_code(run())
 }

@@ -23,4 +23,5 @@ pub use examples::{Examples, ImageShape, Pixels};
 pub use fetch::fetch;
 pub use find::{default_folder, locate};
 pub use normalise::Normalisation;
+pub use own::READING;
 pub use sampler::Sampler;

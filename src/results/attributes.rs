@@ -5,6 +5,7 @@ use hdf5::types::{FixedUnicode, TypeDescriptor, VarLenUnicode};
 use hdf5::{Dataset, DatasetBuilder, Extents, H5Type, Location};
 
 use super::codes::exactly;
+use crate::reader::one_line;
 
 /// Bytes a text may have: an attribute in an object's header has at most 64 KiB.
 const TEXT_BYTES: usize = 32_768;
@@ -18,11 +19,6 @@ type Text = FixedUnicode<TEXT_BYTES>;
 
 /// A value read from a file, or what is wrong with the file, in words that follow its name.
 pub(super) type Found<T> = std::result::Result<T, String>;
-
-/// HDF5's words for an error, which may have line breaks, in one line.
-pub(super) fn one_line(error: &hdf5::Error) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 /// A group whose attributes are a value's fields.
 pub(super) trait Attributes: Sized {

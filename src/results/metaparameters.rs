@@ -4,8 +4,8 @@ use hdf5::File;
 use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::attributes::Found;
-use super::rows::MOST_INFLATED;
 use crate::config::Metaparameter;
+use crate::reader::MOST_INFLATED;
 use crate::search::Metaparameters;
 
 /// Its path.

@@ -2,7 +2,7 @@
 //!
 //! What lives here is the schema (versioned), its writer, its reader and the atomic publication of a file. Each table is declared once, in
 //! `schema.rs`, and each group of attributes once, in `environment.rs` and `workload.rs`: the tables of docs/results.md are made from these.
-//! It knows the study's records and nothing of how they came about; beside data sets (`data`) no other module opens HDF5 files.
+//! It knows the study's records and nothing of how they came about; beside data sets (`data`) no other module reads HDF5 files.
 
 mod attributes;
 mod codes;
@@ -22,7 +22,7 @@ pub use attributes::LONGEST_CONFIGURATION;
 pub use environment::{Environment, LONGEST_COMMAND};
 pub use merge::merge;
 pub use publish::publish;
-pub use read::read;
+pub use read::{READING, read};
 pub use schema::{CellRow, CurveRow, MeasurementRow, SCHEMA_VERSION, StartRow, TrialRow, described};
 pub use table::{Column, Table};
 pub use workload::WorkloadSummary;

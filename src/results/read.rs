@@ -2,22 +2,23 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::Read;
+use std::io::Read as _;
 use std::path::Path;
 
-use hdf5::{File, LinkType};
+use hdf5::File;
 
-use super::attributes::{Attribute, Attributes, Found, one_line};
+use super::attributes::{Attribute, Attributes, Found};
 use super::rows::{optional_table, table};
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow, optional_count};
 use super::table::Table;
 use super::{Environment, Results, WorkloadSummary, metaparameters};
-use crate::error::locked;
+use crate::reader::{self, Task};
 use crate::records::{Cell, CellKey, Start, Trial};
 use crate::search::Metaparameters;
 use crate::{Error, Result};
 
-/// Reads a result file written by [`write`](super::write()), every field exactly.
+/// Reads a result file written by [`write`](super::write()), every field exactly; in a process of its own where the program has called
+/// [`reader::begin`].
 ///
 /// # Errors
 /// [`Error::Results`] for a file that is no HDF5 file, is damaged, has another schema or a newer version of it, or contradicts itself.
@@ -26,38 +27,41 @@ pub fn read(path: &Path) -> Result<Results> {
         true => format!("{problem}; copy it again, or run dps-train again to write it anew"),
         false => problem,
     };
-    let read = open(path).and_then(|(file, bytes)| contents(&file, bytes));
+    let read = reader::ask(&READING, path, "").and_then(|mut answer| {
+        let mut bytes = Vec::new();
+        answer.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+        postcard::from_bytes(&bytes).map_err(|error| format!("damaged: reading it gave no results ({error})"))
+    });
     read.map_err(|problem| Error::Results { path: path.to_owned(), problem: advised(problem) })
 }
+
+/// Reads a result file for [`read`].
+pub const READING: Task = Task {
+    name: "results",
+    act: |path, _, output| {
+        let results = open(path).and_then(|(file, bytes)| contents(&file, bytes))?;
+        let bytes = postcard::to_stdvec(&results).map_err(|error| error.to_string())?;
+        output.write_all(&bytes).map_err(|error| error.to_string())
+    },
+};
 
 /// The open file and its length in bytes.
 fn open(path: &Path) -> Found<(File, u64)> {
     let unreadable = |error| format!("the result file cannot be read ({error}); give the --output of a study, which may be read");
-    let metadata = fs::metadata(path).map_err(unreadable)?;
     // HDF5 would wait for ever at a pipe.
-    if !metadata.is_file() {
-        return Err("expected a result file, found a folder or a device".to_owned());
+    if fs::metadata(path).map_err(unreadable)?.is_file() {
+        let file = reader::regular(path).map_err(unreadable)?;
+        let bytes = file.metadata().map_err(unreadable)?.len();
+        return match reader::is_hdf5(&file).map_err(unreadable)? {
+            true => reader::open(path).map(|file| (file, bytes)),
+            false => Err("expected a result file of dps-train, found no HDF5 file".to_owned()),
+        };
     }
-    if path.to_str().is_none() {
-        return Err("expected a path in UTF-8, as HDF5 takes them, found other bytes; rename the file, or its folder".to_owned());
-    }
-    let mut start = Vec::new();
-    fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(unreadable)?;
-    let file = File::open(path).map_err(|error| {
-        let error = one_line(&error);
-        if let Some(locked) = locked(&error) {
-            format!("{locked} ({error})")
-        } else if start == b"\x89HDF\r\n\x1a\n" {
-            format!("the HDF5 file is damaged or cut short; copy it again, or run dps-train again to write it anew ({error})")
-        } else {
-            "expected a result file of dps-train, found no HDF5 file".to_owned()
-        }
-    })?;
-    Ok((file, metadata.len()))
+    Err("expected a result file, found a folder or a device".to_owned())
 }
 
 fn contents(file: &File, bytes: u64) -> Found<Results> {
-    own_links(file)?;
+    reader::has_own_tree(file, bytes)?;
     match String::read(file, "schema") {
         Ok(schema) if schema == SCHEMA => {}
         _ => return Err(format!("an HDF5 file, but no result file of dps-train: its attribute schema is not \"{SCHEMA}\"")),
@@ -84,22 +88,6 @@ fn contents(file: &File, bytes: u64) -> Found<Results> {
         cells,
         complete,
     })
-}
-
-/// Refuses a file whose tables are in another one: reading it would open whatever file, or pipe, it names.
-fn own_links(file: &File) -> Found<()> {
-    let mut others = Vec::new();
-    let visited = file.iter_visit_default(|name, link| {
-        if link.link_type != LinkType::Hard {
-            others.push(name.chars().take(40).filter(|letter| !letter.is_control()).collect::<String>());
-        }
-        Ok(())
-    });
-    visited.map_err(|error| format!("damaged: its groups cannot be listed ({})", one_line(&error)))?;
-    match others.first() {
-        Some(name) => Err(format!("expected groups and tables of its own, found a link, /{name}; dps-train writes none")),
-        None => Ok(()),
-    }
 }
 
 /// The starts of the study, where the file has them.

@@ -3,11 +3,9 @@
 use hdf5::File;
 use hdf5::types::{CompoundField, CompoundType, EnumType, TypeDescriptor};
 
-use super::attributes::{Found, one_line};
+use super::attributes::Found;
 use super::table::Table;
-
-/// Most bytes that deflate makes of one compressed byte. A file that claims more rows than that is damaged.
-pub(super) const MOST_INFLATED: u64 = 1032;
+use crate::reader::{MOST_INFLATED, one_line};
 
 /// All rows of a table.
 pub(super) fn table<Row: Table>(file: &File, bytes: u64) -> Found<Vec<Row>> {

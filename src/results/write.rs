@@ -8,13 +8,14 @@ use hdf5::file::LibraryVersion;
 use hdf5::{File, Group};
 use hdf5_sys::{h5f, h5p};
 
-use super::attributes::{Attribute, Attributes, compressed, describe, one_line, texts};
+use super::attributes::{Attribute, Attributes, compressed, describe, texts};
 use super::codes::exactly;
 use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow};
 use super::table::{Column, Table};
 use super::{Environment, Results, WorkloadSummary, grid, metaparameters as columns, publish};
 use crate::Result;
 use crate::config::Metaparameter;
+use crate::reader::one_line;
 use crate::records::Start;
 use crate::search::Metaparameters;
 use crate::storage::{Disk, Storage};

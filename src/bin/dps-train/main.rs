@@ -20,13 +20,17 @@ use dps::journal::Journal;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::supervise::Hosts;
-use dps::{Result, data, doctor, exit, init, signals, streams};
+use dps::{Result, data, doctor, exit, init, reader, results, signals, streams};
 use signal_hook::consts::SIGINT;
 
 #[global_allocator]
 static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
+    // First of all: a process that reads a file for another does nothing else.
+    if let Some(code) = reader::begin(&[results::READING, data::READING]) {
+        leave(code);
+    }
     // SAFETY: no other thread has started.
     #[cfg(feature = "cuda")]
     unsafe {

@@ -5,8 +5,9 @@ use std::io::Read;
 use std::path::Path;
 
 use super::found::{Found, unread};
-use super::hdf5;
+use super::hdf5::{self, Table};
 use super::place::{ArrayPlace, arrays_of_npz};
+use crate::reader;
 
 /// The arrays of a data set.
 #[derive(Debug)]
@@ -46,12 +47,13 @@ pub(super) fn places(path: &Path) -> Found<Places> {
     if !about.is_file() {
         return Err(format!("{expected}, found something else; {ADVICE}"));
     }
+    let file = reader::regular(path).map_err(|error| unread(&error))?;
     let mut start = Vec::new();
-    fs::File::open(path).and_then(|file| file.take(8).read_to_end(&mut start)).map_err(|error| unread(&error))?;
-    let arrays: Vec<(String, ArrayPlace)> = if start.starts_with(b"PK") {
+    (&file).take(2).read_to_end(&mut start).map_err(|error| unread(&error))?;
+    let arrays: Vec<(String, ArrayPlace)> = if start == b"PK" {
         arrays_of_npz(path)?.into_iter().map(|name| (plain(&name), ArrayPlace::Npz(path.into(), name))).collect()
-    } else if start == b"\x89HDF\r\n\x1a\n" {
-        hdf5::datasets(path)?.into_iter().map(|name| (plain(&name), ArrayPlace::Hdf5(path.into(), name))).collect()
+    } else if reader::is_hdf5(&file).map_err(|error| unread(&error))? {
+        hdf5::tables(path)?.into_iter().map(|table| (plain(&table.name), ArrayPlace::Hdf5(path.into(), table))).collect()
     } else {
         return Err(format!("{expected}, found a file of another format"));
     };
@@ -97,8 +99,30 @@ fn named(mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
         let place = names.iter().find_map(|name| arrays.iter().position(|(array, _)| array == name))?;
         Some(arrays.remove(place).1)
     });
+    // Before what is missing is named.
+    for place in found.iter().flatten() {
+        if let ArrayPlace::Hdf5(_, Table { name, about: Err(problem) }) = place {
+            return Err(format!("{name}: {problem}"));
+        }
+    }
+    for ((what, names), found) in NAMES.iter().zip(&found) {
+        if let (None, Some((place, problem))) = (found, arrays.iter().find_map(|(_, place)| Some((place, unreadable(place, names)?)))) {
+            return Err(format!("{place}: {problem}; dps takes it for the {what}"));
+        }
+    }
     let unused = arrays.into_iter().map(|(_, place)| place).collect();
     chosen(found, unused, "arrays named x_train and y_train, or train_images and train_labels")
+}
+
+/// Why an array of an HDF5 file is not the one of these names, where the last part of its path says that it should be, or the group that it is in.
+fn unreadable(place: &ArrayPlace, names: &[&str]) -> Option<String> {
+    let ArrayPlace::Hdf5(_, Table { name, about }) = place else { return None };
+    let is_looked_for = |name: &str| names.contains(&plain(name).as_str());
+    let mut cuts = name.match_indices('/').map(|(cut, _)| cut);
+    match about {
+        Err(problem) if cuts.clone().any(|cut| is_looked_for(&name[cut + 1..])) => Some(problem.clone()),
+        _ => cuts.find(|&cut| is_looked_for(&name[..cut])).map(|cut| format!("expected an array as {}, found a group", &name[..cut])),
+    }
 }
 
 fn chosen([images, labels, test_images, test_labels]: [Option<ArrayPlace>; 4], unused: Vec<ArrayPlace>, expected: &str) -> Found<Places> {

@@ -2,28 +2,19 @@
 
 use std::io;
 
+use crate::reader::Problem;
+
 /// A value, or what is wrong, in words that follow the file's name.
 pub(super) type Found<T> = std::result::Result<T, String>;
 
 /// A sentence as the error of a reader.
 pub(super) fn sentence(words: String) -> io::Error {
-    io::Error::other(Sentence(words))
-}
-
-#[derive(Debug)]
-struct Sentence(String);
-
-impl std::error::Error for Sentence {}
-
-impl std::fmt::Display for Sentence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
+    io::Error::other(Problem(words))
 }
 
 /// Why reading failed, as half a sentence: that of [`sentence`] where a reader gave one.
 pub(super) fn unread(error: &io::Error) -> String {
-    if let Some(Sentence(words)) = error.get_ref().and_then(|error| error.downcast_ref()) {
+    if let Some(Problem(words)) = error.get_ref().and_then(|error| error.downcast_ref()) {
         return words.clone();
     }
     match error.kind() {

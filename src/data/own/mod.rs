@@ -1,7 +1,7 @@
 //! Images of one's own: a folder of IDX or .npy files, an .npz file or an HDF5 file, of any extents and number of classes.
 //!
 //! What lives here finds the arrays by their names and reads them, no further than their headers say. What headers say is checked before memory is
-//! asked for. Beside `results` this is the one place that opens HDF5 files.
+//! asked for. HDF5 files are read by `reader`.
 
 mod array;
 mod element;
@@ -14,6 +14,7 @@ mod place;
 
 use std::path::{Path, PathBuf};
 
+pub use self::hdf5::READING;
 use self::place::ArrayPlace;
 use super::{Examples, ImageShape};
 use crate::config::{DataLayout, OwnDataset};

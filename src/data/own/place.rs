@@ -1,16 +1,17 @@
 //! Where an array is: in a file of its own, in an .npz file or in an HDF5 file; and how it is read from there.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use zip::{CompressionMethod, ZipArchive};
 
 use super::array::Header;
-use super::found::{Found, sentence, unread};
+use super::found::{Found, unread};
 use super::hdf5::Table;
-use super::{idx, npy};
+use super::{hdf5, idx, npy};
 use crate::config::DataLayout;
 use crate::data::contents::{decompressed, is_gzip};
 use crate::data::{ImageShape, Pixels};
@@ -25,8 +26,8 @@ pub(super) enum ArrayPlace {
     Npy(PathBuf),
     /// In a file of an .npz archive.
     Npz(PathBuf, String),
-    /// In an HDF5 file, as the dataset of that path.
-    Hdf5(PathBuf, String),
+    /// In an HDF5 file.
+    Hdf5(PathBuf, Table),
 }
 
 /// Bytes that may come out of compressed ones, however many: more only where they are not suspiciously many.
@@ -46,7 +47,7 @@ impl ArrayPlace {
     pub fn error(&self, problem: String) -> Error {
         let problem = match self {
             ArrayPlace::Idx(_) | ArrayPlace::Npy(_) => problem,
-            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, name) => format!("{name}: {problem}"),
+            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, Table { name, .. }) => format!("{name}: {problem}"),
         };
         Error::Data { path: self.file().into(), problem }
     }
@@ -108,11 +109,12 @@ impl ArrayPlace {
                 let header = npy::header(&mut member)?;
                 act(header, Values { reader: &mut member, stored, is_compressed })
             }
-            ArrayPlace::Hdf5(path, name) => {
-                let table = Table::open(path, name)?;
-                let (header, stored) = (table.header()?, table.stored_bytes());
-                let mut reader = Unread(|| table.bytes(header.element), None);
-                act(header.clone(), Values { reader: &mut reader, stored, is_compressed: true })
+            ArrayPlace::Hdf5(path, table) => {
+                let about = table.about.clone()?;
+                let length = fs::metadata(path).map_err(|error| unread(&error))?.len();
+                let header = npy::header(&mut about.header.as_slice())?;
+                let mut reader = hdf5::Values::new(path, table);
+                act(header, Values { reader: &mut reader, stored: about.stored.min(length), is_compressed: true })
             }
         }
     }
@@ -124,18 +126,6 @@ struct Values<'a> {
     /// Bytes that they take in the file, or somewhat more.
     stored: u64,
     is_compressed: bool,
-}
-
-/// Bytes that a function gives once they are asked for.
-struct Unread<F>(F, Option<Cursor<Vec<u8>>>);
-
-impl<F: Fn() -> Found<Vec<u8>>> Read for Unread<F> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.1.is_none() {
-            self.1 = Some(Cursor::new((self.0)().map_err(sentence)?));
-        }
-        self.1.as_mut().map_or(Ok(0), |bytes| bytes.read(buffer))
-    }
 }
 
 /// Refuses what a damaged header says before memory is asked for.
@@ -153,8 +143,26 @@ fn is_plausible(bytes: u64, stored: u64, is_compressed: bool) -> Found<()> {
 
 fn archive(path: &Path) -> Found<ZipArchive<BufReader<File>>> {
     let file = File::open(path).map_err(|error| unread(&error))?;
-    ZipArchive::new(BufReader::new(file))
-        .map_err(|error| format!("expected an .npz file, found a damaged zip archive ({error}); write it again"))
+    let damaged = |error: String| format!("expected an .npz file, found a damaged zip archive ({error}); write it again");
+    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(|error| damaged(error.to_string()))?;
+    let file = File::open(path).map_err(|error| unread(&error))?;
+    for index in 0..archive.len() {
+        let member = archive.by_index_raw(index).map_err(|error| damaged(error.to_string()))?;
+        // The name again, before the values: 30 bytes into the header there.
+        let mut name = vec![0; member.name_raw().len()];
+        let mut length = [0; 2];
+        let header = member.header_start();
+        let read = file.read_exact_at(&mut length, header + 26).and_then(|()| file.read_exact_at(&mut name, header + 30));
+        if read.is_err() || usize::from(u16::from_le_bytes(length)) != name.len() || name != member.name_raw() {
+            return Err(damaged(format!("its directory and the array itself disagree about the name {}", shown(member.name_raw()))));
+        }
+    }
+    Ok(archive)
+}
+
+/// The beginning of a name.
+fn shown(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().filter(|letter| !letter.is_control()).take(60).collect()
 }
 
 /// The arrays of an .npz file.
@@ -169,7 +177,7 @@ impl fmt::Display for ArrayPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ArrayPlace::Idx(file) | ArrayPlace::Npy(file) => f.write_str(&file.file_name().unwrap_or_default().to_string_lossy()),
-            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, name) => f.write_str(name),
+            ArrayPlace::Npz(_, name) | ArrayPlace::Hdf5(_, Table { name, .. }) => f.write_str(name),
         }
     }
 }

@@ -1,0 +1,141 @@
+//! The process that reads: how it is started, its limits, and what its end means.
+
+use std::any::Any;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Cursor, Write};
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{env, fs};
+
+use super::answer::{Answer, Blocks};
+use crate::exit;
+
+/// One way to read a file.
+#[derive(Debug, Clone, Copy)]
+pub struct Task {
+    /// Its name on the reading process's command line.
+    pub name: &'static str,
+    /// Reads the file, and an item of it where the task has items, and writes what it finds; or says what is wrong, in words that follow the file's
+    /// name.
+    pub act: fn(&Path, &str, &mut dyn Write) -> Result<(), String>,
+}
+
+/// The first word of a reading process's command line.
+const WORD: &str = "read-for-parent";
+
+/// Whether [`begin`] found that this process is no reading one.
+static STARTS_OTHERS: AtomicBool = AtomicBool::new(false);
+
+/// Makes this program one that reads HDF5 files in processes of their own; called before anything else. In such a process, which its command line
+/// says, it does the task named there and returns the exit code to end with, at once: destructors of HDF5 may fail on a damaged file.
+pub fn begin(tasks: &[Task]) -> Option<u8> {
+    let mut words = env::args_os().skip(1);
+    if words.next().as_deref() != Some(OsStr::new(WORD)) {
+        STARTS_OTHERS.store(true, Ordering::Relaxed);
+        return None;
+    }
+    let (name, path, item) = (words.next()?, PathBuf::from(words.next()?), words.next()?);
+    let task = tasks.iter().find(|task| name == task.name)?;
+    let Ok(output) = std::io::stdout().as_fd().try_clone_to_owned() else { return Some(exit::UNEXPECTED) };
+    limit(fs::metadata(&path).map_or(0, |found| found.len()));
+    std::panic::set_hook(Box::new(|_| ()));
+    let mut blocks = Blocks::new(File::from(output));
+    let done = catch_unwind(AssertUnwindSafe(|| (task.act)(&path, &item.to_string_lossy(), &mut blocks)));
+    let done = done.unwrap_or_else(|panic| Err(format!("unexpected failure, please report it: {}", words_of(&*panic))));
+    let said = match done {
+        Ok(()) => blocks.end(),
+        Err(problem) => blocks.problem(&problem),
+    };
+    Some(if said.is_ok() { exit::DONE } else { exit::UNEXPECTED })
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> &str {
+    panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic")
+}
+
+/// Bytes of memory that reading a file of so many bytes may take, beside the program itself: compressed values may take a thousand times their
+/// stored bytes, and large files are not all compressed so well.
+pub(super) fn most_memory(length: u64) -> u64 {
+    let (compressed, large) = (length.saturating_mul(256), length.saturating_mul(4).saturating_add(4 << 30));
+    (192_u64 << 20).saturating_add(compressed.min(large))
+}
+
+/// Seconds of processor time for a file of so many bytes; reading takes a hundredth of them.
+fn most_seconds(length: u64) -> u64 {
+    20 + (length >> 20)
+}
+
+/// Limits this process: its memory, its processor time, its whole time, and that it leaves no core file. Signals to a whole group of processes, by
+/// which a person or a scheduler stops a study, are its parent's to answer.
+fn limit(length: u64) {
+    let lower = |resource, most: u64| {
+        let mut limits = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: both calls only read or write the struct, which lives longer than they take.
+        unsafe {
+            if libc::getrlimit(resource, &raw mut limits) == 0 {
+                limits.rlim_cur = limits.rlim_cur.min(most as libc::rlim_t);
+                libc::setrlimit(resource, &raw const limits);
+            }
+        }
+    };
+    lower(libc::RLIMIT_DATA, most_memory(length));
+    lower(libc::RLIMIT_CPU, most_seconds(length));
+    lower(libc::RLIMIT_CORE, 0);
+    // SAFETY: no handler runs code of ours. The alarm ends this process also where it waits for a disk.
+    unsafe {
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGUSR1] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        for signal in [libc::SIGALRM, libc::SIGXCPU] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+        libc::alarm((300 + 10 * (length >> 20)).min(1 << 20) as libc::c_uint);
+        #[cfg(target_os = "linux")]
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+    }
+}
+
+/// Has `task` read the file at `path`, or `item` of it. What it finds comes as a stream, in a process of its own where the program has called
+/// [`begin`]; otherwise all of it is read before this returns.
+///
+/// # Errors
+/// What is wrong, in words that follow the file's name. Reading the answer gives such words, too, as a [`Problem`](super::Problem) in the error.
+pub fn ask(task: &Task, path: &Path, item: &str) -> Result<Answer, String> {
+    if !STARTS_OTHERS.load(Ordering::Relaxed) {
+        let mut found = Vec::new();
+        (task.act)(path, item, &mut found)?;
+        return Ok(Answer::Whole(Cursor::new(found)));
+    }
+    let unstarted = |error| format!("the process that reads it cannot be started ({error}); allow one process more (ulimit -u)");
+    // This very program, even where another one has taken its file's name since it was started.
+    let running = Path::new("/proc/self/exe");
+    let program = if running.exists() { running.to_owned() } else { env::current_exe().map_err(unstarted)? };
+    let mut command = Command::new(program);
+    command.arg(WORD).arg(task.name).arg(path).arg(item).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    command.spawn().map_err(unstarted).and_then(Answer::of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_limited_by_the_files_length() {
+        assert!(most_memory(34_000) < 300 << 20);
+        assert!(most_memory(200 << 20) < 5 << 30);
+        assert!(most_memory(u64::MAX) >= 4 << 30);
+    }
+
+    #[test]
+    fn a_program_that_has_not_begun_reads_in_its_own_process() {
+        let task =
+            Task { name: "length", act: |path, item, output| write!(output, "{}{item}", path.display()).map_err(|_| "no".to_owned()) };
+        assert_eq!(std::io::read_to_string(ask(&task, Path::new("x"), "y").unwrap()).unwrap(), "xy");
+        let failing = Task { name: "failing", act: |_, _, _| Err("damaged".to_owned()) };
+        assert_eq!(ask(&failing, Path::new("x"), "").unwrap_err(), "damaged");
+    }
+}
