@@ -49,14 +49,21 @@ pub fn is_hdf5(file: &fs::File) -> io::Result<bool> {
     Ok(false)
 }
 
+/// Refuses a path that HDF5 does not take.
+///
+/// # Errors
+/// It is not UTF-8.
+pub fn has_text_path(path: &Path) -> Result<(), String> {
+    let refused = || "expected a path in UTF-8, as HDF5 takes them, found other bytes; rename the file, or its folder".to_owned();
+    path.to_str().map(|_| ()).ok_or_else(refused)
+}
+
 /// Opens an HDF5 file that [`is_hdf5`] has seen.
 ///
 /// # Errors
 /// HDF5's words, and what to do.
 pub fn open(path: &Path) -> Result<File, String> {
-    if path.to_str().is_none() {
-        return Err("expected a path in UTF-8, as HDF5 takes them, found other bytes; rename the file, or its folder".to_owned());
-    }
+    has_text_path(path)?;
     File::open(path).map_err(|error| {
         let error = one_line(&error);
         match locked(&error) {

@@ -14,7 +14,7 @@ mod process;
 
 pub use answer::{Answer, Problem};
 pub use chunks::{is_readable, write_values};
-pub use file::{MOST_INFLATED, has_own_tree, has_own_values, is_hdf5, open, regular};
+pub use file::{MOST_INFLATED, has_own_tree, has_own_values, has_text_path, is_hdf5, open, regular};
 pub use process::{Task, ask, begin};
 
 /// HDF5's words for an error, which may have line breaks, in one line.

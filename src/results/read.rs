@@ -52,6 +52,7 @@ fn open(path: &Path) -> Found<(File, u64)> {
     if fs::metadata(path).map_err(unreadable)?.is_file() {
         let file = reader::regular(path).map_err(unreadable)?;
         let bytes = file.metadata().map_err(unreadable)?.len();
+        reader::has_text_path(path)?;
         return match reader::is_hdf5(&file).map_err(unreadable)? {
             true => reader::open(path).map(|file| (file, bytes)),
             false => Err("expected a result file of dps-train, found no HDF5 file".to_owned()),
