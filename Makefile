@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs test-mpi test-slurm same-records simulate soak coverage build bench paper check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build bench paper check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -101,6 +101,12 @@ test-inputs: build ## run some 1,700 bad inputs, each of which must end in a sen
 	if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
 	tests/checks/bad_inputs.py $(PROGRAMS)
 
+# FORMAT=npz reads inputs of one format, FROM=5000 begins at that seed, and FORMAT=npz SEED=123 plays one input again.
+SECONDS ?= 60
+fuzz: setup ## give every reader of dps damaged and made-up inputs for SECONDS=60, each from a seed; a fault is named with its own
+	@if [ -w /dev/shm ]; then export TMPDIR=/dev/shm; fi
+	DPS_FUZZ_SECONDS=$(SECONDS) FORMAT=$(FORMAT) FROM=$(FROM) SEED=$(SEED) cargo test --quiet --test fuzz
+
 same-records: build ## compare this build's records with those of the dps-train in the folder OLD, bit for bit; needs Python's h5py
 	tests/checks/same_records.py $(OLD) $(PROGRAMS)
 
@@ -120,15 +126,16 @@ build: setup ## build the optimised programs; PROFILE=dev: those that the tests 
 	@cargo build --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--bins --tests)
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
-PARTS ?= kernels training evaluation ranks cell costs
+PARTS ?= kernels reading training evaluation ranks cell costs
 bench: build ## print how fast this machine trains, beside PyTorch and JAX (which it installs: 3 GB), and what steps cost: half an hour
 	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=() packages=()
 	for part in "$${parts[@]}"; do
 		case $$part in
 		kernels) cargo bench --bench training -- "$${options[@]}" ;;
+		reading) cargo bench --bench reading ;;
 		training | evaluation | ranks | cell) peers+=("$$part") packages+=(numpy torch jax) ;;
 		costs) packages+=(matplotlib) ;;
-		*) echo "PARTS may name kernels, training, evaluation, ranks, cell and costs, not $$part." >&2; exit 2 ;;
+		*) echo "PARTS may name kernels, reading, training, evaluation, ranks, cell and costs, not $$part." >&2; exit 2 ;;
 		esac
 	done
 	if [ $${#packages[@]} = 0 ]; then exit 0; fi
@@ -158,7 +165,7 @@ paper: setup ## write docs/experiments/paper.md, optimizers.md and their figures
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check
-	cargo clippy --all-targets --test cuda --test cuda_networks --test cuda_products --test cuda_study -- -D warnings
+	cargo clippy --all-targets --test fuzz --test cuda --test cuda_networks --test cuda_products --test cuda_study -- -D warnings
 	cargo clippy --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --document-private-items
 	tests/checks/check_text.py
