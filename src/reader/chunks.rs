@@ -166,9 +166,6 @@ pub fn is_whole(dataset: &Dataset, most: u64) -> Result<(), String> {
 pub fn write_values(dataset: &Dataset, output: &mut dyn Write) -> Result<(), String> {
     let plan = Plan::of(dataset)?;
     plan.has_its_filters()?;
-    if plan.extents.contains(&0) {
-        return Ok(());
-    }
     match &plan.chunk {
         Some(chunk) if plan.is_usual() => plan.write_chunks(chunk, output),
         _ => plan.write_rows(output),
@@ -182,6 +179,9 @@ fn unwritten(error: std::io::Error) -> String {
 impl Plan<'_> {
     /// Values that HDF5 reads, a block of rows at a time.
     fn write_rows(&self, output: &mut dyn Write) -> Result<(), String> {
+        if self.extents.contains(&0) {
+            return Ok(());
+        }
         let row: usize = self.extents.iter().skip(1).product::<usize>() * self.width;
         let (bytes, stored) = (self.extents.iter().product::<usize>() * self.width, self.dataset.storage_size());
         // What was never written takes no bytes.
@@ -235,6 +235,9 @@ impl Plan<'_> {
 
     /// Values of chunks, a row of chunks at a time.
     fn write_chunks(&self, chunk: &[usize], output: &mut dyn Write) -> Result<(), String> {
+        if self.extents.contains(&0) {
+            return Ok(());
+        }
         let row: usize = self.extents[1..].iter().product::<usize>() * self.width;
         let fill = self.fill_value();
         // Chunks that are as wide as the dataset are rows of it.
@@ -494,6 +497,14 @@ mod tests {
         let mut found = Vec::new();
         write_values(&rows, &mut found).unwrap();
         assert_eq!(found, (0..300_000_i64).flat_map(i64::to_le_bytes).collect::<Vec<_>>());
+        for shape in [[0, 3], [3, 0]] {
+            let none = file.new_dataset::<u8>().shape([(shape[0], None), (shape[1], None)]).chunk([2, 2]).deflate(1);
+            let none = none.create(format!("{shape:?}").as_str()).unwrap();
+            found.clear();
+            write_values(&none, &mut found).unwrap();
+            is_whole(&none, 0).unwrap();
+            assert!(found.is_empty());
+        }
         let one = file.new_dataset::<u8>().create("one").unwrap();
         one.write_scalar(&9_u8).unwrap();
         found.clear();
