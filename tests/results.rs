@@ -321,7 +321,9 @@ fn names_that_are_no_text_are_refused_before_anything_is_written() {
         assert!(result.unwrap_err().to_string().contains("its path is no text in UTF-8"));
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    fs::write(&path, "").unwrap();
+    let named = folder.path().join("a.h5");
+    results::write(&named, &small_study()).unwrap();
+    fs::rename(&named, &path).unwrap();
     assert!(problem(results::read(&path)).contains("expected a path in UTF-8"));
 }
 
