@@ -10,7 +10,7 @@ use dps::config::{self, Configuration, Override};
 use dps::data::Dataset;
 use dps::records::{Cell, Status};
 use dps::storage::Disk;
-use dps::study::{Place, RunEnd, Surroundings, run};
+use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
 use dps::{progress, results};
 
 const STUDY: &str = r#"[workload]
@@ -54,7 +54,7 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
     };
     let cpu = Cpu { unit: VectorUnit::best(), threads: 2 };
     let output = folder.join(format!("{seed}-{race}.h5"));
-    let outcome = run(&loaded, dataset, &place, &cpu, &output, false, &mut *progress::silent()).unwrap();
+    let outcome = run(&loaded, dataset, &place, &cpu, &output, Beginning::Journal, &mut *progress::silent()).unwrap();
     assert!(matches!(outcome, RunEnd::Finished(_)));
     results::read(&output).unwrap().cells
 }

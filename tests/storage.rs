@@ -13,7 +13,7 @@ use dps::data::Dataset;
 use dps::progress::{Event, Observer};
 use dps::records::Cell;
 use dps::storage::{Disk, Storage};
-use dps::study::{Place, RunEnd, Surroundings, run};
+use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
 use dps::{Result, progress, results};
 use support::faults::{Failing, Fault};
 use support::records::timeless;
@@ -40,7 +40,7 @@ fn run_told(
         storage,
         surroundings: Surroundings::PROCESS,
     };
-    run(loaded, dataset, &place, &Cpu { unit: VectorUnit::best(), threads: 1 }, output, false, observer)
+    run(loaded, dataset, &place, &Cpu { unit: VectorUnit::best(), threads: 1 }, output, Beginning::Journal, observer)
 }
 
 /// Counts what a run was told to do.

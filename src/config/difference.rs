@@ -21,8 +21,9 @@ pub const IGNORED_KEYS: [&str; 8] = [
 /// The keys that say which cells a study has: parts of one study differ in them.
 pub const CELL_KEYS: [&str; 2] = ["grid.batch_sizes", "grid.sparsities"];
 
-/// The keys that say which cells and how many trials there are: a study may go on with more of them.
-pub const GRID_KEYS: [&str; 3] = ["grid.batch_sizes", "grid.sparsities", "grid.trials"];
+/// The keys of which a study may go on with more: those of the grid, and how much is confirmed.
+pub const GROWING_KEYS: [&str; 6] =
+    ["grid.batch_sizes", "grid.sparsities", "grid.trials", "confirm.points", "confirm.seeds", "confirm.limit"];
 
 /// A key with two values, as TOML; "nothing" where it is absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,15 @@ pub fn differences(left: &impl Serialize, right: &impl Serialize, ignored: &[&st
         .filter(|key| !ignored(key) && old.get(*key) != new.get(*key))
         .map(|key| Difference { key: key.clone(), left: value(&old, key), right: value(&new, key) })
         .collect()
+}
+
+/// What differs between the texts of two configurations that are of one study, but for the processors they are for and what a study may go on with
+/// more of. Confirmations that one of them does not ask for differ in nothing.
+pub fn contradictions(left: &impl Serialize, right: &impl Serialize) -> Vec<Difference> {
+    let confirms = |study: Result<toml::Table, toml::ser::Error>| study.is_ok_and(|study: toml::Table| study.contains_key("confirm"));
+    let both = confirms(toml::Table::try_from(left)) && confirms(toml::Table::try_from(right));
+    let section: &[&str] = if both { &[] } else { &["confirm"] };
+    differences(left, right, &[&IGNORED_KEYS[..], &GROWING_KEYS[..], section].concat())
 }
 
 fn flatten(prefix: &str, table: &toml::Table, values: &mut BTreeMap<String, String>) {

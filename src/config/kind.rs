@@ -278,7 +278,11 @@ impl<K: Kind<Value: PartialEq>> Kind for List<K> {
         Some(format!("[{}]", values?.join(", ")))
     }
 
-    fn read(&self, name: &'static str, example: &str, _: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
+    fn read(&self, name: &'static str, example: &str, default: Option<Self::Value>, section: &mut Section<'_, '_>) -> Option<Self::Value> {
+        if default.is_some() && !section.has(name) {
+            section.node(name);
+            return default;
+        }
         section.list(name, self.most, &Wanted { expected: self.expected(), example }, |value| self.each.accept(value))
     }
 }

@@ -23,7 +23,8 @@ pub struct Configuration {
     /// What problems of it are told with in front: the file's path.
     pub source: String,
     /// SHA-256 in hexadecimal of all that decides what is recorded of a trial: the canonical text with the default device, threads, reduction and
-    /// data parallelism, so that a study may be continued elsewhere, and without the grid, so that it may get more cells and trials.
+    /// data parallelism, so that a study may be continued elsewhere, and without the grid and the confirmations, so that it may get
+    /// more cells, trials and confirmations.
     pub digest: String,
 }
 
@@ -93,7 +94,7 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
     let Execution { race, full_evaluation, products, tf32, .. } = study.execution;
     let execution = Execution { race, full_evaluation, products, tf32, ..Execution::default() };
     let grid = Grid { batch_sizes: Vec::new(), sparsities: Vec::new(), trials: 0 };
-    let decisive = Study { execution, grid, ..study.clone() };
+    let decisive = Study { execution, grid, confirm: None, ..study.clone() };
     let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Configuration { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, source: path.to_owned(), digest })

@@ -19,7 +19,7 @@ mod table;
 mod template;
 mod tree;
 
-pub use difference::{CELL_KEYS, Difference, GRID_KEYS, IGNORED_KEYS, differences};
+pub use difference::{CELL_KEYS, Difference, GROWING_KEYS, IGNORED_KEYS, contradictions, differences};
 pub use keys::keys;
 pub use load::{Configuration, canonical, load, parse};
 pub use overrides::Override;

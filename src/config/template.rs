@@ -132,13 +132,13 @@ mod tests {
                 let is_key = line
                     .split_once(" = ")
                     .is_some_and(|(key, _)| key.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_'));
-                (is_key || line == "[smoothness]").then(|| line.to_owned())
+                (is_key || ["[smoothness]", "[confirm]"].contains(&line)).then(|| line.to_owned())
             };
             let lines = text.lines().filter(|line| !line.contains("# Only for the "));
             let told: String = lines.map(|line| commented(line).unwrap_or_else(|| line.to_owned()) + "\n").collect();
             let told = config::parse("told.toml", &told, &[]).unwrap().study;
-            assert!(told.smoothness.is_some());
-            assert_eq!(config::Study { smoothness: None, ..told.clone() }, plain);
+            assert!(told.smoothness.is_some() && told.confirm.is_some());
+            assert_eq!(config::Study { smoothness: None, confirm: None, ..told.clone() }, plain);
         }
     }
 }

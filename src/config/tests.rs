@@ -92,7 +92,7 @@ fn the_workloads_of_the_paper_are_all_there() {
     };
     for path in configs().into_iter().filter(|path| !others(path)) {
         let Configuration { study, name, .. } = load(&path, &[]).unwrap_or_else(|error| panic!("{error}"));
-        let Study { workload, grid, pruning, search, data, smoothness, execution } = study;
+        let Study { workload, grid, pruning, search, data, smoothness, confirm, execution } = study;
         assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
         assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
         let expected =
@@ -102,7 +102,7 @@ fn the_workloads_of_the_paper_are_all_there() {
         let shows_trials = name.starts_with("mnist") || name.ends_with("constant") || name.contains("nesterov-linear-decay");
         let race = Race::Until(if shows_trials && !name.starts_with("fashion") { 3.0 } else { 1.0 });
         assert_eq!((data, execution), (DataSplit::default(), Execution { race, ..Execution::default() }), "{name}");
-        assert_eq!(smoothness, None, "{name}");
+        assert_eq!((smoothness, confirm), (None, None), "{name}");
 
         let range = |min, max, scale| Setting::Range(Range { min, max, scale });
         let given = |needed: bool, range| needed.then_some(range);
@@ -432,6 +432,16 @@ fn every_range_is_held() {
         ("workload.goal_comparison", &["float32", "integers"], &["float", "32"]),
         ("data.split_seed", &["0", "9223372036854775807"], &["-1", "9223372036854775808"]),
         ("smoothness.every", &["1", "100"], &["0", "-1", "0.5"]),
+        ("confirm.points", &["1", "1000"], &["0", "1001", "1.5", "-1"]),
+        ("confirm.seeds", &["1", "10000"], &["0", "10001", "many"]),
+        ("confirm.limit", &["1", "1.5", "1000000"], &["0.9", "-4", "inf", "nan"]),
+        ("confirm.evaluate_every", &["0", "16"], &["-1", "0.5"]),
+        (
+            "confirm.vary",
+            &["[\"weights\"]", "[\"order\"]", "[\"order\", \"weights\"]"],
+            &["[]", "weights", "[\"mask\"]", "[\"order\", \"order\"]", "[1]"],
+        ),
+        ("confirm", &["{}", "{ points = 2 }"], &["true", "{ points = 0 }"]),
         (
             "smoothness",
             &["{ every = 7 }", "{ every = 1, start = true, points = 2, whole_step = false }"],
@@ -538,7 +548,7 @@ fn deep_nesting_is_refused_in_words() {
 #[test]
 fn keys_that_are_listed_by_name_are_keys() {
     let all: Vec<String> = super::study::sections().iter().flat_map(|section| &section.keys).map(|key| key.path()).collect();
-    for key in [&IGNORED_KEYS[..], &CELL_KEYS, &GRID_KEYS].concat() {
+    for key in [&IGNORED_KEYS[..], &CELL_KEYS, &GROWING_KEYS].concat() {
         assert!(all.iter().any(|path| path == key), "{key}");
     }
 }

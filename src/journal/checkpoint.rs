@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::problem::{error, explain};
 use crate::Result;
-use crate::records::CellKey;
+use crate::records::{CellKey, Training};
 use crate::storage::Storage;
 use crate::training::CellState;
 
 /// The first line, with the version of the format and of the fields of [`Checkpoint`]; a checksum of the rest follows it.
-const MAGIC: &[u8] = b"dps checkpoint 7\n";
+const MAGIC: &[u8] = b"dps checkpoint 8\n";
 
 /// A cell in the middle of its training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct Checkpoint {
     pub batch_size: u32,
     /// Sparsity of the cell.
     pub sparsity: f64,
+    /// The trainings that confirm its points, where these are under way: a trial of the state is one of them, by its number.
+    pub confirming: Option<Vec<Training>>,
     /// Where the cell is.
     pub state: CellState,
 }

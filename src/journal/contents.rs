@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::frame;
 use super::problem::OTHER_STUDY;
 use crate::backend::floats;
-use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial, best};
+use crate::records::{Cell, CellKey, Confirmation, Ending, MaskRecord, Start, Training, Trial, best};
 
 const MAGIC: &str = "dps journal ";
 
@@ -92,6 +92,13 @@ pub enum Record {
     Start(Start),
     /// How the last start ended. Where there are several, the last one knows best.
     End(Ending),
+    /// A point of a cell is trained again.
+    Confirmation {
+        /// The cell.
+        key: CellKey,
+        /// What is recorded of it.
+        confirmation: Confirmation,
+    },
 }
 
 /// The contents of a journal.
@@ -155,6 +162,8 @@ pub struct Partial {
     pub key: CellKey,
     /// Its trials that have ended, by index.
     pub trials: Vec<Trial>,
+    /// Confirmations of when it was finished with fewer trials.
+    pub confirmations: Vec<Confirmation>,
     /// Where it was finished with fewer trials: test errors of its best one, while none of its trials is better and it was not cut short itself, and
     /// its seconds.
     pub extended: Option<(Option<u32>, f64)>,
@@ -164,6 +173,8 @@ pub struct Partial {
 struct Entry {
     key: CellKey,
     trials: BTreeMap<u32, Trial>,
+    /// The last of each training.
+    confirmations: Vec<Confirmation>,
     /// Trials that an extension allows to be recorded anew.
     revisable: BTreeSet<u32>,
     /// Where it was finished with fewer trials: test errors, seconds, and the number of the best trial.
@@ -266,6 +277,17 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
                     starts.push(start);
                 }
                 Record::End(ending) => ended = Some(ending),
+                Record::Confirmation { key, confirmation } => {
+                    let entry = entry(&mut cells, key);
+                    let same = |known: &Confirmation| known.training == confirmation.training;
+                    let known = entry.confirmations.iter().position(same).map(|place| entry.confirmations.swap_remove(place));
+                    // With a higher limit a training is done again.
+                    if known.is_some_and(|known| known.run.steps_run == confirmation.run.steps_run && !known.agrees(&confirmation)) {
+                        let Training { point, number, .. } = confirmation.training;
+                        return Err(twice(&format!("confirmation {number} of point {point} of the"), key, at));
+                    }
+                    entry.confirmations.push(confirmation);
+                }
                 Record::Together(_) => return Err(strange(at)),
             }
         }
@@ -279,18 +301,12 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
     }
     let (mut done, partial): (Vec<Entry>, Vec<Entry>) = cells.into_iter().partition(|entry| entry.finished.is_some());
     done.sort_by_key(|entry| entry.finished.map(|(place, ..)| place));
-    let finished = done.into_iter().filter_map(|Entry { key, trials, finished, .. }| {
-        finished.map(|(_, test_errors, seconds)| Cell {
-            key,
-            trials: trials.into_values().collect(),
-            test_errors,
-            seconds,
-            confirmations: Vec::new(),
-        })
+    let finished = done.into_iter().filter_map(|Entry { key, trials, confirmations, finished, .. }| {
+        finished.map(|(_, test_errors, seconds)| Cell { key, trials: trials.into_values().collect(), test_errors, seconds, confirmations })
     });
-    let partial = partial.into_iter().map(|Entry { key, trials, extended, .. }| {
+    let partial = partial.into_iter().map(|Entry { key, trials, confirmations, extended, .. }| {
         let extended = extended.map(|(tested, seconds, of)| (tested.filter(|_| number_of_best(&trials) == of), seconds));
-        Partial { key, trials: trials.into_values().collect(), extended }
+        Partial { key, trials: trials.into_values().collect(), confirmations, extended }
     });
     let dropped_bytes = (bytes.len() - at) as u64;
     let contents =
@@ -327,7 +343,14 @@ fn entry(cells: &mut Vec<Entry>, key: CellKey) -> &mut Entry {
     let place =
         cells.iter().position(|entry| entry.key.batch_size == key.batch_size && entry.key.sparsity.to_bits() == key.sparsity.to_bits());
     let place = place.unwrap_or_else(|| {
-        cells.push(Entry { key, trials: BTreeMap::new(), revisable: BTreeSet::new(), extended: None, finished: None });
+        cells.push(Entry {
+            key,
+            trials: BTreeMap::new(),
+            confirmations: Vec::new(),
+            revisable: BTreeSet::new(),
+            extended: None,
+            finished: None,
+        });
         cells.len() - 1
     });
     &mut cells[place]

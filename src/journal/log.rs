@@ -10,7 +10,7 @@ use super::lock::Lock;
 use super::paths::{journal_path, lock_path};
 use super::problem::{OTHER_STUDY, error, explain};
 use crate::Result;
-use crate::config::{GRID_KEYS, IGNORED_KEYS, differences};
+use crate::config::{Difference, contradictions};
 use crate::records::Ending;
 use crate::storage::{Storage, folder};
 
@@ -60,6 +60,20 @@ impl Journal {
         };
         let journal = Journal::at(path, &contents, length, last_checksum, storage)?;
         Ok(Opened { journal, contents })
+    }
+
+    /// Starts the journal at `path`, where there is none, with records that are known: all of them are found there or none.
+    ///
+    /// # Errors
+    /// [`Error::Journal`](crate::Error::Journal).
+    pub fn begin(path: &Path, header: &Header, records: &[Record], storage: &dyn Storage) -> Result<()> {
+        let encoded = beginning(header).and_then(|(mut bytes, checksum)| {
+            let (records, _) = encode(&together(records)?, checksum)?;
+            bytes.extend(records);
+            Ok(bytes)
+        });
+        let bytes = encoded.map_err(|problem| error(path, problem))?;
+        storage.publish(path, &bytes).map_err(|cause| explain(path, "the journal could not be started", &cause))
     }
 
     /// The journal at `path`, which has whole records of `length` bytes.
@@ -157,15 +171,11 @@ fn bytes(path: &Path, storage: &dyn Storage) -> Result<Vec<u8>> {
 
 /// Nothing, or in one sentence why the journal is not this study's.
 fn same_study(journal: &Header, now: &Header) -> std::result::Result<(), String> {
-    if journal.digest != now.digest {
-        let found: (Option<toml::Table>, Option<toml::Table>) = (journal.configuration.parse().ok(), now.configuration.parse().ok());
-        let mut differences = match found {
-            (Some(old), Some(new)) => differences(&old, &new, &[&IGNORED_KEYS[..], &GRID_KEYS[..]].concat()),
-            _ => Vec::new(),
-        }
-        .iter()
-        .map(|difference| difference.between("journal", "configuration"))
-        .collect::<Vec<_>>();
+    let found: (Option<toml::Table>, Option<toml::Table>) = (journal.configuration.parse().ok(), now.configuration.parse().ok());
+    let differences = if let (Some(old), Some(new)) = found { contradictions(&old, &new) } else { Vec::new() };
+    if journal.digest != now.digest || !differences.is_empty() {
+        let words = |difference: &Difference| difference.between("journal", "configuration");
+        let mut differences: Vec<String> = differences.iter().map(words).collect();
         if differences.is_empty() {
             differences.push(format!("digest: journal has {}, configuration has {}", journal.digest, now.digest));
         }

@@ -3,7 +3,7 @@
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::event::{Event, Observer, finished, resumed, standing};
+use super::event::{Event, Observer, confirmed, confirming, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams::plain;
 
@@ -46,9 +46,9 @@ impl Observer for Bar {
                 self.bar.set_message("steps");
             }
             Event::Resumed { key, step, ended, trials } => self.bar.println(resumed(key, *step, *ended, *trials)),
-            Event::Scored { seed, trials } => {
-                self.bar.set_length(u64::from(*trials));
-                self.bar.set_position(seed + 1);
+            Event::Scored { done, all, .. } => {
+                self.bar.set_length(*all as u64);
+                self.bar.set_position(*done as u64);
                 self.bar.set_prefix("scoring connections");
                 self.bar.set_message("networks");
             }
@@ -56,6 +56,19 @@ impl Observer for Bar {
             Event::Moment { moment, .. } => {
                 self.bar.set_message(format!("steps, {}", standing(moment)));
                 self.bar.set_position(u64::from(moment.step));
+            }
+            Event::Confirming { key, points, trainings, done, last_step, .. } => {
+                self.bar.println(confirming(key, *points, *trainings, *done));
+                self.bar.reset();
+                self.bar.set_length(u64::from(*last_step));
+                self.bar.set_prefix(format!("confirming {key}"));
+                self.bar.set_message("steps");
+            }
+            Event::Confirmed { cell, last_step, left } => {
+                self.bar.println(confirmed(cell, *last_step, *left));
+                if self.finished == self.cells {
+                    self.bar.finish_and_clear();
+                }
             }
             Event::CellFinished { cell, left } => {
                 self.finished += 1;

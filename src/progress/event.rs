@@ -27,12 +27,14 @@ pub enum Event<'a> {
         /// Examples of the validation set.
         validation_examples: usize,
     },
-    /// The connections of a trial's network are scored.
+    /// The connections of a network are scored.
     Scored {
-        /// The trial.
+        /// The network's seed, which for a trial is its number.
         seed: u64,
-        /// Trials a cell.
-        trials: u32,
+        /// Networks that are scored.
+        done: usize,
+        /// Networks of the cell.
+        all: usize,
     },
     /// A cell begins.
     CellStarted {
@@ -67,6 +69,30 @@ pub enum Event<'a> {
     CellFinished {
         /// Its trials.
         cell: &'a Cell,
+        /// When the rest is probably done; none where nothing is left.
+        left: Option<Forecast>,
+    },
+    /// The best points of a cell are trained again.
+    Confirming {
+        /// Which cell.
+        key: CellKey,
+        /// Points.
+        points: usize,
+        /// Trainings of them all.
+        trainings: usize,
+        /// Trainings that have ended in an earlier run.
+        done: usize,
+        /// Steps that the others have taken; 0: none has begun.
+        step: u32,
+        /// Most steps of a training.
+        last_step: u32,
+    },
+    /// A cell is confirmed.
+    Confirmed {
+        /// Its trials and confirmations.
+        cell: &'a Cell,
+        /// Most steps of a training.
+        last_step: u32,
         /// When the rest is probably done; none where nothing is left.
         left: Option<Forecast>,
     },
@@ -117,6 +143,38 @@ pub(super) fn standing(moment: &Moment) -> String {
 pub(super) fn finished(number: usize, cells: usize, cell: &Cell, left: Option<Forecast>) -> String {
     let left = left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left));
     format!("[{number}/{cells}] {}: {} in {:.1} s{left}", cell.key, outcome(cell), cell.seconds)
+}
+
+/// The beginning of a cell's confirmation, in words.
+pub(super) fn confirming(key: &CellKey, points: usize, trainings: usize, done: usize) -> String {
+    let before = if done > 0 { format!(", {done} of them ended before") } else { String::new() };
+    format!("{key}: confirms {} by {}{before}", some(points, "point"), some(trainings, "training"))
+}
+
+/// A cell's confirmation in words.
+pub(super) fn confirmed(cell: &Cell, last_step: u32, left: Option<Forecast>) -> String {
+    let left = left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left));
+    let point = |point: u32| {
+        let steps: Vec<Option<u32>> =
+            cell.confirmations.iter().filter(|one| one.training.point == point).map(|one| one.run.steps).collect();
+        format!("trial {point}'s point {}", scatter(steps, last_step))
+    };
+    let mut points: Vec<u32> = cell.confirmations.iter().map(|one| one.training.point).collect();
+    points.dedup();
+    let seconds: f64 = cell.confirmations.iter().map(|one| one.run.seconds).sum();
+    let points: Vec<String> = points.into_iter().map(point).collect();
+    format!("{} confirmed: {} in {seconds:.1} s{left}", cell.key, points.join(", "))
+}
+
+/// The median and the range of steps to the goal; those that did not reach it within the limit are beyond it.
+fn scatter(mut steps: Vec<Option<u32>>, last_step: u32) -> String {
+    let beyond = steps.iter().filter(|steps| steps.is_none()).count();
+    steps.sort_by_key(|steps| steps.unwrap_or(u32::MAX));
+    let word = |steps: Option<u32>| steps.map_or_else(|| format!("over {last_step}"), |steps| steps.to_string());
+    let (first, middle, last) = (steps.first(), steps.get(steps.len() / 2), steps.last());
+    let [first, middle, last] = [first, middle, last].map(|steps| word(steps.copied().flatten()));
+    let beyond = if beyond > 0 { format!(", {beyond} of {} never there", steps.len()) } else { String::new() };
+    format!("{middle} steps ({first} to {last}{beyond})")
 }
 
 /// Where a cell goes on, in words.

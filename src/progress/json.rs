@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::event::{Event, Observer};
-use crate::records::Status;
+use crate::records::{Confirmation, Status};
 use crate::streams;
 
 pub(super) struct Json;
@@ -22,7 +22,7 @@ impl Observer for Json {
             Event::Resumed { key, step, ended, trials } => json!({
                 "event": "resumed", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": step, "ended": ended, "trials": trials,
             }),
-            Event::Scored { seed, trials } => json!({ "event": "scored", "trial": seed, "trials": trials }),
+            Event::Scored { seed, all, .. } => json!({ "event": "scored", "trial": seed, "trials": all }),
             Event::Moment { moment, .. } if !moment.evaluated => return,
             Event::Moment { key, moment } => json!({
                 "event": "evaluated", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": moment.step, "alive": moment.alive,
@@ -31,6 +31,16 @@ impl Observer for Json {
             Event::Detail { line } => json!({ "event": "detail", "line": line }),
             Event::Note { line } => json!({ "event": "note", "line": line }),
             Event::Lost { line } => json!({ "event": "lost", "line": line }),
+            Event::Confirming { key, points, trainings, done, step, last_step } => json!({
+                "event": "confirming", "batch_size": key.batch_size, "sparsity": key.sparsity, "points": points, "trainings": trainings,
+                "done": done, "step": step, "last_step": last_step,
+            }),
+            Event::Confirmed { cell, last_step, left } => json!({
+                "event": "confirmed", "batch_size": cell.key.batch_size, "sparsity": cell.key.sparsity, "last_step": last_step, "left": left,
+                "trainings": cell.confirmations.iter().map(|Confirmation { training, run }| json!({
+                    "point": training.point, "number": training.number, "steps": run.steps, "status": run.status.name(),
+                })).collect::<Vec<_>>(),
+            }),
             Event::CellFinished { cell, left } => json!({
                 "event": "cell_finished", "batch_size": cell.key.batch_size, "sparsity": cell.key.sparsity,
                 "steps_to_result": cell.steps_to_result(), "best_trial": cell.best().map(|trial| trial.index),

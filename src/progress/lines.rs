@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::event::{Event, Observer, finished, resumed, standing};
+use super::event::{Event, Observer, confirmed, confirming, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams;
 
@@ -44,9 +44,9 @@ impl Observer for Lines {
             }
             Event::Resumed { key, step, ended, trials } => streams::err(&resumed(key, *step, *ended, *trials)),
             Event::CellStarted { .. } => self.last = Instant::now(),
-            Event::Scored { seed, trials } if self.last.elapsed() >= EVERY => {
+            Event::Scored { done, all, .. } if self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
-                streams::err(&format!("connections of {} of {trials} networks are scored", seed + 1));
+                streams::err(&format!("connections of {done} of {all} networks are scored"));
             }
             Event::Moment { key, moment } if self.verbose && moment.evaluated => {
                 streams::err(&format!("{}: step {}, {}", key, moment.step, standing(moment)));
@@ -57,6 +57,11 @@ impl Observer for Lines {
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
             Event::Detail { line } | Event::Note { line } | Event::Lost { line } => streams::err(line),
+            Event::Confirming { key, points, trainings, done, .. } => {
+                self.last = Instant::now();
+                streams::err(&confirming(key, *points, *trainings, *done));
+            }
+            Event::Confirmed { cell, last_step, left } => streams::err(&confirmed(cell, *last_step, *left)),
             Event::CellFinished { cell, left } => {
                 self.finished += 1;
                 streams::err(&finished(self.finished, self.cells, cell, *left));

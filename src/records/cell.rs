@@ -29,16 +29,6 @@ pub fn cells(grid: &Grid) -> Vec<CellKey> {
     grid.batch_sizes.iter().flat_map(row).collect()
 }
 
-/// Whether a cell is among `cells`, with `trials` trials or more.
-pub fn is_finished(cells: &[Cell], key: CellKey, trials: u32) -> bool {
-    cells.iter().any(|cell| cell.key == key && cell.trials.len() >= trials as usize)
-}
-
-/// Whether every cell of a grid is among `finished`, with all its trials.
-pub fn all_finished(finished: &[Cell], grid: &Grid) -> bool {
-    cells(grid).into_iter().all(|key| is_finished(finished, key, grid.trials))
-}
-
 /// The trial that decides a cell: fewest steps to the goal, then lowest index.
 pub fn best<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Option<&'t Trial> {
     trials.into_iter().filter(|trial| trial.steps.is_some()).min_by_key(|trial| (trial.steps, trial.index))

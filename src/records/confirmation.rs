@@ -1,8 +1,12 @@
-//! What is recorded of a confirmation: one more training at a metaparameter point that did best in a cell's search, with seeds of its own.
+//! What is recorded of confirmations: the points that did best in a cell's search, trained again with fresh seeds.
 
 use serde::{Deserialize, Serialize};
 
 use super::Trial;
+use crate::config::{Confirm, DataOrder, Varied};
+
+/// The seed of confirmation 0. No trial has it or a later one.
+const FIRST_FRESH: u64 = 1 << 31;
 
 /// What a training draws its random numbers by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,34 +17,53 @@ pub struct Seeds {
     pub order: u64,
 }
 
-/// One training of a confirmed point.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Confirmation {
+impl Seeds {
+    /// The seeds of a trial of the search.
+    pub fn of_trial(index: u32, order: DataOrder) -> Seeds {
+        let index = u64::from(index);
+        Seeds { weights: index, order: if order == DataOrder::Shared { 0 } else { index } }
+    }
+
+    /// The seeds of confirmation `number` of the point of trial `index`.
+    pub fn fresh(number: u32, index: u32, confirm: &Confirm, order: DataOrder) -> Seeds {
+        let (own, fresh) = (Seeds::of_trial(index, order), FIRST_FRESH + u64::from(number));
+        let drawn = |what: Varied, own: u64| if confirm.varies(what) { fresh } else { own };
+        Seeds { weights: drawn(Varied::Weights, own.weights), order: drawn(Varied::Order, own.order) }
+    }
+}
+
+/// A training by which a point is confirmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Training {
+    /// The point: the index of the search's trial that has its metaparameters.
+    pub point: u32,
     /// Its number among the trainings of its point, from 0. Trainings of one number have the same fresh seeds at every point of every cell.
-    pub seed: u32,
+    pub number: u32,
     /// Its seeds.
     pub seeds: Seeds,
     /// Steps between two of its evaluations.
     pub evaluate_every: u32,
-    /// Its training. The index is that of the search's trial whose metaparameters it has. It is complete, infeasible, or incomplete: then it has not
+}
+
+/// A training by which a point was confirmed, and how it went.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Confirmation {
+    /// Which training it is.
+    pub training: Training,
+    /// Its record. The index and the metaparameters are those of the search's trial. It is complete, infeasible, or incomplete: then it has not
     /// reached the goal within the limit, which is at its steps.
     pub run: Trial,
 }
 
 impl Confirmation {
-    /// The confirmed point: the index of the search's trial that has its metaparameters.
-    pub fn point(&self) -> u32 {
-        self.run.index
-    }
-
     /// Where it reached the goal: after the last evaluation that missed it (0: there is none) and at or before the first that did not.
     pub fn reached(&self) -> Option<(u32, u32)> {
-        let missed = self.run.curve.iter().map(|point| point.step).take_while(|&step| Some(step) != self.run.steps).last();
-        self.run.steps.map(|steps| (missed.unwrap_or(0), steps))
+        let steps = self.run.steps?;
+        Some((steps.saturating_sub(self.training.evaluate_every), steps))
     }
 
     /// Whether two records of a confirmation are equal but for their times.
     pub fn agrees(&self, other: &Confirmation) -> bool {
-        (self.seed, self.seeds, self.evaluate_every) == (other.seed, other.seeds, other.evaluate_every) && self.run.agrees(&other.run)
+        self.training == other.training && self.run.agrees(&other.run)
     }
 }

@@ -1,6 +1,6 @@
 //! The records of a study: cells, trials, confirmations, evaluations and measurements of the loss surface; and its starts, which decide none of them.
 //!
-//! Plain data that training fills, the journal and the result files keep, and the analysis reads; nothing here computes or opens a file. The
+//! Plain data that training fills, the journal and the result files keep, and the analysis reads; nothing here trains or opens a file. The
 //! journal stores the fields in their order: whoever changes a field raises the journal's version.
 
 mod cell;
@@ -8,9 +8,11 @@ mod confirmation;
 mod mask;
 mod start;
 mod trial;
+mod wanted;
 
-pub use cell::{Cell, CellKey, all_finished, best, cells, is_finished};
-pub use confirmation::{Confirmation, Seeds};
+pub use cell::{Cell, CellKey, best, cells};
+pub use confirmation::{Confirmation, Seeds, Training};
 pub use mask::MaskRecord;
 pub use start::{Ending, Start};
 pub use trial::{CurvePoint, Measurement, Status, Trial};
+pub use wanted::{Wanted, all_finished, is_confirmed, is_finished, is_searched};

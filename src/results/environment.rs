@@ -53,8 +53,8 @@ impl Environment {
     }
 }
 
-/// The distinct texts of both.
-fn distinct(mine: &mut String, theirs: &str) {
+/// The distinct texts of both, each a list of texts with semicolons between.
+pub fn distinct(mine: &mut String, theirs: &str) {
     let texts: BTreeSet<&str> = mine.split("; ").chain(theirs.split("; ")).filter(|text| !text.is_empty()).collect();
     *mine = texts.into_iter().collect::<Vec<_>>().join("; ");
 }

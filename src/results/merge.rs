@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::Results;
 use super::attributes::Attributes;
-use crate::config::{self, GRID_KEYS, IGNORED_KEYS, Study, differences};
-use crate::records::{Cell, all_finished};
+use crate::config::{self, Study, contradictions};
+use crate::records::{Cell, Confirmation, Wanted, all_finished};
 use crate::{Error, Result};
 
 /// The results of one study from parts of it that measured different cells, each with its file's name: the cells of all by batch size,
@@ -34,7 +34,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
             );
             return Err(refuse(&path, problem));
         }
-        study.grid.join(&theirs.grid);
+        study.join(&theirs);
         let (environment, starts) = (&mut merged.environment, part.environment.starts.clone());
         environment.join(&part.environment);
         // In order of time; those of a part that was merged before are there already.
@@ -46,10 +46,15 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
         }
     }
     // In ascending order, however the one configuration of a single part has them.
-    study.grid.join(&study.grid.clone());
+    study.join(&study.clone());
     let order = |a: &Cell, b: &Cell| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity));
     merged.cells.sort_by(order);
-    merged.complete = all_finished(&merged.cells, &study.grid);
+    for cell in &mut merged.cells {
+        if let Some(wanted) = Wanted::of(cell, &study) {
+            cell.confirmations = wanted.among(&cell.confirmations);
+        }
+    }
+    merged.complete = all_finished(&merged.cells, &study);
     merged.configuration = config::canonical(&study).map_err(|problem| refuse(&first, problem))?;
     Ok(merged)
 }
@@ -66,9 +71,8 @@ fn configuration(path: &Path, results: &Results) -> Result<Study> {
 
 /// Why two results are not parts of one study: a phrase for each difference.
 fn different(first: &Path, merged: &Results, study: &Study, part: &Results, theirs: &Study) -> Vec<String> {
-    let ignored = [&IGNORED_KEYS[..], &GRID_KEYS[..]].concat();
     let mut found: Vec<String> =
-        differences(study, theirs, &ignored).iter().map(|difference| difference.between(first.display(), "this file")).collect();
+        contradictions(study, theirs).iter().map(|difference| difference.between(first.display(), "this file")).collect();
     let (digest, other) = (&merged.environment.data_digest, &part.environment.data_digest);
     if digest != other {
         found.push(format!("data: {} has {digest}, this file has {other}", first.display()));
@@ -89,9 +93,17 @@ fn different(first: &Path, merged: &Results, study: &Study, part: &Results, thei
 
 /// Adds a cell. One that is there already must have equal records.
 fn add(cells: &mut Vec<Cell>, cell: Cell) -> std::result::Result<(), String> {
-    match cells.iter().find(|known| known.key == cell.key) {
+    let known = cells.iter_mut().find(|known| known.key == cell.key);
+    let bare = |cell: &Cell| Cell { confirmations: Vec::new(), ..cell.clone() };
+    let theirs = |known: &Confirmation| cell.confirmations.iter().find(|other| other.training == known.training);
+    // With a higher limit a training is longer.
+    let agrees = |known: &Confirmation| theirs(known).is_none_or(|other| other.run.steps_run != known.run.steps_run || other.agrees(known));
+    match known {
         None => cells.push(cell),
-        Some(known) if known.agrees(&cell) => {}
+        // One part may have confirmations that the other lacks.
+        Some(known) if bare(known).agrees(&bare(&cell)) && known.confirmations.iter().all(agrees) => {
+            known.confirmations.extend(cell.confirmations);
+        }
         Some(_) => {
             return Err(format!(
                 "its records of batch size {} at sparsity {} differ from those of a part before it; the same study gives the same results, \

@@ -19,11 +19,11 @@ mod workload;
 mod write;
 
 pub use attributes::LONGEST_CONFIGURATION;
-pub use environment::{Environment, LONGEST_COMMAND};
+pub use environment::{Environment, LONGEST_COMMAND, distinct};
 pub use merge::merge;
 pub use publish::publish;
 pub use read::{READING, read};
-pub use schema::{CellRow, CurveRow, MeasurementRow, SCHEMA_VERSION, StartRow, TrialRow, described};
+pub use schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA_VERSION, StartRow, TrialRow, described};
 pub use table::{Column, Table};
 pub use workload::WorkloadSummary;
 pub use write::{write, write_through};

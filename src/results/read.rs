@@ -9,7 +9,7 @@ use hdf5::File;
 
 use super::attributes::{Attribute, Attributes, Found};
 use super::rows::{optional_table, table};
-use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow, optional_count};
+use super::schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow, optional_count};
 use super::table::Table;
 use super::{Environment, Results, WorkloadSummary, metaparameters};
 use crate::reader::{self, Task};
@@ -105,6 +105,8 @@ struct Rows {
     /// The values of each row of `trials`.
     metaparameters: Vec<Metaparameters>,
     curves: Vec<CurveRow>,
+    /// Empty where no cell is confirmed.
+    confirmations: Vec<ConfirmationRow>,
     /// Empty where the study measured no smoothness.
     measurements: Vec<MeasurementRow>,
 }
@@ -117,6 +119,7 @@ fn rows(file: &File, bytes: u64) -> Found<Rows> {
         metaparameters: metaparameters::read(file, bytes, trials.len())?,
         trials,
         curves: table(file, bytes)?,
+        confirmations: optional_table(file, bytes)?,
         measurements: optional_table(file, bytes)?,
     })
 }
@@ -156,6 +159,21 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
         same(found, &CellRow::new(&cell, trials_start, workload)).map_err(damaged)?;
         cells.push(cell);
     }
+    let mut known = HashSet::new();
+    for (number, found) in rows.confirmations.iter().enumerate() {
+        let damaged = |problem: String| format!("damaged: row {number} of /confirmations: {problem}");
+        let cell = cells.get_mut(found.cell as usize).ok_or_else(|| damaged(format!("there is no cell {}", found.cell)))?;
+        let start = (rows.curves.len() - curves_left.len()) as u64;
+        let curve = evaluations(found.curve_length, &mut curves_left, workload).map_err(damaged)?;
+        let point = cell.trials.iter().find(|trial| trial.index == found.point);
+        let values = point.ok_or_else(|| damaged(format!("its cell has no trial {}", found.point)))?.metaparameters;
+        let confirmation = found.confirmation(values, curve).map_err(damaged)?;
+        same(found, &ConfirmationRow::new(&confirmation, cell.key, found.cell, start)).map_err(damaged)?;
+        if !known.insert((found.cell, found.point, found.number)) {
+            return Err(damaged(format!("confirmation {} of point {} is there twice", found.number, found.point)));
+        }
+        cell.confirmations.push(confirmation);
+    }
     match [trials_left.len(), curves_left.len(), measurements_left.len()] {
         [0, 0, 0] => Ok(cells),
         [trials, curves, 0] => Err(format!("damaged: {trials} rows of /trials and {curves} rows of /curves belong to no cell")),
@@ -173,16 +191,7 @@ fn trial(
     measurements: &[MeasurementRow],
     workload: &WorkloadSummary,
 ) -> Found<Trial> {
-    let (curve, others) = curves
-        .split_at_checked(row.curve_length as usize)
-        .ok_or_else(|| format!("expected {} evaluations, found {} left in /curves", row.curve_length, curves.len()))?;
-    *curves = others;
-    if let Some(point) = curve.iter().find(|point| point.errors > point.examples || point.examples > workload.validation_examples) {
-        return Err(format!("{} errors in {} of {} examples", point.errors, point.examples, workload.validation_examples));
-    }
-    if curve.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
-        return Err("its evaluations are not in order of steps".to_owned());
-    }
+    let curve = evaluations(row.curve_length, curves, workload)?;
     if measurements.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
         return Err("its measurements are not in order of steps".to_owned());
     }
@@ -193,6 +202,21 @@ fn trial(
     }
     same(row, &TrialRow::new(&trial, key, cell_row, start, workload))?;
     Ok(trial)
+}
+
+/// So many evaluations, taken off `curves`.
+fn evaluations<'c>(length: u32, curves: &mut &'c [CurveRow], workload: &WorkloadSummary) -> Found<&'c [CurveRow]> {
+    let (curve, others) = curves
+        .split_at_checked(length as usize)
+        .ok_or_else(|| format!("expected {length} evaluations, found {} left in /curves", curves.len()))?;
+    *curves = others;
+    if let Some(point) = curve.iter().find(|point| point.errors > point.examples || point.examples > workload.validation_examples) {
+        return Err(format!("{} errors in {} of {} examples", point.errors, point.examples, workload.validation_examples));
+    }
+    if curve.windows(2).any(|pair| matches!(pair, [before, after] if before.step >= after.step)) {
+        return Err("its evaluations are not in order of steps".to_owned());
+    }
+    Ok(curve)
 }
 
 /// Compares a row with the one that what was read makes.

@@ -5,7 +5,7 @@ use super::codes::{EndingCode, MaskHash, ShortText, StatusCode};
 use super::environment::Environment;
 use super::table::{self, table};
 use super::workload::WorkloadSummary;
-use crate::records::{Cell, CellKey, CurvePoint, Ending, Measurement, Start, Status, Trial};
+use crate::records::{Cell, CellKey, Confirmation, CurvePoint, Ending, Measurement, Seeds, Start, Status, Training, Trial};
 use crate::search::Metaparameters;
 
 /// The attribute `schema` of every result file.
@@ -88,7 +88,58 @@ impl TrialRow {
     }
 }
 
-table!(CurveRow, "curves", "One row an evaluation; a trial's are consecutive and in order of steps.", (point: &CurvePoint) {
+table!(ConfirmationRow, "confirmations", "One row a confirmation: the metaparameters of a trial that did best in its cell, trained again with fresh seeds, without a race. The table is there where any cell is confirmed.",
+(confirmation: &Confirmation, key: CellKey, cell_row: u32, curves_start: u64) {
+    cell: u32 = "row of /cells it belongs to, from 0" => cell_row; place,
+    batch_size: u32 ["examples"] = "examples in a batch, over all ranks" => key.batch_size,
+    sparsity: f64 ["1"] = "fraction of parameters removed before training" => key.sparsity,
+    point: u32 = "the trial whose metaparameters it has" => confirmation.training.point,
+    number: u32 = "number among the confirmations of its point, from 0; those of one number have the same fresh seeds at every point of every cell" =>
+        confirmation.training.number,
+    weight_seed: u64 = "seed of its initial weights and its mask" => confirmation.training.seeds.weights,
+    order_seed: u64 = "seed of its data order" => confirmation.training.seeds.order,
+    status: StatusCode = "complete: goal reached; incomplete: not reached within the limit; infeasible: loss not finite" =>
+        StatusCode(confirmation.run.status as u8),
+    steps: i64 ["steps"] = "optimizer steps to the goal; -1 where it was not reached" => or_minus_one(confirmation.run.steps),
+    steps_run: u32 ["steps"] = "optimizer steps taken in all; where it is incomplete, the limit" => confirmation.run.steps_run,
+    evaluate_every: u32 ["steps"] = "steps between two evaluations: the goal was reached at most so many steps before" =>
+        confirmation.training.evaluate_every,
+    parameters_kept: u32 = "parameters left after pruning" => confirmation.run.parameters_kept,
+    mask_hash: MaskHash = "64-bit hash of the mask" => MaskHash(confirmation.run.mask_hash),
+    dead_layers: u32 = "layers of which no weight is left" => confirmation.run.dead_layers,
+    seconds: f64 ["s"] = "its share of the wall-clock seconds, divided evenly among those training at the time" => confirmation.run.seconds,
+    curve_start: u64 = "first row of its evaluations in /curves, behind those of all trials" => curves_start; place,
+    curve_length: u32 = "number of its evaluations" => confirmation.run.curve.len() as u32; place,
+});
+
+impl ConfirmationRow {
+    /// The confirmation that this row and its evaluations describe, of a trial with those metaparameters; or what cannot be.
+    pub(super) fn confirmation(&self, metaparameters: Metaparameters, curve: &[CurveRow]) -> Result<Confirmation, String> {
+        let status = self.status.status().filter(|&status| status != Status::Censored);
+        let status = status.ok_or_else(|| format!("{:?} is no status of a confirmation", self.status))?;
+        let steps = optional_count(self.steps)?;
+        if steps.is_some() != (status == Status::Complete) {
+            return Err(format!("a confirmation that is {} has {} steps to the goal", status.name(), self.steps));
+        }
+        let seeds = Seeds { weights: self.weight_seed, order: self.order_seed };
+        Ok(Confirmation {
+            training: Training { point: self.point, number: self.number, seeds, evaluate_every: self.evaluate_every },
+            run: Trial {
+                status,
+                steps,
+                steps_run: self.steps_run,
+                parameters_kept: self.parameters_kept,
+                mask_hash: self.mask_hash.0,
+                dead_layers: self.dead_layers,
+                curve: curve.iter().map(CurveRow::point).collect(),
+                seconds: self.seconds,
+                ..Trial::new(self.point, metaparameters)
+            },
+        })
+    }
+}
+
+table!(CurveRow, "curves", "One row an evaluation; those of a trial or confirmation are consecutive and in order of steps.", (point: &CurvePoint) {
     step: u32 ["steps"] = "optimizer steps taken before it" => point.step,
     loss: f32 ["nat"] = "mean training loss over the batch of the last step, in nats" => point.loss,
     errors: u32 ["examples"] = "validation examples classified wrongly among those seen" => point.errors,
@@ -187,12 +238,13 @@ fn or_nan(value: Option<f64>) -> f64 {
 }
 
 /// The tables of the page of results in Markdown, each with the name of its table or group.
-pub fn described() -> [(&'static str, String); 7] {
+pub fn described() -> [(&'static str, String); 8] {
     [
         Environment::described(),
         WorkloadSummary::described(),
         table::described::<CellRow>(),
         table::described::<TrialRow>(),
+        table::described::<ConfirmationRow>(),
         table::described::<CurveRow>(),
         table::described::<MeasurementRow>(),
         table::described::<StartRow>(),

@@ -10,7 +10,7 @@ use hdf5_sys::{h5f, h5p};
 
 use super::attributes::{Attribute, Attributes, compressed, describe, texts};
 use super::codes::exactly;
-use super::schema::{CellRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow};
+use super::schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow};
 use super::table::{Column, Table};
 use super::{Environment, Results, WorkloadSummary, grid, metaparameters as columns, publish};
 use crate::Result;
@@ -97,6 +97,13 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
             measurements.extend(trial.measurements.iter().map(|found| MeasurementRow::new(found, trial.index, cell.key, row)));
         }
     }
+    let mut confirmations = Vec::new();
+    for (row, cell) in (0..).zip(&results.cells) {
+        for confirmation in &cell.confirmations {
+            confirmations.push(ConfirmationRow::new(confirmation, cell.key, row, curves.len() as u64));
+            curves.extend(confirmation.run.curve.iter().map(CurveRow::new));
+        }
+    }
     table(file, &cells)?;
     table(file, &trials)?;
     let of_trials: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters).collect();
@@ -107,6 +114,9 @@ fn fill(file: &File, results: &Results) -> hdf5::Result<()> {
     }
     if !measurements.is_empty() {
         table(file, &measurements)?;
+    }
+    if !confirmations.is_empty() {
+        table(file, &confirmations)?;
     }
     let start = |start: &Start| Some(StartRow::new(start, exactly(&start.host_names)?, exactly(&start.program)?));
     let starts: Option<Vec<StartRow>> = environment.starts.iter().map(start).collect();

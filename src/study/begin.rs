@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::beginning::Beginning;
 use super::files::{Files, Restored, now};
 use super::place::Place;
 use super::start::this_start;
@@ -9,7 +10,7 @@ use crate::comm::{host_name, processor_model, together};
 use crate::config::Configuration;
 use crate::data::Dataset;
 use crate::error::short;
-use crate::journal::Partial;
+use crate::journal::{Checkpoint, Partial};
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::records::{Cell, CellKey, Trial, best};
@@ -21,8 +22,7 @@ use crate::{Error, Result};
 /// Where a run keeps what it measures.
 pub(super) struct RunFiles<'a> {
     pub output: &'a Path,
-    /// Whether an earlier study's files are moved aside.
-    pub fresh: bool,
+    pub beginning: Beginning<'a>,
     /// On rank 0, once they are open.
     pub files: Option<Files>,
 }
@@ -39,7 +39,7 @@ pub(super) fn open(
     let (world, start) = (place.world, this_start(place));
     let opened = if world.rank() == 0 {
         let mut tell = |event: Event| observer.event(&event);
-        let opened = Files::open(configuration, dataset, network, files.output, place, files.fresh, &mut tell);
+        let opened = Files::open(configuration, dataset, network, files.output, place, files.beginning, &mut tell);
         opened.and_then(|(mut opened, mut restored)| {
             restored.starts = opened.start(start, restored.starts)?;
             Ok(Some((opened, restored)))
@@ -70,13 +70,14 @@ pub(super) struct Begun {
 
 /// Where a cell goes on: at its checkpoint, without the trials whose end is journaled. The best of those trains again where the checkpoint lacks its
 /// test errors, which are measured on its weights. A cell that was finished with fewer trials begins with all of them and its test errors.
-pub(super) fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option<&(CellKey, CellState)>) -> Begun {
+pub(super) fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option<&Checkpoint>) -> Begun {
     if let Some(cell) = results.cells.iter().find(|cell| cell.key == key) {
         let Cell { trials, test_errors, seconds, .. } = cell.clone();
         let state = CellState { ended: trials, test_errors, seconds, ..CellState::default() };
         return Begun { state, extended: true, is_new_extension: true };
     }
-    let mut state = left.filter(|(cell, _)| *cell == key).map(|(_, state)| state.clone()).unwrap_or_default();
+    let left = left.filter(|left| left.key() == key && left.confirming.is_none());
+    let mut state = left.map(|left| left.state.clone()).unwrap_or_default();
     let partial = partial.iter().find(|partial| partial.key == key);
     let extended = partial.and_then(|partial| partial.extended);
     let journaled: &[Trial] = partial.map_or(&[], |partial| &partial.trials);

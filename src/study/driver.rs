@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::confirm::confirmation;
 use super::files::Files;
 use super::surroundings::Surroundings;
 use crate::backend::Backend;
@@ -9,22 +10,24 @@ use crate::comm::{Communicator, together};
 use crate::config::Study;
 use crate::forecast::{Forecast, Measured};
 use crate::progress::{Event, Observer};
-use crate::records::{Cell, CellKey, Trial, is_finished};
+use crate::records::{Cell, CellKey, Training, Trial, Wanted, is_finished};
 use crate::results::Results;
 use crate::training::{CellState, Conductor, Decision, Masks, Moment};
 use crate::{Error, Result};
 
 /// Accompanies the cells: tells the observer and writes the journal on rank 0, and agrees with all ranks on when to checkpoint and stop.
 pub(super) struct Driver<'a> {
+    /// What this run asks for, and what it and earlier ones do.
     pub study: &'a Study,
+    pub whole: &'a Study,
     pub world: &'a dyn Communicator,
     pub surroundings: Surroundings,
     /// On rank 0.
     pub files: &'a mut Option<Files>,
     pub observer: &'a mut dyn Observer,
     pub key: CellKey,
-    /// Trials a cell.
-    pub trials: u32,
+    /// Trainings of the cell's confirmation, while it is under way; a trial's index is the number of one of them.
+    pub confirming: Option<Vec<Training>>,
     /// When the last checkpoint was taken.
     pub saved: Instant,
     /// When the one that is being taken was asked for, and for how long the last one stopped the training.
@@ -45,17 +48,30 @@ impl Driver<'_> {
         together(self.world, result)
     }
 
-    /// Scores the connections of every trial's network that no earlier run has scored for that sparsity. False: a signal wants the study to stop.
-    pub(super) fn masks(&mut self, masks: &mut Masks, scorer: &mut impl Backend, sparsity: f64, training_examples: usize) -> Result<bool> {
-        let trials = self.trials;
-        for seeds in masks.missing(trials, sparsity).chunks(masks.at_once()) {
+    /// Scores the connections of the networks of `seeds`, those that no earlier run has scored for that sparsity. False: a signal wants the study to
+    /// stop.
+    pub(super) fn masks(
+        &mut self,
+        masks: &mut Masks,
+        scorer: &mut impl Backend,
+        seeds: &[u64],
+        sparsity: f64,
+        training_examples: usize,
+    ) -> Result<bool> {
+        if sparsity == 0.0 {
+            return Ok(true);
+        }
+        let missing = masks.missing(seeds.iter().copied(), sparsity);
+        let (mut done, all) = (seeds.len() - missing.len(), seeds.len());
+        for seeds in missing.chunks(masks.at_once()) {
             let fresh = match masks.score(scorer, seeds, sparsity, training_examples) {
                 Err(Error::Interrupted) => return Ok(false),
                 fresh => fresh?,
             };
+            done += seeds.len();
             let (Some(&seed), false) = (seeds.last(), fresh.is_empty()) else { continue };
             self.keep(|files| files.scored(&fresh))?;
-            self.observer.event(&Event::Scored { seed, trials });
+            self.observer.event(&Event::Scored { seed, done, all });
             if self.stop() {
                 return Ok(false);
             }
@@ -72,11 +88,22 @@ impl Driver<'_> {
     pub(super) fn finished(&mut self, measured: &[Cell], keys: &[CellKey]) -> Result<()> {
         let Some(cell) = measured.last() else { return Ok(()) };
         self.keep(|files| files.finished(cell))?;
-        let left: Vec<CellKey> = keys.iter().copied().filter(|key| !is_finished(measured, *key, self.trials)).collect();
-        let measured: Vec<Measured> = measured.iter().map(Measured::of).collect();
-        let left = Forecast::new(&measured, &left, self.trials as usize, 0.0, None);
+        let left = self.left(measured, keys);
         self.observer.event(&Event::CellFinished { cell, left });
         Ok(())
+    }
+
+    /// Tells of the confirmation of one of the measured cells, and when the rest of the study's is probably done.
+    pub(super) fn confirmed(&mut self, cell: &Cell, measured: &[Cell], keys: &[CellKey], wanted: &Wanted) {
+        let left = self.left(measured, keys);
+        self.observer.event(&Event::Confirmed { cell, last_step: wanted.last_step, left });
+    }
+
+    /// When the rest of the cells is probably done.
+    fn left(&self, measured: &[Cell], keys: &[CellKey]) -> Option<Forecast> {
+        let left: Vec<CellKey> = keys.iter().copied().filter(|&key| !is_finished(measured, key, self.whole)).collect();
+        let measured: Vec<Measured> = measured.iter().map(Measured::of).collect();
+        Forecast::new(&measured, &left, self.whole.grid.trials as usize, 0.0, None)
     }
 
     pub(super) fn publish(&mut self, results: &Results) -> Result<()> {
@@ -91,7 +118,9 @@ impl Driver<'_> {
 impl Conductor for Driver<'_> {
     fn ended(&mut self, trial: &Trial) -> Result<()> {
         let key = self.key;
-        self.keep(|files| files.ended(key, trial))
+        let Some(trainings) = &self.confirming else { return self.keep(|files| files.ended(key, trial)) };
+        let Some(confirmation) = confirmation(trainings, trial.clone()) else { return Ok(()) };
+        self.keep(|files| files.confirmation(key, confirmation))
     }
 
     fn moment(&mut self, moment: &Moment) -> Result<Decision> {
@@ -119,10 +148,11 @@ impl Conductor for Driver<'_> {
         let all = self.world.gather(&lanes);
         drop(lanes);
         let (key, step, stop) = (self.key, state.step, self.surroundings.stop);
+        let confirming = self.confirming.clone();
         self.keep(|files| {
             state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
             state.lanes.sort_by_key(|lane| lane.trial);
-            files.checkpoint(key, state, stop())
+            files.checkpoint(key, confirming, state, stop())
         })?;
         self.saved = (self.surroundings.now)();
         self.cost = self.saved - self.asked;

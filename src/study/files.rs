@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::beginning::Beginning;
 use super::check::check_length;
 use super::place::Place;
 use super::surroundings::{Started, Surroundings};
@@ -15,7 +16,7 @@ use crate::data::Dataset;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
 use crate::progress::Event;
-use crate::records::{Cell, CellKey, Ending, MaskRecord, Start, Trial, cells};
+use crate::records::{Cell, CellKey, Confirmation, Ending, MaskRecord, Start, Training, Trial, cells};
 use crate::results::{self, Results};
 use crate::storage::Storage;
 use crate::training::{CellState, Scored};
@@ -56,25 +57,26 @@ pub(super) struct Restored {
     pub scores: BTreeMap<u64, Vec<f32>>,
     /// Masks of criteria whose masks depend on the sparsity.
     pub masks: Vec<MaskRecord>,
-    /// The cell of the checkpoint, and its state.
-    pub left: Option<(CellKey, CellState)>,
+    /// The checkpoint.
+    pub left: Option<Checkpoint>,
+    /// Version and commit of the program that started the study.
+    pub begun_by: (String, String),
     /// Start of the study, and every start of it, this one among them.
     pub started: String,
     pub starts: Vec<Start>,
-    /// Its configuration as TOML: this one, with the cells and trials of earlier runs.
+    /// Its configuration as TOML: this one, with the cells, trials and confirmations of earlier runs.
     pub configuration: String,
 }
 
 impl Files {
-    /// Opens the files beside `output`, or starts them; `fresh` moves those of an earlier study aside. What a person should know besides goes
-    /// to `tell`.
+    /// Opens the files beside `output`, or starts them. What a person should know besides goes to `tell`.
     pub(super) fn open(
         configuration: &Configuration,
         dataset: &Dataset,
         network: &Network,
         output: &Path,
         place: &Place,
-        fresh: bool,
+        beginning: Beginning,
         tell: &mut dyn FnMut(Event),
     ) -> Result<(Files, Restored)> {
         let (storage, surroundings) = (place.storage.clone(), place.surroundings);
@@ -94,17 +96,19 @@ impl Files {
             return Err(Error::Journal { path: output.into(), problem });
         }
         let lock = Lock::take(&journal::lock_path(output))?;
-        if fresh {
+        if beginning == Beginning::Fresh {
             for (from, to) in journal::set_aside(output, &*storage)? {
                 tell(Event::Note { line: &format!("moved {} to {}", from.display(), to.display()) });
             }
         }
         let path = journal::journal_path(output);
-        if output.exists() && !path.exists() {
+        let from = if let Beginning::Results(from) = beginning { Some(from) } else { None };
+        if output.exists() && !path.exists() && from.is_none_or(|from| !journal::overwrites(output, from)) {
             return Err(Error::Journal {
                 path: output.into(),
                 problem: format!(
-                    "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside",
+                    "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside; \
+                     \"dps-train confirm\" goes on from a result file alone",
                     path.display()
                 ),
             });
@@ -117,6 +121,9 @@ impl Files {
             commit: COMMIT.into(),
             started: now(),
         };
+        if let Some(from) = from.filter(|_| !path.exists()) {
+            adopt(from, &dataset.digest, &path, &*storage)?;
+        }
         let begun = path.exists();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
         let extents = Extents { network, validation_examples: dataset.validation.len() };
@@ -130,7 +137,7 @@ impl Files {
         }
         if let Some(text) = &text {
             check_length(configuration, text)?;
-            config::parse("the configuration with the batch sizes, sparsities and trials of earlier runs", text, &[])?;
+            config::parse("the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs", text, &[])?;
         }
         extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
         if begun {
@@ -150,7 +157,7 @@ impl Files {
         let checkpoint = journal::checkpoint_path(output);
         let left = match journal::load(&checkpoint, &configuration.digest, &dataset.digest, &*storage)? {
             journal::Loaded::Absent => None,
-            journal::Loaded::Checkpoint(found) if extents.fits(&found.state, most) => Some((found.key(), found.state)),
+            journal::Loaded::Checkpoint(found) if extents.fits(&found, most) => Some(found),
             journal::Loaded::Checkpoint(_) => {
                 let line = "the checkpoint is not of this network and data: its cell's unfinished trials start again";
                 tell(Event::Lost { line: &format!("{}: {line}", checkpoint.display()) });
@@ -161,9 +168,9 @@ impl Files {
                 None
             }
         };
-        if let Some((key, state)) = left.as_ref().filter(|(key, _)| !cells(&configuration.study.grid).contains(key)) {
+        if let Some(left) = left.as_ref().filter(|left| !cells(&configuration.study.grid).contains(&left.key())) {
             let line = "which the next checkpoint writes over: to keep it, measure that cell too";
-            tell(Event::Lost { line: &format!("{key} was left at step {}, {line}", state.step) });
+            tell(Event::Lost { line: &format!("{} was left at step {}, {line}", left.key(), left.state.step) });
         }
         let restored = Restored {
             finished: contents.finished,
@@ -171,6 +178,7 @@ impl Files {
             scores: contents.scores,
             masks: contents.masks,
             left,
+            begun_by: (contents.header.program_version, contents.header.commit),
             started: contents.header.started,
             starts: contents.starts,
             configuration: text.unwrap_or_else(|| configuration.text.clone()),
@@ -218,15 +226,27 @@ impl Files {
         self.journal.append(&[record(key, trial)])
     }
 
-    /// A cell is measured; its checkpoint is of no more use.
+    /// A training that confirms a point has ended.
+    pub(super) fn confirmation(&mut self, key: CellKey, confirmation: Confirmation) -> Result<()> {
+        self.journal.append(&[Record::Confirmation { key, confirmation }])
+    }
+
+    /// A cell is confirmed, by these too; its checkpoint is of no more use.
+    pub(super) fn confirmed(&mut self, key: CellKey, confirmations: Vec<Confirmation>) -> Result<()> {
+        let record = |confirmation: Confirmation| Record::Confirmation { key, confirmation };
+        self.journal.append(&confirmations.into_iter().map(record).collect::<Vec<_>>())?;
+        self.remove_checkpoint()
+    }
+
+    /// The trials of a cell are measured; its checkpoint is of no more use.
     pub(super) fn finished(&mut self, cell: &Cell) -> Result<()> {
-        let CellKey { batch_size, sparsity } = cell.key;
-        let mut records: Vec<Record> = cell.trials.iter().map(|trial| record(cell.key, trial)).collect();
-        let trials = cell.trials.len() as u32;
-        records.push(Record::Cell { batch_size, sparsity, trials, test_errors: cell.test_errors, seconds: cell.seconds });
-        self.journal.append(&records)?;
+        self.journal.append(&of_cell(cell))?;
+        self.remove_checkpoint()
+    }
+
+    fn remove_checkpoint(&mut self) -> Result<()> {
         self.wait()?;
-        // A checkpoint that cannot be removed is of a finished cell, which is never asked for.
+        // A checkpoint that cannot be removed is of trials that have ended, which is never asked for.
         let _ = self.storage.remove(&self.checkpoint);
         Ok(())
     }
@@ -239,12 +259,14 @@ impl Files {
 
     /// A cell can go on from here. The file is written while the study goes on; where `wait`, it is on the disk once this returns. An error of the
     /// one before is this one's.
-    pub(super) fn checkpoint(&mut self, key: CellKey, state: CellState, wait: bool) -> Result<()> {
+    pub(super) fn checkpoint(&mut self, key: CellKey, confirming: Option<Vec<Training>>, state: CellState, wait: bool) -> Result<()> {
         self.wait()?;
         self.lock.check()?;
         let CellKey { batch_size, sparsity } = key;
-        let what = format!("step {} of batch size {batch_size}, sparsity {sparsity}", state.step);
-        let checkpoint = Checkpoint { digest: self.digest.clone(), data_digest: self.data_digest.clone(), batch_size, sparsity, state };
+        let phase = if confirming.is_some() { "the confirmation of " } else { "" };
+        let what = format!("step {} of {phase}batch size {batch_size}, sparsity {sparsity}", state.step);
+        let (digest, data_digest) = (self.digest.clone(), self.data_digest.clone());
+        let checkpoint = Checkpoint { digest, data_digest, batch_size, sparsity, confirming, state };
         let work = Arc::new((self.checkpoint.clone(), self.storage.clone(), checkpoint, what));
         let now = self.surroundings.now;
         let write = move |work: &(PathBuf, Arc<dyn Storage>, Checkpoint, String)| {
@@ -302,7 +324,49 @@ fn extension(CellKey { batch_size, sparsity }: CellKey) -> Record {
     Record::Extension { batch_size, sparsity }
 }
 
-/// A study that may have got more cells or trials.
+/// Starts the journal at `path` with what the result file at `from` has.
+fn adopt(from: &Path, data_digest: &str, path: &Path, storage: &dyn Storage) -> Result<()> {
+    let results = results::read(from)?;
+    let environment = results.environment;
+    if environment.data_digest != data_digest {
+        let found = environment.data_digest;
+        let problem = format!("it is of other data (SHA-256 {found}; the data files have {data_digest}): name its data with --data");
+        return Err(Error::Results { path: from.to_owned(), problem });
+    }
+    let configuration = config::parse(&from.display().to_string(), &results.configuration, &[])?;
+    let header = Header {
+        configuration: configuration.text,
+        digest: configuration.digest,
+        data_digest: environment.data_digest,
+        program_version: environment.program_version,
+        commit: environment.commit,
+        started: environment.started.clone(),
+    };
+    let mut records = Vec::new();
+    for (number, start) in environment.starts.into_iter().enumerate() {
+        if number > 0 {
+            records.push(Record::Restart { started: environment.started.clone(), configuration: None });
+        }
+        records.push(Record::Start(start));
+    }
+    for cell in &results.cells {
+        records.extend(of_cell(cell));
+        let of = |confirmation: &Confirmation| Record::Confirmation { key: cell.key, confirmation: confirmation.clone() };
+        records.extend(cell.confirmations.iter().map(of));
+    }
+    Journal::begin(path, &header, &records, storage)
+}
+
+/// The records of a cell's trials and of its end.
+fn of_cell(cell: &Cell) -> Vec<Record> {
+    let CellKey { batch_size, sparsity } = cell.key;
+    let mut records: Vec<Record> = cell.trials.iter().map(|trial| record(cell.key, trial)).collect();
+    let trials = cell.trials.len() as u32;
+    records.push(Record::Cell { batch_size, sparsity, trials, test_errors: cell.test_errors, seconds: cell.seconds });
+    records
+}
+
+/// A study that may have got more cells, trials or confirmations.
 struct Grown {
     /// Trials a cell, now and in the run before.
     trials: u32,
@@ -311,15 +375,15 @@ struct Grown {
     text: Option<String>,
 }
 
-/// The study with the cells and trials of both `configuration` and the journal's configuration `before`.
+/// The study with the cells, trials and confirmations of both `configuration` and the journal's configuration `before`.
 fn grown(configuration: &Configuration, before: &str) -> Grown {
     let mut study = configuration.study.clone();
     let mut trials_before = study.grid.trials;
     if let Ok(before) = config::parse("the journal's configuration", before, &[])
-        && before.study.grid != study.grid
+        && (&before.study.grid, &before.study.confirm) != (&study.grid, &study.confirm)
     {
         trials_before = before.study.grid.trials;
-        study.grid.join(&before.study.grid);
+        study.join(&before.study);
     }
     Grown { trials: study.grid.trials, trials_before, text: config::canonical(&study).ok() }
 }
@@ -349,19 +413,20 @@ impl Extents<'_> {
         }
     }
 
-    /// Whether a cell of so many trials can go on from a state.
-    fn fits(&self, state: &CellState, trials: u32) -> bool {
+    /// Whether a cell of so many trials can go on from a checkpoint.
+    fn fits(&self, Checkpoint { confirming, state, .. }: &Checkpoint, trials: u32) -> bool {
+        let trials = confirming.as_ref().map_or(trials as usize, Vec::len);
         let parameters = self.network.parameters();
         let or_none = |length: usize, whole: usize| length == 0 || length == whole;
         let lane = |lane: &crate::training::LaneRecord| {
-            lane.trial < trials
+            (lane.trial as usize) < trials
                 && lane.state.weights.len() == parameters
                 && or_none(lane.state.velocity.len(), parameters)
                 && or_none(lane.state.squares.len(), parameters)
                 && or_none(lane.state.average.len(), parameters)
                 && or_none(lane.margins.len(), self.validation_examples)
         };
-        state.lanes.iter().all(lane) && state.ended.iter().all(|trial| trial.index < trials)
+        state.lanes.iter().all(lane) && state.ended.iter().all(|trial| (trial.index as usize) < trials)
     }
 }
 

@@ -79,16 +79,17 @@ impl Memory {
         let (parameters, numbers) = (network.parameters(), study.workload.optimizer.kept_numbers());
         let averaged = study.search.settings.get(Metaparameter::AverageDecay).is_some();
         let trials = study.grid.trials as usize;
+        let seeds = study.confirm.as_ref().map_or(0, |confirm| confirm.seeds as usize);
         let lanes = lanes.clamp(1, trials.max(1));
         let validation = facts.validation(study.data.validation_fraction);
         let data = facts.bytes(facts.training + facts.test);
         let mut sparse = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0);
-        // Every rank keeps every trial's scores, or its masks.
+        // Every rank keeps the scores, or the masks, of every trial and fresh seed.
         let scores = match Scoring::of(&study.pruning) {
             Scoring::Once(_) => sparse.next().map_or(0, |_| parameters),
             Scoring::Rounds(_) => sparse.map(|sparsity| kept_parameters(network, sparsity, study.pruning.biases)).sum(),
         };
-        let scores = 4 * (trials * scores) as u64;
+        let scores = 4 * ((trials + seeds) * scores) as u64;
         let state = 4 * (parameters * (1 + numbers + usize::from(averaged)) + validation) as u64;
 
         let physical = Physical::network_of(network);

@@ -1,7 +1,9 @@
 //! The study as a whole: its cost, its files, its status, the run over all of its cells, and a trial of it again.
 
 mod begin;
+mod beginning;
 mod check;
+mod confirm;
 mod cost;
 mod driver;
 mod expected;
@@ -15,6 +17,7 @@ mod start;
 mod status;
 mod surroundings;
 
+pub use beginning::Beginning;
 pub use check::check;
 pub use cost::{CellBound, CostBound, NetworkCost, Site};
 pub use expected::expected;
@@ -23,5 +26,5 @@ pub use memory::{Memory, Processors};
 pub use place::Place;
 pub use replay::{Replay, find, replay};
 pub use run::{RunEnd, run};
-pub use status::{FinishedCell, State, StudyStatus, UnderWay, status};
+pub use status::{Confirming, FinishedCell, State, StudyStatus, UnderWay, status};
 pub use surroundings::{FileWork, Started, Surroundings};

@@ -6,12 +6,12 @@ use std::time::Instant;
 use super::check::check;
 use crate::backend::Device;
 use crate::comm::Single;
-use crate::config::{Configuration, DataOrder, Race, Workload};
+use crate::config::{Configuration, Race, Workload};
 use crate::data::Dataset;
 use crate::readable::{aligned, count};
-use crate::records::{Cell, CellKey, CurvePoint, Status, Trial};
+use crate::records::{Cell, CellKey, CurvePoint, Seeds, Status, Trial};
 use crate::results::{Table, TrialRow, WorkloadSummary};
-use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Workers, measure};
+use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Run, Workers, measure};
 use crate::{Error, Result};
 
 /// A trial that was trained again.
@@ -68,35 +68,33 @@ pub fn replay(
     let study = &configuration.study;
     let network = Arc::new(check(configuration, &dataset.facts())?);
     let (key, number) = (cell.key, recorded.index);
+    let seeds = Seeds::of_trial(number, study.data.order);
     let mut backend = device.backend(&network, dataset, &Single)?;
     let workers = Workers { world: &Single, threads, interrupt: || false };
     let mut masks = Masks::new(&network, &study.pruning, workers, Default::default(), Vec::new());
     if key.sparsity > 0.0 {
-        masks.score(&mut backend, &[number.into()], key.sparsity, dataset.training.len())?;
+        masks.score(&mut backend, &[seeds.weights], key.sparsity, dataset.training.len())?;
     }
     let workload = Workload { max_steps: last_step(&study.workload, recorded), ..study.workload.clone() };
-    let trials = study.search.draw(number + 1);
+    let run = Run { metaparameters: study.search.metaparameters(number), seeds };
     let work = CellWork {
         workload: &workload,
         key,
-        trials: &trials,
+        trials: &[run],
         threshold: study.workload.goal_threshold(dataset.validation.len() as u64) as u32,
         race: Race::Off,
         full_evaluation: true,
-        shared_order: study.data.order == DataOrder::Shared,
+        tested: false,
         lanes: 1,
         extended: false,
         interrupt: || false,
         now: Instant::now,
         probe: None,
     };
-    // The trials before it have ended, and the test set is not looked at.
-    let other = Trial { curve: Vec::new(), measurements: Vec::new(), ..recorded.clone() };
-    let ended = (0..number).map(|index| Trial { index, ..other.clone() }).collect();
-    let state = CellState { ended, test_errors: Some(0), ..CellState::default() };
     let groups = Groups::new(&Single, 1);
-    let measured = measure(&work, &mut backend, &groups, &masks, state, &mut Alone { tell })?;
-    let trial = measured.into_iter().flat_map(|cell| cell.trials).find(|trial| trial.index == number).ok_or(Error::Interrupted)?;
+    let measured = measure(&work, &mut backend, &groups, &masks, CellState::default(), &mut Alone { tell })?;
+    let trial = measured.into_iter().flat_map(|cell| cell.trials).next().ok_or(Error::Interrupted)?;
+    let trial = Trial { index: number, ..trial };
     let differences = differences(key, recorded, &trial);
     Ok(Replay { trial, differences })
 }

@@ -1,25 +1,29 @@
 //! Measuring a study: cell after cell. Trials are journaled as they end, and results published as soon as a cell is finished.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::begin::{RunFiles, begin_from, no_cells, open};
+use super::beginning::Beginning;
 use super::check::check;
+use super::confirm::{Asked, confirm};
 use super::driver::Driver;
 use super::files::{Files, now};
 use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device};
 use crate::comm::{agree, together};
-use crate::config::{self, Configuration, DataOrder, Grid, Study};
+use crate::config::{self, Configuration, Grid, Study};
 use crate::data::{Dataset, Facts};
+use crate::journal::Checkpoint;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::some;
-use crate::records::{CellKey, Ending, all_finished, cells, is_finished};
-use crate::results::Results;
-use crate::training::{CellWork, Groups, Masks, Probe, Workers, measure};
+use crate::records::{CellKey, Confirmation, Ending, Seeds, Wanted, all_finished, cells, is_confirmed, is_finished, is_searched};
+use crate::results::{Results, distinct};
+use crate::training::{CellWork, Groups, Masks, Probe, Run, Workers, measure};
 use crate::version::VERSION_AND_COMMIT;
 use crate::{Result, exit};
 
@@ -40,10 +44,10 @@ pub fn run(
     place: &Place,
     device: &impl Device,
     output: &Path,
-    fresh: bool,
+    beginning: Beginning,
     observer: &mut dyn Observer,
 ) -> Result<RunEnd> {
-    let mut files = RunFiles { output, fresh, files: None };
+    let mut files = RunFiles { output, beginning, files: None };
     let outcome = go_on(configuration, dataset, place, device, &mut files, observer);
     if let Some(files) = &mut files.files {
         let code = match &outcome {
@@ -69,15 +73,20 @@ fn go_on(
     world.limit_waits(study.execution.deadline_seconds);
     let network = Arc::new(check(configuration, &dataset.facts())?);
     agree(world, "program", VERSION_AND_COMMIT)?;
-    agree(world, "configuration", &format!("{} {:?}", configuration.digest, study.grid))?;
+    agree(world, "configuration", &format!("{} {:?} {:?}", configuration.digest, study.grid, study.confirm))?;
     agree(world, "data", &dataset.digest)?;
 
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
     let restored = open(configuration, dataset, &network, place, files, observer)?;
+    let searches = !matches!(files.beginning, Beginning::Results(_));
     let (output, files) = (files.output, &mut files.files);
-    let whole = config::parse(&configuration.name, &restored.configuration, &[])?.study.grid;
-    let trials = study.search.draw(whole.trials);
+    let whole = config::parse(&configuration.name, &restored.configuration, &[])?.study;
+    let trials = whole.grid.trials;
+    let seeds = |index: u32| Seeds::of_trial(index, study.data.order);
+    let runs: Vec<Run> =
+        (0..).zip(study.search.draw(trials)).map(|(index, metaparameters)| Run { metaparameters, seeds: seeds(index) }).collect();
+    let of_search: Vec<u64> = runs.iter().map(|run| run.seeds.weights).collect();
     scorer.listen(Some(surroundings.stop));
     let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
     let mut masks = Masks::new(&network, &study.pruning, workers, restored.scores, restored.masks);
@@ -85,13 +94,34 @@ fn go_on(
     results.configuration = restored.configuration;
     results.environment.started = restored.started;
     results.environment.starts = restored.starts;
+    distinct(&mut results.environment.program_version, &restored.begun_by.0);
+    distinct(&mut results.environment.commit, &restored.begun_by.1);
+    // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
+    let mut known: Vec<(CellKey, Vec<Confirmation>)> = Vec::new();
+    known.extend(restored.finished.iter().map(|cell| (cell.key, cell.confirmations.clone())));
+    known.extend(restored.partial.iter().map(|partial| (partial.key, partial.confirmations.clone())));
+    let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
     results.cells = restored.finished;
+    for cell in &mut results.cells {
+        cell.confirmations = Wanted::of(cell, &whole).map_or_else(Vec::new, |wanted| wanted.among(known(cell.key)));
+    }
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
-    let mut driver =
-        Driver { study, world, surroundings, files, observer, trials: whole.trials, key, saved: began, asked: began, cost: Duration::ZERO };
+    let mut driver = Driver {
+        study,
+        whole: &whole,
+        world,
+        surroundings,
+        files,
+        observer,
+        confirming: None,
+        key,
+        saved: began,
+        asked: began,
+        cost: Duration::ZERO,
+    };
 
     let (lanes, problem) = lanes(
-        &Study { grid: Grid { trials: whole.trials, ..study.grid.clone() }, ..study.clone() },
+        &Study { grid: Grid { trials, ..study.grid.clone() }, confirm: whole.confirm.clone(), ..study.clone() },
         &scorer,
         &dataset.facts(),
         &network,
@@ -103,8 +133,8 @@ fn go_on(
         device: &results.environment.device,
         ranks: world.size(),
         cells: keys.len(),
-        done: keys.iter().filter(|&&key| is_finished(&results.cells, key, whole.trials)).count(),
-        trials: whole.trials,
+        done: keys.iter().filter(|&&key| is_searched(&results.cells, key, trials)).count(),
+        trials,
         threshold,
         validation_examples: dataset.validation.len(),
     });
@@ -115,51 +145,75 @@ fn go_on(
     results.complete = all_finished(&results.cells, &whole);
     driver.publish(&results)?;
     // The cell that was left first: there is one checkpoint, and another cell's would take its place.
-    let left = restored.left.as_ref().map(|(key, _)| *key);
+    let left = restored.left.as_ref().map(Checkpoint::key);
     let mut order: Vec<(usize, CellKey)> = keys.iter().copied().enumerate().collect();
     order.sort_by_key(|(_, key)| Some(*key) != left);
     for (index, key) in order {
-        if is_finished(&results.cells, key, whole.trials) {
+        if is_finished(&results.cells, key, &whole) || !searches && !is_searched(&results.cells, key, trials) {
             continue;
         }
         let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
         let mut backend = together(world, device.backend(&network, dataset, groups.local()))?;
-        if key.sparsity > 0.0 && !driver.masks(&mut masks, &mut scorer, key.sparsity, dataset.training.len())? {
-            return Ok(RunEnd::Stopped);
-        }
-        let begun = begin_from(key, &results, &restored.partial, restored.left.as_ref());
-        driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
-        driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
         let work = CellWork {
             workload: &study.workload,
             key,
-            trials: &trials,
+            trials: &runs,
             threshold,
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,
-            shared_order: study.data.order == DataOrder::Shared,
+            tested: true,
             lanes,
-            extended: begun.extended,
+            extended: false,
             interrupt: surroundings.stop,
             now: surroundings.now,
             probe: study.smoothness.as_ref().map(|settings| Probe::new(settings, dataset.training.len())),
         };
         driver.key = key;
-        if begun.state.step > 0 || !begun.state.ended.is_empty() {
-            let (step, ended) = (begun.state.step, begun.state.ended.len());
-            driver.observer.event(&Event::Resumed { key, step, ended, trials: whole.trials });
+        if !is_searched(&results.cells, key, trials) {
+            if !driver.masks(&mut masks, &mut scorer, &of_search, key.sparsity, dataset.training.len())? {
+                return Ok(RunEnd::Stopped);
+            }
+            let begun = begin_from(key, &results, &restored.partial, restored.left.as_ref());
+            driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
+            driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
+            if begun.state.step > 0 || !begun.state.ended.is_empty() {
+                let (step, ended) = (begun.state.step, begun.state.ended.len());
+                driver.observer.event(&Event::Resumed { key, step, ended, trials });
+            }
+            if begun.is_new_extension {
+                driver.keep(|files| files.extended(key))?;
+            }
+            let work = CellWork { extended: begun.extended, ..work };
+            let Some(mut cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut driver)? else {
+                driver.keep(Files::wait)?;
+                return Ok(RunEnd::Stopped);
+            };
+            cell.confirmations = Wanted::of(&cell, &whole).map_or_else(Vec::new, |wanted| wanted.among(known(key)));
+            results.cells.retain(|known| known.key != key);
+            results.cells.push(cell);
+            driver.finished(&results.cells, &keys)?;
+            results.complete = all_finished(&results.cells, &whole);
+            results.environment.finished = now();
+            driver.publish(&results)?;
         }
-        if begun.is_new_extension {
-            driver.keep(|files| files.extended(key))?;
+        let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &whole)) else { continue };
+        let mut cell = results.cells.remove(place);
+        let Some(wanted) = Wanted::of(&cell, &whole) else { continue };
+        let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
+        let seeds: Vec<u64> = seeds.into_iter().collect();
+        if !driver.masks(&mut masks, &mut scorer, &seeds, key.sparsity, dataset.training.len())? {
+            return Ok(RunEnd::Stopped);
         }
-        let Some(cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut driver)? else {
+        let left = restored.left.as_ref().filter(|left| left.key() == key && left.confirming.is_some());
+        let confirmed = confirm(&Asked { work: &work, cell: &cell, wanted: &wanted, left }, &mut backend, &groups, &masks, &mut driver)?;
+        let Some(confirmations) = confirmed else {
             driver.keep(Files::wait)?;
             return Ok(RunEnd::Stopped);
         };
-        results.cells.retain(|known| known.key != key);
-        results.cells.push(cell);
-        driver.finished(&results.cells, &keys)?;
+        cell.confirmations = confirmations;
+        results.cells.insert(place, cell);
+        driver.confirmed(&results.cells[place], &results.cells, &keys, &wanted);
         results.complete = all_finished(&results.cells, &whole);
         results.environment.finished = now();
         driver.publish(&results)?;

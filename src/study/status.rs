@@ -11,7 +11,7 @@ use crate::config::{self, Study};
 use crate::forecast::{Forecast, Measured};
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::readable::{duration, first_line, some};
-use crate::records::{Cell, CellKey, Status, cells, is_finished};
+use crate::records::{Cell, CellKey, Status, Wanted, cells, is_finished, is_searched};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
 
@@ -30,8 +30,10 @@ pub struct StudyStatus {
     pub grown: Vec<FinishedCell>,
     /// Trials of each cell.
     pub trials: u32,
-    /// The first cell that is not finished, where it has begun or a job works on the study.
+    /// The first cell whose trials are not all measured, where it has begun or a job works on the study.
     pub under_way: Option<UnderWay>,
+    /// The cell whose points are being confirmed, and the step of its checkpoint, where it has one.
+    pub confirming: Option<Confirming>,
     /// Trials whose connections are scored, and masks that rounds of scores made.
     pub scored: usize,
     /// The job that works on the study.
@@ -77,8 +79,23 @@ pub struct FinishedCell {
     pub complete: usize,
     /// All trials.
     pub trials: usize,
-    /// Wall-clock seconds, over all runs.
+    /// Wall-clock seconds of its trials, over all runs.
     pub seconds: f64,
+    /// Trainings that have confirmed its points.
+    pub confirmed: usize,
+    /// Trainings that are to confirm its points; 0 in a study that confirms nothing.
+    pub to_confirm: usize,
+}
+
+/// A cell whose points are being confirmed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Confirming {
+    /// Global batch size, in examples.
+    pub batch_size: u32,
+    /// Fraction of parameters removed.
+    pub sparsity: f64,
+    /// Steps of the trainings under way at the last checkpoint.
+    pub step: u32,
 }
 
 /// A cell that is not finished.
@@ -141,12 +158,12 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
     })?;
     let (study, digest) = (study.study, study.digest);
     let keys = cells(&study.grid);
-    let mut left: Vec<CellKey> = keys.iter().copied().filter(|key| !is_finished(&finished, *key, study.grid.trials)).collect();
+    let mut left: Vec<CellKey> = keys.iter().copied().filter(|&key| !is_finished(&finished, key, &study)).collect();
     // A run goes on with the cell of the checkpoint.
     let checkpointed = checkpoint.as_ref().map(Checkpoint::key);
     left.sort_by_key(|key| Some(*key) != checkpointed);
     let next = left.first();
-    let under_way = next.and_then(|&key| {
+    let under_way = left.iter().find(|&&key| !is_searched(&finished, key, study.grid.trials)).and_then(|&key| {
         let known = under_way(&study, key, &partial, checkpoint.as_ref());
         (job.is_some() || known.step.is_some() || known.ended > 0).then_some(known)
     });
@@ -165,10 +182,11 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         cells: keys.len(),
         left: Forecast::new(&measured, &left, study.grid.trials as usize, elapsed, None),
         digest,
-        finished: whole.into_iter().map(FinishedCell::new).collect(),
-        grown: grown.into_iter().map(FinishedCell::new).collect(),
+        finished: whole.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
+        grown: grown.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
         trials: study.grid.trials,
         under_way,
+        confirming: checkpoint.as_ref().filter(|found| found.confirming.is_some()).map(Confirming::new),
         scored,
         job,
         restarts: starts.as_ref().map(|starts| starts.len().saturating_sub(1) as u32),
@@ -179,7 +197,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
 }
 
 fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Option<&Checkpoint>) -> UnderWay {
-    let checkpoint = checkpoint.filter(|found| found.key() == key);
+    let checkpoint = checkpoint.filter(|found| found.key() == key && found.confirming.is_none());
     // The journal is written as trials end, the checkpoint from time to time.
     let journaled = partial.iter().find(|partial| partial.key == key).map_or(0, |partial| partial.trials.len());
     UnderWay {
@@ -190,6 +208,13 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
         max_steps: study.workload.max_steps,
         ended: checkpoint.map_or(0, |found| found.state.ended.len()).max(journaled),
         trials: study.grid.trials,
+    }
+}
+
+impl Confirming {
+    fn new(checkpoint: &Checkpoint) -> Confirming {
+        let CellKey { batch_size, sparsity } = checkpoint.key();
+        Confirming { batch_size, sparsity, step: checkpoint.state.step }
     }
 }
 
@@ -207,8 +232,11 @@ impl FinishedCell {
         Measured { key, trials: self.trials, seconds: self.seconds }
     }
 
-    fn new(cell: &Cell) -> FinishedCell {
+    fn new(cell: &Cell, study: &Study) -> FinishedCell {
+        let wanted = Wanted::of(cell, study);
         FinishedCell {
+            confirmed: wanted.as_ref().map_or(0, |wanted| wanted.among(&cell.confirmations).len()),
+            to_confirm: wanted.as_ref().map_or(0, |wanted| wanted.trainings.len()),
             batch_size: cell.key.batch_size,
             sparsity: cell.key.sparsity,
             steps_to_result: cell.steps_to_result(),
@@ -230,7 +258,11 @@ impl StudyStatus {
     /// that restart a job give up where the line stays the same.
     pub fn progress(&self) -> String {
         let (ended, step) = self.under_way.as_ref().map_or((0, 0), |cell| (cell.ended, cell.step.unwrap_or(0)));
-        format!("cells {} trials {ended} step {step} scored {}", self.finished.len(), self.scored)
+        let confirmed: usize = self.finished.iter().map(|cell| cell.confirmed).sum();
+        let confirming = self.confirming.as_ref().map_or(0, |cell| cell.step);
+        let confirmed =
+            if confirmed + confirming as usize > 0 { format!(" confirmed {confirmed} step {confirming}") } else { String::new() };
+        format!("cells {} trials {ended} step {step} scored {}{confirmed}", self.finished.len(), self.scored)
     }
 
     /// The status as one JSON object on one line.
@@ -248,7 +280,13 @@ impl fmt::Display for StudyStatus {
                 _ => "no trial reached the goal".to_owned(),
             };
             let FinishedCell { batch_size, sparsity, complete, trials, seconds, .. } = cell;
-            format!("    batch size {batch_size}, sparsity {sparsity}: {best} ({complete} of {trials} trials complete, {seconds:.1} s)")
+            let confirmed = match (cell.confirmed, cell.to_confirm) {
+                (_, 0) => String::new(),
+                (done, all) => format!(", {done} of {all} confirmations"),
+            };
+            format!(
+                "    batch size {batch_size}, sparsity {sparsity}: {best} ({complete} of {trials} trials complete{confirmed}, {seconds:.1} s)"
+            )
         };
         let state = match self.state {
             State::Running => "running",
@@ -282,6 +320,9 @@ impl fmt::Display for StudyStatus {
                 None => write!(f, "no checkpoint yet")?,
             }
             writeln!(f, ", {} of {} trials ended", cell.ended, cell.trials)?;
+        }
+        if let Some(Confirming { batch_size, sparsity, step }) = self.confirming {
+            writeln!(f, "    batch size {batch_size}, sparsity {sparsity}: being confirmed, at step {step} at the last checkpoint")?;
         }
         self.left.map_or(Ok(()), |left| writeln!(f, "  left        {left}"))
     }

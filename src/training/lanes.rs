@@ -9,7 +9,7 @@ use super::masks::Masks;
 use super::smoothness::Site;
 use super::state::LaneRecord;
 use super::words::Outcome;
-use super::work::CellWork;
+use super::work::{CellWork, Run};
 use crate::Result;
 use crate::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use crate::optimizer::Rule;
@@ -28,13 +28,13 @@ pub struct Lane {
 impl Lane {
     /// The lane of a trial, and how the back end is to begin it: from the initial weights, or from where it was left.
     pub fn begin(work: &CellWork, masks: &Masks, trial: usize, left: Option<LaneRecord>) -> (Lane, LaneStart) {
-        let (weights, mask) = masks.start(trial as u64, work.key.sparsity);
+        let Run { metaparameters, seeds } = work.trials[trial];
+        let (weights, mask) = masks.start(seeds.weights, work.key.sparsity);
         let is_measured = work.probe.is_some_and(|probe| probe.measures(trial));
         let (state, margins) = left.map(|left| (left.state, left.margins)).unzip();
         let lane = Lane { trial, mask: is_measured.then(|| Rc::new(mask.clone())), margins: margins.unwrap_or_default() };
-        let seed = if work.shared_order { 0 } else { trial as u64 };
-        let rule = Rule::new(work.workload, &work.trials[trial]);
-        (lane, LaneStart { seed, weights, mask, rule, state })
+        let rule = Rule::new(work.workload, &metaparameters);
+        (lane, LaneStart { seed: seeds.order, weights, mask, rule, state })
     }
 }
 

@@ -60,13 +60,13 @@ impl<'a> Masks<'a> {
         Masks { network, pruning, workers, known }
     }
 
-    /// The seeds below `trials` that [`Masks::score`] has not seen for that sparsity.
-    pub fn missing(&self, trials: u32, sparsity: f64) -> Vec<u64> {
+    /// Those of `seeds` that [`Masks::score`] has not seen for that sparsity.
+    pub fn missing(&self, seeds: impl IntoIterator<Item = u64>, sparsity: f64) -> Vec<u64> {
         let is_known = |seed: &u64| match &self.known {
             Known::Scores(_, scores) => scores.contains_key(seed),
             Known::Masks(_, masks) => masks.contains_key(&(*seed, sparsity.to_bits())),
         };
-        (0..trials.into()).filter(|seed| !is_known(seed)).collect()
+        seeds.into_iter().filter(|seed| !is_known(seed)).collect()
     }
 
     /// How many seeds to score at a time, so that there is work for all that can share it.
@@ -144,7 +144,7 @@ fn check(seed: u64, scores: &[f32]) -> Result<()> {
         return Ok(());
     }
     let problem = format!(
-        "expected scores of connections that are numbers, found others in the network of trial {seed}: its gradient before training is beyond 32 bits; \
+        "expected scores of connections that are numbers, found others in the network of seed {seed}: its gradient before training is beyond 32 bits; \
          use fewer layers, another initialisation or another criterion"
     );
     Err(Error::Configuration { path: "pruning.criterion".into(), problems: vec![problem] })
@@ -159,7 +159,7 @@ mod tests {
         check(0, &[1.0, -0.0, f32::MIN]).unwrap();
         for wrong in [f32::NAN, f32::INFINITY] {
             let said = check(7, &[1.0, wrong]).unwrap_err().to_string();
-            assert!(said.contains("pruning.criterion") && said.contains("the network of trial 7"), "{said}");
+            assert!(said.contains("pruning.criterion") && said.contains("the network of seed 7"), "{said}");
         }
     }
 }

@@ -30,4 +30,4 @@ pub use masks::{Masks, Scored};
 pub use probe::Probe;
 pub use rounds::Workers;
 pub use state::{CellState, LaneRecord};
-pub use work::CellWork;
+pub use work::{CellWork, Run};

@@ -61,7 +61,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         let mut training = BTreeMap::new();
         let (mut lanes, mut starts, mut facts) = (Vec::new(), Vec::new(), Vec::new());
         for &trial in wave {
-            training.insert(trial, begun(trial, work.trials[trial], left.get(&trial)));
+            training.insert(trial, begun(trial, work.trials[trial].metaparameters, left.get(&trial)));
             if groups.trains(trial) {
                 let (lane, start) = Lane::begin(work, masks, trial, left.remove(&trial));
                 facts.push(masks.facts(&start.mask));
@@ -181,7 +181,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         self.moment.best_errors = self.moment.best_errors.into_iter().chain(of_whole_set).min();
         let complete = self.trials.complete();
         // The first to reach the goal, lowest number first, is the cell's best trial, unless one that has ended is better.
-        if let Some(&first) = complete.first()
+        if let Some(&first) = complete.first().filter(|_| self.work.tested)
             && (self.test_errors.is_none() || self.trials.is_better(self.moment.step, first))
         {
             let tested = self.lanes.test(first);

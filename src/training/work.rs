@@ -5,8 +5,17 @@ use std::time::Instant;
 use super::probe::Probe;
 use crate::backend::Interrupt;
 use crate::config::{Race, Workload};
-use crate::records::CellKey;
+use crate::records::{CellKey, Seeds};
 use crate::search::Metaparameters;
+
+/// One training that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Its metaparameters.
+    pub metaparameters: Metaparameters,
+    /// What it draws its random numbers by.
+    pub seeds: Seeds,
+}
 
 /// What a cell is to measure.
 #[derive(Debug, Clone, Copy)]
@@ -15,16 +24,16 @@ pub struct CellWork<'a> {
     pub workload: &'a Workload,
     /// Batch size and sparsity.
     pub key: CellKey,
-    /// Metaparameters of every trial; its index is the trial's number and seed.
-    pub trials: &'a [Metaparameters],
+    /// Every trial, by number.
+    pub trials: &'a [Run],
     /// Most validation errors with which a trial reaches the goal: it is complete at the first evaluation that finds no more.
     pub threshold: u32,
     /// When trials end because another has reached the goal.
     pub race: Race,
     /// Count every evaluation to its end, though it is decided.
     pub full_evaluation: bool,
-    /// Whether all trials see the training set in the order of trial 0; else each in the order of its number.
-    pub shared_order: bool,
+    /// Whether the errors of the best trial on the test set are counted.
+    pub tested: bool,
     /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.
     pub lanes: usize,
     /// Whether some trials ended in an earlier run that had no others: like those of an earlier wave they may yet be cut short.

@@ -65,6 +65,7 @@ def main():
         enum = h5py.check_enum_dtype(file["trials"].dtype["status"])
         check(enum == STATUS, f"the statuses are {enum}, expected {STATUS}")
         cells, trials, curves = file["cells"][:], file["trials"][:], file["curves"][:]
+        confirmations = file["confirmations"][:] if "confirmations" in file else []
         environment = {name: text.decode() for name, text in file["environment"].attrs.items() if isinstance(text, bytes)}
         check(environment["compiler"].startswith("rustc "), f"the compiler is {environment['compiler']!r}")
         check(environment["source_tree"] in ("clean", "modified", "unknown"), f"the source tree is {environment['source_tree']!r}")
@@ -98,7 +99,17 @@ def main():
         end += int(trial["curve_length"])
         check(end <= len(curves), f"{name}: its curve ends past the table")
         check_trial(trial, curves[end - int(trial["curve_length"]) : end], workload, name)
-    check(end == len(curves), f"{len(curves) - end} rows of /curves belong to no trial")
+    for one in confirmations:
+        name = f"cell {one['cell']}, confirmation {one['number']} of point {one['point']}"
+        check(one["curve_start"] == end, f"{name}: its curve starts at row {one['curve_start']}, expected {end}")
+        curve = curves[end : end + int(one["curve_length"])]
+        end += int(one["curve_length"])
+        check(all(curve["step"] % one["evaluate_every"] == 0), f"{name}: evaluated at other steps than multiples of {one['evaluate_every']}")
+        check(one["steps"] in (-1, curve["step"][-1] if len(curve) else -1), f"{name}: reached the goal at step {one['steps']}, not its last")
+        check(max(one["weight_seed"], one["order_seed"]) >= 2**31, f"{name}: no seed of it is fresh")
+        owner = trials[(trials["cell"] == one["cell"]) & (trials["trial"] == one["point"])]
+        check(len(owner) == 1 and owner["steps"][0] >= 0, f"{name}: no trial that reached the goal has its metaparameters")
+    check(end == len(curves), f"{len(curves) - end} rows of /curves belong to no trial and no confirmation")
     check(all(trials["cell"] < len(cells)), "a trial belongs to no cell")
     for row, cell in enumerate(cells):
         name = f"cell {row} (batch size {cell['batch_size']}, sparsity {cell['sparsity']:g})"

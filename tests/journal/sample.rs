@@ -104,7 +104,7 @@ pub fn checkpoint(step: u32) -> Checkpoint {
     };
     let Header { digest, data_digest, .. } = header();
     let state = CellState { step, lanes: vec![lane(0), lane(2)], ended: vec![trial(1)], test_errors: Some(4), seconds: 0.1 };
-    Checkpoint { digest, data_digest, batch_size: 64, sparsity: 0.9, state }
+    Checkpoint { digest, data_digest, batch_size: 64, sparsity: 0.9, confirming: None, state }
 }
 
 pub fn open(path: &Path) -> dps::Result<(Journal, Contents)> {
@@ -174,7 +174,12 @@ pub fn expected(records: &[Record]) -> Contents {
                 contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds, confirmations: Vec::new() });
             }
             Record::Restart { .. } => contents.starts.push(Start { began: LATER, number: 1, before: Ending::Unknown, ..first.clone() }),
-            Record::Trial { .. } | Record::Extension { .. } | Record::Together(_) | Record::Start(_) | Record::End(_) => {}
+            Record::Trial { .. }
+            | Record::Extension { .. }
+            | Record::Together(_)
+            | Record::Start(_)
+            | Record::End(_)
+            | Record::Confirmation { .. } => {}
             Record::Mask(ref mask) => contents.masks.push(mask.clone()),
             Record::Scores { seed, ref values } => drop(contents.scores.insert(seed, values.clone())),
         }
@@ -183,7 +188,7 @@ pub fn expected(records: &[Record]) -> Contents {
         if let Record::Trial { batch_size, sparsity, .. } = *record {
             let key = CellKey { batch_size, sparsity };
             if !contents.finished.iter().any(|cell| cell.key == key) && !contents.partial.iter().any(|partial| partial.key == key) {
-                contents.partial.push(Partial { key, trials: trials(key), extended: None });
+                contents.partial.push(Partial { key, trials: trials(key), confirmations: Vec::new(), extended: None });
             }
         }
     }

@@ -14,7 +14,7 @@ use dps::journal::{Contents, Journal, Loaded, checkpoint_path, journal_path, loa
 use dps::progress::{Event, Observer};
 use dps::records::CellKey;
 use dps::storage::Storage;
-use dps::study::{Place, RunEnd, run};
+use dps::study::{Beginning, Place, RunEnd, run};
 use dps::{Error, exit};
 
 use super::disk::Disk;
@@ -212,7 +212,8 @@ fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator, fr
         surroundings: SURROUNDINGS,
     };
     let device = Cpu { unit: VectorUnit::best(), threads: 1 };
-    match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, fresh, &mut Told(shared)) {
+    let beginning = if fresh { Beginning::Fresh } else { Beginning::Journal };
+    match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, beginning, &mut Told(shared)) {
         Ok(RunEnd::Finished(_)) => End::Finished,
         Ok(RunEnd::Stopped) => End::Stopped,
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {

@@ -11,7 +11,7 @@ use dps::data::{Dataset, Examples, ImageShape};
 use dps::journal::{Journal, journal_path};
 use dps::records::{Cell, MaskRecord, Status};
 use dps::storage::Disk;
-use dps::study::{Place, RunEnd, Surroundings, run};
+use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
 use dps::{progress, results};
 
 use super::random::Random;
@@ -105,7 +105,7 @@ impl Problem {
             };
             let loaded = problem.configuration(&Settings { trials, ..Settings::WHOLE });
             let device = Cpu { unit: VectorUnit::best(), threads: 1 };
-            let outcome = run(&loaded, &problem.dataset, &place, &device, &output, false, &mut *progress::silent());
+            let outcome = run(&loaded, &problem.dataset, &place, &device, &output, Beginning::Journal, &mut *progress::silent());
             assert!(matches!(outcome, Ok(RunEnd::Finished(_))), "{name}: {:?}", outcome.err());
             let cells = results::read(&output).unwrap().cells;
             assert_eq!(cells.len(), 4);

@@ -10,6 +10,7 @@ pub fn timeless(mut cells: Vec<Cell>) -> Vec<Cell> {
     for cell in &mut cells {
         cell.seconds = 0.0;
         cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
+        cell.confirmations.iter_mut().for_each(|confirmation| confirmation.run.seconds = 0.0);
     }
     cells
 }

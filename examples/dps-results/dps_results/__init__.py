@@ -5,6 +5,7 @@
     study = dps_results.open("results/quickstart.h5")
     study.steps_to_result()          # K* as a table: a row a batch size, a column a sparsity
     study.trials                     # a row a trial, with its metaparameters
+    study.confirmations              # a row a training of a best point with a fresh seed
     study.to_xarray()                # the same, by batch size, sparsity and trial
 
 A number that does not exist is missing (NaN or <NA>), where the file has -1. docs/results.md describes the file, and each table's
@@ -29,7 +30,7 @@ class Study:
 
     `configuration`, `workload` and `environment` are dictionaries. `cells`, `trials`, `curves` and `smoothness` are tables with the columns of the
     file; `trials` also has a column for each metaparameter, `curves` the batch size, sparsity and trial that an evaluation belongs to, and
-    `smoothness` has no rows where nothing was measured. `starts` has a row a start of the study, and none in files that do not record them. `complete` says whether every cell of the grid is there.
+    `smoothness` has no rows where nothing was measured. `confirmations` and `confirmation_curves` have none where no cell is confirmed. `starts` has a row a start of the study, and none in files that do not record them. `complete` says whether every cell of the grid is there.
     """
 
     configuration: dict
@@ -40,6 +41,8 @@ class Study:
     trials: pd.DataFrame
     curves: pd.DataFrame
     smoothness: pd.DataFrame
+    confirmations: pd.DataFrame
+    confirmation_curves: pd.DataFrame
     starts: pd.DataFrame
 
     def steps_to_result(self):
@@ -86,9 +89,13 @@ def open(path):
             trials[name] = column[:]
             trials.attrs["columns"][name] = _value(column.attrs["description"])
             trials.attrs["units"][name] = _value(column.attrs.get("units", ""))
-        owner = trials.index.repeat(trials["curve_length"])
-        for place, name in enumerate(("batch_size", "sparsity", "trial")):
-            curves.insert(place, name, trials[name].to_numpy()[owner])
+        confirmations = _table(file["confirmations"]) if "confirmations" in file else pd.DataFrame()
+        # Evaluations of confirmations stand behind those of all trials.
+        behind = int(trials["curve_length"].sum())
+        of_confirmations = curves.iloc[behind:].reset_index(drop=True)
+        curves = _named(curves.iloc[:behind], trials, ("batch_size", "sparsity", "trial"))
+        if len(confirmations):
+            of_confirmations = _named(of_confirmations, confirmations, ("batch_size", "sparsity", "point", "number"))
         smoothness = _table(file["smoothness"]) if "smoothness" in file else pd.DataFrame()
         return Study(
             configuration=tomllib.loads(_value(file["configuration"].attrs["toml"])),
@@ -99,8 +106,19 @@ def open(path):
             trials=trials,
             curves=curves,
             smoothness=smoothness,
+            confirmations=confirmations,
+            confirmation_curves=of_confirmations,
             starts=_table(file["starts"]) if "starts" in file else pd.DataFrame(),
         )
+
+
+def _named(curves, owners, names):
+    """Evaluations with columns that say whose each is."""
+    curves = curves.copy()
+    owner = owners.index.repeat(owners["curve_length"])
+    for place, name in enumerate(names):
+        curves.insert(place, name, owners[name].to_numpy()[owner])
+    return curves
 
 
 def _table(dataset):

@@ -115,8 +115,10 @@ pub enum Train {
 /// A study to measure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StudyArguments {
-    /// The configuration file.
+    /// The configuration file; or where the study is that of a result file, that file.
     pub config: PathBuf,
+    /// Whether it is a result file, whose cells are confirmed.
+    pub confirms: bool,
     /// What the command line changes in it: `--set` in order, then the options that have a name of their own.
     pub overrides: Vec<Override>,
     /// The folder of all data sets.

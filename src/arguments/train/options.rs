@@ -67,6 +67,12 @@ pub(super) struct RawStudy {
     /// Start over; the journal and results of an earlier run are moved aside.
     #[arg(long, conflicts_with = "plan")]
     pub(super) fresh: bool,
+    #[command(flatten)]
+    pub(super) shown: RawShown,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RawShown {
     /// Say nothing but errors.
     #[arg(short, long, conflicts_with = "progress")]
     pub(super) quiet: bool,
@@ -120,6 +126,28 @@ pub(super) enum RawCommand {
         /// One line that changes only when the study has advanced, for scripts.
         #[arg(long, conflicts_with = "json")]
         progress: bool,
+    },
+    /// Confirm the measured cells of a result file: train their best points again with fresh seeds, as the section [confirm] says.
+    ///
+    /// The configuration is the file's own. Only what is missing is trained, and no trial again. Beside the file a journal is kept, from which the same
+    /// command goes on. Also under mpirun.
+    #[command(after_help = "For example: mpirun -n 8 dps-train confirm results/quickstart.h5 --set confirm.seeds=16")]
+    Confirm {
+        /// The result file, which gets the confirmations.
+        #[arg(value_name = "RESULT.h5")]
+        results: PathBuf,
+        /// Set a key of the configuration, for example confirm.points=2. May be repeated.
+        #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+        set: Vec<Override>,
+        #[command(flatten)]
+        execution: RawExecution,
+        #[command(flatten)]
+        data: RawData,
+        /// Write a result file of its own, and leave the other one as it is.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        shown: RawShown,
     },
     /// Train one recorded trial again, from its result file alone, count every evaluation to its end, and compare it with the record.
     #[command(after_help = "For example: dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9")]
@@ -278,6 +306,7 @@ fn after_help() -> String {
   dps-train status results/quickstart.h5                     how far it is
   dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
   dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9   the best trial of a cell again
+  dps-train confirm results/quickstart.h5                    how many steps the best points take with fresh seeds
   dps-train data fetch fashion-mnist
   dps-train doctor                                           what this machine has for a study
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
-use super::options::{Raw, RawCommand, RawData, RawDataCommand, RawExecution, RawStudy};
+use super::options::{Raw, RawCommand, RawData, RawDataCommand, RawExecution, RawShown, RawStudy};
 use super::{ReplayArguments, StatusForm, StudyArguments, Train};
 use crate::arguments::ReportArguments;
 use crate::arguments::manual::{completions, pages};
@@ -52,6 +52,23 @@ impl Train {
             (Some(RawCommand::Replay { results, batch_size, sparsity, trial, execution, data, csv }), _) => {
                 let overrides = execution.overrides().collect();
                 Ok(Train::Replay(ReplayArguments { results, batch_size, sparsity, trial, overrides, data: data.folder(), csv }))
+            }
+            (Some(RawCommand::Confirm { results, set, execution, data, output, shown }), _) => {
+                let overrides = set.into_iter().chain(execution.overrides()).collect();
+                let output = output.unwrap_or_else(|| results.clone());
+                let (quiet, verbose, progress) = shown.form();
+                Ok(Train::Study(StudyArguments {
+                    config: results,
+                    confirms: true,
+                    overrides,
+                    data: data.folder(),
+                    output,
+                    plan: false,
+                    fresh: false,
+                    quiet,
+                    verbose,
+                    progress,
+                }))
             }
             (Some(RawCommand::Supervise { results, tries, hosts, reach, command }), _) => {
                 let output = results.map_or_else(|| output_of(&command), Ok)?;
@@ -151,18 +168,26 @@ impl RawStudy {
         let mut file = stem.to_owned();
         file.push(".h5");
         let output = self.output.unwrap_or_else(|| Path::new("results").join(file));
-        let progress = if self.quiet { ProgressForm::None } else { self.progress };
+        let (quiet, verbose, progress) = self.shown.form();
         Ok(StudyArguments {
             config,
+            confirms: false,
             overrides,
             data: self.data.folder(),
             output,
             plan: self.plan,
             fresh: self.fresh,
-            quiet: self.quiet,
-            verbose: self.verbose,
+            quiet,
+            verbose,
             progress,
         })
+    }
+}
+
+impl RawShown {
+    /// Whether little is said, or much, and how progress is shown.
+    fn form(self) -> (bool, bool, ProgressForm) {
+        (self.quiet, self.verbose, if self.quiet { ProgressForm::None } else { self.progress })
     }
 }
 

@@ -39,6 +39,7 @@ fn the_command_line_is_consistent() {
 #[test]
 fn a_configuration_alone_has_defaults() {
     let expected = StudyArguments {
+        confirms: false,
         config: "configs/fashion-mnist-goal-0.12.toml".into(),
         overrides: Vec::new(),
         data: "data".into(),

@@ -8,12 +8,13 @@ use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
 use dps::comm::launcher::{Launched, command_line};
 use dps::comm::{Communicator, MemoryLimit, Single, together};
+use dps::config::Override;
 use dps::data::{Dataset, Facts};
 use dps::progress::{Event, ProgressForm};
 use dps::storage::Disk;
 use dps::streams::{err, out};
-use dps::study::{Place, RunEnd, Surroundings};
-use dps::{Error, Result, analysis, config, exit, journal, progress, signals, study};
+use dps::study::{Beginning, Place, RunEnd, Surroundings};
+use dps::{Error, Result, analysis, config, exit, journal, progress, results, signals, study};
 
 #[cfg(feature = "mpi")]
 use crate::common::leave;
@@ -107,13 +108,18 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     };
     let notes = notes(&configuration.study, &dataset, world.size() * threads);
     about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
+    let beginning = match arguments {
+        StudyArguments { confirms: true, config, .. } => Beginning::Results(config),
+        StudyArguments { fresh: true, .. } => Beginning::Fresh,
+        _ => Beginning::Journal,
+    };
     let outcome = match &chosen {
         Chosen::Cpu(unit) => {
             let cpu = Cpu { unit: *unit, threads };
-            study::run(&configuration, &dataset, &place, &cpu, &arguments.output, arguments.fresh, &mut *observer)
+            study::run(&configuration, &dataset, &place, &cpu, &arguments.output, beginning, &mut *observer)
         }
         #[cfg(feature = "cuda")]
-        Chosen::Cuda(cuda) => study::run(&configuration, &dataset, &place, &**cuda, &arguments.output, arguments.fresh, &mut *observer),
+        Chosen::Cuda(cuda) => study::run(&configuration, &dataset, &place, &**cuda, &arguments.output, beginning, &mut *observer),
     };
     match outcome {
         Ok(RunEnd::Finished(results)) if speaks => report(arguments, &results).map_or_else(refuse, |()| exit::DONE),
@@ -152,9 +158,13 @@ fn fail(arguments: &StudyArguments, error: &Error) -> u8 {
 fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Vec<String>)> {
     // The configuration has another limit, perhaps. Until it is read, this one holds.
     world.limit_waits(config::Execution::default().deadline_seconds);
-    let configuration = together(world, config::load(&arguments.config, &arguments.overrides))?;
+    let configuration = if arguments.confirms {
+        of_results(arguments, world)
+    } else {
+        together(world, config::load(&arguments.config, &arguments.overrides))
+    }?;
     world.limit_waits(configuration.study.execution.deadline_seconds);
-    if journal::overwrites(&arguments.output, &arguments.config) {
+    if !arguments.confirms && journal::overwrites(&arguments.output, &arguments.config) {
         let problem = format!(
             "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
             arguments.config.display()
@@ -165,6 +175,20 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
     study::check(&configuration, &facts)?;
     let (chosen, notes) = choose(&configuration.study, world)?;
     Ok((configuration, facts, chosen, notes))
+}
+
+/// The configuration of a result file, with what confirms its cells. Rank 0 reads it.
+fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<config::Configuration> {
+    let path = &arguments.config;
+    let text = if world.rank() == 0 { results::read(path).map(|results| results.configuration) } else { Ok(String::new()) };
+    let text = String::from_utf8_lossy(&world.broadcast(together(world, text)?.into_bytes())).into_owned();
+    let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    let asked = config::parse(&name, &text, &arguments.overrides)?;
+    if asked.study.confirm.is_some() {
+        return Ok(asked);
+    }
+    let default = Override { option: "confirm".to_owned(), key: "confirm".to_owned(), value: "{}".to_owned() };
+    config::parse(&name, &text, &[&[default], &arguments.overrides[..]].concat())
 }
 
 /// What may not be meant, a sentence each.

@@ -3,6 +3,7 @@
 //! The types are written out by serde, but read by hand, so that no study exists that was not validated.
 
 mod by_metaparameter;
+mod confirm;
 mod data;
 mod dataset;
 mod datasets;
@@ -20,6 +21,7 @@ mod workload;
 use serde::Serialize;
 
 pub use by_metaparameter::ByMetaparameter;
+pub use confirm::{Confirm, Varied};
 pub use data::{DataLayout, DataOrder, DataSource, DataSplit};
 pub use dataset::{DatasetChoice, DatasetName, OwnDataset};
 pub use datasets::{DataFile, DatasetSpec, FileFormat, Origin, Usual};
@@ -54,8 +56,22 @@ pub struct Study {
     /// What is measured along training besides; absent where nothing is. It changes no step that is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub smoothness: Option<Smoothness>,
+    /// How the best points of each cell are trained again; absent where none is. It changes no trial.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Confirm>,
     /// How the work is run; nothing here but who multiplies, and how, changes a cell's steps-to-result.
     pub execution: Execution,
+}
+
+impl Study {
+    /// Takes in what another run of the study has measured or asked for beyond this one: cells, trials and confirmations. Both must be of one study.
+    pub fn join(&mut self, other: &Study) {
+        self.grid.join(&other.grid);
+        match (&mut self.confirm, &other.confirm) {
+            (Some(mine), Some(theirs)) => mine.join(theirs),
+            (mine, theirs) => *mine = mine.take().or_else(|| theirs.clone()),
+        }
+    }
 }
 
 /// All that is said of the sections and their keys.
@@ -67,6 +83,7 @@ pub(super) fn sections() -> Vec<SectionHelp> {
         search::help(),
         data::help(false),
         smoothness::help(true),
+        confirm::help(true),
         execution::help(false),
     ]
 }
@@ -82,6 +99,7 @@ pub(super) fn read(table: &Table) -> Result<Study, Vec<String>> {
         let search = search::read(root.section("search", None), workload.optimizer, workload.schedule);
         let data = data::read(root.section("data", None), workload.dataset.as_ref());
         let smoothness = smoothness::read(root.section("smoothness", None));
+        let confirm = confirm::read(root.section("confirm", None));
         let execution = execution::read(root.section("execution", None));
         (|| {
             Some(Study {
@@ -91,6 +109,7 @@ pub(super) fn read(table: &Table) -> Result<Study, Vec<String>> {
                 search: search?,
                 data: data?,
                 smoothness: smoothness?,
+                confirm: confirm?,
                 execution: execution?,
             })
         })()

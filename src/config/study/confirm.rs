@@ -1,0 +1,72 @@
+//! The section `[confirm]`.
+
+use std::ops::Bound::Included;
+
+use crate::config::key::key;
+use crate::config::kind::{List, Number, OneOf, Whole};
+use crate::config::names::names;
+use crate::config::reader::Section;
+use crate::config::section::section;
+
+/// Points, and seeds of a point, at most.
+const MOST_POINTS: u32 = 1_000;
+const MOST_SEEDS: u32 = 10_000;
+/// Times a cell's steps-to-result at most.
+const MOST_TIMES: f64 = 1e6;
+
+section! {
+    /// Trains the best metaparameter points of each cell again, once the cell's trials are measured, with seeds that no trial has. So it is known how
+    /// many steps a point takes, and with what scatter. Without the section nothing is confirmed.
+    ///
+    /// No key of it changes a record of a trial or takes part in the digest of a study: a study that is measured can be confirmed afterwards.
+    #[derive(Debug, Clone, PartialEq)]
+    "confirm" Confirm {
+        /// Points of each cell that are confirmed: those of the trials that reached the goal in the fewest steps. With `execution.race = true` seldom
+        /// more than one trial does; a race of 1.25 or more has others.
+        points: u32 = 3 => key(Whole::between(1, MOST_POINTS), "3").see("how-it-works.md#confirmation"),
+        /// Trainings of each point, each with a fresh seed. They are the same seeds for all points and cells.
+        seeds: u32 = 16 => key(Whole::between(1, MOST_SEEDS), "16"),
+        /// Most steps of such a training, in times the cell's steps-to-result.
+        limit: f64 = 4.0 => key(Number::real((Included(1.0), Included(MOST_TIMES))), "4"),
+        /// Steps between two evaluations of such a training; 0: a fiftieth of the cell's steps-to-result, and at least 1.
+        evaluate_every: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
+        /// What a fresh seed draws anew. What it does not draw is that of the point's own trial.
+        vary: Vec<Varied> = vec![Varied::Weights, Varied::Order] => key(List::of("names", 2, OneOf::any()), "[\"weights\", \"order\"]"),
+    }
+}
+
+names! {
+    /// What a fresh seed draws anew.
+    Varied {
+        /// The initial weights, and so the mask.
+        Weights = "weights",
+        /// The order of the training examples, also where all trials share one.
+        Order = "order",
+    }
+}
+
+impl Confirm {
+    /// Takes in what another run of the study asked for: the more points and seeds, and the higher limit.
+    pub fn join(&mut self, other: &Confirm) {
+        self.points = self.points.max(other.points);
+        self.seeds = self.seeds.max(other.seeds);
+        self.limit = self.limit.max(other.limit);
+    }
+
+    /// Whether a fresh seed draws this anew.
+    pub fn varies(&self, what: Varied) -> bool {
+        self.vary.contains(&what)
+    }
+}
+
+/// Reads the section; some nothing where it is absent.
+pub(super) fn read(mut section: Section) -> Option<Option<Confirm>> {
+    let draft = Draft::read(&mut section);
+    if section.is_absent() {
+        return Some(None);
+    }
+    let mut confirm = draft.complete()?;
+    // One study has one text, in whatever order they are named.
+    confirm.vary.sort_by_key(|&varied| varied as u8);
+    Some(Some(confirm))
+}

@@ -1,0 +1,94 @@
+//! What a study asks of a cell: how many trials, and which confirmations.
+
+use super::{Cell, CellKey, Confirmation, Seeds, Status, Training, Trial, cells};
+use crate::config::{Race, Study};
+
+/// Evaluations of a training until it has taken as many steps as the cell's best trial, unless the configuration says otherwise.
+const EVALUATIONS: u32 = 50;
+
+/// The confirmations that a cell is to have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    /// Steps between two evaluations of a training.
+    pub evaluate_every: u32,
+    /// The step at which a training ends that has not reached the goal.
+    pub last_step: u32,
+    /// The trainings, by point from the best one on, then number.
+    pub trainings: Vec<Training>,
+}
+
+impl Wanted {
+    /// What a study asks of a cell whose trials are all measured. None where it confirms nothing, and where no trial reached the goal.
+    pub fn of(cell: &Cell, study: &Study) -> Option<Wanted> {
+        let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
+        let evaluate_every = match confirm.evaluate_every {
+            0 => (best / EVALUATIONS).max(1),
+            every => every,
+        };
+        let mut points: Vec<&Trial> = cell.trials.iter().filter(|trial| trial.steps.is_some()).collect();
+        points.sort_by_key(|trial| (trial.steps, trial.index));
+        let training = |point: u32, number: u32| {
+            let seeds = Seeds::fresh(number, point, confirm, study.data.order);
+            Training { point, number, seeds, evaluate_every }
+        };
+        let of_point = |trial: &&Trial| (0..confirm.seeds).map(move |number| (trial.index, number)).collect::<Vec<_>>();
+        let numbers = points.iter().take(confirm.points as usize).flat_map(of_point);
+        Some(Wanted {
+            evaluate_every,
+            last_step: Race::Until(confirm.limit).last_step(best, evaluate_every).unwrap_or(u32::MAX),
+            trainings: numbers.map(|(point, number)| training(point, number)).collect(),
+        })
+    }
+
+    /// How many points are confirmed.
+    pub fn points(&self) -> usize {
+        self.trainings.iter().filter(|training| training.number == 0).count()
+    }
+
+    /// Those of `known` that are wanted, in the order of the trainings, as far as they are wanted: a limit may have been higher before.
+    pub fn among(&self, known: &[Confirmation]) -> Vec<Confirmation> {
+        let of_training = |training: &Training| known.iter().filter(|one| one.training == *training).find_map(|one| self.cut(one));
+        self.trainings.iter().filter_map(of_training).collect()
+    }
+
+    /// A confirmation as far as the limit; none where it ended before.
+    fn cut(&self, known: &Confirmation) -> Option<Confirmation> {
+        let Confirmation { training, mut run } = known.clone();
+        let end = self.last_step;
+        let ended_itself = match run.status {
+            Status::Complete => run.steps_run <= end,
+            // A training that broke in the step after the end had not broken by then.
+            Status::Infeasible => run.steps_run < end,
+            Status::Incomplete | Status::Censored => false,
+        };
+        if !ended_itself {
+            if run.steps_run < end {
+                return None;
+            }
+            run.seconds *= f64::from(end) / f64::from(run.steps_run.max(1));
+            (run.status, run.steps, run.steps_run) = (Status::Incomplete, None, end);
+            run.curve.retain(|point| point.step <= end);
+        }
+        Some(Confirmation { training, run })
+    }
+}
+
+/// Whether a cell has all the confirmations that a study asks of it.
+pub fn is_confirmed(cell: &Cell, study: &Study) -> bool {
+    Wanted::of(cell, study).is_none_or(|wanted| wanted.among(&cell.confirmations).len() == wanted.trainings.len())
+}
+
+/// Whether a cell is among `cells`, with `trials` trials or more.
+pub fn is_searched(cells: &[Cell], key: CellKey, trials: u32) -> bool {
+    cells.iter().any(|cell| cell.key == key && cell.trials.len() >= trials as usize)
+}
+
+/// Whether a cell is among `cells`, with all trials and confirmations of the study.
+pub fn is_finished(cells: &[Cell], key: CellKey, study: &Study) -> bool {
+    is_searched(cells, key, study.grid.trials) && cells.iter().any(|cell| cell.key == key && is_confirmed(cell, study))
+}
+
+/// Whether every cell of a study is among `finished`, with all its trials and confirmations.
+pub fn all_finished(finished: &[Cell], study: &Study) -> bool {
+    cells(&study.grid).into_iter().all(|key| is_finished(finished, key, study))
+}

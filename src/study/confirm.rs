@@ -1,0 +1,88 @@
+//! Confirmation of a cell: its best points trained again with fresh seeds, in lockstep as its trials were, without a race.
+
+use super::driver::Driver;
+use crate::Result;
+use crate::backend::Backend;
+use crate::config::{Race, Workload};
+use crate::journal::Checkpoint;
+use crate::progress::Event;
+use crate::records::{Cell, Confirmation, Status, Training, Trial, Wanted};
+use crate::training::{CellState, CellWork, Groups, LaneRecord, Masks, Run, measure};
+
+/// The confirmation of a cell.
+pub(super) struct Asked<'a> {
+    /// How its trials were trained.
+    pub work: &'a CellWork<'a>,
+    /// Its trials, and the confirmations that have ended before.
+    pub cell: &'a Cell,
+    pub wanted: &'a Wanted,
+    /// Where an earlier run left it.
+    pub left: Option<&'a Checkpoint>,
+}
+
+/// The trainings that confirm the points of a cell, by point from the best one on, then number. None where a signal stopped the study.
+pub(super) fn confirm<B: Backend>(
+    Asked { work, cell, wanted, left }: &Asked,
+    backend: &mut B,
+    groups: &Groups,
+    masks: &Masks,
+    driver: &mut Driver,
+) -> Result<Option<Vec<Confirmation>>> {
+    let Wanted { evaluate_every, last_step, trainings } = wanted;
+    let point = |training: &Training| cell.trials.iter().find(|trial| trial.index == training.point);
+    let run = |training: &Training| Some(Run { metaparameters: point(training)?.metaparameters, seeds: training.seeds });
+    let trials: Vec<Run> = trainings.iter().filter_map(run).collect();
+    let workload = Workload { evaluate_every: *evaluate_every, max_steps: *last_step, ..work.workload.clone() };
+    let work = CellWork { workload: &workload, trials: &trials, race: Race::Off, tested: false, extended: false, probe: None, ..**work };
+
+    let known = wanted.among(&cell.confirmations);
+    let mut state = left.map_or_else(CellState::default, |left| renumbered(left, trainings));
+    for Confirmation { training, run } in &known {
+        let Some(index) = number(trainings, training) else { continue };
+        state.lanes.retain(|lane| lane.trial != index);
+        state.ended.retain(|trial| trial.index != index);
+        state.ended.push(Trial { index, ..run.clone() });
+    }
+    if state.lanes.is_empty() {
+        state.step = 0;
+    }
+    driver.observer.event(&Event::Confirming {
+        key: cell.key,
+        points: wanted.points(),
+        trainings: trainings.len(),
+        done: state.ended.len(),
+        step: state.step,
+        last_step: *last_step,
+    });
+    driver.confirming = Some(trainings.clone());
+    let confirmed = measure(&work, backend, groups, masks, state, driver)?;
+    driver.confirming = None;
+    let Some(Cell { trials, .. }) = confirmed else { return Ok(None) };
+    let confirmations: Vec<Confirmation> = trials.into_iter().filter_map(|run| confirmation(trainings, run)).collect();
+    // Those that ended by themselves were journaled then.
+    let is_fresh = |one: &&Confirmation| one.run.status == Status::Incomplete && known.iter().all(|other| other.training != one.training);
+    let spent: Vec<Confirmation> = confirmations.iter().filter(is_fresh).cloned().collect();
+    driver.keep(|files| files.confirmed(cell.key, spent))?;
+    Ok(Some(confirmations))
+}
+
+/// The record of a training, whose trial has the training's number.
+pub(super) fn confirmation(trainings: &[Training], run: Trial) -> Option<Confirmation> {
+    let training = *trainings.get(run.index as usize)?;
+    Some(Confirmation { training, run: Trial { index: training.point, ..run } })
+}
+
+/// The number of a training.
+fn number(trainings: &[Training], training: &Training) -> Option<u32> {
+    trainings.iter().position(|other| other == training).map(|number| number as u32)
+}
+
+/// A checkpoint's state with the numbers that `trainings` give. Trainings that are no longer wanted are left out.
+fn renumbered(left: &Checkpoint, trainings: &[Training]) -> CellState {
+    let Checkpoint { confirming, state, .. } = left;
+    let now = |before: u32| number(trainings, confirming.as_ref()?.get(before as usize)?);
+    let mut state = state.clone();
+    state.lanes = state.lanes.into_iter().filter_map(|lane| Some(LaneRecord { trial: now(lane.trial)?, ..lane })).collect();
+    state.ended = state.ended.into_iter().filter_map(|trial| Some(Trial { index: now(trial.index)?, ..trial })).collect();
+    state
+}

@@ -1,0 +1,178 @@
+//! Confirmations: the best points of each cell, trained again with fresh seeds. They are the same on any ranks, in any waves, after interruptions and
+//! in a study that grew; and a result file alone can be confirmed.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use dps::records::{Cell, Confirmation, Status};
+use dps::results;
+use serde_json::Value;
+use support::records::{complete, complete_in_order};
+use support::study::{mpirun, succeed, train, write_config, write_data};
+
+const CONFIRM: &str = "[confirm]\npoints = 2\nseeds = 3\nlimit = 2\n\n[search]";
+
+/// A folder with data and a configuration of two cells of five trials, of which several reach the goal.
+fn folder(section: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let changes = [
+        ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
+        ("min = 1e-3, max = 1e4", "min = 1e-2, max = 1"),
+        ("[search]", &format!("[execution]\nrace = 3\n\n{section}")),
+    ];
+    let config = write_config(folder.path(), &changes);
+    (folder, config)
+}
+
+/// The program on the configuration, which writes `output`.
+fn command(ranks: usize, config: &Path, output: &str, options: &[&str]) -> Command {
+    let folder = config.parent().unwrap();
+    let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
+    command.arg(config).arg("--data").arg(folder).arg("--output").arg(folder.join(output)).args(options);
+    command
+}
+
+/// The cells that a quiet run ends with.
+fn run(ranks: usize, config: &Path, output: &str, options: &[&str]) -> Vec<Cell> {
+    succeed(command(ranks, config, output, options).arg("--quiet"));
+    complete_in_order(&config.parent().unwrap().join(output))
+}
+
+/// What a run trained: trials that ended in it, and confirmations.
+fn trained(config: &Path, output: &str, options: &[&str]) -> (usize, usize) {
+    let log = succeed(command(0, config, output, options).args(["--progress", "json"]));
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
+    let of = |name: &str| events.iter().filter(|event| event["event"] == name).cloned().collect::<Vec<_>>();
+    let confirmed =
+        of("confirming").iter().map(|event| event["trainings"].as_u64().unwrap() - event["done"].as_u64().unwrap()).sum::<u64>();
+    (of("cell_finished").len(), confirmed as usize)
+}
+
+fn confirmations(cells: &[Cell]) -> Vec<&Confirmation> {
+    cells.iter().flat_map(|cell| &cell.confirmations).collect()
+}
+
+#[test]
+fn they_are_the_same_on_any_ranks_in_any_waves_and_after_a_kill_and_change_no_trial() {
+    let (_folder, config) = folder(CONFIRM);
+    let expected = run(0, &config, "one.h5", &["--threads", "1"]);
+    for cell in &expected {
+        let best = cell.best().unwrap();
+        assert_eq!(cell.confirmations.len(), 6, "2 points by 3 seeds");
+        assert_eq!(cell.confirmations[0].training.point, best.index);
+        for Confirmation { training, run } in &cell.confirmations {
+            let fresh = (1 << 31) + u64::from(training.number);
+            assert_eq!((training.seeds.weights, training.seeds.order), (fresh, fresh));
+            assert_eq!(training.evaluate_every, 1, "a fiftieth of few steps");
+            let trial = cell.trials.iter().find(|trial| trial.index == training.point).unwrap();
+            assert_eq!(run.metaparameters, trial.metaparameters);
+            assert!(run.steps_run <= 2 * best.steps.unwrap() && run.status != Status::Censored);
+            assert!(run.curve.iter().zip(1..).all(|(point, step)| point.step == step));
+        }
+    }
+    assert!(confirmations(&expected).iter().filter(|one| one.run.steps.is_some()).count() > 3, "too few reach the goal to compare");
+    let mut bare = expected.clone();
+    bare.iter_mut().for_each(|cell| cell.confirmations.clear());
+    assert_eq!(run(0, &config, "bare.h5", &["--set", "confirm.points=", "--set", "confirm="]), bare);
+
+    assert_eq!(run(0, &config, "waves.h5", &["--set", "execution.lanes=2"]), expected);
+    for ranks in [2, 3] {
+        assert_eq!(run(ranks, &config, &format!("{ranks}.h5"), &["--threads", "1"]), expected, "{ranks} ranks");
+    }
+    for milliseconds in [60, 120, 180, 240, 300] {
+        let options = ["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"];
+        let mut child = command(0, &config, "killed.h5", &options).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(run(0, &config, "killed.h5", &[]), expected);
+}
+
+#[test]
+fn only_missing_ones_are_trained_when_there_are_to_be_more() {
+    let (_folder, config) = folder("[search]");
+    let set = |points: u32, seeds: u32| [format!("confirm.points={points}"), format!("confirm.seeds={seeds}")];
+    let with = |output: &str, points: u32, seeds: u32| {
+        let [points, seeds] = set(points, seeds);
+        trained(&config, output, &["--set", &points, "--set", &seeds])
+    };
+    let folder = config.parent().unwrap();
+    assert_eq!(with("whole.h5", 2, 3), (2, 12));
+    let whole = complete(&folder.join("whole.h5"));
+
+    assert_eq!(trained(&config, "grown.h5", &[]), (2, 0));
+    assert_eq!(with("grown.h5", 1, 2), (0, 4));
+    assert_eq!(with("grown.h5", 1, 3), (0, 2));
+    assert_eq!(with("grown.h5", 2, 1), (0, 6), "a study does not get smaller");
+    assert_eq!(complete(&folder.join("grown.h5")), whole);
+    assert_eq!(trained(&config, "grown.h5", &[]), (0, 0));
+    assert_eq!(complete(&folder.join("grown.h5")), whole);
+
+    // More trials may find other points.
+    assert_eq!(trained(&config, "trials.h5", &["--trials", "2", "--set", "confirm.points=2", "--set", "confirm.seeds=3"]).0, 2);
+    trained(&config, "trials.h5", &[]);
+    assert_eq!(complete(&folder.join("trials.h5")), whole);
+
+    let refused = command(0, &config, "grown.h5", &["--set", "confirm.vary=[\"order\"]"]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(7) && said.contains("confirm.vary: journal has"), "{said}");
+}
+
+#[test]
+fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
+    let (_folder, config) = folder("[search]");
+    let folder = config.parent().unwrap();
+    let set = ["--set", "confirm.points=2", "--set", "confirm.seeds=2", "--set", "confirm.limit=2"];
+    let whole = run(0, &config, "whole.h5", &set);
+    run(0, &config, "x.h5", &[]);
+    std::fs::remove_file(folder.join("x.journal")).unwrap();
+    let before = std::fs::read(folder.join("x.h5")).unwrap();
+    let confirm = |output: Option<&str>| {
+        let mut command = train();
+        command.arg("confirm").arg(folder.join("x.h5")).arg("--data").arg(folder).args(set).arg("--quiet");
+        output.map(|output| command.arg("--output").arg(folder.join(output)));
+        succeed(&mut command);
+    };
+    // A file of its own, then the same file.
+    confirm(Some("y.h5"));
+    assert_eq!(complete_in_order(&folder.join("y.h5")), whole);
+    assert_eq!(std::fs::read(folder.join("x.h5")).unwrap(), before);
+    confirm(None);
+    assert_eq!(complete_in_order(&folder.join("x.h5")), whole);
+    // The same command finds that all is done, and the study goes on as any other.
+    confirm(None);
+    assert_eq!(run(0, &config, "x.h5", &[]), whole);
+
+    // A part of the study without confirmations and one with them are one study.
+    succeed(train().arg("merge").arg(folder.join("y.h5")).arg(folder.join("whole.h5")).arg("-o").arg(folder.join("merged.h5")));
+    assert_eq!(complete_in_order(&folder.join("merged.h5")), whole);
+    let starts = results::read(&folder.join("x.h5")).unwrap().environment.starts;
+    assert_eq!(starts.len(), 4, "the first one measured the trials: {starts:?}");
+}
+
+/// What does not vary is that of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.
+#[test]
+fn weights_and_order_vary_apart() {
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 2\nlimit = 1\nevaluate_every = 4\n\n[search]");
+    let one = ["--sparsity", "0.9"];
+    let both = run(0, &config, "both.h5", &one);
+    let order = run(0, &config, "order.h5", &[&one[..], &["--set", "confirm.vary=[\"order\"]"]].concat());
+    let weights = run(0, &config, "weights.h5", &[&one[..], &["--set", "confirm.vary=[\"weights\"]"]].concat());
+    let best = both[0].best().unwrap();
+    let seeds =
+        |cells: &[Cell]| confirmations(cells).iter().map(|one| (one.training.seeds.weights, one.training.seeds.order)).collect::<Vec<_>>();
+    let (own, fresh) = (u64::from(best.index), 1 << 31);
+    assert_eq!(seeds(&both), [(fresh, fresh), (fresh + 1, fresh + 1)]);
+    assert_eq!(seeds(&order), [(own, fresh), (own, fresh + 1)]);
+    assert_eq!(seeds(&weights), [(fresh, own), (fresh + 1, own)]);
+    let masks = |cells: &[Cell]| confirmations(cells).iter().map(|one| one.run.mask_hash).collect::<Vec<_>>();
+    assert_eq!(masks(&order), [best.mask_hash; 2]);
+    assert_eq!(masks(&weights), masks(&both));
+    let first = |cells: &[Cell]| confirmations(cells)[0].run.curve[0].loss.to_bits();
+    assert!(first(&both) != first(&order) && first(&both) != first(&weights) && first(&order) != first(&weights));
+}
