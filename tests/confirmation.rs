@@ -75,6 +75,15 @@ fn they_are_the_same_on_any_ranks_in_any_waves_and_after_a_kill_and_change_no_tr
         }
     }
     assert!(confirmations(&expected).iter().filter(|one| one.run.steps.is_some()).count() > 3, "too few reach the goal to compare");
+    for one in confirmations(&expected[1..]) {
+        let (point, number) = (one.training.point.to_string(), one.training.number.to_string());
+        let mut command = train();
+        command.arg("replay").arg(config.parent().unwrap().join("one.h5")).arg("--data").arg(config.parent().unwrap());
+        command.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", &point, "--confirmation", &number]);
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && told.contains(&format!("confirmation {number} of trial {point}'s point, ")), "{output:?}");
+    }
     let mut bare = expected.clone();
     bare.iter_mut().for_each(|cell| cell.confirmations.clear());
     assert_eq!(run(0, &config, "bare.h5", &["--set", "confirm.points=", "--set", "confirm="]), bare);

@@ -7,7 +7,7 @@ use super::warnings::dead_layers;
 use super::work::{Range, Work, computed, papers_steps, to_end, to_goal};
 use crate::config::Metaparameter;
 use crate::readable::{aligned, count};
-use crate::records::{Cell, Status};
+use crate::records::{Cell, Status, median_steps};
 use crate::results::{Results, WorkloadSummary};
 
 /// In place of a number: no trial of the cell reached the goal.
@@ -16,8 +16,8 @@ const NOT_REACHED: &str = "–";
 /// In place of a number: the cell has not been measured yet.
 const NOT_MEASURED: &str = "·";
 
-/// Three tables in plain text, at most 100 columns wide for up to six sparsities: steps-to-result (rows batch sizes, columns sparsities), a line for
-/// each cell with how its trials ended and the metaparameters of the best, and the work.
+/// Three tables in plain text, and a fourth where cells are confirmed, at most 100 columns wide for up to six sparsities: steps-to-result (rows
+/// batch sizes, columns sparsities), a line for each cell with how its trials ended and the metaparameters of the best, and the work.
 pub fn table(results: &Results) -> String {
     let workload = &results.workload;
     let mut text = workload_name(workload);
@@ -34,6 +34,10 @@ pub fn table(results: &Results) -> String {
     if has_trials(results) {
         text += "\nTrials and the best one's metaparameters\n";
         text += &aligned(&cells(&grid, results), "  ");
+    }
+    if results.cells.iter().any(|cell| !cell.confirmations.is_empty()) {
+        text += "\nConfirmed steps: the best trials' metaparameters, trained again with fresh seeds\n";
+        text += &aligned(&confirmations(&grid), "  ");
     }
     let unreached = results.cells.iter().any(|cell| cell.steps_to_result().is_none());
     let unmeasured = grid.batch_sizes.len() * grid.sparsities.len() > results.cells.len();
@@ -105,6 +109,34 @@ fn steps_to_result(grid: &Grid) -> Vec<Vec<String>> {
         [count(batch_size)].into_iter().chain(steps).collect()
     });
     [["batch size".to_owned()].into_iter().chain(heading).collect()].into_iter().chain(rows).collect()
+}
+
+/// A row a confirmed point: its trial's steps, and the median and range of those with fresh seeds. Trainings that did not reach the goal within the
+/// limit count as beyond it.
+fn confirmations(grid: &Grid) -> Vec<Vec<String>> {
+    let heading = ["batch size", "sparsity", "trial", "its steps", "median", "least", "most", "trainings", "not reached"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    let keys = grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| (batch_size, sparsity)));
+    for cell in keys.filter_map(|(batch_size, sparsity)| grid.cell(batch_size, sparsity)) {
+        for point in cell.confirmed_points() {
+            let steps = || cell.confirmations_of(point).map(|one| one.run.steps);
+            let (all, there) = (steps().count(), steps().flatten().count());
+            let shown = |steps: Option<u32>| steps.map_or(NOT_REACHED.to_owned(), count);
+            let own = cell.trials.iter().find(|trial| trial.index == point).and_then(|trial| trial.steps);
+            rows.push(vec![
+                count(cell.key.batch_size),
+                cell.key.sparsity.to_string(),
+                point.to_string(),
+                shown(own),
+                shown(median_steps(cell.confirmations_of(point))),
+                shown(steps().flatten().min()),
+                shown(steps().flatten().max().filter(|_| there == all)),
+                all.to_string(),
+                (all - there).to_string(),
+            ]);
+        }
+    }
+    rows
 }
 
 /// A row a measured cell. A metaparameter that no trial of the study has gets no column.

@@ -22,7 +22,7 @@ pub struct Measured {
     pub key: CellKey,
     /// Its trials.
     pub trials: usize,
-    /// Its wall-clock seconds.
+    /// Its wall-clock seconds, with those of its confirmations where it has any.
     pub seconds: f64,
 }
 
@@ -58,7 +58,7 @@ impl Forecast {
 impl Measured {
     /// What a cell's record says.
     pub fn of(cell: &Cell) -> Measured {
-        Measured { key: cell.key, trials: cell.trials.len(), seconds: cell.seconds }
+        Measured { key: cell.key, trials: cell.trials.len(), seconds: cell.seconds + cell.confirmation_seconds() }
     }
 
     /// The seconds of so many trials, which train beside each other. None of a cell that took no time that can be measured.

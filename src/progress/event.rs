@@ -2,7 +2,7 @@
 
 use crate::forecast::Forecast;
 use crate::readable::some;
-use crate::records::{Cell, CellKey};
+use crate::records::{Cell, CellKey, median_steps};
 use crate::training::Moment;
 
 /// Something that happened.
@@ -154,27 +154,20 @@ pub(super) fn confirming(key: &CellKey, points: usize, trainings: usize, done: u
 /// A cell's confirmation in words.
 pub(super) fn confirmed(cell: &Cell, last_step: u32, left: Option<Forecast>) -> String {
     let left = left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left));
-    let point = |point: u32| {
-        let steps: Vec<Option<u32>> =
-            cell.confirmations.iter().filter(|one| one.training.point == point).map(|one| one.run.steps).collect();
-        format!("trial {point}'s point {}", scatter(steps, last_step))
-    };
-    let mut points: Vec<u32> = cell.confirmations.iter().map(|one| one.training.point).collect();
-    points.dedup();
-    let seconds: f64 = cell.confirmations.iter().map(|one| one.run.seconds).sum();
-    let points: Vec<String> = points.into_iter().map(point).collect();
-    format!("{} confirmed: {} in {seconds:.1} s{left}", cell.key, points.join(", "))
+    let points = cell.confirmed_points().into_iter().map(|point| format!("trial {point}'s point {}", scatter(cell, point, last_step)));
+    let points: Vec<String> = points.collect();
+    format!("{} confirmed: {} in {:.1} s{left}", cell.key, points.join(", "), cell.confirmation_seconds())
 }
 
-/// The median and the range of steps to the goal; those that did not reach it within the limit are beyond it.
-fn scatter(mut steps: Vec<Option<u32>>, last_step: u32) -> String {
-    let beyond = steps.iter().filter(|steps| steps.is_none()).count();
-    steps.sort_by_key(|steps| steps.unwrap_or(u32::MAX));
+/// The median and the range of a point's steps to the goal; trainings that did not reach it within the limit are beyond it.
+fn scatter(cell: &Cell, point: u32, last_step: u32) -> String {
+    let steps = || cell.confirmations_of(point).map(|one| one.run.steps);
+    let (all, there) = (steps().count(), steps().flatten().count());
     let word = |steps: Option<u32>| steps.map_or_else(|| format!("over {last_step}"), |steps| steps.to_string());
-    let (first, middle, last) = (steps.first(), steps.get(steps.len() / 2), steps.last());
-    let [first, middle, last] = [first, middle, last].map(|steps| word(steps.copied().flatten()));
-    let beyond = if beyond > 0 { format!(", {beyond} of {} never there", steps.len()) } else { String::new() };
-    format!("{middle} steps ({first} to {last}{beyond})")
+    let last = if there < all { None } else { steps().flatten().max() };
+    let beyond = if there < all { format!(", {} of {all} never there", all - there) } else { String::new() };
+    let (middle, first) = (median_steps(cell.confirmations_of(point)), steps().flatten().min());
+    format!("{} steps ({} to {}{beyond})", word(middle), word(first), word(last))
 }
 
 /// Where a cell goes on, in words.

@@ -76,6 +76,23 @@ impl Cell {
         self.best().and_then(|trial| trial.steps)
     }
 
+    /// The points that are confirmed, from the best one on.
+    pub fn confirmed_points(&self) -> Vec<u32> {
+        let mut points: Vec<u32> = self.confirmations.iter().map(|one| one.training.point).collect();
+        points.dedup();
+        points
+    }
+
+    /// The confirmations of a point.
+    pub fn confirmations_of(&self, point: u32) -> impl Iterator<Item = &Confirmation> {
+        self.confirmations.iter().filter(move |one| one.training.point == point)
+    }
+
+    /// Wall-clock seconds of its confirmations.
+    pub fn confirmation_seconds(&self) -> f64 {
+        self.confirmations.iter().map(|one| one.run.seconds).sum()
+    }
+
     /// Trials that ended with `status`.
     pub fn count(&self, status: Status) -> usize {
         self.trials.iter().filter(|trial| trial.status == status).count()

@@ -45,6 +45,14 @@ pub struct Training {
     pub evaluate_every: u32,
 }
 
+/// The median of the steps to the goal, of an even number the upper one of the two; those that did not reach it are beyond all others. None where the
+/// median is one of these, or there are none.
+pub fn median_steps<'c>(confirmations: impl IntoIterator<Item = &'c Confirmation>) -> Option<u32> {
+    let mut steps: Vec<u32> = confirmations.into_iter().map(|one| one.run.steps.unwrap_or(u32::MAX)).collect();
+    steps.sort_unstable();
+    steps.get(steps.len() / 2).copied().filter(|&steps| steps < u32::MAX)
+}
+
 /// A training by which a point was confirmed, and how it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Confirmation {
@@ -56,6 +64,12 @@ pub struct Confirmation {
 }
 
 impl Confirmation {
+    /// The confirmation whose trial has as its index the training's number among `trainings`; none where there is no such training.
+    pub fn numbered(trainings: &[Training], run: Trial) -> Option<Confirmation> {
+        let training = *trainings.get(run.index as usize)?;
+        Some(Confirmation { training, run: Trial { index: training.point, ..run } })
+    }
+
     /// Where it reached the goal: after the last evaluation that missed it (0: there is none) and at or before the first that did not.
     pub fn reached(&self) -> Option<(u32, u32)> {
         let steps = self.run.steps?;

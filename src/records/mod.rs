@@ -11,7 +11,7 @@ mod trial;
 mod wanted;
 
 pub use cell::{Cell, CellKey, best, cells};
-pub use confirmation::{Confirmation, Seeds, Training};
+pub use confirmation::{Confirmation, Seeds, Training, median_steps};
 pub use mask::MaskRecord;
 pub use start::{Ending, Start};
 pub use trial::{CurvePoint, Measurement, Status, Trial};

@@ -88,7 +88,7 @@ impl TrialRow {
     }
 }
 
-table!(ConfirmationRow, "confirmations", "One row a confirmation: the metaparameters of a trial that did best in its cell, trained again with fresh seeds, without a race. The table is there where any cell is confirmed.",
+table!(ConfirmationRow, "confirmations", "One row a confirmation: a best trial's metaparameters, trained again with fresh seeds. The table is there where any cell is confirmed.",
 (confirmation: &Confirmation, key: CellKey, cell_row: u32, curves_start: u64) {
     cell: u32 = "row of /cells it belongs to, from 0" => cell_row; place,
     batch_size: u32 ["examples"] = "examples in a batch, over all ranks" => key.batch_size,

@@ -58,18 +58,12 @@ pub(super) fn confirm<B: Backend>(
     let confirmed = measure(&work, backend, groups, masks, state, driver)?;
     driver.confirming = None;
     let Some(Cell { trials, .. }) = confirmed else { return Ok(None) };
-    let confirmations: Vec<Confirmation> = trials.into_iter().filter_map(|run| confirmation(trainings, run)).collect();
+    let confirmations: Vec<Confirmation> = trials.into_iter().filter_map(|run| Confirmation::numbered(trainings, run)).collect();
     // Those that ended by themselves were journaled then.
     let is_fresh = |one: &&Confirmation| one.run.status == Status::Incomplete && known.iter().all(|other| other.training != one.training);
     let spent: Vec<Confirmation> = confirmations.iter().filter(is_fresh).cloned().collect();
     driver.keep(|files| files.confirmed(cell.key, spent))?;
     Ok(Some(confirmations))
-}
-
-/// The record of a training, whose trial has the training's number.
-pub(super) fn confirmation(trainings: &[Training], run: Trial) -> Option<Confirmation> {
-    let training = *trainings.get(run.index as usize)?;
-    Some(Confirmation { training, run: Trial { index: training.point, ..run } })
 }
 
 /// The number of a training.

@@ -5,7 +5,7 @@ use std::fmt;
 use super::layers::MOST_DRAWN;
 use super::memory::Memory;
 use crate::comm::MemoryLimit;
-use crate::config::{Race, Study, first_of};
+use crate::config::{Confirm, Race, Study, first_of};
 use crate::network::{Network, initial_weights};
 use crate::pruning::{Nothing, Once, Scoring, Untrained};
 use crate::readable::{aligned, count, duration, si, some};
@@ -258,7 +258,13 @@ impl fmt::Display for CostBound {
                 writeln!(f, "\nA cell ends at {factor} times the steps of its first trial that reaches the goal, so most cells take less.")
             }
             Race::Off => writeln!(f, "\nEvery trial runs to its own goal or end (race = false)."),
-        }
+        }?;
+        let Some(Confirm { points, seeds, limit, .. }) = &study.confirm else { return Ok(()) };
+        let (points, seeds) = (some(*points as usize, "point"), some(*seeds as usize, "fresh seed"));
+        writeln!(
+            f,
+            "Confirmation comes besides: in each cell up to {points} with {seeds} each, to at most {limit} times the cell's steps-to-result."
+        )
     }
 }
 

@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::confirm::confirmation;
 use super::files::Files;
+use super::measured;
 use super::surroundings::Surroundings;
 use crate::backend::Backend;
 use crate::comm::{Communicator, together};
 use crate::config::Study;
-use crate::forecast::{Forecast, Measured};
+use crate::forecast::Forecast;
 use crate::progress::{Event, Observer};
-use crate::records::{Cell, CellKey, Training, Trial, Wanted, is_finished};
+use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted, is_finished};
 use crate::results::Results;
 use crate::training::{CellState, Conductor, Decision, Masks, Moment};
 use crate::{Error, Result};
@@ -99,11 +99,18 @@ impl Driver<'_> {
         self.observer.event(&Event::Confirmed { cell, last_step: wanted.last_step, left });
     }
 
-    /// When the rest of the cells is probably done.
+    /// When the rest of the cells is probably done, this one, which is not yet confirmed, the first of them.
     fn left(&self, measured: &[Cell], keys: &[CellKey]) -> Option<Forecast> {
-        let left: Vec<CellKey> = keys.iter().copied().filter(|&key| !is_finished(measured, key, self.whole)).collect();
-        let measured: Vec<Measured> = measured.iter().map(Measured::of).collect();
-        Forecast::new(&measured, &left, self.whole.grid.trials as usize, 0.0, None)
+        let mut left: Vec<CellKey> = keys.iter().copied().filter(|&key| !is_finished(measured, key, self.whole)).collect();
+        left.sort_by_key(|&key| key != self.key);
+        let begun = measured.iter().find(|cell| left.first() == Some(&cell.key) && cell.key == self.key);
+        Forecast::new(
+            &measured::measured(measured, self.whole),
+            &left,
+            self.whole.grid.trials as usize,
+            begun.map_or(0.0, |cell| cell.seconds),
+            None,
+        )
     }
 
     pub(super) fn publish(&mut self, results: &Results) -> Result<()> {
@@ -119,7 +126,7 @@ impl Conductor for Driver<'_> {
     fn ended(&mut self, trial: &Trial) -> Result<()> {
         let key = self.key;
         let Some(trainings) = &self.confirming else { return self.keep(|files| files.ended(key, trial)) };
-        let Some(confirmation) = confirmation(trainings, trial.clone()) else { return Ok(()) };
+        let Some(confirmation) = Confirmation::numbered(trainings, trial.clone()) else { return Ok(()) };
         self.keep(|files| files.confirmation(key, confirmation))
     }
 

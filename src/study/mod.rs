@@ -9,6 +9,7 @@ mod driver;
 mod expected;
 mod files;
 mod layers;
+mod measured;
 mod memory;
 mod place;
 mod replay;

@@ -1,4 +1,4 @@
-//! Training one trial again, from what its result file says alone, with every evaluation counted to its end.
+//! Training one trial or confirmation again, from what its result file says alone, with every evaluation counted to its end.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use crate::comm::Single;
 use crate::config::{Configuration, Race, Workload};
 use crate::data::Dataset;
 use crate::readable::{aligned, count};
-use crate::records::{Cell, CellKey, CurvePoint, Seeds, Status, Trial};
+use crate::records::{Cell, CellKey, CurvePoint, Seeds, Status, Training, Trial};
 use crate::results::{Table, TrialRow, WorkloadSummary};
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Run, Workers, measure};
 use crate::{Error, Result};
@@ -51,8 +51,8 @@ impl Replay {
     }
 }
 
-/// Trains a recorded trial of a cell again, as far as its record goes, on one rank. Its number must be below the study's number of trials. `tell`
-/// hears of each stretch of steps.
+/// Trains a recorded trial of a cell again, or where `training` names one the confirmation that `recorded` is of, as far as the record goes, on one
+/// rank. Its number must be below the study's number of trials. `tell` hears of each stretch of steps.
 ///
 /// # Errors
 /// The configuration's, where its network does not fit the data; the device's.
@@ -61,21 +61,24 @@ pub fn replay(
     dataset: &Dataset,
     threads: usize,
     device: &impl Device,
-    cell: &Cell,
-    recorded: &Trial,
+    key: CellKey,
+    (recorded, training): (&Trial, Option<&Training>),
     tell: &mut dyn FnMut(u32),
 ) -> Result<Replay> {
     let study = &configuration.study;
     let network = Arc::new(check(configuration, &dataset.facts())?);
-    let (key, number) = (cell.key, recorded.index);
-    let seeds = Seeds::of_trial(number, study.data.order);
+    let number = recorded.index;
+    let seeds = training.map_or(Seeds::of_trial(number, study.data.order), |training| training.seeds);
+    let evaluate_every = training.map_or(study.workload.evaluate_every, |training| training.evaluate_every);
     let mut backend = device.backend(&network, dataset, &Single)?;
     let workers = Workers { world: &Single, threads, interrupt: || false };
     let mut masks = Masks::new(&network, &study.pruning, workers, Default::default(), Vec::new());
     if key.sparsity > 0.0 {
         masks.score(&mut backend, &[seeds.weights], key.sparsity, dataset.training.len())?;
     }
-    let workload = Workload { max_steps: last_step(&study.workload, recorded), ..study.workload.clone() };
+    // A confirmation may have more steps than a trial.
+    let most = if training.is_some() { u32::MAX } else { study.workload.max_steps };
+    let workload = Workload { max_steps: last_step(recorded, evaluate_every).min(most), evaluate_every, ..study.workload.clone() };
     let run = Run { metaparameters: study.search.metaparameters(number), seeds };
     let work = CellWork {
         workload: &workload,
@@ -100,13 +103,11 @@ pub fn replay(
 }
 
 /// The step at which a trial's record ends; of a trial that broke, that of the evaluation that found it.
-fn last_step(workload: &Workload, recorded: &Trial) -> u32 {
-    let every = workload.evaluate_every;
-    let last = match recorded.status {
+fn last_step(recorded: &Trial, every: u32) -> u32 {
+    match recorded.status {
         Status::Infeasible => (recorded.steps_run / every).saturating_add(1).saturating_mul(every),
         _ => recorded.steps_run,
-    };
-    last.min(workload.max_steps)
+    }
 }
 
 /// Columns of `/trials` that a replay does not repeat: a race's end, bounds of errors and times.

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+use super::measured;
 use crate::config::{self, Study};
 use crate::forecast::{Forecast, Measured};
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
@@ -81,6 +82,8 @@ pub struct FinishedCell {
     pub trials: usize,
     /// Wall-clock seconds of its trials, over all runs.
     pub seconds: f64,
+    /// Wall-clock seconds of its confirmations, over all runs.
+    pub confirmation_seconds: f64,
     /// Trainings that have confirmed its points.
     pub confirmed: usize,
     /// Trainings that are to confirm its points; 0 in a study that confirms nothing.
@@ -168,7 +171,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         (job.is_some() || known.step.is_some() || known.ended > 0).then_some(known)
     });
     let elapsed = under_way.as_ref().and_then(|cell| cell.seconds).unwrap_or(0.0);
-    let measured: Vec<Measured> = finished.iter().map(Measured::of).collect();
+    let measured = measured::measured(&finished, &study);
     let (whole, grown): (Vec<&Cell>, Vec<&Cell>) = finished.iter().partition(|cell| cell.trials.len() >= study.grid.trials as usize);
     let state = match (&job, next) {
         (Some(_), _) => State::Running,
@@ -229,7 +232,7 @@ impl FinishedCell {
     /// What a forecast takes of it.
     fn measured(&self) -> Measured {
         let key = CellKey { batch_size: self.batch_size, sparsity: self.sparsity };
-        Measured { key, trials: self.trials, seconds: self.seconds }
+        Measured { key, trials: self.trials, seconds: self.seconds + self.confirmation_seconds }
     }
 
     fn new(cell: &Cell, study: &Study) -> FinishedCell {
@@ -244,6 +247,7 @@ impl FinishedCell {
             complete: cell.count(Status::Complete),
             trials: cell.trials.len(),
             seconds: cell.seconds,
+            confirmation_seconds: cell.confirmation_seconds(),
         }
     }
 }

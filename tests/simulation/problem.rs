@@ -1,6 +1,6 @@
 //! Studies so small that a history of one takes milliseconds, and the records that each must end with.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use dps::comm::{MemoryLimit, Single};
 use dps::config::{self, Configuration, DataSplit};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::journal::{Journal, journal_path};
-use dps::records::{Cell, MaskRecord, Status};
+use dps::records::{Cell, Confirmation, MaskRecord, Status};
 use dps::storage::Disk;
 use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
 use dps::{progress, results};
@@ -23,6 +23,8 @@ pub struct Problem {
     pub dataset: Dataset,
     /// Finished cells by their number of trials, and then by batch size and sparsity.
     expected: BTreeMap<(u32, u32, u64), Cell>,
+    /// Confirmations that a cell may have on the way, by batch size and sparsity: as bytes, those of every number of trials.
+    confirmations: BTreeSet<(u32, u64, Vec<u8>)>,
     /// What the journal keeps of the connections' scores and masks, once the whole grid is measured.
     scored: Vec<u8>,
 }
@@ -61,13 +63,14 @@ impl Settings {
     }
 }
 
-/// SNIP in a race, with a measured loss surface; SynFlow, each trial to its end; a longer race with adam and averaged weights.
+/// SNIP in a race, with a measured loss surface, and the best point confirmed; SynFlow, each trial to its end; a longer race with adam and averaged
+/// weights, and two points confirmed, each with its trial's mask.
 const PROBLEMS: [(&str, &str); 3] = [
     (
         "snip",
         "optimizer = \"momentum\"\nmax_steps = 8\n\n[pruning]\nexamples = 20\n\n[search]\nlearning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\n\
          momentum = { min = 0.5, max = 0.95, scale = \"reverse-log\" }\n\n[smoothness]\nevery = 4\nstart = true\ntrials = 2\npoints = 1\n\
-         examples = 20\n\n[execution]\nrace = true\n",
+         examples = 20\n\n[confirm]\nseeds = 2\nlimit = 2\n\n[execution]\nrace = true\n",
     ),
     (
         "synflow",
@@ -77,7 +80,7 @@ const PROBLEMS: [(&str, &str); 3] = [
     (
         "adam",
         "optimizer = \"adam\"\nmax_steps = 16\n\n[pruning]\ncriterion = \"grasp\"\nexamples = 10\n\n[search]\n\
-         learning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\naverage_decay = 0.5\n\n[execution]\nrace = 1.5\nfull_evaluation = true\n",
+         learning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\naverage_decay = 0.5\n\n[confirm]\npoints = 2\nseeds = 1\nvary = [\"order\"]\n\n[execution]\nrace = 1.5\nfull_evaluation = true\n",
     ),
 ];
 
@@ -89,7 +92,8 @@ pub fn problems() -> &'static [Arc<Problem>] {
 
 impl Problem {
     fn measured(name: &'static str, sections: &'static str) -> Problem {
-        let mut problem = Problem { name, sections, dataset: dataset(), expected: BTreeMap::new(), scored: Vec::new() };
+        let mut problem =
+            Problem { name, sections, dataset: dataset(), expected: BTreeMap::new(), confirmations: BTreeSet::new(), scored: Vec::new() };
         let mut found = Vec::new();
         for trials in TRIALS {
             let folder = tempfile::tempdir().unwrap();
@@ -110,6 +114,7 @@ impl Problem {
             let cells = results::read(&output).unwrap().cells;
             assert_eq!(cells.len(), 4);
             found.extend(cells.iter().flat_map(|cell| cell.trials.iter().map(|trial| trial.status)));
+            problem.confirmations.extend(cells.iter().cloned().map(timeless).flat_map(confirmed));
             problem.expected.extend(cells.into_iter().map(|cell| (place_of(&cell), timeless(cell))));
             if trials == TRIALS[0] {
                 problem.scored = scored(&output);
@@ -153,7 +158,11 @@ impl Problem {
     /// Where a cell's records differ from those of an undisturbed study, byte for byte, if they do.
     fn difference(&self, found: Cell) -> Option<String> {
         let Some(expected) = self.expected.get(&place_of(&found)) else { return Some(format!("no such cell: {found:?}")) };
-        if bytes(&found) == bytes(expected) {
+        if let Some((.., one)) = confirmed(found.clone()).into_iter().find(|one| !self.confirmations.contains(one)) {
+            let one: Result<Confirmation, _> = postcard::from_bytes(&one);
+            return Some(format!("a confirmation of {} differs from an undisturbed study's: {one:?}", found.key));
+        }
+        if bytes(&bare(&found)) == bytes(&bare(expected)) {
             return None;
         }
         let trials = found.trials.iter().zip(&expected.trials);
@@ -174,6 +183,12 @@ impl Problem {
         if !whole(&results.cells) || !results.complete {
             return Some(format!("the result file has {} cells, complete: {}", results.cells.len(), results.complete));
         }
+        let expected = |cell: &Cell| self.expected.get(&place_of(cell)).map(|expected| bytes(&expected.confirmations));
+        if let Some(cell) =
+            results.cells.iter().map(|cell| timeless(cell.clone())).find(|cell| expected(cell) != Some(bytes(&cell.confirmations)))
+        {
+            return Some(format!("{} has other confirmations than an undisturbed study's: {:?}", cell.key, cell.confirmations));
+        }
         (scored(output) != self.scored).then(|| "the journal's scores or masks are not those of an undisturbed study".into())
     }
 }
@@ -192,10 +207,21 @@ fn place_of(cell: &Cell) -> (u32, u32, u64) {
     (cell.trials.len() as u32, cell.key.batch_size, cell.key.sparsity.to_bits())
 }
 
+/// A cell without its confirmations.
+fn bare(cell: &Cell) -> Cell {
+    Cell { confirmations: Vec::new(), ..cell.clone() }
+}
+
+/// Each confirmation of a cell, with the cell's batch size and sparsity.
+fn confirmed(cell: Cell) -> Vec<(u32, u64, Vec<u8>)> {
+    cell.confirmations.iter().map(|one| (cell.key.batch_size, cell.key.sparsity.to_bits(), bytes(one))).collect()
+}
+
 /// A cell's records without its times.
 fn timeless(mut cell: Cell) -> Cell {
     cell.seconds = 0.0;
     cell.trials.iter_mut().for_each(|trial| trial.seconds = 0.0);
+    cell.confirmations.iter_mut().for_each(|one| one.run.seconds = 0.0);
     cell
 }
 

@@ -148,6 +148,8 @@ pub struct ReplayArguments {
     pub sparsity: f64,
     /// The trial's number; none: the cell's best.
     pub trial: Option<u32>,
+    /// The number of a confirmation of that trial's point, in place of the trial.
+    pub confirmation: Option<u32>,
     /// What the command line changes in the configuration: where to train.
     pub overrides: Vec<Override>,
     /// The folder of all data sets.

@@ -129,8 +129,8 @@ pub(super) enum RawCommand {
     },
     /// Confirm the measured cells of a result file: train their best points again with fresh seeds, as the section [confirm] says.
     ///
-    /// The configuration is the file's own. Only what is missing is trained, and no trial again. Beside the file a journal is kept, from which the same
-    /// command goes on. Also under mpirun.
+    /// The configuration is the file's own. Only what is missing is trained, and no trial again. A journal is kept beside the file, from which the
+    /// same command goes on. It runs under mpirun too.
     #[command(after_help = "For example: mpirun -n 8 dps-train confirm results/quickstart.h5 --set confirm.seeds=16")]
     Confirm {
         /// The result file, which gets the confirmations.
@@ -164,6 +164,9 @@ pub(super) enum RawCommand {
         /// The trial's number [default: the cell's best trial]
         #[arg(long, value_name = "N")]
         trial: Option<u32>,
+        /// The number of a confirmation of that trial's point, in place of the trial.
+        #[arg(long, value_name = "N")]
+        confirmation: Option<u32>,
         #[command(flatten)]
         execution: RawExecution,
         #[command(flatten)]

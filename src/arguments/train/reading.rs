@@ -49,9 +49,18 @@ impl Train {
             (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
             (Some(RawCommand::Doctor { data, gpu }), _) => Ok(Train::Doctor { data: data.folder(), gpu }),
             (Some(RawCommand::Merge { parts, output, force }), _) => Ok(Train::Merge { parts, output, force }),
-            (Some(RawCommand::Replay { results, batch_size, sparsity, trial, execution, data, csv }), _) => {
+            (Some(RawCommand::Replay { results, batch_size, sparsity, trial, confirmation, execution, data, csv }), _) => {
                 let overrides = execution.overrides().collect();
-                Ok(Train::Replay(ReplayArguments { results, batch_size, sparsity, trial, overrides, data: data.folder(), csv }))
+                Ok(Train::Replay(ReplayArguments {
+                    results,
+                    batch_size,
+                    sparsity,
+                    trial,
+                    confirmation,
+                    overrides,
+                    data: data.folder(),
+                    csv,
+                }))
             }
             (Some(RawCommand::Confirm { results, set, execution, data, output, shown }), _) => {
                 let overrides = set.into_iter().chain(execution.overrides()).collect();

@@ -1,4 +1,4 @@
-//! `dps-train replay`: one recorded trial again.
+//! `dps-train replay`: one recorded trial or confirmation again.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,19 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     }
     let results = results::read(path)?;
     let key = records::CellKey { batch_size: arguments.batch_size, sparsity: arguments.sparsity };
-    let (cell, recorded) = study::find(&results.cells, key, arguments.trial).map_err(refuse)?;
+    let (cell, trial) = study::find(&results.cells, key, arguments.trial).map_err(refuse)?;
+    let confirmation = |number: u32| {
+        let found = cell.confirmations_of(trial.index).find(|one| one.training.number == number);
+        found.ok_or_else(|| {
+            let there = cell.confirmations_of(trial.index).count();
+            refuse(format!(
+                "expected confirmation {number} of trial {}'s point, found {there} of them; choose --trial and --confirmation among those there are",
+                trial.index
+            ))
+        })
+    };
+    let confirmation = arguments.confirmation.map(confirmation).transpose()?;
+    let (recorded, training) = confirmation.map_or((trial, None), |found| (&found.run, Some(&found.training)));
     let parse = |overrides| config::parse(&path.display().to_string(), &results.configuration, overrides);
     let trials = match parse(&[]) {
         Ok(loaded) => loaded.study.grid.trials,
@@ -60,15 +72,18 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
         }
     };
     let replayed = match &chosen {
-        Chosen::Cpu(unit) => study::replay(&loaded, &dataset, threads, &Cpu { unit: *unit, threads }, cell, recorded, &mut tell),
+        Chosen::Cpu(unit) => study::replay(&loaded, &dataset, threads, &Cpu { unit: *unit, threads }, key, (recorded, training), &mut tell),
         #[cfg(feature = "cuda")]
-        Chosen::Cuda(cuda) => study::replay(&loaded, &dataset, threads, &**cuda, cell, recorded, &mut tell),
+        Chosen::Cuda(cuda) => study::replay(&loaded, &dataset, threads, &**cuda, key, (recorded, training), &mut tell),
     }?;
     if let Some(csv) = &arguments.csv {
         results::publish(csv, replayed.csv().as_bytes())?;
     }
     out(&replayed.table(recorded));
-    let name = format!("trial {} of {}", recorded.index, cell.key);
+    let name = match training {
+        Some(training) => format!("confirmation {} of trial {}'s point, {key}", training.number, recorded.index),
+        None => format!("trial {} of {key}", recorded.index),
+    };
     if replayed.differences.is_empty() {
         out(&format!("\n{name}: as recorded, {}\n", recorded.status.name()));
         return Ok(());

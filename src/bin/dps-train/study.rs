@@ -200,6 +200,15 @@ fn notes(study: &config::Study, dataset: &Dataset, threads: usize) -> Vec<String
             "batch size {size} is larger than the training set of {examples} examples: a batch holds some of them more than once"
         ));
     }
+    if let Some(confirm) = study.confirm.as_ref().filter(|confirm| confirm.points > 1)
+        && study.execution.race == config::Race::Until(1.0)
+    {
+        notes.push(format!(
+            "of {} points to confirm a cell seldom has more than one: with execution.race = true its trials end when one reaches the goal; \
+             1.25 or more goes on to others",
+            confirm.points
+        ));
+    }
     let processors = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     if study.execution.threads as usize > processors {
         notes.push(format!(
