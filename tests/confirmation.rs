@@ -160,6 +160,13 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     // A part of the study without confirmations and one with them are one study.
     succeed(train().arg("merge").arg(folder.join("y.h5")).arg(folder.join("whole.h5")).arg("-o").arg(folder.join("merged.h5")));
     assert_eq!(complete_in_order(&folder.join("merged.h5")), whole);
+    // In a report they are one study too, with a table of confirmations.
+    let report = folder.join("report");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+    succeed(command.args(["y.h5", "x.h5"].map(|name| folder.join(name))).arg("-o").arg(&report));
+    let table = std::fs::read_to_string(report.join("confirmations.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + confirmations(&whole).len(), "{table}");
+    assert!(table.starts_with("study,batch_size,sparsity,point,number,weight_seed,order_seed,status,steps,"), "{table}");
     let starts = results::read(&folder.join("x.h5")).unwrap().environment.starts;
     assert_eq!(starts.len(), 4, "the first one measured the trials: {starts:?}");
 }

@@ -11,7 +11,7 @@ use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
 
 /// Keys in which files of one study may differ: its grid, and how the work was run.
-const BESIDE_THE_STUDY: [&str; 3] = [config::CELL_KEYS[0], config::CELL_KEYS[1], "execution"];
+const BESIDE_THE_STUDY: [&str; 4] = [config::CELL_KEYS[0], config::CELL_KEYS[1], "confirm", "execution"];
 
 /// Keys at most by which studies of one name are told apart.
 const MOST_KEYS: usize = 4;

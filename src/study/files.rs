@@ -13,6 +13,7 @@ use super::place::Place;
 use super::surroundings::{Started, Surroundings};
 use crate::config::{self, Configuration};
 use crate::data::Dataset;
+use crate::error::short;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
 use crate::network::Network;
 use crate::progress::Event;
@@ -324,6 +325,9 @@ fn extension(CellKey { batch_size, sparsity }: CellKey) -> Record {
     Record::Extension { batch_size, sparsity }
 }
 
+/// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.
+const LONGEST_NAME: usize = 60;
+
 /// Starts the journal at `path` with what the result file at `from` has.
 fn adopt(from: &Path, data_digest: &str, path: &Path, storage: &dyn Storage) -> Result<()> {
     let results = results::read(from)?;
@@ -343,7 +347,17 @@ fn adopt(from: &Path, data_digest: &str, path: &Path, storage: &dyn Storage) -> 
         started: environment.started.clone(),
     };
     let mut records = Vec::new();
-    for (number, start) in environment.starts.into_iter().enumerate() {
+    // A program that did not record starts was itself started once at least.
+    let unknown = Start {
+        ranks: environment.ranks,
+        threads: environment.threads,
+        host_names: short(&environment.host, LONGEST_NAME),
+        program: short(&format!("{} {}", header.program_version, header.commit), LONGEST_NAME),
+        before: Ending::First,
+        ..Start::default()
+    };
+    let starts = if environment.starts.is_empty() { vec![unknown] } else { environment.starts };
+    for (number, start) in starts.into_iter().enumerate() {
         if number > 0 {
             records.push(Record::Restart { started: environment.started.clone(), configuration: None });
         }

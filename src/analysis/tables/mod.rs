@@ -12,8 +12,8 @@ use super::table::Table;
 use crate::config::Metaparameter;
 
 /// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what
-/// cells took; and, where there are any, of what they say of the paper's claims, of their measurements along training and of what the theory makes of
-/// them.
+/// cells took; and, where there are any, their confirmations, what they say of the paper's claims, their measurements along training and what the
+/// theory makes of them.
 pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
     let shown = metaparameters(sections);
     let always = [
@@ -26,6 +26,7 @@ pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
         work::work(sections),
     ];
     let where_there_are_rows = [
+        trials::confirmations(sections, &shown),
         findings::critical(sections),
         work::times(sections),
         work::within_budgets(sections),

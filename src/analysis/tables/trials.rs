@@ -7,8 +7,8 @@ use crate::analysis::page::Section;
 use crate::analysis::studies::StudyResults;
 use crate::analysis::table::Table;
 use crate::config::Metaparameter;
-use crate::records::{Cell, CurvePoint, Trial};
-use crate::results::{CurveRow, TrialRow};
+use crate::records::{Cell, Confirmation, CurvePoint, Trial};
+use crate::results::{ConfirmationRow, CurveRow, TrialRow};
 
 /// A trial of a cell of a study.
 type Of<'a> = (&'a StudyResults, &'a Cell, &'a Trial);
@@ -45,6 +45,22 @@ pub(super) fn trials(sections: &[Section], shown: &[Metaparameter]) -> Table {
         .column("evaluations", |(.., trial)| trial.curve.len().to_string())
         .declared(|column| !column.is_place && ![&FIRST[..], &TOLD_OTHERWISE, &MASK_AND_TIME].concat().contains(&column.name), own)
         .table()
+}
+
+/// A row a confirmation, with the metaparameters of its point.
+pub(super) fn confirmations(sections: &[Section], shown: &[Metaparameter]) -> Table {
+    type Confirmed<'a> = (&'a StudyResults, &'a Cell, &'a Confirmation);
+    Rows::new(
+        "confirmations",
+        sections.iter().map(|section| section.study).flat_map(|study| {
+            let cells = study.results.cells.iter();
+            cells.flat_map(move |cell| cell.confirmations.iter().map(move |confirmation| (study, cell, confirmation)))
+        }),
+    )
+    .column("study", |(study, ..): &Confirmed| study.slug.clone())
+    .declared(|column| !column.is_place, |&(_, cell, confirmation): &Confirmed| Some(ConfirmationRow::new(confirmation, cell.key, 0, 0)))
+    .metaparameters(shown, |&(.., confirmation)| Some(&confirmation.run))
+    .table()
 }
 
 /// A row an evaluation of a cell's best trial: those that the figures of curves show. Where examples are fewer than the validation set's, errors are
