@@ -5,9 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::Trial;
 use crate::config::{Confirm, DataOrder, Varied};
 
-/// The seed of confirmation 0. No trial has it or a later one.
-const FIRST_FRESH: u64 = 1 << 31;
-
 /// What a training draws its random numbers by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seeds {
@@ -18,6 +15,9 @@ pub struct Seeds {
 }
 
 impl Seeds {
+    /// The seed of confirmation 0. No trial has it or a later one.
+    pub const FIRST_FRESH: u64 = 1 << 31;
+
     /// The seeds of a trial of the search.
     pub fn of_trial(index: u32, order: DataOrder) -> Seeds {
         let index = u64::from(index);
@@ -26,7 +26,7 @@ impl Seeds {
 
     /// The seeds of confirmation `number` of the point of trial `index`.
     pub fn fresh(number: u32, index: u32, confirm: &Confirm, order: DataOrder) -> Seeds {
-        let (own, fresh) = (Seeds::of_trial(index, order), FIRST_FRESH + u64::from(number));
+        let (own, fresh) = (Seeds::of_trial(index, order), Seeds::FIRST_FRESH + u64::from(number));
         let drawn = |what: Varied, own: u64| if confirm.varies(what) { fresh } else { own };
         Seeds { weights: drawn(Varied::Weights, own.weights), order: drawn(Varied::Order, own.order) }
     }

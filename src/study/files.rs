@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::beginning::Beginning;
 use super::check::check_length;
 use super::place::Place;
+use super::possible::Possible;
 use super::surroundings::{Started, Surroundings};
 use crate::config::{self, Configuration};
 use crate::data::Dataset;
@@ -39,12 +40,6 @@ pub(super) struct Files {
     writing: Duration,
     /// Held until the study ends.
     lock: Lock,
-}
-
-/// Sizes that what is found on disk must agree with.
-pub(super) struct Extents<'a> {
-    pub network: &'a Network,
-    pub validation_examples: usize,
 }
 
 /// What rank 0 found on disk, for all ranks.
@@ -127,7 +122,6 @@ impl Files {
         }
         let begun = path.exists();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
-        let extents = Extents { network, validation_examples: dataset.validation.len() };
         let Grown { trials: most, trials_before, text } = grown(configuration, &contents.header.configuration);
         if most > configuration.study.grid.trials {
             let line = format!(
@@ -136,11 +130,18 @@ impl Files {
             );
             tell(Event::Note { line: &line });
         }
-        if let Some(text) = &text {
-            check_length(configuration, text)?;
-            config::parse("the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs", text, &[])?;
-        }
-        extents.check(&contents, most).map_err(|problem| Error::Journal { path: path.clone(), problem })?;
+        let whole = match &text {
+            Some(text) => {
+                check_length(configuration, text)?;
+                config::parse("the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs", text, &[])?.study
+            }
+            None => configuration.study.clone(),
+        };
+        let possible = Possible::new(&whole, network, dataset.validation.len(), dataset.test.len());
+        possible.journal(&contents).map_err(|problem| {
+            let advice = "restore the file from a copy, choose another result file, or start over with --fresh";
+            Error::Journal { path: path.clone(), problem: format!("{problem}: {advice}") }
+        })?;
         if begun {
             let changed = text.clone().filter(|text| *text != contents.header.configuration);
             // Trials that have ended may be cut short by new ones.
@@ -158,12 +159,14 @@ impl Files {
         let checkpoint = journal::checkpoint_path(output);
         let left = match journal::load(&checkpoint, &configuration.digest, &dataset.digest, &*storage)? {
             journal::Loaded::Absent => None,
-            journal::Loaded::Checkpoint(found) if extents.fits(&found, most) => Some(found),
-            journal::Loaded::Checkpoint(_) => {
-                let line = "the checkpoint is not of this network and data: its cell's unfinished trials start again";
-                tell(Event::Lost { line: &format!("{}: {line}", checkpoint.display()) });
-                None
-            }
+            journal::Loaded::Checkpoint(found) => match possible.checkpoint(&found) {
+                Ok(()) => Some(found),
+                Err(problem) => {
+                    let line = format!("the checkpoint cannot be of this study ({problem}): its cell's unfinished trials start again");
+                    tell(Event::Lost { line: &format!("{}: {line}", checkpoint.display()) });
+                    None
+                }
+            },
             journal::Loaded::Damaged(sentence) => {
                 tell(Event::Lost { line: &sentence });
                 None
@@ -400,48 +403,6 @@ fn grown(configuration: &Configuration, before: &str) -> Grown {
         study.join(&before.study);
     }
     Grown { trials: study.grid.trials, trials_before, text: config::canonical(&study).ok() }
-}
-
-impl Extents<'_> {
-    /// Nothing, or why a journal's records cannot be of a study of so many trials.
-    fn check(&self, contents: &journal::Contents, trials: u32) -> std::result::Result<(), String> {
-        let advice = "restore the file from a copy, choose another result file, or start over with --fresh";
-        let parameters = self.network.parameters();
-        if let Some((seed, scores)) = contents.scores.iter().find(|(_, scores)| scores.len() != parameters) {
-            let found = scores.len();
-            return Err(format!(
-                "expected {parameters} scores of the connections of trial {seed}, one a parameter, found {found}: {advice}"
-            ));
-        }
-        let fits =
-            |mask: &MaskRecord| mask.kept.is_sorted_by(|a, b| a < b) && mask.kept.last().is_none_or(|&last| (last as usize) < parameters);
-        if let Some(MaskRecord { seed, sparsity, .. }) = contents.masks.iter().find(|mask| !fits(mask)) {
-            return Err(format!(
-                "expected kept parameters of trial {seed} at sparsity {sparsity} in ascending order and below {parameters}, found others: {advice}"
-            ));
-        }
-        let all = contents.finished.iter().flat_map(|cell| &cell.trials).chain(contents.partial.iter().flat_map(|cell| &cell.trials));
-        match all.map(|trial| trial.index).find(|&index| index >= trials) {
-            Some(index) => Err(format!("expected trials 0 to {}, found trial {index}: {advice}", trials - 1)),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether a cell of so many trials can go on from a checkpoint.
-    fn fits(&self, Checkpoint { confirming, state, .. }: &Checkpoint, trials: u32) -> bool {
-        let trials = confirming.as_ref().map_or(trials as usize, Vec::len);
-        let parameters = self.network.parameters();
-        let or_none = |length: usize, whole: usize| length == 0 || length == whole;
-        let lane = |lane: &crate::training::LaneRecord| {
-            (lane.trial as usize) < trials
-                && lane.state.weights.len() == parameters
-                && or_none(lane.state.velocity.len(), parameters)
-                && or_none(lane.state.squares.len(), parameters)
-                && or_none(lane.state.average.len(), parameters)
-                && or_none(lane.margins.len(), self.validation_examples)
-        };
-        state.lanes.iter().all(lane) && state.ended.iter().all(|trial| (trial.index as usize) < trials)
-    }
 }
 
 /// This moment, ISO 8601 in UTC.

@@ -12,6 +12,7 @@ mod layers;
 mod measured;
 mod memory;
 mod place;
+mod possible;
 mod replay;
 mod run;
 mod start;
