@@ -34,7 +34,7 @@ const MODULES: &[(&str, &[&str])] = &[
         "study",
         &[
             "backend", "comm", "config", "data", "error", "exit", "forecast", "journal", "network", "progress", "pruning", "readable",
-            "records", "results", "signals", "storage", "training", "version",
+            "records", "results", "search", "signals", "storage", "training", "version",
         ],
     ),
     ("supervise", &["error", "exit", "journal", "results", "signals", "storage", "streams", "study"]),

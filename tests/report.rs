@@ -92,7 +92,8 @@ fn files_are_reported_and_what_is_none_is_named() {
         .unwrap();
     let mut said = String::new();
     BufReader::new(live.stderr.as_mut().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!(said, "live.h5: waiting for the study's first cell\n");
+    let expected = "live.h5: no such file, and no study that has begun to write it; ";
+    assert!(said.starts_with(expected) && said.ends_with("; waiting for its first cell, Ctrl-C ends\n"), "{said}");
     let publish = |results: &Results| {
         results::write(&folder.path().join("other.h5"), results).unwrap();
         fs::rename(folder.path().join("other.h5"), &path).unwrap();
@@ -117,6 +118,26 @@ fn files_are_reported_and_what_is_none_is_named() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && text.starts_with("Report: live/index.html (5 cells so far)\n"), "{text}");
     assert!(text.ends_with("Report: live/index.html\n") && !page().contains(refresh) && !page().contains("To come"));
+
+    // A complete study may grow: it waits until somebody asks it to end, as it does for a file that never comes.
+    for (name, words, code) in
+        [("live.h5", "complete: waiting for a study to grow, Ctrl-C ends", 0), ("lvie.h5", "; did you mean ./live.h5?; waiting", 4)]
+    {
+        let own = folder.path().join(format!("own-{code}"));
+        fs::create_dir(&own).unwrap();
+        fs::copy(&path, own.join("live.h5")).unwrap();
+        let mut live = Command::new(assert_cmd::cargo::cargo_bin("dps-report"));
+        let mut live = live.current_dir(&own).args([name, "--live"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        match code {
+            0 => BufReader::new(live.stdout.as_mut().unwrap()).read_line(&mut said).unwrap(),
+            _ => BufReader::new(live.stderr.as_mut().unwrap()).read_line(&mut said).unwrap(),
+        };
+        assert!(said.contains(words), "{said}");
+        // The process is there: it has not been waited for.
+        assert_eq!(unsafe { libc::kill(live.id() as libc::pid_t, libc::SIGINT) }, 0);
+        assert_eq!(live.wait().unwrap().code(), Some(code));
+    }
 
     fs::write(folder.path().join("notes.h5"), "no HDF5").unwrap();
     let error = report().arg("notes.h5").assert().code(4).get_output().stderr.clone();

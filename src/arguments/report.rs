@@ -26,8 +26,8 @@ pub struct ReportArguments {
     /// data in the layout of Shallue et al. that have none.
     #[arg(long = "goal", value_name = "ERROR", value_parser = goal_error)]
     pub goals: Vec<f64>,
-    /// Write the report again whenever a result file changes, until all studies are complete; the page loads itself anew. Waits for a file that is
-    /// not there yet: a study writes it after its first cell.
+    /// Write the report again whenever a result file changes, until all studies are complete, or until Ctrl-C; the page loads itself anew. Waits
+    /// for a file that is not there yet (a study writes it after its first cell), and for a complete study to grow.
     #[arg(long)]
     pub live: bool,
     /// Also write the results into FOLDER in the layout of Shallue et al.'s public data: study.json, metadata.json, measurements.csv.

@@ -5,9 +5,12 @@
 #[path = "common/mod.rs"]
 mod common;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -16,6 +19,7 @@ use dps::analysis::{Options, Report, Style};
 use dps::arguments::{FigureStyle, ReportArguments};
 use dps::readable::some;
 use dps::{Error, analysis, data, exit, journal, reader, results, streams};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Between two looks at the files of a study that runs.
 const POLL: Duration = Duration::from_secs(1);
@@ -79,28 +83,65 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     Ok(report.warnings.len())
 }
 
-/// Writes the report again whenever a file changes; the one of complete studies. A study writes its file after its first cell.
+/// Writes the report again whenever a file changes, until all studies are complete, or a signal asks for the end; the last report. Studies that are
+/// complete from the beginning may grow.
+///
+/// # Errors
+/// [`Error::Results`] where the end is asked for before there is a report. Those of a report.
 fn live(arguments: &ReportArguments) -> dps::Result<Report> {
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        // Where it cannot be waited for, it ends the program at once, as signals do.
+        let _ = signal_hook::flag::register(signal, asked.clone());
+    }
+    let asked = || asked.load(Ordering::Relaxed);
     for path in &arguments.results {
         if !path.exists() {
-            streams::err(&format!("{}: waiting for the study's first cell", path.display()));
+            streams::err(&waiting(path));
         }
         while !path.exists() {
+            if asked() {
+                let problem = "expected a result file, found none until the end was asked for; give the path of a study".to_owned();
+                return Err(Error::Results { path: path.clone(), problem });
+            }
             thread::sleep(POLL);
         }
     }
+    let mut was_incomplete = false;
     loop {
         let before = changed(&arguments.results);
         let report = made(arguments)?;
-        if report.studies.iter().all(|study| study.results.complete) {
+        let is_complete = report.studies.iter().all(|study| study.results.complete);
+        if is_complete && was_incomplete {
             return Ok(report);
         }
+        was_incomplete |= !is_complete;
         let cells = report.studies.iter().map(|study| study.results.cells.len()).sum();
-        streams::out(&format!("Report: {} ({} so far)\n", report.page.display(), some(cells, "cell")));
+        let state = if is_complete { ", complete: waiting for a study to grow, Ctrl-C ends" } else { " so far" };
+        streams::out(&format!("Report: {} ({}{state})\n", report.page.display(), some(cells, "cell")));
         while changed(&arguments.results) == before {
+            if asked() {
+                return Ok(report);
+            }
             thread::sleep(POLL);
         }
     }
+}
+
+/// What to say where a result file is not there yet: a study writes it after its first cell. Without a journal no study has begun to.
+fn waiting(path: &Path) -> String {
+    if journal::journal_path(path).exists() {
+        return format!("{}: waiting for the study's first cell", path.display());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let names = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let others: BTreeSet<String> = names.filter(|name| name.ends_with(".h5")).collect();
+    let advice = match others.first() {
+        None => "check the path".to_owned(),
+        Some(first) if others.len() == 1 => format!("did you mean {}?", folder.join(first).display()),
+        Some(_) => format!("check the path, {} has {}", folder.display(), some(others.len(), "result file")),
+    };
+    format!("{}: no such file, and no study that has begun to write it; {advice}; waiting for its first cell, Ctrl-C ends", path.display())
 }
 
 /// When each of the files was changed last; none for one that is not there.
