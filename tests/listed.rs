@@ -75,6 +75,7 @@ fn dataset(fixture: &Fixture, [height, width, channels]: [usize; 3]) -> Dataset 
         test: all,
         normalisation: vec![Normalisation { mean: 0.5, std: 0.25 }; channels],
         digest: String::new(),
+        particulars: Default::default(),
     }
 }
 

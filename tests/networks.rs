@@ -46,6 +46,7 @@ fn dataset(fixture: &Fixture, seeds: impl Iterator<Item = u32>, batch: usize) ->
         test: examples,
         normalisation,
         digest: String::new(),
+        particulars: Default::default(),
     }
 }
 

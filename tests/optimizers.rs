@@ -74,6 +74,7 @@ impl Problem {
             test: examples,
             normalisation,
             digest: String::new(),
+            particulars: Default::default(),
         };
         Problem { network: Arc::new(Network::new(NetworkName::SimpleCnn)), fixture, dataset }
     }

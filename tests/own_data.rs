@@ -5,12 +5,15 @@ mod support;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use dps::Error;
 use dps::config::{DataLayout, DataSplit, DatasetChoice, OwnDataset};
 use dps::data::{Dataset, Facts, ImageShape, Pixels};
+use dps::journal::{Header, Journal, journal_path};
 use dps::records::Trial;
 use dps::results;
+use dps::storage::Disk;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use support::study::{succeed, train};
@@ -369,9 +372,9 @@ fn what_is_wrong_is_said_in_words() {
         [0.5, value, 0.25, 0.75].repeat(SHAPE.iter().product::<usize>() / 4).into_iter().flat_map(f32::to_le_bytes).collect::<Vec<u8>>()
     };
     let cases: Vec<Change> = vec![
-        ("y_train", None, &["found no training labels; add them"]),
+        ("y_train", None, &["expected training labels by the name y_train, train_y, train_labels", "found only x_train", "x_test"]),
         ("y_train", Some(npy("<i8", &[1 << 24], &[])), &["expected 134217728 bytes of values", "cut short"]),
-        ("x_test", None, &["found no test images"]),
+        ("x_test", None, &["expected test images by the name x_test, test_x, test_images, images_test, test_set_x, found only x_train"]),
         ("x_train", Some(npy("<c8", &SHAPE, &[])), &["found \"<c8\"; save x.astype(\"float32\") of images"]),
         ("x_train", Some(npy("<f16", &SHAPE, &[])), &["expected numbers (bool, int8 to uint64, float16 to float64), found \"<f16\""]),
         ("y_train", Some(npy("<U5", &[24], &[])), &["found \"<U5\"; save", "numpy.unique(y, return_inverse=True)[1] of labels"]),
@@ -395,11 +398,7 @@ fn what_is_wrong_is_said_in_words() {
         ("x_train", Some(npy("|u1", &[1 << 24, 512, 512], &[])), &["expected one label for each of the 16777216 images"]),
         ("x_train", Some(npy("|u1", &SHAPE, &[7; 960])), &["the same value in every pixel of channel 0"]),
         ("x_train", Some(npy("<f4", &SHAPE, &float(f32::NAN))), &["expected finite values, found NaN as value 1"]),
-        (
-            "x_train",
-            Some(npy("<f4", &SHAPE, &float(0.1))),
-            &["expected test images as the training images are", "32-bit floating point, found"],
-        ),
+        ("x_train", Some(npy("<f4", &SHAPE, &float(0.1))), &["expected images as the training images are", "32-bit floating point, found"]),
         ("x_test", Some(npy("|u1", &[6, 5, 5, 2], &pixels([6, 5, 5, 2], 2))), &["5×4×2 of bytes, found 5×5×2 of bytes"]),
         ("y_train", Some(npy("|i1", &[24], &[255; 24])), &["expected labels from 0 to 999, found -1 at example 0"]),
         ("y_train", Some(npy("|u1", &[24], &[2; 24])), &["expected labels of at least two classes, found 2 for every training image"]),
@@ -441,11 +440,24 @@ fn what_is_wrong_is_said_in_words() {
     fs::create_dir(data.path().join("empty")).unwrap();
     fs::copy(data.path().join("idx/t10k-images.idx3-ubyte"), data.path().join("idx/test-images.idx3-ubyte")).unwrap();
     npz(&[("x_train", arrays()[0].1.clone()), ("targets", vec![])], &data.path().join("other.npz"));
+    npz(&[], &data.path().join("none.npz"));
+    write(&data.path().join("twice"), &[]);
+    for name in ["train.npz", "old-train.npz"] {
+        npz(&arrays()[..2], &data.path().join("twice").join(name));
+    }
+    fs::copy(data.path().join("all.hdf5"), data.path().join("half.hdf5")).unwrap();
+    hdf5::File::open_rw(data.path().join("half.hdf5")).unwrap().unlink("test/labels").unwrap();
     let others = [
-        ("other.npz", "found no training labels among targets; rename what they are"),
+        ("other.npz", "expected training labels by the name y_train, "),
+        ("other.npz", "labels, y, found only x_train, targets; save them by numpy.savez(\"other.npz\", ..., x_train=x, y_train=y)"),
+        ("none.npz", "expected training images by the name x_train, "),
+        ("none.npz", ", images, x, found no arrays at all; save them by"),
+        ("half.hdf5", "found only train/images, train/labels, test/images; write them by h5py.File(\"half.hdf5\", \"a\")[\"y_test\"] = y"),
+        ("twice", "expected one array of training images, found one in old-train.npz and one in train.npz; keep one of them there"),
         ("nowhere", "expected a folder of IDX or .npy files, an .npz file or an HDF5 file, found none"),
         ("text", "found a file of another format"),
-        ("empty", "found no training images"),
+        ("empty", "expected training images by the name x_train, "),
+        ("empty", "found no IDX, .npy, .npz or HDF5 files; save them by numpy.save(\"x_train.npy\", x)"),
         ("all.zip", "found a damaged zip archive"),
         ("damaged.hdf5", "expected an HDF5 file, found one that is damaged"),
         ("idx", "expected one IDX file of test images, found t10k-images.idx3-ubyte and test-images.idx3-ubyte"),
@@ -466,6 +478,139 @@ fn config(folder: &Path, path: &str) -> PathBuf {
     let config = folder.join("mine.toml");
     fs::write(&config, text).unwrap();
     config
+}
+
+/// Arrays of a training, a validation and a test set under names.
+fn three_sets(names: [&str; 6]) -> Vec<(&str, Vec<u8>)> {
+    let sets = [(SHAPE, 1), ([9, 5, 4, 2], 3), (TESTS, 2)];
+    let arrays =
+        sets.iter().flat_map(|&(shape, seed)| [npy("|u1", &shape, &pixels(shape, seed)), npy("|u1", &shape[..1], &labels(shape[0]))]);
+    names.into_iter().zip(arrays).collect()
+}
+
+#[test]
+fn a_validation_set_of_its_own_takes_the_place_of_the_split() {
+    let data = tempfile::tempdir().unwrap();
+    let at = |name: &str| data.path().join(name);
+    npz(&three_sets(["train_images", "train_labels", "val_images", "val_labels", "test_images", "test_labels"]), &at("three.npz"));
+    let found = load(data.path(), "three.npz").unwrap();
+    assert_eq!((found.training.len(), found.validation.len(), found.test.len()), (24, 9, 6));
+    assert_eq!(found.validation.images, Pixels::Bytes(pixels([9, 5, 4, 2], 3)));
+    assert_eq!(found.validation.labels, labels(9).into_iter().map(u16::from).collect::<Vec<u16>>());
+    assert_eq!(Facts::of(&own("three.npz"), data.path(), &DataSplit::default()).unwrap(), found.facts());
+    // What normalises is the training file's, and its order is random all the same.
+    npz(&three_sets(["x", "y", "x_other", "y_other", "x_test", "y_test"]), &at("two.npz"));
+    let split = load(data.path(), "two.npz").unwrap();
+    assert_eq!(split.normalisation, found.normalisation);
+    assert_eq!((split.training.len(), split.validation.len()), (18, 6));
+    assert_eq!(found.training.labels[6..], split.training.labels[..]);
+    // A share that would leave nothing is of no interest.
+    let split = DataSplit { validation_fraction: 0.001, ..DataSplit::default() };
+    assert_eq!(Dataset::load(own("three.npz"), data.path(), &split).unwrap().digest, found.digest);
+    for words in [["x_val", "y_val"], ["x_valid", "y_valid"], ["dev_x", "dev_y"], ["validation_set_x", "validation_set_y"]] {
+        npz(&three_sets(["train_set_x", "train_set_y", words[0], words[1], "test_set_x", "test_set_y"]), &at("other.npz"));
+        assert_eq!(load(data.path(), "other.npz").unwrap(), found, "{words:?}");
+    }
+    // A file for each set, or for each array.
+    let arrays = three_sets(["x", "y", "x", "y", "images", "labels"]);
+    for (place, name) in ["cats_train.npz", "cats_valid.npz", "cats_test.npz"].iter().enumerate() {
+        write(&at("sets"), &[("._cats_train.npz", b"text".to_vec()), ("cats_train.npz.part", b"text".to_vec())]);
+        npz(&arrays[2 * place..][..2], &at("sets").join(name));
+    }
+    write(&at("arrays"), &[]);
+    for ((name, bytes), set) in arrays.iter().zip(["train", "train", "valid", "valid", "test", "test"]) {
+        let array = if ["x", "images"].contains(name) { "x" } else { "y" };
+        npz(&[(array, bytes.clone())], &at("arrays").join(format!("cells_split_{set}_{array}.npz")));
+    }
+    let idxs: Vec<(String, Vec<u8>)> = [("train", SHAPE, 1), ("val", [9, 5, 4, 2], 3), ("t10k", TESTS, 2)]
+        .into_iter()
+        .flat_map(|(set, shape, seed)| {
+            let images = (format!("{set}-images-idx4-ubyte"), idx(8, &shape, &pixels(shape, seed)));
+            [images, (format!("{set}-labels-idx1-ubyte"), idx(8, &shape[..1], &labels(shape[0])))]
+        })
+        .collect();
+    write(&at("idx"), &idxs.iter().map(|(name, bytes)| (name.as_str(), bytes.clone())).collect::<Vec<_>>());
+    write(&at("idx"), &[("._train-images-idx4-ubyte", b"text".to_vec()), ("train-labels-idx1-ubyte.part", b"text".to_vec())]);
+    for path in ["sets", "arrays", "idx"] {
+        assert_eq!(load(data.path(), path).unwrap(), found, "{path}");
+    }
+}
+
+#[test]
+fn the_plan_the_check_and_the_results_say_whose_validation_set_it_is() {
+    let data = tempfile::tempdir().unwrap();
+    let mut arrays = three_sets(["x_train", "y_train", "x_val", "y_val", "x_test", "y_test"]);
+    // Nothing of class 0.
+    arrays[1].1 = npy("|u1", &[24], &labels(24).into_iter().map(|label| label.max(1)).collect::<Vec<u8>>());
+    npz(&arrays, &data.path().join("three.npz"));
+    let config = config(data.path(), "three.npz");
+    let output = data.path().join("three.h5");
+    let run = |words: &[&str]| {
+        let output = train().args(words).arg(&config).arg("--data").arg(data.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+    };
+    let said = "9 examples, a set of the data's own";
+    assert!(run(&["--plan"]).0.contains(said));
+    assert!(run(&["data", "check"]).0.contains(said));
+    let (table, notes) = run(&["--device", "cpu", "-o", output.to_str().unwrap()]);
+    assert!(table.contains(" of 9 examples of the data's own validation set wrong"), "{table}");
+    assert!(notes.contains("1 of 3 classes have no training example (0), but outputs of the network"), "{notes}");
+    let found = results::read(&output).unwrap();
+    assert_eq!((found.workload.validation_examples, found.workload.training_examples), (9, Some(24)));
+}
+
+#[test]
+fn the_digest_is_not_of_the_name() {
+    let data = every_format();
+    let named = |name: &str| {
+        let dataset = DatasetChoice::Own(OwnDataset { path: "all.npz".into(), name: name.into() });
+        Dataset::load(dataset, data.path(), &DataSplit { validation_fraction: 0.25, ..DataSplit::default() }).unwrap()
+    };
+    assert_eq!(named("one").digest, named("other").digest);
+    // As versions before wrote it into journals and results.
+    let digits = DatasetChoice::Own(OwnDataset { path: "digits.npz".into(), name: "digits".into() });
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data");
+    let digits = Dataset::load(digits, &fixtures, &DataSplit::default()).unwrap();
+    assert!(digits.has_digest("215ecc11fed1ff4500fbb31b9f372f698d5ee69450cd1fcee21ed01ab5c7f6e3") && digits.has_digest(&digits.digest));
+}
+
+#[test]
+fn a_study_goes_on_that_was_begun_with_the_digest_of_before() {
+    let data = every_format();
+    let config = config(data.path(), "all.npz");
+    let output = data.path().join("mine.h5");
+    let configuration = dps::config::load(&config, &[]).unwrap();
+    let dataset = Dataset::load(own("all.npz"), data.path(), &configuration.study.data).unwrap();
+    let earlier = dataset.particulars.earlier_digest.clone();
+    assert_ne!(earlier, dataset.digest);
+    let header = Header {
+        configuration: configuration.text,
+        digest: configuration.digest,
+        data_digest: earlier.clone(),
+        earlier_data_digest: String::new(),
+        program_version: dps::version::VERSION.into(),
+        commit: String::new(),
+        started: "2026-01-01T00:00:00Z".into(),
+    };
+    drop(Journal::open(&journal_path(&output), &header, Arc::new(Disk)).unwrap());
+    succeed(train().arg(&config).arg("--data").arg(data.path()).arg("-o").arg(&output).args(["--device", "cpu", "--quiet"]));
+    let found = results::read(&output).unwrap();
+    assert_eq!((found.environment.data_digest.as_str(), found.complete), (earlier.as_str(), true));
+    let cell = ["--batch-size", "4", "--sparsity", "0", "--trial", "0"];
+    succeed(train().arg("replay").arg(&output).args(cell).arg("--data").arg(data.path()));
+}
+
+#[test]
+fn values_are_exact() {
+    let data = tempfile::tempdir().unwrap();
+    let floats = |values: &[u8]| values.iter().flat_map(|&value| f32::from(value).to_le_bytes()).collect::<Vec<u8>>();
+    let values: Vec<u8> = (0..24 * 40).map(|i| (i * 53 % 256) as u8).collect();
+    npz(&[("x", npy("<f4", &[24, 40], &floats(&values))), ("y", npy("|u1", &[24], &labels(24)))], &data.path().join("mine.npz"));
+    assert_eq!(load(data.path(), "mine.npz").unwrap().particulars.range, [0.0, 255.0]);
+    let output = train().args(["data", "check"]).arg(config(data.path(), "mine.npz")).arg("--data").arg(data.path()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("values      0 to 255\n"), "{text}");
 }
 
 #[test]
@@ -530,6 +675,20 @@ fn a_configuration_names_its_data() {
         ("{ path = \"npy\", name = \"a b\" }", "found \"a b\"; write for example \"digits\""),
         ("{ path = \"..\" }", "workload.dataset.name: "),
         ("{ path = \"npy\", nmae = \"x\" }", "unknown key \"workload.dataset.nmae\"; did you mean \"workload.dataset.name\"?"),
+        (
+            "{ path = \"mnist.npz\" }",
+            "expected a name for results to use, since the path's, \"mnist\", is another data set's; add name = \"my-mnist\"",
+        ),
+        ("{ path = \"my data.npz\" }", "\"my data\", has letters that are none of a-z, A-Z, 0-9, -, _ and .; add name = \"my-data\""),
+        ("{ path = \"données.npz\" }", "add name = \"donn-es\""),
+        ("{ path = \"数据.npz\" }", "add name = \"digits\""),
+        ("{ path = \"x/..\" }", "since the path has none; add name = \"digits\""),
+        (
+            "{ path = \"an-image-data-set-with-a-name-of-its-own-v1.npz\" }",
+            "more than 40 letters; add name = \"an-image-data-set-with-a-name-of-its\"",
+        ),
+        ("\"mine.npz\"", "found \"mine.npz\"; write dataset = { path = \"mine.npz\" } where that is in the data folder"),
+        ("\"data/mine.npz\"", "found \"data/mine.npz\"; write dataset = { path = \"mine.npz\" }"),
         ("\"mine\"", "workload.dataset: expected one of mnist, fashion-mnist, cifar-10, found \"mine\""),
     ] {
         let (code, text) = refused(dataset);

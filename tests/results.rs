@@ -67,6 +67,7 @@ fn study(cells: Vec<Cell>, complete: bool) -> Results {
             goal_error: 0.02,
             goal_threshold: 120,
             validation_examples: VALIDATION,
+            training_examples: None,
             test_examples: 10_000,
             max_steps: 40_000,
             evaluate_every: 16,

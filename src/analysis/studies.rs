@@ -166,7 +166,8 @@ impl StudyResults {
     pub fn measured_on(&self) -> Option<(f64, f64)> {
         let study = self.configuration.as_ref().ok()?;
         let held_out = study.data.validation_fraction;
-        let all = (f64::from(self.results.workload.validation_examples) * (1.0 / held_out - 1.0)).round();
+        let split = (f64::from(self.results.workload.validation_examples) * (1.0 / held_out - 1.0)).round();
+        let all = self.results.workload.training_examples.map_or(split, f64::from);
         match study.smoothness.as_ref()?.examples {
             0 => Some((all, all)),
             some => Some((f64::from(some).min(all), all)),

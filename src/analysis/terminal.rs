@@ -62,10 +62,11 @@ pub fn table(results: &Results) -> String {
 
 fn goal(workload: &WorkloadSummary) -> String {
     format!(
-        "\nGoal: validation error ≤ {} (at most {} of {} examples wrong), tested every {} steps up to {}.\n",
+        "\nGoal: validation error ≤ {} (at most {} of {} examples{} wrong), tested every {} steps up to {}.\n",
         workload.goal_error,
         count(workload.goal_threshold),
         count(workload.validation_examples),
+        if workload.training_examples.is_some() { " of the data's own validation set" } else { "" },
         workload.evaluate_every,
         count(workload.max_steps),
     )

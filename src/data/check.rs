@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::{Dataset, Examples, Pixels, find, own};
+use super::{Dataset, Pixels, find, own};
 use crate::config::{DataSplit, DatasetChoice};
 use crate::readable::count;
 use crate::{Error, Result};
@@ -36,11 +36,16 @@ pub fn check(choice: &DatasetChoice, folder: &Path, split: &DataSplit) -> Result
     let kind = if let Pixels::Bytes(_) = data.training.images { "bytes" } else { "32-bit floating point" };
     lines.push(("images".to_owned(), format!("{} of {kind}", data.shape)));
     for (name, set) in [("training", &data.training), ("validation", &data.validation), ("test", &data.test)] {
-        let none = if set.is_empty() { "; without a test set a study has no test errors" } else { "" };
+        let none = match name {
+            "validation" if data.particulars.has_own_validation => ", a set of the data's own: data.validation_fraction is not used",
+            _ if set.is_empty() => "; without a test set a study has no test errors",
+            _ => "",
+        };
         lines.push((name.to_owned(), format!("{} examples{none}", count(set.len() as u64))));
     }
     lines.push(("classes".to_owned(), classes(&data)));
-    lines.push(("values".to_owned(), values(&data)));
+    let [least, greatest] = data.particulars.range;
+    lines.push(("values".to_owned(), format!("{least} to {greatest}")));
     for (channel, values) in data.normalisation.iter().enumerate() {
         let scale = if let Pixels::Bytes(_) = data.training.images { " of values / 255" } else { "" };
         lines.push((format!("channel {channel}"), format!("mean {:.6}, standard deviation {:.6}{scale}", values.mean, values.std)));
@@ -59,7 +64,7 @@ fn sum(path: &PathBuf) -> Result<(u64, String)> {
     Ok((bytes, format!("{:x}", hash.finalize())))
 }
 
-/// How many classes there are, and how many examples of the training file each has.
+/// How many classes there are, and how many training and validation examples each has.
 fn classes(data: &Dataset) -> String {
     let mut counts = vec![0_u64; data.classes];
     for set in [&data.training, &data.validation] {
@@ -76,28 +81,4 @@ fn classes(data: &Dataset) -> String {
         count(*least),
         count(*most)
     )
-}
-
-/// Least and greatest value of the training and validation examples, as the files have them.
-fn values(data: &Dataset) -> String {
-    let sets: [&Examples; 2] = [&data.training, &data.validation];
-    let mut range = [f64::INFINITY, f64::NEG_INFINITY];
-    let mut widen = |value: f64| range = [range[0].min(value), range[1].max(value)];
-    for set in sets {
-        match &set.images {
-            Pixels::Bytes(values) => values.iter().for_each(|&value| widen(value.into())),
-            Pixels::Floats(values) => {
-                let channels = data.normalisation.iter().cycle();
-                values.iter().zip(channels).for_each(|(&value, channel)| widen(f64::from(value) * channel.std + channel.mean));
-            }
-        }
-    }
-    match data.training.images {
-        Pixels::Bytes(_) => format!("{} to {}", range[0], range[1]),
-        // What normalising rounded off is taken off again; −0 is 0.
-        Pixels::Floats(_) => {
-            let [low, high] = range.map(|value| (value * 1e6).round() / 1e6 + 0.0);
-            format!("{low} to {high}")
-        }
-    }
 }

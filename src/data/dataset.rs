@@ -21,6 +21,8 @@ pub struct Facts {
     pub classes: usize,
     /// Examples of the training file.
     pub training: usize,
+    /// Examples of a validation set of the data's own; without one it is a share of the training file.
+    pub own_validation: Option<usize>,
     /// Examples of the test file; 0 where there is none.
     pub test: usize,
 }
@@ -34,17 +36,31 @@ pub struct Dataset {
     pub shape: ImageShape,
     /// Number of classes.
     pub classes: usize,
-    /// The training file without the validation examples: example j is the file's example π(validation + j).
+    /// The training file without the validation examples: example j is the file's example π(validation + j). All of it in π's order where there is a
+    /// validation set of its own.
     pub training: Examples,
-    /// The examples that decide steps-to-result: example j is the file's example π(j).
+    /// The examples that decide steps-to-result: example j is the training file's example π(j), or that of the validation set of its own.
     pub validation: Examples,
     /// The test file; no examples where there is none.
     pub test: Examples,
     /// Mean and deviation of each channel.
     pub normalisation: Vec<Normalisation>,
-    /// SHA-256, in hexadecimal, of the name, shape, pixels and labels of the three sets in their order (so of the split as well):
-    /// equal on all ranks and when a run is resumed.
+    /// SHA-256, in hexadecimal, of the shape, pixels and labels of the three sets in their order (so of the split as well), and before them of the name
+    /// of a data set that has one: equal on all ranks and when a run is resumed.
     pub digest: String,
+    /// What else is known of the files.
+    pub particulars: Particulars,
+}
+
+/// What is known of a data set's files besides the examples.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Particulars {
+    /// Whether the validation set is the data's own.
+    pub has_own_validation: bool,
+    /// Least and greatest value of the training and the validation examples, as the files have them.
+    pub range: [f32; 2],
+    /// The digest under which dps began studies of one's own data while it was of their name too.
+    pub earlier_digest: String,
 }
 
 impl Facts {
@@ -53,6 +69,9 @@ impl Facts {
     /// # Errors
     /// What it leaves.
     pub fn check_split(&self, validation_fraction: f64) -> std::result::Result<(), String> {
+        if self.own_validation.is_some() {
+            return Ok(());
+        }
         let n = u32::try_from(self.training).map_err(|_| format!("expected fewer than 2³² examples, found {}", self.training))?;
         held_out(validation_fraction, n).map(|_| ())
     }
@@ -66,18 +85,28 @@ impl Facts {
             DatasetChoice::Named(name) => {
                 let DatasetSpec { image, classes, training, test, .. } = *name.spec();
                 let [classes, training, test] = [classes, training, test].map(|count| count as usize);
-                Facts { shape: image.into(), value_bytes: 1, classes, training, test }
+                Facts { shape: image.into(), value_bytes: 1, classes, training, own_validation: None, test }
             }
             DatasetChoice::Own(own) => {
-                let own::Survey { shape, value_bytes, classes, training, test, .. } = own::survey(own, folder, split.layout)?;
-                Facts { shape, value_bytes, classes, training, test }
+                let own::Survey { shape, value_bytes, classes, training, validation, test, .. } = own::survey(own, folder, split.layout)?;
+                Facts { shape, value_bytes, classes, training, own_validation: validation, test }
             }
         })
     }
 
-    /// Validation examples, where that fraction of the training file is held out.
+    /// Validation examples, where that fraction of the training file is held out if there are none of the data's own.
     pub fn validation(&self, fraction: f64) -> usize {
-        (fraction * self.training as f64).round() as usize
+        self.own_validation.unwrap_or_else(|| self.held_out(fraction))
+    }
+
+    /// Examples of the training file that become validation examples.
+    pub fn held_out(&self, fraction: f64) -> usize {
+        if self.own_validation.is_some() { 0 } else { (fraction * self.training as f64).round() as usize }
+    }
+
+    /// Examples of all files.
+    pub fn examples(&self) -> usize {
+        self.training + self.own_validation.unwrap_or(0) + self.test
     }
 
     /// Bytes of so many examples in memory, with a label each.
@@ -94,14 +123,16 @@ impl Dataset {
     /// the split would leave no training or no validation example.
     pub fn load(choice: impl Into<DatasetChoice>, folder: &Path, split: &DataSplit) -> Result<Dataset> {
         let choice = choice.into();
-        let (file, test, classes, place) = match &choice {
-            DatasetChoice::Named(name) => named(*name, folder, split)?,
+        let (file, validation, test, classes, place) = match &choice {
+            DatasetChoice::Named(name) => {
+                named(*name, folder, split).map(|(file, test, classes, place)| (file, None, test, classes, place))?
+            }
             DatasetChoice::Own(own) => {
-                let own::Own { training, test, classes } = own::load(own, folder, split.layout)?;
-                (training, test, classes, folder.join(&own.path))
+                let own::Own { training, validation, test, classes } = own::load(own, folder, split.layout)?;
+                (training, validation, test, classes, folder.join(&own.path))
             }
         };
-        Dataset::new(&choice.to_string(), classes, file, test, split).map_err(|problem| Error::Data { path: place, problem })
+        Dataset::of(&choice.to_string(), classes, [file, test], validation, split).map_err(|problem| Error::Data { path: place, problem })
     }
 
     /// Splits and normalises the examples of a training file and a test file, whose labels are below `classes`.
@@ -112,24 +143,54 @@ impl Dataset {
     ///
     /// # Errors
     /// A sentence where the fraction leaves no training or no validation example, or where all pixels of a channel are equal.
-    pub fn new(name: &str, classes: usize, file: Examples, mut test: Examples, split: &DataSplit) -> std::result::Result<Dataset, String> {
+    pub fn new(name: &str, classes: usize, file: Examples, test: Examples, split: &DataSplit) -> std::result::Result<Dataset, String> {
+        Dataset::of(name, classes, [file, test], None, split)
+    }
+
+    /// A data set of a training and a test file, and of a validation set of its own: without one as [`Dataset::new`] makes it.
+    fn of(
+        name: &str,
+        classes: usize,
+        [file, mut test]: [Examples; 2],
+        own_validation: Option<Examples>,
+        split: &DataSplit,
+    ) -> std::result::Result<Dataset, String> {
         let n = u32::try_from(file.len()).map_err(|_| format!("expected fewer than 2³² examples, found {}", file.len()))?;
-        let held_out = held_out(split.validation_fraction, n)?;
+        let has_own_validation = own_validation.is_some();
+        let held_out = if has_own_validation { 0 } else { held_out(split.validation_fraction, n)? };
         let normalisation = Normalisation::of(&file)?;
         let permutation = Permutation::new(split.split_seed, Purpose::Split, 0, n);
         let order: Vec<u32> = (held_out..n).chain(0..held_out).map(|i| permutation.at(i)).collect();
         let shape = file.shape;
-        let [mut training, mut validation] = file.arranged(&order, (n - held_out) as usize);
-        let digest = digest(name, classes, [&training, &validation, &test]);
+        let [mut training, held_out] = file.arranged(&order, (n - held_out) as usize);
+        let mut validation = own_validation.unwrap_or(held_out);
+        let of_name = |name: &str| digest(name, classes, [&training, &validation, &test]);
+        let earlier_digest = of_name(name);
+        let digest = if DatasetName::NAMES.contains(&name) { earlier_digest.clone() } else { of_name("") };
+        let range = range([&training.images, &validation.images]);
         [&mut training, &mut validation, &mut test].into_iter().for_each(|set| normalise(set, &normalisation));
-        Ok(Dataset { name: name.to_owned(), shape, classes, training, validation, test, normalisation, digest })
+        let particulars = Particulars { has_own_validation, range, earlier_digest };
+        Ok(Dataset { name: name.to_owned(), shape, classes, training, validation, test, normalisation, digest, particulars })
+    }
+
+    /// Whether `digest` is that of these data, by the present rule or by the earlier one.
+    pub fn has_digest(&self, digest: &str) -> bool {
+        digest == self.digest || digest == self.particulars.earlier_digest
+    }
+
+    /// The classes that no training example has.
+    pub fn empty_classes(&self) -> Vec<usize> {
+        let mut has = vec![false; self.classes];
+        self.training.labels.iter().for_each(|&label| has[usize::from(label)] = true);
+        (0..self.classes).filter(|&class| !has[class]).collect()
     }
 
     /// What was known of it before it was read.
     pub fn facts(&self) -> Facts {
-        let training = self.training.len() + self.validation.len();
+        let own_validation = self.particulars.has_own_validation.then_some(self.validation.len());
+        let training = self.training.len() + if own_validation.is_some() { 0 } else { self.validation.len() };
         let value_bytes = self.training.images.value_bytes();
-        Facts { shape: self.shape, value_bytes, classes: self.classes, training, test: self.test.len() }
+        Facts { shape: self.shape, value_bytes, classes: self.classes, training, own_validation, test: self.test.len() }
     }
 
     /// For each channel, the network's input for every byte p: (p/255 − mean)/std, computed in 64 bits and rounded once. Images of floating point
@@ -199,6 +260,19 @@ fn originals(name: DatasetName, files: &[PathBuf], digests: &[String]) -> Result
 fn known(sha256: &str) -> Option<(DatasetName, &'static DataFile)> {
     let mut files = DatasetName::ALL.iter().flat_map(|&name| name.spec().files.iter().map(move |file| (name, file)));
     files.find(|(_, file)| file.sha256 == sha256)
+}
+
+/// Least and greatest of all values; −0 is 0.
+fn range(sets: [&Pixels; 2]) -> [f32; 2] {
+    let mut range = [f32::INFINITY, f32::NEG_INFINITY];
+    let mut widen = |value: f32| range = [range[0].min(value), range[1].max(value)];
+    for set in sets {
+        match set {
+            Pixels::Bytes(values) => values.iter().for_each(|&value| widen(value.into())),
+            Pixels::Floats(values) => values.iter().for_each(|&value| widen(value)),
+        }
+    }
+    range.map(|value| value + 0.0)
 }
 
 fn digest(name: &str, classes: usize, sets: [&Examples; 3]) -> String {

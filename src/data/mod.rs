@@ -18,7 +18,7 @@ mod sampler;
 mod sources;
 
 pub use check::check;
-pub use dataset::{Dataset, Facts};
+pub use dataset::{Dataset, Facts, Particulars};
 pub use examples::{Examples, ImageShape, Pixels};
 pub use fetch::fetch;
 pub use find::{default_folder, locate};

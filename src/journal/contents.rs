@@ -27,6 +27,9 @@ pub struct Header {
     pub digest: String,
     /// The data's digest; a study goes on only with the same one.
     pub data_digest: String,
+    /// Another digest of the same data, under which an earlier version may have begun the study; not kept.
+    #[serde(skip)]
+    pub earlier_data_digest: String,
     /// Version of the program that started the study.
     pub program_version: String,
     /// Commit it was built from, or empty.

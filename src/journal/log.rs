@@ -182,7 +182,7 @@ fn same_study(journal: &Header, now: &Header) -> std::result::Result<(), String>
         let differences = differences.join("; ");
         return Err(format!("the journal is of another configuration ({differences}): restore the configuration, {OTHER_STUDY}"));
     }
-    if journal.data_digest != now.data_digest {
+    if journal.data_digest != now.data_digest && journal.data_digest != now.earlier_data_digest {
         return Err(format!(
             "the journal is of other data (journal has {}, the data files have {}): restore the data files, {OTHER_STUDY}",
             journal.data_digest, now.data_digest

@@ -107,6 +107,19 @@ macro_rules! numbers {
 
 numbers!(u8, u32, f64);
 
+/// An attribute that only some files have.
+impl<T: Attribute> Attribute for Option<T> {
+    const KIND: &'static str = T::KIND;
+
+    fn write(&self, at: &Location, name: &str) -> hdf5::Result<()> {
+        self.as_ref().map_or(Ok(()), |value| value.write(at, name))
+    }
+
+    fn read(at: &Location, name: &str) -> Found<Self> {
+        T::read(at, name).map(Some)
+    }
+}
+
 /// A text of fixed length, because HDF5 1.10 crashes on a damaged one of variable length.
 impl Attribute for String {
     const KIND: &'static str = "UTF-8";

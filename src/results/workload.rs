@@ -14,6 +14,8 @@ attributes! {
         goal_error: f64 = "validation error, a fraction, at or below which a trial is complete" => the_first,
         goal_threshold: u32 = "the goal error as a count: a trial is complete with at most this many validation examples wrong" => the_first,
         validation_examples: u32 = "examples in the validation set" => the_first,
+        training_examples: Option<u32> [optional] =
+            "only of data with a validation set of their own: examples in the training set, of which no share was held out" => the_first,
         test_examples: u32 = "examples in the test set" => the_first,
         max_steps: u32 = "step budget of a trial" => the_first,
         evaluate_every: u32 = "steps between two evaluations" => the_first,

@@ -142,6 +142,7 @@ pub(super) fn no_cells(
             goal_error: workload.goal_error,
             goal_threshold: threshold,
             validation_examples: dataset.validation.len() as u32,
+            training_examples: dataset.particulars.has_own_validation.then_some(dataset.training.len() as u32),
             test_examples: dataset.test.len() as u32,
             max_steps: workload.max_steps,
             evaluate_every: workload.evaluate_every,

@@ -45,6 +45,8 @@ pub(super) struct Files {
 /// What rank 0 found on disk, for all ranks.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Restored {
+    /// Digest of the data, as the study was begun with it.
+    pub data_digest: String,
     /// Cells that are measured.
     pub finished: Vec<Cell>,
     /// Other cells that have trials.
@@ -113,6 +115,7 @@ impl Files {
             configuration: configuration.text.clone(),
             digest: configuration.digest.clone(),
             data_digest: dataset.digest.clone(),
+            earlier_data_digest: dataset.particulars.earlier_digest.clone(),
             program_version: VERSION.into(),
             commit: COMMIT.into(),
             started: now(),
@@ -157,7 +160,7 @@ impl Files {
             tell(Event::Note { line });
         }
         let checkpoint = journal::checkpoint_path(output);
-        let left = match journal::load(&checkpoint, &configuration.digest, &dataset.digest, &*storage)? {
+        let left = match journal::load(&checkpoint, &configuration.digest, &contents.header.data_digest, &*storage)? {
             journal::Loaded::Absent => None,
             journal::Loaded::Checkpoint(found) => match possible.checkpoint(&found) {
                 Ok(()) => Some(found),
@@ -176,7 +179,9 @@ impl Files {
             let line = "which the next checkpoint writes over: to keep it, measure that cell too";
             tell(Event::Lost { line: &format!("{} was left at step {}, {line}", left.key(), left.state.step) });
         }
+        let data_digest = contents.header.data_digest;
         let restored = Restored {
+            data_digest: data_digest.clone(),
             finished: contents.finished,
             partial: contents.partial,
             scores: contents.scores,
@@ -194,7 +199,7 @@ impl Files {
             storage,
             surroundings,
             digest: configuration.digest.clone(),
-            data_digest: dataset.digest.clone(),
+            data_digest,
             writer: None,
             writing: Duration::ZERO,
             lock,

@@ -82,7 +82,7 @@ impl Memory {
         let seeds = study.confirm.as_ref().map_or(0, |confirm| confirm.seeds as usize);
         let lanes = lanes.clamp(1, trials.max(1));
         let validation = facts.validation(study.data.validation_fraction);
-        let data = facts.bytes(facts.training + facts.test);
+        let data = facts.bytes(facts.examples());
         let mut sparse = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0);
         // Every rank keeps the scores, or the masks, of every trial and fresh seed.
         let scores = match Scoring::of(&study.pruning) {
@@ -110,7 +110,8 @@ impl Memory {
             saving = saving.max(bytes + copies as u64 * state);
         }
         // The validation examples are copied out of the training file before it is shortened; each place of it has a number and a flag.
-        let reading = program + data + facts.bytes(validation) + 5 * facts.training as u64;
+        let held_out = facts.bytes(facts.held_out(study.data.validation_fraction));
+        let reading = program + data + held_out + 5 * facts.training as u64;
         let held = program + data + scores;
         Memory { bytes: reading.max(held + training), saving: reading.max(held + saving) }
     }
@@ -131,7 +132,14 @@ mod tests {
         );
         let study = config::parse("test", &text, &[]).unwrap().study;
         let [height, width, channels] = image;
-        let facts = Facts { shape: ImageShape { height, width, channels }, value_bytes: 1, classes: 10, training: 60_000, test: 10_000 };
+        let facts = Facts {
+            shape: ImageShape { height, width, channels },
+            value_bytes: 1,
+            classes: 10,
+            training: 60_000,
+            own_validation: None,
+            test: 10_000,
+        };
         let network = Arc::new(Network::of(&study.workload, image, 10).unwrap());
         let processors = Processors { ranks: 1, threads: 2, on_host: true };
         let (lanes, memory) = Memory::fitting(&processors, &MemoryLimit::of_process(free), &study, &facts, &network);

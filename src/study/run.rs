@@ -93,6 +93,7 @@ fn go_on(
     let mut results = no_cells(configuration, dataset, place, scorer.describe(), threshold, network.parameters());
     results.configuration = restored.configuration;
     results.environment.started = restored.started;
+    results.environment.data_digest = restored.data_digest;
     results.environment.starts = restored.starts;
     distinct(&mut results.environment.program_version, &restored.begun_by.0);
     distinct(&mut results.environment.commit, &restored.begun_by.1);

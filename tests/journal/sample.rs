@@ -25,6 +25,7 @@ pub fn header() -> Header {
         configuration: CONFIGURATION.into(),
         digest: "c0ffee".into(),
         data_digest: "da7a".into(),
+        earlier_data_digest: String::new(),
         program_version: "0.1.0".into(),
         commit: String::new(),
         started: "2026-01-02T03:04:05Z".into(),

@@ -126,6 +126,7 @@ fn dataset(draws: &mut Draws, [height, width, channels]: [usize; 3], classes: us
         test: all,
         normalisation,
         digest: String::new(),
+        particulars: Default::default(),
     }
 }
 

@@ -91,6 +91,7 @@ impl Synthetic {
                 goal_error: 0.14,
                 goal_threshold: 840,
                 validation_examples: 6000,
+                training_examples: None,
                 test_examples: 10_000,
                 max_steps: 40_000,
                 evaluate_every: EVERY,

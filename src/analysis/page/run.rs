@@ -46,6 +46,9 @@ pub fn run(study: &StudyResults) -> Markup {
         rows.push(("Parameters", count(workload.parameters)));
     }
     rows.push(("Goal", goal));
+    if let Some(examples) = workload.training_examples {
+        rows.push(("Validation set", format!("the data's own; all {} examples of the training file are trained on", count(examples))));
+    }
     if workload.evaluate_every > 0 {
         rows.push(("Tested", format!("every {} steps, up to {}", workload.evaluate_every, count(workload.max_steps))));
     }

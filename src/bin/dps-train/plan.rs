@@ -32,7 +32,7 @@ pub fn plan(
         Chosen::Cuda(cuda) => {
             // Weights, velocity and mask, and a gradient for each lane.
             let trials = study.grid.trials as usize;
-            let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.training + facts.test);
+            let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.examples());
             (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
         }
     };
@@ -43,7 +43,7 @@ pub fn plan(
         memory,
     };
     let site = Site {
-        training_examples: facts.training as u64 - validation as u64,
+        training_examples: (facts.training - facts.held_out(study.data.validation_fraction)) as u64,
         validation_examples: validation as u64,
         device,
         ranks: units as u32,
@@ -53,5 +53,8 @@ pub fn plan(
     };
     let bound = CostBound::new(study, &network, &cost, &site);
     let expected = study::expected(&bound, configuration, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
-    Ok(format!("{}\n{bound}{expected}", study::layer_table(study, &network)))
+    let own = facts.own_validation.map_or(String::new(), |examples| {
+        format!("Validation: {examples} examples, a set of the data's own; data.validation_fraction is not used.\n")
+    });
+    Ok(format!("{}\n{bound}{own}{expected}", study::layer_table(study, &network)))
 }

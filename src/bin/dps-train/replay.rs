@@ -56,7 +56,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     let loaded = parse(&arguments.overrides)?;
     let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data, &loaded.study.data)?;
     let digest = &results.environment.data_digest;
-    if dataset.digest != *digest {
+    if !dataset.has_digest(digest) {
         return Err(refuse(format!(
             "expected the data that the study was measured on, SHA-256 {digest}, found {}; name the folder that has them with --data",
             dataset.digest

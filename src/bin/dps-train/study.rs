@@ -209,6 +209,17 @@ fn notes(study: &config::Study, dataset: &Dataset, threads: usize) -> Vec<String
             confirm.points
         ));
     }
+    let empty = dataset.empty_classes();
+    if !empty.is_empty() {
+        let classes: Vec<String> = empty.iter().take(5).map(usize::to_string).collect();
+        let more = if empty.len() > classes.len() { ", ..." } else { "" };
+        notes.push(format!(
+            "{} of {} classes have no training example ({}{more}), but outputs of the network: number the classes from 0 and leave none out",
+            empty.len(),
+            dataset.classes,
+            classes.join(", ")
+        ));
+    }
     let processors = std::thread::available_parallelism().map_or(usize::MAX, usize::from);
     if study.execution.threads as usize > processors {
         notes.push(format!(

@@ -8,6 +8,7 @@ use crate::config::kind::{Kind, NamedValue};
 use crate::config::names::{Named, names};
 use crate::config::reader::{Section, Wanted};
 use crate::config::tree::{Node, Value};
+use crate::error::short;
 
 names! {
     /// The data sets that have a name.
@@ -59,6 +60,8 @@ impl fmt::Display for DatasetChoice {
 /// Letters of a path and of a name, at most.
 const MOST_PATH: usize = 1_000;
 const MOST_NAME: usize = 40;
+/// Letters of either that a sentence shows.
+const MOST_SHOWN: usize = 80;
 
 /// A name, or a table with a path and a name.
 pub(super) struct DatasetKind;
@@ -83,10 +86,22 @@ impl Kind for DatasetKind {
     }
 
     fn read(&self, name: &'static str, _: &str, _: Option<DatasetChoice>, section: &mut Section<'_, '_>) -> Option<DatasetChoice> {
-        let Some(Node { value: Value::Table(table), origin }) = section.node(name) else {
-            return section.name(name, DatasetName::NAMES, None).map(DatasetChoice::Named);
-        };
-        own(&mut section.inside(name, table, origin)).map(DatasetChoice::Own)
+        match section.node(name) {
+            Some(Node { value: Value::Table(table), origin }) => own(&mut section.inside(name, table, origin)).map(DatasetChoice::Own),
+            Some(Node { value: Value::Text(text), origin }) if is_path(text) => {
+                // The folder that is looked in where no other is named.
+                let path = short(text.strip_prefix("data/").unwrap_or(text), MOST_SHOWN);
+                let sentence = format!(
+                    "expected {}, found \"{}\"; write {name} = {{ path = \"{path}\" }} where that is in the data folder (--data DIR, else $DPS_DATA, \
+                     else data)",
+                    self.expected(),
+                    short(text, MOST_SHOWN)
+                );
+                section.problem(origin, name, &sentence);
+                None
+            }
+            _ => section.name(name, DatasetName::NAMES, None).map(DatasetChoice::Named),
+        }
     }
 }
 
@@ -107,12 +122,35 @@ fn own(table: &mut Section<'_, '_>) -> Option<OwnDataset> {
     })?;
     let path = path?;
     let stem = std::path::Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let Some(name) = given.or(stem.filter(|stem| is_name(stem))) else {
-        let sentence = "expected a name where the path's last part is none, found nothing; add for example name = \"digits\"";
-        table.absent("name", sentence.to_owned());
+    let Some(name) = given.or(stem.clone().filter(|stem| is_name(stem))) else {
+        let why = match stem.as_deref() {
+            None => "the path has none".to_owned(),
+            Some(stem) if DatasetName::NAMES.contains(&stem) => format!("the path's, \"{stem}\", is another data set's"),
+            Some(stem) if stem.len() > MOST_NAME => {
+                format!("the path's, \"{}\", has more than {MOST_NAME} letters", short(stem, MOST_SHOWN))
+            }
+            Some(stem) => format!("the path's, \"{}\", has letters that are none of a-z, A-Z, 0-9, -, _ and .", short(stem, MOST_SHOWN)),
+        };
+        table.absent("name", format!("expected a name for results to use, since {why}; add name = \"{}\"", name_like(stem.as_deref())));
         return None;
     };
     Some(OwnDataset { path, name })
+}
+
+/// Whether a text that should be a data set's name is a path.
+fn is_path(text: &str) -> bool {
+    text.contains(['/', '\\']) || text.contains('.')
+}
+
+/// A name that results can use, as near to `stem` as can be.
+fn name_like(stem: Option<&str>) -> String {
+    let letters = stem.unwrap_or_default().split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let name: String = letters.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-").chars().take(MOST_NAME - 3).collect();
+    match name.trim_end_matches('-') {
+        "" => "digits".to_owned(),
+        name if is_name(name) => name.to_owned(),
+        name => format!("my-{name}"),
+    }
 }
 
 fn is_name(text: &str) -> bool {

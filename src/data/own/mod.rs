@@ -14,15 +14,18 @@ mod place;
 
 use std::path::{Path, PathBuf};
 
+use self::find::Places;
 pub use self::hdf5::READING;
 use self::place::ArrayPlace;
 use super::{Examples, ImageShape};
 use crate::config::{DataLayout, OwnDataset};
 use crate::{Error, Result};
 
-/// The training and the test examples of a data set; without a test set there are none of the latter.
+/// The examples of a data set; without a test set there are none of it.
 pub(super) struct Own {
     pub training: Examples,
+    /// Those of a validation set of its own.
+    pub validation: Option<Examples>,
     pub test: Examples,
     /// Labels are below it.
     pub classes: usize,
@@ -34,6 +37,8 @@ pub(super) struct Survey {
     pub value_bytes: usize,
     pub classes: usize,
     pub training: usize,
+    /// Examples of a validation set of its own.
+    pub validation: Option<usize>,
     pub test: usize,
     /// Each array that is used, and what it is.
     pub arrays: Vec<(String, String)>,
@@ -43,43 +48,53 @@ pub(super) struct Survey {
     pub files: Vec<PathBuf>,
 }
 
+/// Finds the arrays.
+fn places(own: &OwnDataset, folder: &Path) -> Result<Places> {
+    let path = folder.join(&own.path);
+    find::places(&path).map_err(|mut problem| {
+        if let (Ok(inside), false) = (Path::new(&own.path).strip_prefix(folder), path.exists()) {
+            problem = format!("{problem}: write path = \"{}\"", inside.display());
+        }
+        Error::Data { path, problem }
+    })
+}
+
 /// Reads the headers and the labels.
 pub(super) fn survey(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Survey> {
-    let path = folder.join(&own.path);
-    let places = find::places(&path).map_err(|problem| Error::Data { path, problem })?;
-    let (mut arrays, mut sets, mut value_bytes) = (Vec::new(), Vec::new(), 1);
-    for [images, labels] in [Some(&places.training), places.test.as_ref()].into_iter().flatten() {
-        let header = images.header()?;
-        let (count, shape) = images.image_extents(layout)?;
-        value_bytes = if header.element.is_kept_as_bytes() { 1 } else { 4 };
-        arrays.push((images.to_string(), header.description()));
-        let header = labels.header()?;
-        arrays.push((labels.to_string(), header.description()));
-        sets.push((count, shape, value_bytes, labels.labels()?));
-        agree(images, labels, count, sets.last().map_or(0, |(_, _, _, labels)| labels.len()))?;
-    }
-    let kinds: Vec<(ImageShape, usize)> = sets.iter().map(|(_, shape, bytes, _)| (*shape, *bytes)).collect();
-    same(&places, &kinds)?;
-    let labels: Vec<&[u16]> = sets.iter().map(|(_, _, _, labels)| labels.as_slice()).collect();
-    let classes = classes(&places.training[1], &labels)?;
-    let mut files: Vec<PathBuf> = places.training.iter().chain(places.test.iter().flatten()).map(|place| place.file().to_owned()).collect();
+    let places = places(own, folder)?;
+    let mut files: Vec<PathBuf> = places.sets().flatten().map(|place| place.file().to_owned()).collect();
     files.dedup();
+    let (mut arrays, mut sets, mut all_labels) = (Vec::new(), Vec::new(), Vec::new());
+    for [images, labels] in places.sets() {
+        let (count, shape) = images.image_extents(layout)?;
+        let header = images.header()?;
+        let values = labels.labels()?;
+        agree(images, labels, count, values.len())?;
+        sets.push((shape, if header.element.is_kept_as_bytes() { 1 } else { 4 }));
+        arrays.push((images.shown(&files), header.description()));
+        arrays.push((labels.shown(&files), labels.header()?.description()));
+        all_labels.push(values);
+    }
+    same(&places, &sets)?;
+    let classes = classes(&places.training[1], &all_labels.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    let mut counts = all_labels.iter().map(Vec::len);
+    let (shape, value_bytes) = sets[0];
     Ok(Survey {
-        shape: kinds[0].0,
+        shape,
         value_bytes,
         classes,
-        training: labels[0].len(),
-        test: labels.get(1).map_or(0, |labels| labels.len()),
+        training: counts.next().unwrap_or(0),
+        validation: places.validation.as_ref().and_then(|_| counts.next()),
+        test: counts.next().unwrap_or(0),
         arrays,
-        unused: places.unused.iter().map(ArrayPlace::to_string).collect(),
+        unused: places.unused.iter().map(|place| place.shown(&files)).collect(),
         files,
     })
 }
 
 /// Reads everything.
 pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) -> Result<Own> {
-    let path = folder.join(&own.path);
-    let places = find::places(&path).map_err(|problem| Error::Data { path, problem })?;
+    let places = places(own, folder)?;
     let read = |[images, labels]: &[ArrayPlace; 2]| {
         let values = labels.labels()?;
         // Before the images are read, which takes longer.
@@ -88,14 +103,13 @@ pub(super) fn load(own: &OwnDataset, folder: &Path, layout: Option<DataLayout>) 
         Ok::<_, Error>(Examples { images: pixels, labels: values, shape })
     };
     let training = read(&places.training)?;
-    let test = match &places.test {
-        Some(test) => read(test)?,
-        None => training.gather(&[]),
-    };
-    let sets: Vec<(ImageShape, usize)> = [&training, &test].iter().map(|set| (set.shape, set.images.value_bytes())).collect();
-    same(&places, &sets)?;
-    let classes = classes(&places.training[1], &[&training.labels, &test.labels])?;
-    Ok(Own { training, test, classes })
+    let validation = places.validation.as_ref().map(read).transpose()?;
+    let test = places.test.as_ref().map(read).transpose()?;
+    let sets = || [Some(&training), validation.as_ref(), test.as_ref()].into_iter().flatten();
+    same(&places, &sets().map(|set| (set.shape, set.images.value_bytes())).collect::<Vec<_>>())?;
+    let classes = classes(&places.training[1], &sets().map(|set| set.labels.as_slice()).collect::<Vec<_>>())?;
+    let test = test.unwrap_or_else(|| training.gather(&[]));
+    Ok(Own { training, validation, test, classes })
 }
 
 /// Refuses labels that are not as many as the images.
@@ -106,18 +120,14 @@ fn agree(images: &ArrayPlace, labels: &ArrayPlace, count: usize, found: usize) -
     Err(labels.error(format!("expected one label for each of the {count} images of {images}, found {found} labels")))
 }
 
-/// Refuses test images of other extents or values than the training images'.
-fn same(places: &find::Places, sets: &[(ImageShape, usize)]) -> Result<()> {
-    let kind = |bytes: usize| if bytes == 1 { "bytes" } else { "32-bit floating point" };
-    match (sets, &places.test) {
-        ([training, test], Some([images, _])) if training != test => Err(images.error(format!(
-            "expected test images as the training images are, {} of {}, found {} of {}",
-            training.0,
-            kind(training.1),
-            test.0,
-            kind(test.1)
-        ))),
-        _ => Ok(()),
+/// Refuses images of other extents or values than the training images'.
+fn same(places: &Places, sets: &[(ImageShape, usize)]) -> Result<()> {
+    let words = |(shape, bytes): (ImageShape, usize)| format!("{shape} of {}", if bytes == 1 { "bytes" } else { "32-bit floating point" });
+    match places.sets().zip(sets).find(|(_, set)| **set != sets[0]) {
+        Some(([images, _], set)) => {
+            Err(images.error(format!("expected images as the training images are, {}, found {}", words(sets[0]), words(*set))))
+        }
+        None => Ok(()),
     }
 }
 

@@ -43,6 +43,16 @@ impl ArrayPlace {
         }
     }
 
+    /// Its name, with its file's where there are several `files` of named arrays.
+    pub fn shown(&self, files: &[PathBuf]) -> String {
+        match self {
+            ArrayPlace::Npz(file, name) | ArrayPlace::Hdf5(file, Table { name, .. }) if files.len() > 1 => {
+                format!("{} {name}", file.file_name().unwrap_or_default().to_string_lossy())
+            }
+            _ => self.to_string(),
+        }
+    }
+
     /// The error that says `problem` of the array.
     pub fn error(&self, problem: String) -> Error {
         let problem = match self {
