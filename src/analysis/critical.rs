@@ -124,15 +124,17 @@ fn ends(points: &[(u32, u32)]) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::fit::Point;
     use super::*;
 
     /// K = 1,000/B + 10: examples 1,000 + 10 B.
     #[test]
     fn ends_and_overhead_are_those_of_a_curve_without_noise() {
         let points: Vec<(u32, u32)> = [1, 10, 50, 100, 1000].into_iter().map(|size| (size, 1000 / size + 10)).collect();
-        let fit = Fit::new(&points).unwrap();
+        let fit = Fit::new(&Point::all(&points, 1)).unwrap();
+        // Whole steps: of 11 one knows that they are more than 10.
         let near = |found: Estimate, known: f64| {
-            assert!([found.value, found.low, found.high].iter().all(|value| (value / known - 1.0).abs() < 1e-3), "{found:?} of {known}")
+            assert!(found.low < found.high && (found.value / known - 1.0).abs() < 0.1, "{found:?} of {known}")
         };
         near(measured_ends(&fit, &points), 1010.0 / 11.0);
         // 1,000 + 10 · 21.2 are 1.2 · 1,010.
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn what_was_measured_is_in_its_interval() {
         let points = [(1, 1010), (10, 440), (50, 30), (100, 20), (1000, 11)];
-        let ends = measured_ends(&Fit::new(&points).unwrap(), &points);
+        let ends = measured_ends(&Fit::new(&Point::all(&points, 1)).unwrap(), &points);
         assert!((ends.value - 1010.0 / 11.0).abs() < 1e-9 && ends.low < ends.value && ends.value <= ends.high, "{ends:?}");
     }
 }

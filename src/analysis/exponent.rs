@@ -1,6 +1,7 @@
 //! Whether steps fall in proportion to the batch size: the law K ≈ c1/B^a + c2 with an exponent a that is fitted too. The paper's law has a = 1.
 
-use super::fit::{Estimate, least_squares, student};
+use super::estimate::{Estimate, student};
+use super::fit::{Point, different, least_squares};
 
 /// Points that are needed: one more than the law has parameters.
 const FEWEST_POINTS: usize = 4;
@@ -8,20 +9,18 @@ const FEWEST_POINTS: usize = 4;
 /// Exponents that are tried: from one to the other, in so many steps. Between two of them the squares have one minimum at most.
 const TRIED: (f64, f64, usize) = (0.1, 4.0, 39);
 
-/// The exponent of (batch size, K*) points of one sparsity, by least squares of log K. None where fewer than four batch sizes were measured.
+/// The exponent of the points of one sparsity, by least squares of log K in the middles of their intervals. None where fewer than four batch sizes were measured.
 ///
 /// Its interval has the exponents whose least squares are at most (1 + t²/(n − 3)) times the least of all, with the 97.5th percentile t of Student's
-/// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. A limit that is not within 0.1 to 4 is 0 or ∞.
-pub fn exponent(measured: &[(u32, u32)]) -> Option<Estimate> {
-    let mut sizes: Vec<u32> = measured.iter().map(|point| point.0).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    if sizes.len() < FEWEST_POINTS {
+/// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. Squares that the width of the points' intervals makes
+/// are allowed too, so that no exponent is exact. A limit that is not within 0.1 to 4 is 0 or ∞.
+pub fn exponent(points: &[Point]) -> Option<Estimate> {
+    if different(points) < FEWEST_POINTS {
         return None;
     }
-    let logs: Vec<f64> = measured.iter().map(|point| f64::from(point.1.max(1)).ln()).collect();
+    let logs: Vec<f64> = points.iter().map(|point| point.middle()).collect();
     let squares = |exponent: f64| {
-        let inverse: Vec<f64> = measured.iter().map(|point| f64::from(point.0.max(1)).powf(-exponent)).collect();
+        let inverse: Vec<f64> = points.iter().map(|point| point.batch_size.powf(-exponent)).collect();
         let law = least_squares(&inverse, &logs);
         inverse.iter().zip(&logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2)).sum::<f64>()
     };
@@ -42,8 +41,10 @@ pub fn exponent(measured: &[(u32, u32)]) -> Option<Estimate> {
     }
     let narrowed = (low + high) / 2.0;
     let value = if tried[coarse] <= squares(narrowed) { at(coarse) } else { narrowed };
-    let freedom = measured.len() - 3;
-    let most = squares(value) * (1.0 + student(freedom).powi(2) / freedom as f64);
+    let freedom = points.len() - 3;
+    let rounding: f64 = points.iter().map(|point| point.variance()).sum();
+    let least = squares(value);
+    let most = least + (least * student(freedom).powi(2) / freedom as f64).max(rounding);
     // Where the squares pass the limit, between an exponent inside and one outside.
     let border = |mut inside: f64, mut outside: f64| {
         for _ in 0..20 {
@@ -61,12 +62,48 @@ pub fn exponent(measured: &[(u32, u32)]) -> Option<Estimate> {
     })
 }
 
+/// The quadratic term of log K against log B, by least squares with Student's t, and no less than where the steps lie in their intervals may move it:
+/// above 0 where the returns of larger batches diminish, 0 for a power law. None of fewer than four batch sizes.
+pub fn curvature(points: &[Point]) -> Option<Estimate> {
+    if different(points) < FEWEST_POINTS {
+        return None;
+    }
+    // Columns that are orthogonal to those before, so that each term is fitted by itself.
+    let logs: Vec<f64> = points.iter().map(|point| point.batch_size.ln()).collect();
+    let ones = vec![1.0; points.len()];
+    let line = without(&logs, &[&ones]);
+    let square = without(&line.iter().map(|x| x * x).collect::<Vec<_>>(), &[&ones, &line]);
+    let steps: Vec<f64> = points.iter().map(|point| point.middle()).collect();
+    let squares = product(&square, &square);
+    let value = product(&square, &steps) / squares;
+    let left = without(&steps, &[&ones, &line, &square]);
+    let freedom = points.len() - 3;
+    let scatter = student(freedom) * (product(&left, &left) / freedom as f64 / squares).sqrt();
+    let rounding = square.iter().zip(points).map(|(weight, point)| weight.abs() * (3.0 * point.variance()).sqrt()).sum::<f64>() / squares;
+    let margin = scatter.max(rounding);
+    Some(Estimate { value, low: value - margin, high: value + margin })
+}
+
+fn product(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// A column less its parts along others, which are orthogonal.
+fn without(column: &[f64], others: &[&[f64]]) -> Vec<f64> {
+    let mut left = column.to_vec();
+    for other in others {
+        let part = product(&left, other) / product(other, other);
+        left.iter_mut().zip(*other).for_each(|(left, other)| *left -= part * other);
+    }
+    left
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn points(exponent: f64, c2: f64, sizes: &[u32]) -> Vec<(u32, u32)> {
-        sizes.iter().map(|&size| (size, (1e6 / f64::from(size).powf(exponent) + c2).round() as u32)).collect()
+    fn points(exponent: f64, c2: f64, sizes: &[u32]) -> Vec<Point> {
+        sizes.iter().map(|&size| Point::new((size, (1e6 / f64::from(size).powf(exponent) + c2).round() as u32), 1)).collect()
     }
 
     /// Exponents that are tried, and others between them; steps are rounded to whole ones.
@@ -78,14 +115,25 @@ mod tests {
             assert!((found.value - truth).abs() < 0.01 && found.holds(found.value) && found.holds(truth), "{truth}: {found:?}");
             assert!(found.high - found.low < 0.05, "{found:?}");
         }
-        let exact = exponent(&[(2, 1000), (4, 500), (8, 250), (16, 125)]).unwrap();
-        assert!((exact.value - 1.0).abs() < 1e-9 && exact.holds(exact.value), "{exact:?}");
+        let exact = exponent(&Point::all(&[(2, 8000), (4, 4000), (8, 2000), (16, 1000)], 1)).unwrap();
+        assert!((exact.value - 1.0).abs() < 1e-3 && exact.holds(exact.value), "{exact:?}");
+    }
+
+    /// A power law has none, whatever its exponent; the steps of a floor have.
+    #[test]
+    fn curvature_tells_a_floor_from_a_power_law() {
+        let sizes = [2, 8, 32, 128, 512, 2048];
+        let of = |exponent: f64, c2: f64| curvature(&points(exponent, c2, &sizes)).unwrap();
+        assert!(of(0.8, 0.0).holds(0.0) && of(0.8, 0.0).high - of(0.8, 0.0).low < 0.01, "{:?}", of(0.8, 0.0));
+        assert!(of(1.0, 5000.0).low > 0.02, "{:?}", of(1.0, 5000.0));
+        let equal = curvature(&Point::all(&[(2, 64), (8, 64), (32, 64), (128, 64)], 64)).unwrap();
+        assert!(equal.low < -0.1 && equal.high > 0.1, "{equal:?}");
     }
 
     #[test]
     fn few_points_have_none_and_a_floor_alone_any() {
         assert_eq!(exponent(&points(1.0, 500.0, &[2, 4, 8])), None);
-        let flat = exponent(&[(2, 100), (4, 103), (8, 98), (16, 101), (32, 99)]).unwrap();
+        let flat = exponent(&Point::all(&[(2, 100), (4, 103), (8, 98), (16, 101), (32, 99)], 1)).unwrap();
         assert_eq!((flat.low, flat.high), (0.0, f64::INFINITY));
     }
 }

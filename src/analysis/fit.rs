@@ -1,4 +1,10 @@
 //! The paper's law K ≈ c1/B + c2 fitted to measured steps-to-result (Lee et al., ICLR 2021, section 4.1).
+//!
+//! Steps are known to an interval: a training reached the goal after one evaluation and no later than the next. The fit is by the likelihood of
+//! those intervals, and what it says is never narrower than they are.
+
+pub use super::estimate::{COVERED, Estimate};
+use super::estimate::{normal, scramble, student, student_between, uniform};
 
 /// Resamples of the bootstrap.
 pub const RESAMPLES: u32 = 2_000;
@@ -14,70 +20,6 @@ pub const LINEAR_EXPONENTS: (f64, f64) = (0.8, 1.25);
 
 /// Local slope above which data parallelism is called maximal.
 pub const MAXIMAL_SLOPE: f64 = -0.05;
-
-/// Shares of simulations with known truth in which the intervals held it (`make coverage`): the least and the most, but for those that
-/// docs/results.md names.
-pub const COVERED: (f64, f64) = (0.93, 0.97);
-
-/// A number with its 95 % interval. Limits may be infinite; they are NaN where there is no interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// The number itself: of a fit or a mean.
-    pub value: f64,
-    /// Lower limit: of a fit the 2.5th percentile of its resamples.
-    pub low: f64,
-    /// Upper limit: the 97.5th percentile.
-    pub high: f64,
-}
-
-impl Estimate {
-    /// From the resamples of a number. Without an interval where the number, or more of the resamples than lie outside of it, are not numbers: a
-    /// ratio of two infinite ones.
-    fn new(value: f64, mut resampled: Vec<f64>) -> Self {
-        let undefined = resampled.iter().filter(|resampled| resampled.is_nan()).count();
-        if value.is_nan() || undefined as f64 > 0.025 * resampled.len() as f64 {
-            return Estimate { value, low: f64::NAN, high: f64::NAN };
-        }
-        resampled.sort_unstable_by(f64::total_cmp);
-        let percentile = |share: f64| resampled.get((share * (resampled.len() - 1) as f64).round() as usize).copied().unwrap_or(value);
-        // With few points the percentiles may leave out the number itself.
-        Estimate { value, low: percentile(0.025), high: percentile(0.975) }.about(value)
-    }
-
-    /// Geometric mean, with the limits of Student's t over logarithms. One value has no interval, and values that are not above 0 have no mean: then
-    /// NaN.
-    pub fn geometric(values: impl Iterator<Item = f64>) -> Self {
-        let logs: Vec<f64> = values.map(f64::ln).collect();
-        let count = logs.len() as f64;
-        let mean = logs.iter().sum::<f64>() / count;
-        let variance = logs.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>() / (count - 1.0);
-        let margin = student(logs.len().saturating_sub(1)) * (variance / count).sqrt();
-        Estimate { value: mean.exp(), low: (mean - margin).exp(), high: (mean + margin).exp() }
-    }
-
-    /// The product with an independent estimate: margins of logarithms add up by their squares.
-    pub fn times(self, other: Estimate) -> Self {
-        let value = self.value * other.value;
-        let margin = |limit: fn(&Estimate) -> f64| (limit(&self) / self.value).ln().hypot((limit(&other) / other.value).ln());
-        Estimate { value, low: value * (-margin(|estimate| estimate.low)).exp(), high: value * margin(|estimate| estimate.high).exp() }
-    }
-
-    /// The product with a number above 0 that is known.
-    pub fn scaled(self, by: f64) -> Self {
-        Estimate { value: self.value * by, low: self.low * by, high: self.high * by }
-    }
-
-    /// Another number that its interval is of too: a limit gives way where it would leave the number out.
-    pub fn about(self, value: f64) -> Self {
-        let (low, high) = (if self.low > value { value } else { self.low }, if self.high < value { value } else { self.high });
-        Estimate { value, low, high }
-    }
-
-    /// Whether the interval holds a number.
-    pub fn holds(&self, value: f64) -> bool {
-        (self.low..=self.high).contains(&value)
-    }
-}
 
 /// Where a batch size lies on a fitted curve, by the curve's local slope d log K / d log B = −1/(1 + B/B_crit).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,7 +43,46 @@ impl Regime {
     }
 }
 
-/// K ≈ c1/B + c2 with c1, c2 ≥ 0, by least squares of log K.
+/// A cell's steps-to-result as a fit takes them: the goal was reached after more than `above` steps, and after `steps` at the latest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    /// Batch size in examples, at least 1.
+    pub batch_size: f64,
+    /// Steps of the evaluation before, which did not find the goal reached; 0: there was none.
+    pub above: f64,
+    /// K*, steps of the evaluation that found it reached.
+    pub steps: f64,
+}
+
+impl Point {
+    /// From a batch size and its K*, with an evaluation after every `every` steps.
+    pub fn new((batch_size, steps): (u32, u32), every: u32) -> Point {
+        let (steps, every) = (steps.max(1), every.max(1));
+        Point { batch_size: f64::from(batch_size.max(1)), above: f64::from((steps - 1) / every * every), steps: f64::from(steps) }
+    }
+
+    /// All points of a curve.
+    pub fn all(measured: &[(u32, u32)], every: u32) -> Vec<Point> {
+        measured.iter().map(|&point| Point::new(point, every)).collect()
+    }
+
+    /// The logarithm of the steps at a share of the interval, from its lower to its upper end; of half a step where they would be fewer.
+    fn at(self, share: f64) -> f64 {
+        (self.above + share * (self.steps - self.above)).max(0.5).ln()
+    }
+
+    /// The logarithm of the steps in the middle of the interval.
+    pub(super) fn middle(self) -> f64 {
+        self.at(0.5)
+    }
+
+    /// Variance of the logarithm of steps that lie anywhere in the interval: a twelfth of its squared width, and 1 from 0 steps on.
+    pub(super) fn variance(self) -> f64 {
+        ((self.steps / self.above).ln().powi(2) / 12.0).min(1.0)
+    }
+}
+
+/// K ≈ c1/B + c2 with c1, c2 ≥ 0, the most likely where log K scatters normally.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fit {
     /// c1, in steps × examples.
@@ -113,10 +94,22 @@ pub struct Fit {
     pub critical: Estimate,
     /// Points fitted.
     pub points: usize,
-    /// Root mean square of the residuals of log K, with n − 2 degrees of freedom.
+    /// Root mean square of the residuals of log K, from the middles of the intervals, with n − 2 degrees of freedom.
     pub deviation: f64,
+    /// The scatter by which its resamples were made.
+    scatter: Scatter,
     /// (c1, c2) of each resample.
     resamples: Vec<Law>,
+}
+
+/// How far log K scatters about a fitted curve: by its own points and those of the curves that were fitted together with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Scatter {
+    variance: f64,
+    /// Degrees of freedom of it.
+    freedom: usize,
+    /// Degrees of freedom of all curves that were fitted together.
+    of_all: usize,
 }
 
 /// The curve K = c1/B + c2.
@@ -135,44 +128,139 @@ impl Law {
     }
 }
 
+/// A curve's points with the law that fits them.
+struct Curve<'a> {
+    points: &'a [Point],
+    inverse: Vec<f64>,
+    law: Law,
+    /// Log K in the middles of the intervals less that of the law.
+    residuals: Vec<f64>,
+}
+
+impl<'a> Curve<'a> {
+    fn new(points: &'a [Point]) -> Result<Self, String> {
+        let sizes = different(points);
+        if sizes < FEWEST_POINTS {
+            return Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and there are {sizes}"));
+        }
+        let inverse: Vec<f64> = points.iter().map(|point| point.batch_size.recip()).collect();
+        let law = most_likely(points, &inverse);
+        let residuals = points.iter().map(|point| point.middle() - law.steps(point.batch_size).ln()).collect();
+        Ok(Curve { points, inverse, law, residuals })
+    }
+
+    fn freedom(&self) -> usize {
+        self.points.len() - 2
+    }
+
+    fn squares(&self) -> f64 {
+        self.residuals.iter().map(|residual| residual * residual).sum()
+    }
+
+    /// The scatter about this curve. Curves that were fitted together count for as much as this one's own points: few points know their scatter badly,
+    /// but curves may scatter differently, so that half of their degrees of freedom are taken.
+    fn scatter(&self, all: &[&Curve]) -> Scatter {
+        let (of_all, squares) = all.iter().fold((0, 0.0), |(freedom, sum), curve| (freedom + curve.freedom(), sum + curve.squares()));
+        let (own, others) = (self.freedom(), of_all - self.freedom());
+        let added = others.min(own);
+        let of_others = if added > 0 { (squares - self.squares()) / others as f64 } else { 0.0 };
+        Scatter { variance: (self.squares() + added as f64 * of_others) / (own + added) as f64, freedom: own + added.div_ceil(2), of_all }
+    }
+
+    /// The law of each resample of this curve, the curve with a number. `correlation` is that of the scatter of two curves at a batch size.
+    fn resamples(&self, number: u64, scatter: Scatter, correlation: f64) -> Vec<Law> {
+        let stretched = scatter.variance.sqrt() * student(scatter.freedom) / 1.96;
+        let (shared, own) = (correlation.sqrt() * stretched, (1.0 - correlation).sqrt() * stretched);
+        // Where the steps lie in their intervals: independent of each other where they scatter by more, which the residuals then hold; but along
+        // a smooth curve where they do not.
+        let rounding = self.points.iter().map(|point| point.variance()).sum::<f64>() / self.points.len() as f64;
+        let smooth = (rounding * self.freedom() as f64 / self.squares()).min(1.0).sqrt();
+        let logs: Vec<f64> = self.points.iter().map(|point| point.batch_size.ln()).collect();
+        let (first, last) = logs.iter().fold((f64::MAX, f64::MIN), |(first, last), &log| (first.min(log), last.max(log)));
+        let resample = |resample: u64| {
+            let [left, right] = [0, 1].map(|end| uniform(key(resample, end, number + 1)));
+            let log = |(point, log): (&Point, &f64)| {
+                let share = left + (right - left) * (log - first) / (last - first);
+                let moved = if smooth > 0.0 { point.at(0.5 + smooth * (share - 0.5)) - point.middle() } else { 0.0 };
+                let size = point.batch_size.to_bits();
+                let common = if shared > 0.0 { shared * normal(key(resample, size, 0)) } else { 0.0 };
+                self.law.steps(point.batch_size).ln() + common + own * normal(key(resample, size, number + 1)) + moved
+            };
+            least_squares(&self.inverse, &self.points.iter().zip(&logs).map(log).collect::<Vec<_>>())
+        };
+        (0..u64::from(RESAMPLES)).map(resample).collect()
+    }
+}
+
+/// How many batch sizes differ.
+pub(super) fn different(points: &[Point]) -> usize {
+    let mut sizes: Vec<u64> = points.iter().map(|point| point.batch_size.to_bits()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes.len()
+}
+
+/// The correlation of the scatter of curves at common batch sizes, over all pairs of them: cells share points and seeds. Less its standard error, as
+/// intervals of ratios would be too narrow by a correlation that few points exaggerate; at least 0.
+fn correlation(curves: &[&Curve]) -> f64 {
+    let (mut products, mut of_one, mut of_other, mut freedom) = (0.0, 0.0, 0.0, 0.0_f64);
+    for (number, one) in curves.iter().enumerate() {
+        for other in &curves[number + 1..] {
+            // The two parameters of the law are fitted to each.
+            freedom -= 2.0;
+            for (point, residual) in one.points.iter().zip(&one.residuals) {
+                let at = other.points.iter().position(|other| other.batch_size == point.batch_size);
+                if let Some(at) = at {
+                    products += residual * other.residuals[at];
+                    of_one += residual * residual;
+                    of_other += other.residuals[at] * other.residuals[at];
+                    freedom += 1.0;
+                }
+            }
+        }
+    }
+    let found = products / (of_one * of_other).sqrt();
+    if found.is_finite() && freedom > 0.0 { (found - freedom.sqrt().recip()).clamp(0.0, 0.95) } else { 0.0 }
+}
+
 impl Fit {
-    /// Fits (batch size, K*) points of one sparsity.
-    ///
-    /// Intervals are percentiles of [`RESAMPLES`] resamples (the parametric bootstrap; Efron, 1979), always the same ones: normal numbers of the
-    /// residuals' deviation, stretched by Student's t over the normal's quantile for how few points there are, are added to log K of the fitted
-    /// curve, and the law is fitted again. The residuals themselves, drawn with replacement, would be too few to say how far K* may scatter.
+    /// Fits the points of one sparsity.
     ///
     /// # Errors
     /// Why there is no fit, as a clause, where fewer than three different batch sizes were measured.
-    pub fn new(measured: &[(u32, u32)]) -> Result<Fit, String> {
-        let mut sizes: Vec<u32> = measured.iter().map(|point| point.0).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        if sizes.len() < FEWEST_POINTS {
-            return Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and there are {}", sizes.len()));
-        }
-        let (inverse, logs) = coordinates(measured);
-        let law = least_squares(&inverse, &logs);
-        let fitted: Vec<f64> = inverse.iter().map(|inverse| (law.c1 * inverse + law.c2).ln()).collect();
-        let residuals: Vec<f64> = logs.iter().zip(&fitted).map(|(log, fitted)| log - fitted).collect();
-        let freedom = measured.len() - 2;
-        let deviation = (residuals.iter().map(|residual| residual * residual).sum::<f64>() / freedom as f64).sqrt();
-        let stretched = deviation * student(freedom) / 1.96;
-        let mut counter = 0;
-        let mut draw = || {
-            counter += 1;
-            stretched * normal(counter)
-        };
-        let mut resample = || least_squares(&inverse, &fitted.iter().map(|fitted| fitted + draw()).collect::<Vec<_>>());
-        let resamples: Vec<Law> = (0..RESAMPLES).map(|_| resample()).collect();
-        let estimate = |of: fn(Law) -> f64| Estimate::new(of(law), resamples.iter().copied().map(of).collect());
-        let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
-        Ok(Fit { c1, c2, critical, points: measured.len(), deviation, resamples })
+    pub fn new(points: &[Point]) -> Result<Fit, String> {
+        Fit::together(&[points]).remove(0)
     }
 
-    /// The critical batch size of (batch size, K*) points, without an interval. NaN or infinite where they have none.
-    pub fn critical_of(measured: &[(u32, u32)]) -> f64 {
-        let (inverse, logs) = coordinates(measured);
+    /// Fits curves of which two may be compared: the sparsities of a study, or two optimizers at one of them.
+    ///
+    /// Intervals are percentiles of [`RESAMPLES`] resamples (the parametric bootstrap; Efron, 1979), always the same ones: normal numbers of the
+    /// scatter's deviation, stretched by Student's t over the normal's quantile for how few points there are, are added to log K of the fitted
+    /// curve, and the law is fitted again. The residuals themselves, drawn with replacement, would be too few to say how far K* may scatter. The
+    /// scatter of two curves at one batch size is correlated as far as their residuals are. Steps that lie closer to a curve than their intervals
+    /// are wide may lie on another one through these intervals: so they are also moved within them, along a line in log B.
+    ///
+    /// # Errors
+    /// Why a curve has no fit, as a clause, where fewer than three different batch sizes were measured.
+    pub fn together(measured: &[&[Point]]) -> Vec<Result<Fit, String>> {
+        let curves: Vec<Result<Curve, String>> = measured.iter().map(|points| Curve::new(points)).collect();
+        let all: Vec<&Curve> = curves.iter().flatten().collect();
+        let correlation = correlation(&all);
+        let fit = |(number, curve): (usize, &Result<Curve, String>)| {
+            let curve = curve.as_ref().map_err(Clone::clone)?;
+            let scatter = curve.scatter(&all);
+            let resamples = curve.resamples(number as u64, scatter, correlation);
+            let estimate = |of: fn(Law) -> f64| Estimate::new(of(curve.law), resamples.iter().copied().map(of).collect());
+            let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
+            let deviation = (curve.squares() / curve.freedom() as f64).sqrt();
+            Ok(Fit { c1, c2, critical, points: curve.points.len(), deviation, scatter, resamples })
+        };
+        curves.iter().enumerate().map(fit).collect()
+    }
+
+    /// The critical batch size of points, without an interval and by the middles of theirs. NaN or infinite where they have none.
+    pub fn critical_of(points: &[Point]) -> f64 {
+        let (inverse, logs): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.batch_size.recip(), point.middle())).unzip();
         let law = least_squares(&inverse, &logs);
         law.c1 / law.c2
     }
@@ -213,49 +301,52 @@ impl Fit {
         (at(LINEAR_SLOPE), at(MAXIMAL_SLOPE))
     }
 
-    /// c1 of this fit over c1 of another of independent measurements (sparse over dense: the shift the paper's theory predicts where
+    /// c1 of this fit over c1 of another that was fitted together with it (sparse over dense: the shift the paper's theory predicts where
     /// scaling is linear).
     pub fn c1_over(&self, other: &Fit) -> Estimate {
         self.over(other, |law| law.c1)
     }
 
-    /// c2 of this fit over c2 of another of independent measurements.
+    /// c2 of this fit over c2 of another that was fitted together with it.
     pub fn c2_over(&self, other: &Fit) -> Estimate {
         self.over(other, |law| law.c2)
     }
 
-    /// The critical batch size of this fit over that of another of independent measurements.
+    /// The critical batch size of this fit over that of another that was fitted together with it.
     pub fn critical_over(&self, other: &Fit) -> Estimate {
         self.over(other, |law| law.c1 / law.c2)
     }
 
-    /// K at a batch size by this fit over that by another of independent measurements.
+    /// K at a batch size by this fit over that by another that was fitted together with it.
     pub fn steps_over(&self, other: &Fit, batch_size: f64) -> Estimate {
         self.over(other, |law| law.steps(batch_size))
     }
 
-    /// Every number of resamples is taken twice, so the other's are taken in reverse: the resamples of two fits are independent.
-    ///
     /// The resamples of each fit are stretched for its own few points. The difference of two numbers has more degrees of freedom than either, by
-    /// Welch's estimate (1947) and at most those of both, so that the logarithms of ratios are drawn together by what is too much. But the deviation
-    /// about a fit through three points, of one degree, is too uncertain for that estimate: in simulations it made the ratio's interval too narrow.
+    /// Welch's estimate (1947) and at most those of all curves, so that the logarithms of ratios are drawn together by what is too much. But a
+    /// deviation of three degrees or fewer is too uncertain for that estimate: in simulations it made the ratio's interval too narrow.
     fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
         let value = of(self.law()) / of(other.law());
-        let (a, b) = (self.deviation.powi(2), other.deviation.powi(2));
-        let (of_a, of_b) = (self.points - 2, other.points - 2);
+        let (a, b) = (self.scatter.variance, other.scatter.variance);
+        let (of_a, of_b) = (self.scatter.freedom, other.scatter.freedom);
         let welch = (a + b).powi(2) / (a * a / (of_a + 2) as f64 + b * b / (of_b + 2) as f64) - 2.0;
         let stretched = a * student(of_a).powi(2) + b * student(of_b).powi(2);
         let narrower = match of_a.min(of_b) {
-            ..2 => 1.0,
-            _ => (student_between(welch.min((of_a + of_b) as f64)) * ((a + b) / stretched).sqrt()).min(1.0),
+            ..4 => 1.0,
+            _ => (student_between(welch.min(self.scatter.of_all as f64)) * ((a + b) / stretched).sqrt()).min(1.0),
         };
         let ratio = |(this, other): (&Law, &Law)| {
             let ratio = of(*this) / of(*other);
-            let is_plain = |number: f64| number > 0.0 && number.is_finite();
+            let is_plain = |value: f64| value.is_finite() && value > 0.0;
             if is_plain(ratio) && is_plain(value) && narrower.is_finite() { value * (ratio / value).powf(narrower) } else { ratio }
         };
-        Estimate::new(value, self.resamples.iter().zip(other.resamples.iter().rev()).map(ratio).collect())
+        Estimate::new(value, self.resamples.iter().zip(&other.resamples).map(ratio).collect())
     }
+}
+
+/// A number for a resample, a batch size and a curve.
+fn key(resample: u64, size: u64, number: u64) -> u64 {
+    scramble(scramble(scramble(resample) ^ size) ^ number) >> 1
 }
 
 /// The exponent of a power law y ∝ x^e, by least squares of log y against log x, with the limits of Student's t. None for fewer than three points,
@@ -272,9 +363,65 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Estimate> {
     value.is_finite().then_some(Estimate { value, low: value - margin, high: value + margin })
 }
 
-/// 1/B and log K of each point.
-fn coordinates(measured: &[(u32, u32)]) -> (Vec<f64>, Vec<f64>) {
-    measured.iter().map(|&(size, steps)| (1.0 / f64::from(size.max(1)), f64::from(steps.max(1)).ln())).unzip()
+/// The exponent of a power law of numbers of things, which scatter by these variances of their logarithms even where they lie on a line.
+pub(super) fn slope_of_counts(points: &[(f64, f64)], variances: &[f64]) -> Option<Estimate> {
+    let found = slope(points)?;
+    let mean = points.iter().map(|point| point.0.ln()).sum::<f64>() / points.len() as f64;
+    let (mut squares, mut weighted) = (0.0, 0.0);
+    for (point, variance) in points.iter().zip(variances) {
+        let square = (point.0.ln() - mean).powi(2);
+        squares += square;
+        weighted += square * variance;
+    }
+    let margin = 1.96 * weighted.sqrt() / squares;
+    Some(Estimate { low: found.low.min(found.value - margin), high: found.high.max(found.value + margin), ..found })
+}
+
+/// The law of the greatest likelihood, where each point's log K is a normal number of which an interval is known: least squares of the numbers to be
+/// expected in the intervals, again and again (the EM algorithm; Dempster, Laird and Rubin, 1977), from their middles on.
+fn most_likely(points: &[Point], inverse: &[f64]) -> Law {
+    const TURNS: usize = 30;
+    let middles: Vec<f64> = points.iter().map(|point| point.middle()).collect();
+    let mut law = least_squares(inverse, &middles);
+    let left = |law: Law, logs: &[f64]| {
+        inverse.iter().zip(logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2)).sum::<f64>()
+    };
+    let freedom = (points.len() - 2) as f64;
+    let rounding = points.iter().map(|point| point.variance()).sum::<f64>() / points.len() as f64;
+    let mut variance = left(law, &middles) / freedom;
+    for _ in 0..TURNS {
+        // Where the points scatter by much more than their intervals are wide, or by much less, nothing is left to be gained.
+        if variance < 0.01 * rounding || variance > 1e4 * rounding {
+            break;
+        }
+        let expected: Vec<(f64, f64)> =
+            points.iter().map(|point| expected(*point, law.steps(point.batch_size).ln(), variance.sqrt())).collect();
+        let logs: Vec<f64> = expected.iter().map(|point| point.0).collect();
+        let before = law;
+        law = least_squares(inverse, &logs);
+        variance = (left(law, &logs) + expected.iter().map(|point| point.1).sum::<f64>()) / freedom;
+        if ((law.c1 - before.c1) / before.c1).abs() < 1e-6 && ((law.c2 - before.c2) / before.c2).abs() < 1e-6 {
+            break;
+        }
+    }
+    law
+}
+
+/// Mean and variance of a normal number within a point's interval.
+pub(super) fn expected(point: Point, mean: f64, deviation: f64) -> (f64, f64) {
+    let (low, high) = (point.above.ln(), point.steps.ln());
+    let [from, to] = [low, high].map(|limit| (limit - mean) / deviation);
+    let density = |at: f64| (-at * at / 2.0).exp() / std::f64::consts::TAU.sqrt();
+    let weighted = |at: f64| if at.is_finite() { at * density(at) } else { 0.0 };
+    // The tail that is the smaller one, so that no digits are lost.
+    let above = |at: f64| libm::erfc(at * std::f64::consts::FRAC_1_SQRT_2) / 2.0;
+    let inside = if from > 0.0 { above(from) - above(to) } else { above(-to) - above(-from) };
+    if inside < 1e-9 {
+        return (mean.clamp(low, high), 0.0);
+    }
+    let shift = (density(from) - density(to)) / inside;
+    let variance = 1.0 + (weighted(from) - weighted(to)) / inside - shift * shift;
+    (mean + deviation * shift, (deviation * deviation * variance).max(0.0))
 }
 
 /// K = s·(b/B + 1) with b = c1/c2: for a given b the best log s is a mean, so the search has one dimension. log b is scanned, then
@@ -323,36 +470,4 @@ pub(super) fn least_squares(inverse: &[f64], logs: &[f64]) -> Law {
     } else {
         Law { c1: scale * b, c2: scale }
     }
-}
-
-/// The 97.5th percentile of Student's t.
-pub(super) fn student(freedom: usize) -> f64 {
-    const FEW: [f64; 12] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
-    FEW.get(freedom.max(1) - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
-}
-
-/// The same for degrees of freedom that are no whole number: on a straight line in their inverse.
-fn student_between(freedom: f64) -> f64 {
-    let below = freedom.max(1.0).floor();
-    let [least, most] = [0, 1].map(|more| student(below as usize + more));
-    let part = (1.0 - below / freedom.max(1.0)) * (below + 1.0);
-    least + (most - least) * part
-}
-
-/// A standard normal number that is a function of a counter (Box and Muller, 1958).
-fn normal(counter: u64) -> f64 {
-    (-2.0 * (1.0 - uniform(2 * counter)).ln()).sqrt() * (std::f64::consts::TAU * uniform(2 * counter + 1)).cos()
-}
-
-/// A uniform number below 1 that is a function of a counter.
-pub(super) fn uniform(counter: u64) -> f64 {
-    (scramble(counter) >> 11) as f64 / (1_u64 << 53) as f64
-}
-
-/// A counter's hash (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). No recorded result depends on it.
-fn scramble(counter: u64) -> u64 {
-    let mut z = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

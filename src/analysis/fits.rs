@@ -1,8 +1,9 @@
 //! The fits of a study, one a sparsity, and what they say of sparse against dense.
 
+use super::estimate::uniform;
 use super::exponent::exponent;
 use super::fewer::FewerTrials;
-use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Regime, uniform};
+use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Point, Regime};
 use super::studies::StudyResults;
 use crate::config::ScheduleName;
 use crate::optimizer::Schedule;
@@ -88,11 +89,10 @@ impl Fitted {
 /// The fits of a study's sparsities, ascending.
 pub fn fits(study: &StudyResults) -> Vec<Fitted> {
     let grid = study.grid();
-    let fit = |sparsity: f64| Fit::new(&grid.measured(sparsity));
-    let has_dense = grid.sparsities.contains(&0.0);
-    let dense = has_dense.then(|| fit(0.0)).and_then(Result::ok);
-    let fitted = |&sparsity: &f64| {
-        let fit = if sparsity == 0.0 { dense.clone().map_or_else(|| fit(sparsity), Ok) } else { fit(sparsity) };
+    let points: Vec<Vec<Point>> = grid.sparsities.iter().map(|&sparsity| grid.points(sparsity)).collect();
+    let together = Fit::together(&points.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let dense = grid.sparsities.iter().position(|sparsity| *sparsity == 0.0).and_then(|place| together[place].clone().ok());
+    let fitted = |((&sparsity, points), fit): ((&f64, &Vec<Point>), Result<Fit, String>)| {
         let unreached = |&size: &u32| grid.cell(size, sparsity).is_some_and(|cell| cell.steps_to_result().is_none());
         let sparse = sparsity > 0.0;
         let ratios: Vec<f64> = if sparse { grid.ratios(sparsity, 0.0).into_iter().map(|point| point.1).collect() } else { Vec::new() };
@@ -103,7 +103,7 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
         let rates: Vec<f64> = rates.filter_map(|&size| Some(best(size, sparsity)? / best(size, 0.0)?)).collect();
         Fitted {
             sparsity,
-            exponent: exponent(&grid.measured(sparsity)),
+            exponent: exponent(points),
             left_out: grid.batch_sizes.iter().copied().filter(unreached).collect(),
             c1_ratio: over_dense(Fit::c1_over),
             c2_ratio: over_dense(Fit::c2_over),
@@ -113,7 +113,7 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
             fit,
         }
     };
-    grid.sparsities.iter().map(fitted).collect()
+    grid.sparsities.iter().zip(&points).zip(together).map(fitted).collect()
 }
 
 /// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends early hides what other
@@ -126,14 +126,15 @@ fn enough_trials(study: &StudyResults, sparsity: f64, critical: f64) -> Option<E
     }
     let trials: Vec<(u32, FewerTrials)> = cells.iter().map(|cell| (cell.key.batch_size, FewerTrials::new(cell))).collect();
     let most = cells.iter().map(|cell| cell.trials.len()).min()?;
+    let every = study.grid().every;
     let mut counter = 0;
     // K* of a random choice: the inverse of its distribution at a uniform number. None where a choice of a cell reaches no goal.
     let mut is_near = |number: usize| {
         let points = trials.iter().map(|(size, trials)| {
             counter += 1;
-            Some((*size, trials.quantile(number, uniform(counter))?))
+            Some(Point::new((*size, trials.quantile(number, uniform(counter))?), every))
         });
-        let points: Option<Vec<(u32, u32)>> = points.collect();
+        let points: Option<Vec<Point>> = points.collect();
         points.is_some_and(|points| (1.0 - NEAR..=1.0 + NEAR).contains(&(Fit::critical_of(&points) / critical)))
     };
     let mut is_enough = |number: usize| (0..CHOICES).filter(|_| is_near(number)).count() as u64 >= NEAR_CHOICES;

@@ -1,5 +1,6 @@
 //! A study's cells as a grid.
 
+use super::fit::Point;
 use crate::records::Cell;
 use crate::results::Results;
 
@@ -12,6 +13,8 @@ pub struct Grid<'a> {
     pub batch_sizes: Vec<u32>,
     /// Sparsities measured so far, ascending.
     pub sparsities: Vec<f64>,
+    /// Steps between evaluations. Where they are not known: the greatest number of which all steps to the goal are multiples.
+    pub every: u32,
     cells: &'a [Cell],
 }
 
@@ -24,7 +27,12 @@ impl<'a> Grid<'a> {
         let mut sparsities: Vec<f64> = results.cells.iter().map(|cell| cell.key.sparsity).collect();
         sparsities.sort_unstable_by(f64::total_cmp);
         sparsities.dedup();
-        Grid { batch_sizes, sparsities, cells: &results.cells }
+        let steps = || results.cells.iter().flat_map(|cell| &cell.trials).filter_map(|trial| trial.steps);
+        let every = match results.workload.evaluate_every {
+            0 => steps().fold(0, divisor).max(1),
+            every => every,
+        };
+        Grid { batch_sizes, sparsities, every, cells: &results.cells }
     }
 
     /// The cell, where it has been measured.
@@ -36,6 +44,11 @@ impl<'a> Grid<'a> {
     pub fn measured(&self, sparsity: f64) -> Vec<(u32, u32)> {
         let steps = |&size: &u32| self.cell(size, sparsity)?.steps_to_result().map(|steps| (size, steps));
         self.batch_sizes.iter().filter_map(steps).collect()
+    }
+
+    /// The same cells as points of a fit.
+    pub fn points(&self, sparsity: f64) -> Vec<Point> {
+        Point::all(&self.measured(sparsity), self.every)
     }
 
     /// K* at each of the grid's batch sizes, not a number where a cell has none: as (batch size, K*), so that lines break there.
@@ -53,6 +66,11 @@ impl<'a> Grid<'a> {
         };
         self.measured(sparsity).into_iter().filter_map(ratio).collect()
     }
+}
+
+/// The greatest common divisor.
+fn divisor(one: u32, other: u32) -> u32 {
+    if other == 0 { one } else { divisor(other, one % other) }
 }
 
 /// A batch size as a coordinate; 0, which no figure on logarithmic axes can show, as 1.

@@ -7,7 +7,9 @@ mod axes;
 mod budget;
 mod chart;
 mod claims;
+pub mod confirmed;
 mod critical;
+mod estimate;
 pub mod exponent;
 mod fewer;
 mod figures;
@@ -36,7 +38,7 @@ mod warnings;
 mod work;
 
 pub use chart::Chart;
-pub use claims::{Claim, Finding, Verdict, claims};
+pub use claims::{Claim, Finding, Verdict, claims, holm};
 pub use critical::{Critical, Definition, critical};
 pub use figures::{Figure, figures, steps_to_result_plot};
 pub use fits::{EnoughTrials, Fitted, NEAR, Shift, fits};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::claims::claims;
+use super::claims::{claims, holm};
 use super::critical::critical;
 use super::figures::{self, Figure};
 use super::fits::{Fitted, fits};
@@ -93,6 +93,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let (critical, times) = (critical(study, fits, &smoothness), times(study));
         sections.push(Section { study, fits, claims, smoothness, critical, times, figures, warnings: warnings(study, fits) });
     }
+    holm(sections.iter_mut().flat_map(|section| &mut section.claims));
     for table in tables(&sections, &options.goals) {
         let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
         written.file(format!("{}.csv", table.name), &csv)?;

@@ -1,6 +1,6 @@
 //! What studies say of the paper's claims, as a page in Markdown.
 
-use super::claims::{Claim, Finding, PAPERS_SPARSITIES, Verdict, papers_batch_sizes};
+use super::claims::{Claim, Finding, PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes};
 use super::fewer::FewerTrials;
 use super::others::{has_trials, is_of_dps};
 use super::page::Section;
@@ -90,7 +90,7 @@ fn claims(findings: &[Finding]) -> String {
     for claim in Claim::ALL {
         for (number, finding) in findings.iter().filter(|finding| finding.claim == claim).enumerate() {
             let words = if number == 0 { format!("{} ({})", claim.words(), claim.place()) } else { String::new() };
-            rows.push(vec![words, finding.sparsity.to_string(), finding.measured.clone(), finding.verdict.name().to_owned()]);
+            rows.push(vec![words, finding.sparsity.to_string(), finding.measured.clone(), finding.says()]);
         }
     }
     let heading = ["claim", "sparsity", "measured", "verdict"].map(str::to_owned).to_vec();
@@ -219,7 +219,8 @@ fn rules(sections: &[Section]) -> String {
         .collect();
     format!(
         "## The rules\n\nEach claim is decided by a rule from 95 % intervals, in brackets above, of the cells that were measured. In all other cases it says \"{}\": the intervals allow \
-         both, or what the rule needs was not measured.\n\n{rules}",
-        Verdict::Undecided.name()
+         both, or what the rule needs was not measured. {}\n\n{rules}",
+        Verdict::Undecided.name(),
+        by_chance(sections.iter().flat_map(|section| &section.claims))
     )
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fit::{Estimate, student};
+use super::estimate::{Estimate, student};
 use super::studies::StudyResults;
 use crate::readable::{count, significant, some};
 use crate::records::{Cell, CellKey};

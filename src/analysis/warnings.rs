@@ -16,6 +16,9 @@ pub const EDGE: f64 = 0.05;
 /// Trials of a cell that must have reached the goal, or in a race stayed feasible, so that no warning is given.
 pub const FEWEST_TRIALS: usize = 3;
 
+/// Evaluations up to K* below which a warning names their interval.
+const FEWEST_INTERVALS: u32 = 8;
+
 /// Trials of a cell below which a study is said to have few.
 const USUAL_TRIALS: usize = 8;
 
@@ -43,6 +46,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
     }
     found.extend(dead_layers(&study.results));
     found.extend(fits.iter().filter_map(wrong_law));
+    found.extend(few_intervals(study));
     found.extend(number_of_trials(study));
     for cell in &study.results.cells {
         let name = format!("Batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
@@ -74,6 +78,24 @@ fn wrong_law(fitted: &Fitted) -> Option<String> {
         "Sparsity {}: steps do not fall as c1/B + c2 says. In c1/B^a + c2 the exponent a is {value} [{low} … {high}], which excludes 1: the critical batch size is that of a law that does not hold.",
         fitted.sparsity
     ))
+}
+
+/// What to say of cells whose K* is so few evaluations that it is hardly known.
+fn few_intervals(study: &StudyResults) -> Option<String> {
+    let every = study.grid().every;
+    let steps: Vec<u32> =
+        study.results.cells.iter().filter_map(Cell::steps_to_result).filter(|steps| *steps < FEWEST_INTERVALS * every).collect();
+    let least = *steps.iter().min()?;
+    // Steps of 1 are as fine as can be.
+    (every > 1).then(|| {
+        format!(
+            "{} reached the goal within fewer than {FEWEST_INTERVALS} evaluations, one of them within {}: K* is known to {every} steps alone (evaluate_every), which is \
+             {:.0} % of it. A smaller evaluate_every would say more.",
+            some(steps.len(), "cell"),
+            least.div_ceil(every),
+            100.0 * f64::from(every) / f64::from(least)
+        )
+    })
 }
 
 /// What to say of how many trials all cells have. K* is the least of the trials' steps, so it falls with their number; a race that ends at K*

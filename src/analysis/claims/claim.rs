@@ -13,12 +13,18 @@ pub enum Claim {
     MoreSteps,
     /// 1.5 to 4.5 times as many at sparsity 0.9.
     Times,
+    /// 2 to 4 times as many at sparsity 0.9.
+    TwoToFour,
     /// Their ratio to the dense one's falls with the batch size.
     RatioFalls,
     /// Their critical batch size is no smaller.
     CriticalBatchSize,
+    /// At sparsity 0.9 it is 4 times the dense one's.
+    FourTimes,
     /// Fewer of their metaparameters are good.
     GoodRegion,
+    /// More metaparameters are good at larger batch sizes.
+    RegionGrows,
     /// The best learning rate rises with the batch size.
     LearningRate,
     /// The best metaparameters lie inside of the search space.
@@ -40,25 +46,42 @@ pub fn papers_batch_sizes() -> impl Iterator<Item = u32> {
     std::iter::successors(Some(PAPERS_BATCH_SIZES.0), |size| Some(2 * size)).take_while(|size| *size <= PAPERS_BATCH_SIZES.1)
 }
 
-/// The sparsity and the ratios of the paper's figure 12.
-pub const PAPERS_RATIOS: (f64, f64, f64) = (0.9, 1.5, 4.5);
+/// The sparsity of which the paper says numbers.
+pub const SPARSEST: f64 = 0.9;
+
+/// The least and the largest ratio of steps in the paper's figure 12.
+pub const PAPERS_RATIOS: (f64, f64) = (1.5, 4.5);
+
+/// Those that its section 3.1 says.
+pub const TWO_TO_FOUR: (f64, f64) = (2.0, 4.0);
+
+/// Ratios of critical batch sizes that are called 4: within a factor of two, as the batch sizes are powers of two.
+pub const ABOUT_FOUR: (f64, f64) = (2.0, 8.0);
 
 impl Claim {
     /// Every claim, in the order of the page.
-    pub const ALL: [Claim; 12] = [
+    pub const ALL: [Claim; 15] = [
         Claim::Linear,
         Claim::Diminishing,
         Claim::Maximal,
         Claim::MoreSteps,
         Claim::Times,
+        Claim::TwoToFour,
         Claim::RatioFalls,
         Claim::CriticalBatchSize,
+        Claim::FourTimes,
         Claim::GoodRegion,
+        Claim::RegionGrows,
         Claim::LearningRate,
         Claim::Inside,
         Claim::FewerThanSgd,
         Claim::BeyondSgd,
     ];
+
+    /// Whether it is counted among others: not where it is one statement with another by the law.
+    pub fn is_counted(self) -> bool {
+        self != Claim::RatioFalls
+    }
 
     /// The claim in a sentence, without a full stop.
     pub fn words(self) -> &'static str {
@@ -68,9 +91,12 @@ impl Claim {
             Claim::Maximal => "At the largest ones data parallelism is maximal: more examples save no steps",
             Claim::MoreSteps => "A sparse network needs more steps than the dense one at every batch size",
             Claim::Times => "At sparsity 0.9 it needs 1.5 to 4.5 times as many",
+            Claim::TwoToFour => "At sparsity 0.9 it needs 2 to 4 times as many",
             Claim::RatioFalls => "The ratio of sparse to dense steps falls as batches grow",
             Claim::CriticalBatchSize => "The critical batch size of a sparse network is no smaller than the dense one's",
+            Claim::FourTimes => "The critical batch size at sparsity 0.9 is 4 times the dense one's, 2^11 against 2^9",
             Claim::GoodRegion => "Of a sparse network fewer metaparameters are good",
+            Claim::RegionGrows => "At larger batch sizes more metaparameters are good",
             Claim::LearningRate => "The best learning rate rises with the batch size",
             Claim::Inside => "The best metaparameters lie inside of the search space, not at its edges",
             Claim::FewerThanSgd => "With large batches Momentum and Nesterov need fewer steps than SGD",
@@ -82,6 +108,9 @@ impl Claim {
     pub fn place(self) -> &'static str {
         match self {
             Claim::Linear | Claim::Diminishing | Claim::Maximal | Claim::MoreSteps | Claim::CriticalBatchSize => "section 3.1, figure 1",
+            Claim::FourTimes => "figure 1",
+            Claim::TwoToFour => "section 3.1",
+            Claim::RegionGrows => "section 3.2",
             Claim::Times | Claim::RatioFalls => "figure 12",
             Claim::GoodRegion => "figure 5",
             Claim::LearningRate | Claim::Inside => "section 3.2, figure 3",
@@ -98,8 +127,9 @@ impl Claim {
                  the paper's smallest, is measured and lies above it by the whole interval, or the exponent lies outside by its whole interval"
             }
             Claim::Diminishing => {
-                "holds where a measured batch size lies between a 19th of the critical one and 19 times it by the whole interval; does not where the \
-                 paper's smallest and largest are measured, and all measured ones lie outside by the whole interval"
+                "holds where a measured batch size lies between a 19th of the critical one and 19 times it by the whole interval, and log K* against log B \
+                 is curved upwards, by the whole interval of its quadratic term: a power law, whose returns are the same everywhere, is not; does \
+                 not where the paper's smallest and largest are measured, and all measured ones lie outside by the whole interval"
             }
             Claim::Maximal => {
                 "holds where a measured batch size lies above 19 times the critical one (slope above −0.05) by the whole interval; does not where batch \
@@ -107,36 +137,51 @@ impl Claim {
             }
             Claim::MoreSteps => {
                 "by the ratio of the two fitted curves at each batch size measured at both sparsities: holds where all intervals lie above 1, does not \
-                 where one lies below"
+                 where that at the smallest or the largest lies below, by an interval of 97.5 %, since there are two"
             }
             Claim::Times => {
-                "by the same ratios: holds where all intervals lie between 1.5 and 4.5, does not where one lies outside as a whole"
+                "by the same ratios: holds where all intervals lie between 1.5 and 4.5, does not where one of the two at the ends lies outside, by an \
+                 interval of 97.5 %"
             }
+            Claim::TwoToFour => "as the claim before, with 2 and 4",
             Claim::RatioFalls => {
-                "by the slope of log(K* sparse / K* dense) against log B, least squares with Student's t, at three batch sizes or more: holds where its \
-                 interval lies below 0, does not where it lies above"
+                "by the law the ratio falls from c1's to c2's, which is so where the critical batch size of the sparse network is the larger one: one \
+                 statement with the next claim, decided by its interval"
             }
             Claim::CriticalBatchSize => {
-                "by the ratio of the two critical batch sizes: holds where its interval lies at 1 or above, does not where it lies below"
+                "by the ratio of the two critical batch sizes, whose cells share their points and seeds: holds where its interval lies above 1, does not \
+                 where it lies below"
+            }
+            Claim::FourTimes => {
+                "by the same ratio, of studies with Momentum: holds where its interval lies between 2 and 8, a power of two about 4, does not where it lies \
+                 outside as a whole. The paper means the batch sizes at which curves divided by their K* at the first batch size leave the line; \
+                 the ratio of c1/c2 is the same by the law"
             }
             Claim::GoodRegion => {
-                "good are trials that reach the goal before the race ends, the shorter one of two; by the geometric mean over batch sizes of good sparse \
+                "good are trials that reach the goal within the race's factor times K*, the smaller factor of two; by the geometric mean over batch sizes of good sparse \
                  ones over good dense ones, of cells with as many trials: holds where its interval lies below 1, does not where it lies above; a \
                  race that ends at K* hides them. The paper says this of the learning rates of SGD that reach the goal within its whole step budget"
+            }
+            Claim::RegionGrows => {
+                "by the slope of log(good trials) against log B, least squares with Student's t and no less than the counts themselves scatter, at three \
+                 batch sizes or more with as many trials: holds where its interval lies above 0, does not where it lies below. The paper counts \
+                 trials that reach the goal within its whole step budget"
             }
             Claim::LearningRate => {
                 "by the slope of log(best learning rate) against log B, least squares with Student's t, at three batch sizes or more: holds where its \
                  interval lies above 0, does not where it lies below"
             }
             Claim::Inside => {
-                "holds where no best trial's searched metaparameter lies within 5 % of an end of its range (in the search's scale), does not where one does"
+                "at an edge are points with a searched metaparameter within 5 % of an end of its range (in the search's scale); best are those of a cell's \
+                 trials with K*, each point counted once: holds where fewer of them lie at an edge than chance would put there, by the share of all drawn \
+                 points, in 95 of 100 cases, does not where more do"
             }
             Claim::FewerThanSgd => {
-                "by the ratio of the fitted curves at the largest batch size measured with both optimizers: holds where its interval lies below 1, does \
+                "by the ratio of the curves fitted to the batch sizes measured with both optimizers, at the largest of these: holds where its interval lies below 1, does \
                  not where it lies above"
             }
             Claim::BeyondSgd => {
-                "by the ratio of the critical batch sizes: holds where its interval lies above 1, does not where it lies below"
+                "by the ratio of their critical batch sizes: holds where its interval lies above 1, does not where it lies below"
             }
         }
     }

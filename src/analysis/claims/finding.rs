@@ -3,7 +3,7 @@
 use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
 use super::claim::Claim;
-use crate::readable::{count, digits};
+use crate::readable::{count, digits, some};
 
 /// What a study says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,9 +26,9 @@ impl Verdict {
         }
     }
 
-    /// The verdict; intervals fulfil one of `holds` and `fails` at most.
-    pub(super) fn of(holds: bool, fails: bool) -> Verdict {
-        match (holds, fails) {
+    /// The verdict by the doubts that a claim holds and that it does not: at most one is below 5 %.
+    fn of(holds: f64, fails: f64) -> Verdict {
+        match (holds < DOUBT, fails < DOUBT) {
             (true, _) => Verdict::Holds,
             (false, true) => Verdict::DoesNotHold,
             (false, false) => Verdict::Undecided,
@@ -47,11 +47,98 @@ pub struct Finding {
     pub measured: String,
     /// What they say of it.
     pub verdict: Verdict,
+    /// How often chance alone would put the numbers as far from the border of the claim, by their intervals; none where nothing was measured.
+    pub doubt: Option<f64>,
+    /// Whether the verdict stands by Holm's rule (1979) among all verdicts of a report.
+    pub stands: bool,
+}
+
+/// The doubt below which a claim is decided: that of a 95 % interval.
+pub const DOUBT: f64 = 0.05;
+
+impl Finding {
+    /// A finding by the doubts that the claim holds and that it does not.
+    pub(super) fn new(claim: Claim, sparsity: f64, measured: String, holds: f64, fails: f64) -> Finding {
+        let verdict = Verdict::of(holds, fails);
+        Finding { claim, sparsity, measured, verdict, doubt: Some(holds.min(fails)), stands: false }
+    }
+
+    /// A finding that lacks what the rule needs.
+    pub(super) fn undecided(claim: Claim, sparsity: f64, measured: String) -> Finding {
+        Finding { claim, sparsity, measured, verdict: Verdict::Undecided, doubt: None, stands: false }
+    }
+}
+
+/// The doubt that a number lies above a bound: below 5 % where its whole 95 % interval does. On a logarithmic scale if both are above 0.
+pub(super) fn above(number: Estimate, bound: f64) -> f64 {
+    beyond(number.value, number.low, bound)
+}
+
+/// The doubt that a number lies below a bound.
+pub(super) fn below(number: Estimate, bound: f64) -> f64 {
+    if bound > 0.0 && number.low >= 0.0 {
+        beyond(1.0 / number.value, 1.0 / number.high, 1.0 / bound)
+    } else {
+        beyond(-number.value, -number.high, -bound)
+    }
+}
+
+/// The doubt that a normal number with the lower limit of its 95 % interval lies above a bound.
+fn beyond(value: f64, limit: f64, bound: f64) -> f64 {
+    let [value, limit, bound] = if bound > 0.0 && limit >= 0.0 { [value, limit, bound].map(f64::ln) } else { [value, limit, bound] };
+    if limit.is_nan() || value <= bound || !limit.is_finite() {
+        return 1.0;
+    }
+    // An infinite number has no distance, but a limit.
+    let distance = if value.is_infinite() { if limit > bound { 1.001 } else { 0.999 } } else { (value - bound) / (value - limit) };
+    libm::erfc(1.96 * distance * std::f64::consts::FRAC_1_SQRT_2).min(1.0)
 }
 
 /// A sparsity's fit, or the finding that there is none.
 pub(super) fn fitted(claim: Claim, of: &Fitted) -> Result<&Fit, Finding> {
-    of.fit.as_ref().map_err(|why| Finding { claim, sparsity: of.sparsity, measured: format!("no fit: {why}"), verdict: Verdict::Undecided })
+    of.fit.as_ref().map_err(|why| Finding::undecided(claim, of.sparsity, format!("no fit: {why}")))
+}
+
+/// Marks the verdicts that stand by Holm's rule: of m statements in order of their doubts, the first of which m times, the second m − 1 times its doubt
+/// and so on is below 5 %. A claim that is the same statement as another by the law counts once.
+pub fn holm<'a>(findings: impl Iterator<Item = &'a mut Finding>) {
+    let mut findings: Vec<(f64, &mut Finding)> = findings.filter_map(|finding| Some((finding.doubt?, finding))).collect();
+    findings.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut left = findings.iter().filter(|(_, finding)| finding.claim.is_counted()).count();
+    for (doubt, finding) in findings {
+        if doubt * left.max(1) as f64 >= DOUBT {
+            break;
+        }
+        finding.stands = true;
+        left -= usize::from(finding.claim.is_counted());
+    }
+}
+
+/// How many verdicts there are, how many chance would give among so many statements, and how many stand.
+pub fn by_chance<'a>(findings: impl Iterator<Item = &'a Finding>) -> String {
+    let counted: Vec<&Finding> = findings.filter(|finding| finding.claim.is_counted() && finding.doubt.is_some()).collect();
+    let decided = counted.iter().filter(|finding| finding.verdict != Verdict::Undecided);
+    let stand = decided.clone().filter(|finding| finding.stands).count();
+    format!(
+        "{} of {} are decided. Chance alone would decide about {} of so many: each has 5 in 100. {} {} by Holm's rule too, which makes any wrong one among \
+         all unlikely; the others are marked {ALONE}.",
+        decided.count(),
+        some(counted.len(), "statement"),
+        digits(DOUBT * counted.len() as f64, 2),
+        stand,
+        if stand == 1 { "stands" } else { "stand" }
+    )
+}
+
+/// What stands beside a verdict that does not stand by Holm's rule.
+const ALONE: &str = "(95 % alone)";
+
+impl Finding {
+    /// The verdict in words.
+    pub fn says(&self) -> String {
+        let alone = if self.stands || self.verdict == Verdict::Undecided { String::new() } else { format!(" {ALONE}") };
+        self.verdict.name().to_owned() + &alone
+    }
 }
 
 /// An estimate with its interval in words.

@@ -11,7 +11,7 @@ mod search;
 mod sparsity;
 
 pub use claim::{Claim, PAPERS_SPARSITIES, papers_batch_sizes};
-pub use finding::{Finding, Verdict};
+pub use finding::{Finding, Verdict, by_chance, holm};
 
 use super::fits::Fitted;
 use super::studies::StudyResults;
@@ -25,7 +25,7 @@ pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<(&StudyResults,
     let mut found = scaling::findings(study, fits);
     found.extend(sparsity::findings(study, fits));
     found.extend(search::findings(study, fits));
-    found.extend(sgd.into_iter().flat_map(|sgd| optimizers::findings(study, fits, sgd)));
+    found.extend(sgd.into_iter().flat_map(|sgd| optimizers::findings(study, sgd)));
     found.sort_by_key(|finding| finding.claim);
     found
 }

@@ -1,11 +1,12 @@
 //! How steps-to-result scale with the batch size.
 
-use super::super::fit::{Fit, Regime};
+use super::super::exponent::curvature;
+use super::super::fit::{Fit, LINEAR_EXPONENTS};
 use super::super::fits::Fitted;
 use super::super::studies::StudyResults;
 use super::claim::Claim;
 use super::claim::PAPERS_BATCH_SIZES;
-use super::finding::{Finding, Verdict, fitted, words};
+use super::finding::{Finding, above, below, fitted, words};
 use crate::readable::count;
 
 /// The three regimes at each sparsity.
@@ -17,13 +18,14 @@ pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
 
 fn finding(study: &StudyResults, claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
     let sparsity = of.sparsity;
-    let points = study.grid().measured(sparsity);
-    let sizes: Vec<u32> = points.iter().map(|point| point.0).collect();
-    let (smallest, largest) = (sizes.first().copied().unwrap_or(0), sizes.last().copied().unwrap_or(0));
-    let regimes: Vec<Option<Regime>> = sizes.iter().map(|&size| of.regime(size)).collect();
+    let points = study.grid().points(sparsity);
+    let sizes: Vec<f64> = points.iter().map(|point| point.batch_size).collect();
+    let (smallest, largest) = (sizes.first().copied().unwrap_or(1.0), sizes.last().copied().unwrap_or(1.0));
     let (last_linear, first_maximal) = fit.borders();
-    let (low, high) = PAPERS_BATCH_SIZES;
-    let has = |own: Regime| regimes.contains(&Some(own));
+    let (low, high) = (f64::from(PAPERS_BATCH_SIZES.0), f64::from(PAPERS_BATCH_SIZES.1));
+    let least = |doubts: &mut dyn Iterator<Item = f64>| doubts.fold(1.0, f64::min);
+    // Doubts of what the paper's ends decide, where they were measured.
+    let where_measured = |size: f64, doubt: f64| if sizes.contains(&size) { doubt } else { 1.0 };
     let (holds, fails, measured) = match claim {
         Claim::Linear => {
             let shown = match of.exponent {
@@ -32,21 +34,30 @@ fn finding(study: &StudyResults, claim: Claim, of: &Fitted, fit: &Fit) -> Findin
                 Some(exponent) => words(exponent),
             };
             let measured =
-                format!("linear below {}; smallest batch size measured: {}; exponent {shown}", words(last_linear), count(smallest));
-            (has(Regime::Linear), sizes.contains(&low) && last_linear.high < f64::from(low) || of.is_not_linear(), measured)
+                format!("linear below {}; smallest batch size measured: {}; exponent {shown}", words(last_linear), count(smallest as u64));
+            let (few, many) = LINEAR_EXPONENTS;
+            let is_linear = of.exponent.map_or(1.0, |exponent| above(exponent, few).max(below(exponent, many)));
+            let is_not = of.exponent.map_or(1.0, |exponent| below(exponent, few).min(above(exponent, many)));
+            (above(last_linear, smallest).max(is_linear), where_measured(low, below(last_linear, low)).min(is_not), measured)
         }
         Claim::Maximal => {
-            let measured = format!("maximal above {}; largest batch size measured: {}", words(first_maximal), count(largest));
-            (has(Regime::Maximal), sizes.contains(&high) && first_maximal.low > f64::from(high), measured)
+            let measured = format!("maximal above {}; largest batch size measured: {}", words(first_maximal), count(largest as u64));
+            (below(first_maximal, largest), where_measured(high, above(first_maximal, high)), measured)
         }
         _ => {
-            let is_whole = sizes.contains(&low) && sizes.contains(&high);
-            let is_outside = |size: &u32| f64::from(*size) < last_linear.low || f64::from(*size) > first_maximal.high;
-            let fails = is_whole && sizes.iter().all(is_outside);
-            let measured =
-                format!("critical batch size {}; K* scatters by {:.1} % about the fit", words(fit.critical), 100.0 * fit.deviation);
-            (has(Regime::Diminishing), fails, measured)
+            let inside = |size: &f64| below(last_linear, *size).max(above(first_maximal, *size));
+            let outside = |size: &f64| above(last_linear, *size).min(below(first_maximal, *size));
+            let curved = curvature(&points);
+            let measured = format!(
+                "critical batch size {}; K* scatters by {:.1} % about the fit; curvature {}",
+                words(fit.critical),
+                100.0 * fit.deviation,
+                curved.map_or("not known of fewer than 4 batch sizes".to_owned(), words)
+            );
+            let holds = least(&mut sizes.iter().map(inside)).max(curved.map_or(1.0, |curved| above(curved, 0.0)));
+            let all_outside = sizes.iter().map(outside).fold(0.0, f64::max);
+            (holds, where_measured(low, where_measured(high, all_outside)), measured)
         }
     };
-    Finding { claim, sparsity, measured, verdict: Verdict::of(holds, fails) }
+    Finding::new(claim, sparsity, measured, holds, fails)
 }

@@ -7,9 +7,9 @@ use super::super::others::is_of_dps;
 use super::super::studies::StudyResults;
 use super::super::warnings::at_edge;
 use super::claim::Claim;
-use super::finding::{Finding, Verdict, words};
+use super::finding::{Finding, above, below, words};
 use crate::readable::{count, some};
-use crate::records::Cell;
+use crate::records::{Cell, Trial};
 
 /// The best learning rates against the batch size, and best trials at the edges, at each sparsity.
 pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
@@ -31,18 +31,18 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
     // All cells share the trials that were drawn. If the same one is best in all of them, no slope can be estimated.
     if points.len() > 1 && points.iter().all(|point| point.1 == points[0].1) {
         let measured = format!("the same learning rate is the best at all {}", some(points.len(), "batch size"));
-        return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
+        return Finding::undecided(claim, sparsity, measured);
     }
     let Some(of_rate) = slope(&points.iter().map(|point| (point.0, point.1)).collect::<Vec<_>>()) else {
         let measured = format!("{} with a best learning rate", some(points.len(), "batch size"));
-        return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
+        return Finding::undecided(claim, sparsity, measured);
     };
     let effective: Option<Vec<(f64, f64)>> = points.iter().map(|point| Some((point.0, point.2?))).collect();
     let effective = effective
         .and_then(|points| slope(&points))
         .map_or(String::new(), |of_effective| format!("; the effective rate η/(1 − m) as B to the power of {}", words(of_effective)));
     let measured = format!("it changes as B to the power of {}, over {}{effective}", words(of_rate), some(points.len(), "batch size"));
-    Finding { claim, sparsity, measured, verdict: Verdict::of(of_rate.low > 0.0, of_rate.high < 0.0) }
+    Finding::new(claim, sparsity, measured, above(of_rate, 0.0), below(of_rate, 0.0))
 }
 
 fn inside(study: &StudyResults, sparsity: f64) -> Finding {
@@ -50,12 +50,45 @@ fn inside(study: &StudyResults, sparsity: f64) -> Finding {
     let Ok(configuration) = &study.configuration else {
         let why = if is_of_dps(&study.results) { "the configuration in the file cannot be read" } else { "the search space is not known" };
         let measured = why.to_owned();
-        return Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
+        return Finding::undecided(claim, sparsity, measured);
     };
-    let is_at_edge = |cell: &&Cell| cell.best().is_some_and(|best| at_edge(&configuration.search, best));
-    let (all, at_edge): (usize, Vec<String>) =
-        (cells(study, sparsity).count(), cells(study, sparsity).filter(is_at_edge).map(|cell| count(cell.key.batch_size)).collect());
-    let where_it_is = if at_edge.is_empty() { String::new() } else { format!(": batch size {}", at_edge.join(", ")) };
-    let measured = format!("at an edge in {} of {}{where_it_is}", at_edge.len(), some(all, "cell"));
-    Finding { claim, sparsity, measured, verdict: Verdict::of(all > 0 && at_edge.is_empty(), !at_edge.is_empty()) }
+    let search = &configuration.search;
+    // Of several trials with K* each may be the best one.
+    let best = |cell: &Cell| {
+        let least = cell.steps_to_result();
+        cell.trials.iter().filter(|trial| trial.steps.is_some() && trial.steps == least).cloned().collect::<Vec<_>>()
+    };
+    let measured: Vec<(u32, Vec<Trial>)> = cells(study, sparsity).map(|cell| (cell.key.batch_size, best(cell))).collect();
+    let sizes = measured.iter().filter(|(_, best)| best.iter().any(|trial| at_edge(search, trial)));
+    let sizes: Vec<String> = sizes.map(|(size, _)| count(*size)).collect();
+    let mut points: Vec<&Trial> = Vec::new();
+    for trial in measured.iter().flat_map(|(_, best)| best) {
+        if points.iter().all(|other| other.metaparameters != trial.metaparameters) {
+            points.push(trial);
+        }
+    }
+    let drawn = || cells(study, sparsity).flat_map(|cell| &cell.trials);
+    let share = drawn().filter(|trial| at_edge(search, trial)).count() as f64 / drawn().count().max(1) as f64;
+    let found = points.iter().filter(|trial| at_edge(search, trial)).count();
+    let where_it_is = if sizes.is_empty() { String::new() } else { format!(": batch size {}", sizes.join(", ")) };
+    let measured = format!(
+        "at an edge in {} of {}{where_it_is}; {found} of {}, where {:.0} % of all points drawn lie at one",
+        sizes.len(),
+        some(measured.len(), "cell"),
+        some(points.len(), "best point"),
+        100.0 * share
+    );
+    let (fewer, more) = (at_most(found, points.len(), share), at_most(points.len() - found, points.len(), 1.0 - share));
+    Finding::new(claim, sparsity, measured, (2.0 * fewer).min(1.0), (2.0 * more).min(1.0))
+}
+
+/// The chance of at most so many of `all` independent events, each with a chance `share`.
+fn at_most(found: usize, all: usize, share: f64) -> f64 {
+    let mut chance = (1.0 - share).powi(all as i32);
+    let mut sum = chance;
+    for number in 1..=found {
+        chance *= (all + 1 - number) as f64 / number as f64 * share / (1.0 - share);
+        sum += chance;
+    }
+    if sum.is_nan() { 1.0 } else { sum.min(1.0) }
 }

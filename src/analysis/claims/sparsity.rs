@@ -1,46 +1,62 @@
 //! Sparse networks beside the dense one.
 
-use super::super::fit::{Estimate, slope};
+use std::collections::HashSet;
+
+use super::super::fit::{Estimate, Fit, slope_of_counts};
 use super::super::fits::Fitted;
 use super::super::others::has_trials;
 use super::super::studies::StudyResults;
-use super::claim::Claim;
-use super::claim::PAPERS_RATIOS;
-use super::finding::{Finding, Verdict, fitted, words};
-use crate::config::Race;
-use crate::readable::{digits, some};
-use crate::records::Cell;
+use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
+use super::finding::{Finding, above, below, fitted, words};
+use crate::config::{OptimizerName, Race};
+use crate::readable::{count, digits, some};
+use crate::records::{Cell, Trial};
 
 /// What a ratio needs, in the singular.
 const WITH_RESULT: &str = "batch size at which both sparsities have a result";
 
 /// What each sparsity says beside the dense network; nothing where that was not measured.
 pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
-    let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0) else { return Vec::new() };
+    let grows = fits.iter().map(|fitted| region_grows(study, fitted.sparsity));
+    let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0) else { return grows.collect() };
     let each = |sparse: &Fitted| {
-        let mut found = vec![
-            more_steps(study, sparse, dense),
-            ratio_falls(study, sparse.sparsity),
-            critical(sparse, dense),
-            region(study, sparse.sparsity),
-        ];
-        found.extend((sparse.sparsity == PAPERS_RATIOS.0).then(|| times(study, sparse, dense)));
+        let mut found = steps(study, sparse, dense);
+        found.extend(critical(study, sparse, dense));
+        found.push(region(study, sparse.sparsity));
         found
     };
-    fits.iter().filter(|fitted| fitted.sparsity > 0.0).flat_map(each).collect()
+    fits.iter().filter(|fitted| fitted.sparsity > 0.0).flat_map(each).chain(grows).collect()
 }
 
-/// The ratios of the fitted curves, at the batch sizes measured at both sparsities.
-fn ratios(study: &StudyResults, claim: Claim, sparse: &Fitted, dense: &Fitted) -> Result<Vec<Estimate>, Finding> {
-    let (of_sparse, of_dense) =
-        (fitted(claim, sparse)?, fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?);
-    let ratios: Vec<Estimate> =
-        study.grid().ratios(sparse.sparsity, 0.0).into_iter().map(|point| of_sparse.steps_over(of_dense, f64::from(point.0))).collect();
-    if ratios.is_empty() {
-        let measured = format!("no {WITH_RESULT}");
-        return Err(Finding { claim, sparsity: sparse.sparsity, measured, verdict: Verdict::Undecided });
-    }
-    Ok(ratios)
+/// The claims on the ratios of steps, by those of the fitted curves at the batch sizes measured at both sparsities.
+fn steps(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
+    let sparsity = sparse.sparsity;
+    let bounds = [(Claim::MoreSteps, 1.0, f64::INFINITY)];
+    let (figure, words) = (PAPERS_RATIOS, TWO_TO_FOUR);
+    let of_sparsest = [(Claim::Times, figure.0, figure.1), (Claim::TwoToFour, words.0, words.1)];
+    let bounds = bounds.into_iter().chain(of_sparsest.into_iter().filter(|_| sparsity == SPARSEST));
+    let sizes: Vec<f64> = study.grid().ratios(sparsity, 0.0).into_iter().map(|point| f64::from(point.0)).collect();
+    let decide = |(claim, least, most): (Claim, f64, f64)| {
+        let (of_sparse, of_dense) = match both(claim, sparse, dense) {
+            Ok(both) => both,
+            Err(none) => return none,
+        };
+        let ratios: Vec<Estimate> = sizes.iter().map(|&size| of_sparse.steps_over(of_dense, size)).collect();
+        let (Some(first), Some(last)) = (ratios.first(), ratios.last()) else {
+            return Finding::undecided(claim, sparsity, format!("no {WITH_RESULT}"));
+        };
+        let inside = |ratio: &Estimate| above(*ratio, least).max(if most.is_finite() { below(*ratio, most) } else { 0.0 });
+        let outside = |ratio: &Estimate| below(*ratio, least).min(if most.is_finite() { above(*ratio, most) } else { 1.0 });
+        // By the law all other ratios lie between the two at the ends, each of which may fail by chance.
+        let fails = (2.0 * outside(first).min(outside(last))).min(1.0);
+        Finding::new(claim, sparsity, extremes(study, sparsity, &ratios), ratios.iter().map(inside).fold(0.0, f64::max), fails)
+    };
+    bounds.map(decide).collect()
+}
+
+/// The two fits, or the finding that one is missing.
+fn both<'a>(claim: Claim, sparse: &'a Fitted, dense: &'a Fitted) -> Result<(&'a Fit, &'a Fit), Finding> {
+    Ok((fitted(claim, sparse)?, fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?))
 }
 
 /// The smallest and the largest of them in words, and those of the cells themselves.
@@ -58,87 +74,117 @@ fn extremes(study: &StudyResults, sparsity: f64, ratios: &[Estimate]) -> String 
     )
 }
 
-fn more_steps(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Finding {
-    let (claim, sparsity) = (Claim::MoreSteps, sparse.sparsity);
-    match ratios(study, claim, sparse, dense) {
-        Err(none) => none,
-        Ok(ratios) => {
-            let holds = ratios.iter().all(|ratio| ratio.low > 1.0);
-            let verdict = Verdict::of(holds, ratios.iter().any(|ratio| ratio.high < 1.0));
-            Finding { claim, sparsity, measured: extremes(study, sparsity, &ratios), verdict }
+/// The claims on the ratio of the critical batch sizes. By the law K* sparse / K* dense falls with the batch size where that is above 1.
+fn critical(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
+    let sparsity = sparse.sparsity;
+    let says_four = sparsity == SPARSEST && study.results.workload.optimizer == OptimizerName::Momentum.name();
+    let claims = [Claim::RatioFalls, Claim::CriticalBatchSize].into_iter().chain(says_four.then_some(Claim::FourTimes));
+    let decide = |claim: Claim| {
+        let (of_sparse, of_dense) = match both(claim, sparse, dense) {
+            Ok(both) => both,
+            Err(none) => return none,
+        };
+        let sizes: Vec<u32> = study.grid().ratios(sparsity, 0.0).into_iter().map(|point| point.0).collect();
+        let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) else {
+            return Finding::undecided(claim, sparsity, format!("no {WITH_RESULT}"));
+        };
+        let ratio = of_sparse.critical_over(of_dense);
+        let at = |size: u32| format!("{} times at batch size {}", words(of_sparse.steps_over(of_dense, size.into())), count(size));
+        let measured = super::finding::times(ratio, "the dense one's");
+        match claim {
+            Claim::FourTimes => {
+                let (least, most) = ABOUT_FOUR;
+                let (holds, fails) = (above(ratio, least).max(below(ratio, most)), below(ratio, least).min(above(ratio, most)));
+                Finding::new(claim, sparsity, measured, holds, fails)
+            }
+            Claim::RatioFalls => {
+                let measured = format!("by the fits {}, {}; critical batch size {measured}", at(first), at(last));
+                Finding::new(claim, sparsity, measured, above(ratio, 1.0), below(ratio, 1.0))
+            }
+            _ => Finding::new(claim, sparsity, measured, above(ratio, 1.0), below(ratio, 1.0)),
         }
-    }
+    };
+    claims.map(decide).collect()
 }
 
-fn times(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Finding {
-    let (claim, (sparsity, least, most)) = (Claim::Times, PAPERS_RATIOS);
-    match ratios(study, claim, sparse, dense) {
-        Err(none) => none,
-        Ok(ratios) => {
-            let holds = ratios.iter().all(|ratio| ratio.low >= least && ratio.high <= most);
-            let verdict = Verdict::of(holds, ratios.iter().any(|ratio| ratio.high < least || ratio.low > most));
-            Finding { claim, sparsity, measured: extremes(study, sparsity, &ratios), verdict }
-        }
-    }
-}
-
-fn ratio_falls(study: &StudyResults, sparsity: f64) -> Finding {
-    let claim = Claim::RatioFalls;
-    let points: Vec<(f64, f64)> = study.grid().ratios(sparsity, 0.0).into_iter().map(|(size, ratio)| (f64::from(size), ratio)).collect();
-    match slope(&points) {
-        None => Finding { claim, sparsity, measured: some(points.len(), WITH_RESULT), verdict: Verdict::Undecided },
-        Some(slope) => {
-            let measured = format!("the ratio changes as B to the power of {}, over {}", words(slope), some(points.len(), "batch size"));
-            Finding { claim, sparsity, measured, verdict: Verdict::of(slope.high < 0.0, slope.low > 0.0) }
-        }
-    }
-}
-
-fn critical(sparse: &Fitted, dense: &Fitted) -> Finding {
-    let (claim, sparsity) = (Claim::CriticalBatchSize, sparse.sparsity);
-    let both =
-        fitted(claim, sparse).and_then(|of_sparse| Ok((of_sparse, fitted(claim, dense).map_err(|none| Finding { sparsity, ..none })?)));
-    match both {
-        Err(none) => none,
-        Ok((of_sparse, of_dense)) => {
-            let ratio = of_sparse.critical_over(of_dense);
-            let measured = super::finding::times(ratio, "the dense one's");
-            Finding { claim, sparsity, measured, verdict: Verdict::of(ratio.low >= 1.0, ratio.high < 1.0) }
-        }
-    }
-}
-
-/// Trials that reached the goal before the race ended, sparse over dense. Of two cells whose races had several lengths, those within the shorter one.
+/// Trials that reached the goal within the race's factor times K*, sparse over dense. Of two cells whose races had several factors, within the smaller.
 fn region(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::GoodRegion;
     let grid = study.grid();
-    let pairs =
-        || grid.ratios(sparsity, 0.0).into_iter().filter_map(|point| Some((grid.cell(point.0, sparsity)?, grid.cell(point.0, 0.0)?)));
-    let undecided = |measured: String| Finding { claim, sparsity, measured, verdict: Verdict::Undecided };
-    if !has_trials(&study.results) {
-        return undecided("the trials are not known".to_owned());
+    let pairs: Vec<(&Cell, &Cell)> = grid
+        .ratios(sparsity, 0.0)
+        .into_iter()
+        .filter_map(|point| Some((grid.cell(point.0, sparsity)?, grid.cell(point.0, 0.0)?)))
+        .collect();
+    if let Some(why) = unknown(study, pairs.iter().flat_map(|pair| [pair.0, pair.1])) {
+        return Finding::undecided(claim, sparsity, why);
     }
-    if pairs().any(|(sparse, dense)| sparse.trials.len() != dense.trials.len()) {
-        return undecided("cells of several numbers of trials".to_owned());
-    }
-    if pairs().any(|(sparse, dense)| study.hides_others(sparse) || study.hides_others(dense)) {
-        return undecided("the race ended at K*".to_owned());
-    }
-    let good = |cell: &Cell, race: Race| {
-        let last = cell.steps_to_result().and_then(|best| race.last_step(best, study.results.workload.evaluate_every));
-        cell.trials.iter().filter_map(|trial| trial.steps).filter(|&steps| last.is_none_or(|last| steps <= last)).count() as f64
-    };
-    let ratio = |(sparse, dense): (&Cell, &Cell)| {
+    let counted = |(sparse, dense): &(&Cell, &Cell)| {
         let race = shorter(study.race_of(sparse), study.race_of(dense));
-        good(sparse, race) / good(dense, race)
+        let ([of_sparse, of_dense], differ) = ([good(sparse, race), good(dense, race)], differing(sparse, dense, race));
+        // The variance of the logarithm of their ratio, as the two share their points: by the points that are good in one alone.
+        (of_sparse / of_dense, (differ + 1.0) / (of_sparse * of_dense))
     };
-    let ratios: Vec<f64> = pairs().map(ratio).collect();
-    let ratio = Estimate::geometric(ratios.iter().copied());
+    let (ratios, variances): (Vec<f64>, Vec<f64>) = pairs.iter().map(counted).unzip();
+    let count = ratios.len() as f64;
+    let ratio = Estimate::geometric(ratios.iter().copied()).no_narrower(1.96 * (variances.iter().sum::<f64>() / count / count).sqrt());
     if ratios.len() < 2 || ratio.low.is_nan() {
-        return undecided(some(ratios.len(), WITH_RESULT));
+        return Finding::undecided(claim, sparsity, some(ratios.len(), WITH_RESULT));
     }
     let measured = format!("{} times as many as of the dense one, over {}", words(ratio), some(ratios.len(), "batch size"));
-    Finding { claim, sparsity, measured, verdict: Verdict::of(ratio.high < 1.0, ratio.low > 1.0) }
+    Finding::new(claim, sparsity, measured, below(ratio, 1.0), above(ratio, 1.0))
+}
+
+/// Whether more trials are good at larger batch sizes.
+fn region_grows(study: &StudyResults, sparsity: f64) -> Finding {
+    let claim = Claim::RegionGrows;
+    let is_reached = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_some();
+    let cells: Vec<&Cell> = study.results.cells.iter().filter(is_reached).collect();
+    if let Some(why) = unknown(study, cells.iter().copied()) {
+        return Finding::undecided(claim, sparsity, why);
+    }
+    let race = cells.iter().map(|cell| study.race_of(cell)).reduce(shorter).unwrap_or(Race::Off);
+    let counts: Vec<f64> = cells.iter().map(|cell| good(cell, race)).collect();
+    let points: Vec<(f64, f64)> = cells.iter().zip(&counts).map(|(cell, good)| (f64::from(cell.key.batch_size), *good)).collect();
+    // Of the logarithm of a number of all.
+    let variance = |(cell, good): (&&Cell, &f64)| 1.0 / (good + 0.5) - 1.0 / (cell.trials.len() as f64 + 1.0);
+    let variances: Vec<f64> = cells.iter().zip(&counts).map(variance).collect();
+    let Some(slope) = slope_of_counts(&points, &variances) else {
+        return Finding::undecided(claim, sparsity, format!("{} with a result", some(points.len(), "batch size")));
+    };
+    let [few, many] = [f64::min, f64::max].map(|of| counts.iter().copied().reduce(of).unwrap_or(0.0));
+    let measured =
+        format!("{few} to {many} good trials a cell, as B to the power of {}, over {}", words(slope), some(points.len(), "batch size"));
+    Finding::new(claim, sparsity, measured, above(slope, 0.0), below(slope, 0.0))
+}
+
+/// Why good trials cannot be counted.
+fn unknown<'a>(study: &StudyResults, cells: impl Iterator<Item = &'a Cell> + Clone) -> Option<String> {
+    let mut numbers = cells.clone().map(|cell| cell.trials.len());
+    let first = numbers.next();
+    if !has_trials(&study.results) {
+        Some("the trials are not known".to_owned())
+    } else if numbers.any(|number| Some(number) != first) {
+        Some("cells of several numbers of trials".to_owned())
+    } else {
+        cells.clone().any(|cell| study.hides_others(cell)).then(|| "the race ended at K*".to_owned())
+    }
+}
+
+/// The trials of a cell that reached the goal within a race's factor times K*: a race goes on to the next evaluation, which is up to a third more.
+fn good_trials(cell: &Cell, race: Race) -> impl Iterator<Item = &Trial> {
+    let most = race.factor().and_then(|factor| Some(factor * f64::from(cell.steps_to_result()?))).unwrap_or(f64::INFINITY);
+    cell.trials.iter().filter(move |trial| trial.steps.is_some_and(|steps| f64::from(steps) <= most))
+}
+
+fn good(cell: &Cell, race: Race) -> f64 {
+    good_trials(cell, race).count() as f64
+}
+
+/// Points that are good in one of two cells alone.
+fn differing(one: &Cell, other: &Cell, race: Race) -> f64 {
+    let [in_one, in_other] = [one, other].map(|cell| good_trials(cell, race).map(|trial| trial.index).collect::<HashSet<_>>());
+    in_one.symmetric_difference(&in_other).count() as f64
 }
 
 /// The race that ends first, of two after the same number of steps.

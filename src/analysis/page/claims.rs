@@ -2,14 +2,14 @@
 
 use maud::{Markup, html};
 
-use super::super::claims::{Claim, Finding, Verdict};
+use super::super::claims::{Claim, Finding, Verdict, by_chance};
 
 /// A row for each claim and sparsity, and the rules.
 pub fn claims(findings: &[Finding]) -> Markup {
     html! {
         p {
             "Each claim is decided by a rule from 95 % intervals, in brackets. " b { (Verdict::Undecided.name()) }
-            ": the intervals allow both, or what the rule needs was not measured."
+            ": the intervals allow both, or what the rule needs was not measured. " (by_chance(findings.iter()))
         }
         div.wide {
             table.words {
@@ -25,7 +25,7 @@ pub fn claims(findings: &[Finding]) -> Markup {
                             }
                             td { (finding.sparsity) }
                             td { (finding.measured) }
-                            td { (finding.verdict.name()) }
+                            td { (finding.says()) }
                         }
                     }
                 }

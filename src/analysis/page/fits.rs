@@ -19,8 +19,9 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
     let rows: Vec<Vec<String>> = fits.iter().filter_map(row).collect();
     html! {
         p {
-            "K ≈ c1/B + c2 with c1, c2 ≥ 0 by least squares of log K, a sparsity at a time; in brackets 95 % intervals by parametric bootstrap "
-            "(" (count(RESAMPLES)) " resamples of a normal scatter of log K, stretched by Student's t for few points). The " b { "critical batch size" }
+            "K ≈ c1/B + c2 with c1, c2 ≥ 0 by the likelihood of log K, known between two evaluations; in brackets 95 % intervals by parametric bootstrap "
+            "(" (count(RESAMPLES)) " resamples of a normal scatter of log K, of which half is that of the other sparsities, stretched by Student's t for few "
+            "points). The " b { "critical batch size" }
             " is c1/c2: there the two terms are equal and K is twice its floor. By the fit's local slope d log K / d log B, scaling is "
             b { "linear" } " below −0.95 (B under a 19th of the critical batch size), data parallelism " b { "maximal" }
             " above −0.05 (B over 19 times it), and returns diminish between. The law makes K fall in proportion to small B whatever it does, so "
@@ -62,7 +63,8 @@ fn rounding(study: &StudyResults) -> Option<String> {
     let lowest = study.results.cells.iter().filter_map(|cell| cell.steps_to_result()).min()?;
     let share = 100.0 * f64::from(every) / f64::from(lowest.max(1));
     Some(format!(
-        " K* is known to the next multiple of {every} steps above it, up to {share:.0} % of the lowest K* here; the intervals do not cover that."
+        " K* is known to the next multiple of {every} steps above it, up to {share:.0} % of the lowest K* here: the fit and its intervals take K* as known between two \
+         evaluations."
     ))
 }
 

@@ -1,6 +1,6 @@
 //! What studies say of the paper's claims, and of critical batch sizes.
 
-use super::rows::Rows;
+use super::rows::{Rows, optional};
 use crate::analysis::page::Section;
 use crate::analysis::table::Table;
 
@@ -13,6 +13,8 @@ pub(super) fn claims(sections: &[Section]) -> Table {
         .column("sparsity", |(_, finding)| finding.sparsity.to_string())
         .column("measured", |(_, finding)| finding.measured.clone())
         .column("verdict", |(_, finding)| finding.verdict.name().to_owned())
+        .column("by_chance", |(_, finding)| optional(finding.doubt))
+        .column("holm", |(_, finding)| if finding.stands { "stands".to_owned() } else { String::new() })
         .table()
 }
 

@@ -1,0 +1,347 @@
+//! Steps of points that were trained again with fresh seeds: plain numbers in, estimates with intervals out.
+//!
+//! The best point of a search was lucky, and so was the best of a few points with as many seeds each: what a point is chosen by must not measure it.
+//! So the seeds are halved; the point that one half chooses is measured on the other half, both ways round (cross-fitting). A training that did not reach
+//! the goal within its limit, or became infeasible, took more steps than that: it is never dropped.
+
+use super::estimate::{Estimate, student};
+use super::fit::{Point, expected};
+
+/// A training that reached the goal after more than the first number of steps, and after the second at the latest; none that failed.
+pub type Reached = Option<(f64, f64)>;
+
+/// The quantile of a normal number that 9 of 10 lie below.
+const NINE_OF_TEN: f64 = 1.2816;
+
+/// By how much the error of a mean is larger where two halves choose each other's point than of as many independent trainings: a point that one half chose
+/// and the other did not was slower there, and both halves are measured by such points. In simulations of equal points.
+const BY_EACH_OTHER: f64 = 1.08;
+
+/// The quantile of a 95 % interval.
+const QUANTILE: f64 = 1.96;
+
+/// What trainings with fresh seeds say of a cell's steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Confirmed {
+    /// The points that the even and the odd seeds chose, by their places.
+    pub chosen: [usize; 2],
+    /// One training a seed: each of the point that the other half of the seeds chose.
+    pub trainings: Vec<Reached>,
+    /// Median steps; infinite where half of the trainings failed.
+    pub median: Estimate,
+    /// Geometric mean of the steps, as a log-normal distribution has it of which failures are the part beyond the limit; not a number where more than
+    /// half failed.
+    pub mean: Estimate,
+    /// Steps by which 9 of 10 trainings are there, of that distribution; infinite where more than 1 of 10 failed.
+    pub nine_of_ten: Estimate,
+    /// The share of trainings that failed.
+    pub failures: Estimate,
+    /// Log steps to be expected of each training, by that distribution.
+    logs: Vec<f64>,
+    /// The standard error of their mean over that of as many numbers known exactly.
+    wider: f64,
+}
+
+impl Confirmed {
+    /// From the trainings of each point, by seed; every point with the same seeds. `limit` is the number of steps after which a training was given up.
+    /// None where there is no point, or fewer than four seeds.
+    pub fn new(points: &[Vec<Reached>], limit: f64) -> Option<Confirmed> {
+        let seeds = points.iter().map(Vec::len).min().filter(|&seeds| seeds >= 4)?;
+        // The point whose median over every second seed is the least: by the sum of the two in the middle, then the mean of all, failures at the limit.
+        let choose = |parity: usize| {
+            let rank = |point: &Vec<Reached>| {
+                let of_half = point.iter().take(seeds).skip(parity).step_by(2);
+                let mut steps: Vec<f64> = of_half.map(|reached| reached.map_or(f64::INFINITY, |(_, steps)| steps)).collect();
+                steps.sort_unstable_by(f64::total_cmp);
+                let middle = steps[(steps.len() - 1) / 2] + steps[steps.len() / 2];
+                (middle, steps.iter().map(|steps| steps.min(limit)).sum::<f64>())
+            };
+            let ranks: Vec<(f64, f64)> = points.iter().map(rank).collect();
+            (0..points.len()).min_by(|a, b| ranks[*a].0.total_cmp(&ranks[*b].0).then(ranks[*a].1.total_cmp(&ranks[*b].1)))
+        };
+        let chosen = [choose(0)?, choose(1)?];
+        let trainings: Vec<Reached> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
+        let failed = trainings.iter().filter(|training| training.is_none()).count();
+        let mut normal = Normal::new(&trainings, limit, chosen[0] != chosen[1]);
+        if points.len() > 1 {
+            normal.wider *= BY_EACH_OTHER;
+        }
+        let (mean, nine_of_ten) = match 2 * failed {
+            most if most > seeds => {
+                (Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN }, Estimate { value: f64::INFINITY, ..beyond(limit) })
+            }
+            _ if 10 * failed > seeds => (normal.mean(), beyond(limit)),
+            // One failure may be one of many.
+            _ if failed > 0 => (normal.mean(), Estimate { high: f64::INFINITY, ..normal.nine_of_ten() }),
+            _ => (normal.mean(), normal.nine_of_ten()),
+        };
+        Some(Confirmed {
+            chosen,
+            median: median(&trainings),
+            mean,
+            nine_of_ten,
+            failures: share(failed, seeds),
+            logs: normal.logs,
+            wider: normal.wider,
+            trainings,
+        })
+    }
+
+    /// The geometric mean of these steps over those of another cell, paired by seed: cells share their seeds. Failures have no pair; then the two means
+    /// are taken as independent, which makes the interval wider. None where a cell has no mean.
+    pub fn over(&self, other: &Confirmed) -> Option<Estimate> {
+        if self.mean.value.is_nan() || other.mean.value.is_nan() {
+            return None;
+        }
+        if [self, other].iter().any(|cell| cell.failures.value > 0.0) {
+            let Estimate { value, low, high } = other.mean;
+            return Some(self.mean.times(Estimate { value: 1.0 / value, low: 1.0 / high, high: 1.0 / low }));
+        }
+        let ratios = self.logs.iter().zip(&other.logs).map(|(own, other)| (own - other).exp());
+        let Estimate { value, low, high } = Estimate::geometric(ratios);
+        let wider = self.wider.max(other.wider);
+        Some(Estimate { value, low: value * (low / value).powf(wider), high: value * (high / value).powf(wider) })
+    }
+
+    /// Log steps of each training by seed, failures as what is to be expected of them.
+    pub fn logs(&self) -> &[f64] {
+        &self.logs
+    }
+}
+
+/// More steps than a limit.
+fn beyond(limit: f64) -> Estimate {
+    Estimate { value: f64::INFINITY, low: limit, high: f64::INFINITY }
+}
+
+/// A normal distribution of log steps that are known to intervals.
+struct Normal {
+    mean: f64,
+    deviation: f64,
+    logs: Vec<f64>,
+    /// Trainings.
+    count: f64,
+    freedom: usize,
+    wider: f64,
+}
+
+impl Normal {
+    /// The most likely distribution (EM; Dempster, Laird and Rubin, 1977). Halves that measure different points have means of their own.
+    fn new(trainings: &[Reached], limit: f64, differ: bool) -> Normal {
+        let intervals: Vec<Point> = trainings
+            .iter()
+            .map(|reached| {
+                let (above, steps) = reached.unwrap_or((limit, f64::INFINITY));
+                Point { batch_size: 1.0, above, steps }
+            })
+            .collect();
+        let count = trainings.len() as f64;
+        let freedom = trainings.len() - 1 - usize::from(differ);
+        let start = |reached: &Reached| reached.map_or((1.5 * limit).ln(), |(above, steps)| ((above + steps) / 2.0).ln());
+        let mut logs: Vec<f64> = trainings.iter().map(start).collect();
+        let mut variances = vec![0.0; logs.len()];
+        let (mut means, mut deviation) = ([0.0; 2], 0.0);
+        for _ in 0..100 {
+            let of_half = |parity: usize| {
+                let half = logs.iter().skip(parity).step_by(2);
+                half.clone().sum::<f64>() / half.count() as f64
+            };
+            means = if differ { [of_half(0), of_half(1)] } else { [logs.iter().sum::<f64>() / count; 2] };
+            let squares = logs.iter().enumerate().map(|(seed, log)| (log - means[seed % 2]).powi(2)).sum::<f64>();
+            let found = ((squares + variances.iter().sum::<f64>()) / freedom as f64).sqrt();
+            // Equal steps still lie somewhere in their intervals.
+            let least = intervals.iter().map(|point| point.variance()).sum::<f64>() / count;
+            let before = deviation;
+            deviation = found.max((least / 4.0).sqrt()).max(1e-6);
+            for (seed, point) in intervals.iter().enumerate() {
+                (logs[seed], variances[seed]) = expected(*point, means[seed % 2], deviation);
+            }
+            if (deviation / before - 1.0).abs() < 1e-6 {
+                break;
+            }
+        }
+        // What is not known of a training is missing from what is known of the mean.
+        let known: f64 = variances.iter().map(|variance| (1.0 - variance / deviation / deviation).max(0.0)).sum();
+        let mean = if differ { (means[0] + means[1]) / 2.0 } else { means[0] };
+        Normal { mean, deviation, logs, count, freedom, wider: (count / known.max(1.0)).sqrt() }
+    }
+
+    fn mean(&self) -> Estimate {
+        let margin = student(self.freedom) * self.deviation / self.count.sqrt() * self.wider;
+        Estimate { value: self.mean.exp(), low: (self.mean - margin).exp(), high: (self.mean + margin).exp() }
+    }
+
+    /// Limits of a normal quantile (Natrella, 1963: an approximation to the non-central t).
+    fn nine_of_ten(&self) -> Estimate {
+        let known = self.count / self.wider / self.wider;
+        let a = 1.0 - QUANTILE * QUANTILE / 2.0 / self.freedom as f64;
+        let b = NINE_OF_TEN * NINE_OF_TEN - QUANTILE * QUANTILE / known;
+        let root = (NINE_OF_TEN * NINE_OF_TEN - a * b).sqrt();
+        let at = |times: f64| (self.mean + times * self.deviation).exp();
+        Estimate { value: at(NINE_OF_TEN), low: at((NINE_OF_TEN - root) / a), high: at((NINE_OF_TEN + root) / a) }
+    }
+}
+
+/// The median with its interval by order statistics, between which it is interpolated (Hettmansperger and Sheather, 1986): of any distribution.
+fn median(trainings: &[Reached]) -> Estimate {
+    let mut sorted: Vec<(f64, f64)> = trainings.iter().map(|reached| reached.unwrap_or((f64::INFINITY, f64::INFINITY))).collect();
+    sorted.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
+    let all = sorted.len();
+    let between = |a: f64, b: f64, part: f64| if b.is_finite() { (a.ln() * (1.0 - part) + b.ln() * part).exp() } else { b };
+    let middle = |(above, steps): (f64, f64)| (above + steps) / 2.0;
+    let value = between(middle(sorted[(all - 1) / 2]), middle(sorted[all / 2]), 0.5);
+    // The share of samples whose median lies between the d-th number and the d-th from above.
+    let mut chances = vec![0.5_f64.powi(all as i32)];
+    for number in 0..all {
+        chances.push(chances[number] * (all - number) as f64 / (number + 1) as f64);
+    }
+    let covered = |depth: usize| 1.0 - 2.0 * chances[..depth].iter().sum::<f64>();
+    let Some(depth) = (1..=all / 2).rev().find(|&depth| covered(depth) >= 0.95) else {
+        return Estimate { value, low: 0.0, high: f64::INFINITY };
+    };
+    let (wide, narrow) = (covered(depth), covered(depth + 1));
+    let share = (wide - 0.95) / (wide - narrow);
+    let part = (all - depth) as f64 * share / (depth as f64 + (all - 2 * depth) as f64 * share);
+    let high = if part > 0.0 { between(sorted[all - depth].1, sorted[all - depth - 1].1, part) } else { sorted[all - depth].1 };
+    // Towards the median from a failure on there is no number between.
+    let high = if sorted[all - depth].1.is_infinite() { f64::INFINITY } else { high };
+    Estimate { value, low: between(sorted[depth - 1].0.max(0.5), sorted[depth].0.max(0.5), part), high }
+}
+
+/// A share of so many with Wilson's interval (1927).
+fn share(found: usize, all: usize) -> Estimate {
+    let (share, all) = (found as f64 / all as f64, all as f64);
+    let square = QUANTILE * QUANTILE / all;
+    let middle = (share + square / 2.0) / (1.0 + square);
+    let margin = QUANTILE * (share * (1.0 - share) / all + square / 4.0 / all).sqrt() / (1.0 + square);
+    Estimate { value: share, low: (middle - margin).max(0.0), high: (middle + margin).min(1.0) }.about(share)
+}
+
+/// The first evaluation at which the mean error over seeds reaches the goal; its limits are the first at which the lower and the upper limit of
+/// Student's t about that mean do. `errors` has each seed's errors, evaluation by evaluation; a training that ended is taken to keep its last one.
+/// Infinite where no evaluation reaches the goal. This is the rule of track 3 of modded-nanogpt (Jordan and others, 2025), with a two-sided interval.
+pub fn mean_error(steps: &[f64], errors: &[Vec<f64>], goal: f64) -> Option<Estimate> {
+    let (seeds, freedom) = (errors.len() as f64, errors.len().checked_sub(1).filter(|&freedom| freedom > 0)?);
+    if errors.iter().any(Vec::is_empty) {
+        return None;
+    }
+    let limits = |evaluation: usize| {
+        let at: Vec<f64> = errors.iter().map(|errors| errors[evaluation.min(errors.len() - 1)]).collect();
+        let mean = at.iter().sum::<f64>() / seeds;
+        let margin = student(freedom) * (at.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / freedom as f64 / seeds).sqrt();
+        [mean, mean - margin, mean + margin]
+    };
+    let all: Vec<[f64; 3]> = (0..steps.len()).map(limits).collect();
+    let first = |which: usize| all.iter().position(|limits| limits[which] <= goal).map_or(f64::INFINITY, |place| steps[place]);
+    Some(Estimate { value: first(0), low: first(1), high: first(2) })
+}
+
+/// Variances of log steps: between points, between seeds at any point, and what is left, of a seed at a point (two-way analysis of variance). Failures
+/// are left out with their whole seed. None of fewer than two points or seeds.
+pub fn variances(points: &[Vec<Reached>]) -> Option<[f64; 3]> {
+    let seeds = points.iter().map(Vec::len).min()?;
+    let is_whole = |seed: &usize| points.iter().all(|point| point[*seed].is_some());
+    let whole: Vec<usize> = (0..seeds).filter(is_whole).collect();
+    let (rows, columns) = (points.len() as f64, whole.len() as f64);
+    if points.len() < 2 || whole.len() < 2 {
+        return None;
+    }
+    let log = |point: &Vec<Reached>, seed: usize| point[seed].map_or(f64::NAN, |(above, steps)| ((above + steps) / 2.0).ln());
+    let of_point = |point: &Vec<Reached>| whole.iter().map(|&seed| log(point, seed)).sum::<f64>() / columns;
+    let of_seed = |seed: usize| points.iter().map(|point| log(point, seed)).sum::<f64>() / rows;
+    let mean = points.iter().map(of_point).sum::<f64>() / rows;
+    let between_points = columns * points.iter().map(|point| (of_point(point) - mean).powi(2)).sum::<f64>() / (rows - 1.0);
+    let between_seeds = rows * whole.iter().map(|&seed| (of_seed(seed) - mean).powi(2)).sum::<f64>() / (columns - 1.0);
+    let left = points.iter().flat_map(|point| whole.iter().map(move |&seed| (point, seed)));
+    let left = left.map(|(point, seed)| (log(point, seed) - of_point(point) - of_seed(seed) + mean).powi(2)).sum::<f64>();
+    let left = left / (rows - 1.0) / (columns - 1.0);
+    Some([((between_points - left) / columns).max(0.0), ((between_seeds - left) / rows).max(0.0), left])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reached(steps: &[f64]) -> Vec<Reached> {
+        steps.iter().map(|&steps| (steps > 0.0).then_some((steps - 10.0, steps))).collect()
+    }
+
+    /// The even seeds favour the first point, the odd ones the second: each is measured where it did not win.
+    #[test]
+    fn a_point_is_measured_on_the_seeds_that_did_not_choose_it() {
+        let points = [reached(&[100.0, 400.0, 110.0, 410.0, 120.0, 420.0]), reached(&[300.0, 200.0, 310.0, 210.0, 320.0, 220.0])];
+        let found = Confirmed::new(&points, 2000.0).unwrap();
+        assert_eq!(found.chosen, [0, 1]);
+        assert_eq!(found.trainings, reached(&[300.0, 400.0, 310.0, 410.0, 320.0, 420.0]));
+        assert!((found.mean.value / 349.0 - 1.0).abs() < 0.02 && found.median.holds(350.0), "{found:?}");
+    }
+
+    /// Failures count: a point whose seeds half fail is not chosen for its few quick ones, and 4 of 16 failures are no 9 of 10.
+    #[test]
+    fn failures_are_steps_beyond_the_limit() {
+        let quick: Vec<f64> = (0..16).map(|seed| if seed / 2 % 2 == 0 { 100.0 } else { 0.0 }).collect();
+        let slow: Vec<f64> = (0..16).map(|seed| if seed < 12 { 300.0 + 10.0 * f64::from(seed) } else { 0.0 }).collect();
+        let found = Confirmed::new(&[reached(&quick), reached(&slow)], 1000.0).unwrap();
+        assert_eq!(found.chosen, [1, 1]);
+        assert!((found.failures.value, found.failures.low > 0.09, found.failures.high < 0.53) == (0.25, true, true), "{found:?}");
+        assert!(found.nine_of_ten.value.is_infinite() && found.nine_of_ten.low == 1000.0);
+        let without = Confirmed::new(&[reached(&slow[..12])], 1000.0).unwrap();
+        assert!(found.median.value > without.median.value && found.mean.value > 1.2 * without.mean.value, "{found:?} {without:?}");
+        let all = Confirmed::new(&[reached(&[0.0; 16])], 1000.0).unwrap();
+        assert!(all.median.value.is_infinite() && all.mean.value.is_nan() && all.over(&found).is_none(), "{all:?}");
+    }
+
+    /// Trainings that all end at one evaluation are known to that interval, no better.
+    #[test]
+    fn equal_steps_are_not_exact() {
+        let found = Confirmed::new(&[reached(&[100.0; 16])], 400.0).unwrap();
+        assert!(found.mean.low < found.mean.high && found.median.low <= 90.0 && found.median.high >= 100.0, "{found:?}");
+        assert!(found.failures.value == 0.0 && found.failures.high > 0.1);
+        assert_eq!((Confirmed::new(&[reached(&[100.0; 3])], 400.0), Confirmed::new(&[], 400.0)), (None, None));
+    }
+
+    /// Seeds that are slow in one cell are slow in the other: their ratio is known better than either.
+    #[test]
+    fn ratios_are_paired_by_seed() {
+        let own: Vec<f64> = (0..16).map(|seed| 500.0 + 30.0 * f64::from(seed * 7 % 16)).collect();
+        let other: Vec<f64> = own.iter().enumerate().map(|(seed, steps)| 2.0 * steps + (seed % 3) as f64).collect();
+        let [own, other] = [own, other].map(|steps| Confirmed::new(&[reached(&steps)], 9000.0).unwrap());
+        let ratio = other.over(&own).unwrap();
+        assert!(
+            (ratio.value / 2.0 - 1.0).abs() < 0.01 && ratio.high / ratio.low < 1.02 && own.mean.high / own.mean.low > 1.1,
+            "{ratio:?} {:?}",
+            own.mean
+        );
+    }
+
+    #[test]
+    fn the_mean_error_reaches_the_goal_after_some_of_its_seeds() {
+        let errors = [vec![0.5, 0.2, 0.1, 0.1], vec![0.5, 0.3, 0.2, 0.1], vec![0.5, 0.1]];
+        let found = mean_error(&[10.0, 20.0, 30.0, 40.0], &errors, 0.15).unwrap();
+        assert_eq!((found.value, found.low, found.high), (30.0, 20.0, 40.0));
+        assert!(mean_error(&[10.0], &errors[..2], 0.15).unwrap().value.is_infinite());
+        assert_eq!(mean_error(&[10.0], &errors[..1], 0.15), None);
+    }
+
+    #[test]
+    fn variances_are_told_apart() {
+        let of = |point: f64, seed: f64, rest: f64| {
+            let log = |row: i32, column: i32| {
+                6.0 + point * f64::from(row) + seed * f64::from(column % 4) + rest * f64::from((row * column) % 3 - 1)
+            };
+            let row = |row: i32| {
+                (0..16)
+                    .map(|column| {
+                        let steps = log(row, column).exp();
+                        Some((steps, steps))
+                    })
+                    .collect()
+            };
+            variances(&(0..3).map(row).collect::<Vec<Vec<Reached>>>()).unwrap()
+        };
+        let (points, seeds, rest) = (of(0.5, 0.0, 0.01), of(0.0, 0.5, 0.01), of(0.0, 0.0, 0.1));
+        assert!((points[0] - 0.25).abs() < 0.01 && points[1] < 0.001 && points[2] < 0.001, "{points:?}");
+        assert!(seeds[1] > 0.2 && seeds[0] < 0.01 && rest[2] > rest[0] && rest[2] > rest[1], "{seeds:?} {rest:?}");
+        assert_eq!(variances(&[reached(&[100.0; 4])]), None);
+    }
+}
