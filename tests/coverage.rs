@@ -207,8 +207,8 @@ const UNKNOWN: Estimate = Estimate { value: f64::NAN, low: f64::NAN, high: f64::
 const SEEDS: u64 = 16;
 const LIMIT: f64 = 2_000.0;
 
-/// Confirmed steps of two cells with the same seeds: names and shares. Points are equal, or 10 and 20 % slower than the first one; seeds scatter by 16 %,
-/// of which half is common to points and cells; steps are known to 10; in the last column trainings that take 1.2 times the median fail.
+/// Confirmed steps of two cells with the same seeds: names and shares. Points are equal, or 10 and 20 % slower than the first one; seeds scatter by
+/// 16 %, of which half is common to points and cells; steps are known to 10; in the last column trainings that take 1.2 times the median fail.
 fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
     let cell = |seed: u64, cell: u64, spread: f64, limit: f64| {
         let training = |point: u64, number: u64| {
@@ -360,7 +360,7 @@ fn intervals_hold_the_truth_as_often_as_the_page_says() {
         .into_iter()
         .chain([("first evaluation at which the mean error of 8 seeds reaches the goal".to_owned(), by_mean_error)])
         .collect();
-    let rules = power_table(asked.unwrap_or(RULES_SIMULATIONS));
+    let rules = power_table(asked.map_or(RULES_SIMULATIONS, |asked| asked / 4));
     let made = format!("\n{}\n{}\n{}\n{rules}\n", table(&columns), table(&[("share".to_owned(), student.clone())]), table(&confirmed));
     println!("{made}");
     // So few simulations may give a share three of its standard deviations away, but not all of them where the share is 97 % at most.

@@ -36,8 +36,9 @@ fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
     // Four batch sizes and a line of the legend; sparsity 0 is discs, 0.9 squares.
     let words = ["Batch size (examples)", "Steps-to-result", "sparsity 0", "sparsity 0.9", "linear scaling", "2¹", "2⁷", "2¹³"];
     assert_eq!(marks(&svg("steps-to-result"), &words), (4 + 1, 4 + 1));
+    // The intervals of two fits are polygons as well.
     let words = ["Steps-to-result / that at batch size 2", "2⁰", "2⁻³"];
-    assert_eq!(marks(&svg("normalised"), &words), (4 + 1, 4 + 1));
+    assert_eq!(marks(&svg("normalised"), &words), (4 + 1, 4 + 1 + 2));
     // The intervals of two fits and of their critical batch sizes are polygons as well.
     let words = ["sparsity 0", "sparsity 0.9", "measured K*", "fit c1/B + c2", "critical batch size"];
     assert_eq!(marks(&svg("panels"), &words), (4 + 1, 4 + 4));

@@ -4,9 +4,9 @@ mod support;
 
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{Estimate, Fit, Point, Regime, slope};
-use dps::analysis::{Claim, EnoughTrials, Verdict, claims, fits, gather, warnings};
+use dps::analysis::{Claim, EnoughTrials, Verdict, claims, confirmed_cells, confirmed_fits, fits, gather, warnings};
 use dps::config::Race;
-use dps::records::Status;
+use dps::records::{Confirmation, Seeds, Status};
 use support::synthetic::{EVERY, Synthetic, normal};
 
 #[test]
@@ -180,4 +180,38 @@ fn a_scatter_that_seems_small_is_that_of_the_others_too() {
     let alone = Fit::new(&still).unwrap().critical;
     let beside = Fit::together(&[&still, &loud[0], &loud[1]]).remove(0).unwrap().critical;
     assert!((beside.high / beside.low).ln() > 5.0 * (alone.high / alone.low).ln(), "{alone:?} {beside:?}");
+}
+
+/// Sixteen seeds of three points at each batch size: the report has their steps with errors, how lucky K* was, and the law of the means.
+#[test]
+fn confirmed_steps_stand_beside_the_lucky_ones() {
+    let mut results = Synthetic { race: dps::config::Race::Until(3.0), ..Synthetic::small() }.results();
+    for (place, cell) in results.cells.iter_mut().enumerate() {
+        let least = cell.steps_to_result().unwrap();
+        for (point, number) in (0..3).flat_map(|point| (0..16).map(move |number| (point, number))) {
+            let slower = 1.25 + 0.1 * f64::from(point) + 0.1 * normal(1000 * place as u64 + u64::from(16 * point + number));
+            let steps = (f64::from(least) * slower) as u32;
+            let mut run = cell.trials[0].clone();
+            (run.index, run.steps, run.steps_run) = (point, Some(steps), steps);
+            if point == 0 && number == 5 {
+                (run.status, run.steps, run.steps_run) = (Status::Incomplete, None, 4 * least);
+            }
+            let seeds = Seeds { weights: u64::from(number), order: u64::from(number) };
+            cell.confirmations.push(Confirmation { seed: number, seeds, evaluate_every: least.div_ceil(50), run });
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let made = dps::analysis::report(vec![("x.h5".to_owned(), results.clone())], folder.path(), &Default::default()).unwrap();
+    assert!(made.summary.contains("### Confirmed steps") && made.summary.contains("| 9 of 10 are there |"), "{}", made.summary);
+    let page = std::fs::read_to_string(folder.path().join("index.html")).unwrap();
+    assert!(page.contains("<h3>Confirmed steps</h3>") && page.contains("Goodness of the fit"));
+    assert_eq!(std::fs::read_to_string(folder.path().join("confirmed.csv")).unwrap().lines().count(), 1 + 8);
+    let cells = confirmed_cells(&gather(vec![("x.h5".to_owned(), results)])[0]);
+    for cell in &cells {
+        let luck = cell.luck.unwrap();
+        assert!((0.65..0.9).contains(&luck.value) && luck.low < luck.value && luck.value < luck.high && luck.high < 1.0, "{cell:?}");
+        assert!(cell.confirmed.trainings.len() == 16 && cell.points == [0, 1, 2], "{cell:?}");
+    }
+    let fits = confirmed_fits(&cells);
+    assert!(fits.len() == 2 && fits.iter().all(|fitted| fitted.goodness > 0.001 && fitted.fit.points == 4), "{fits:?}");
 }

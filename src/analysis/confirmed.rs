@@ -1,8 +1,8 @@
 //! Steps of points that were trained again with fresh seeds: plain numbers in, estimates with intervals out.
 //!
 //! The best point of a search was lucky, and so was the best of a few points with as many seeds each: what a point is chosen by must not measure it.
-//! So the seeds are halved; the point that one half chooses is measured on the other half, both ways round (cross-fitting). A training that did not reach
-//! the goal within its limit, or became infeasible, took more steps than that: it is never dropped.
+//! So the seeds are halved; the point that one half chooses is measured on the other half, both ways round (cross-fitting). A training that did not
+//! reach the goal within its limit, or became infeasible, took more steps than that: it is never dropped.
 
 use super::estimate::{Estimate, student};
 use super::fit::{Point, expected};
@@ -13,8 +13,8 @@ pub type Reached = Option<(f64, f64)>;
 /// The quantile of a normal number that 9 of 10 lie below.
 const NINE_OF_TEN: f64 = 1.2816;
 
-/// By how much the error of a mean is larger where two halves choose each other's point than of as many independent trainings: a point that one half chose
-/// and the other did not was slower there, and both halves are measured by such points. In simulations of equal points.
+/// By how much the error of a mean is larger where two halves choose each other's point than of as many independent trainings: a point that one half
+/// chose and the other did not was slower there, and both halves are measured by such points. In simulations of equal points.
 const BY_EACH_OTHER: f64 = 1.08;
 
 /// The quantile of a 95 % interval.
@@ -43,11 +43,12 @@ pub struct Confirmed {
 }
 
 impl Confirmed {
-    /// From the trainings of each point, by seed; every point with the same seeds. `limit` is the number of steps after which a training was given up.
-    /// None where there is no point, or fewer than four seeds.
+    /// From the trainings of each point, by seed; every point with the same seeds. `limit` is the number of steps after which a training was given
+    /// up. None where there is no point, or fewer than four seeds.
     pub fn new(points: &[Vec<Reached>], limit: f64) -> Option<Confirmed> {
         let seeds = points.iter().map(Vec::len).min().filter(|&seeds| seeds >= 4)?;
-        // The point whose median over every second seed is the least: by the sum of the two in the middle, then the mean of all, failures at the limit.
+        // The point whose median over every second seed is the least: by the sum of the two in the middle, then the mean of all, failures at the
+        // limit.
         let choose = |parity: usize| {
             let rank = |point: &Vec<Reached>| {
                 let of_half = point.iter().take(seeds).skip(parity).step_by(2);
@@ -87,8 +88,8 @@ impl Confirmed {
         })
     }
 
-    /// The geometric mean of these steps over those of another cell, paired by seed: cells share their seeds. Failures have no pair; then the two means
-    /// are taken as independent, which makes the interval wider. None where a cell has no mean.
+    /// The geometric mean of these steps over those of another cell, paired by seed: cells share their seeds. Failures have no pair; then the two
+    /// means are taken as independent, which makes the interval wider. None where a cell has no mean.
     pub fn over(&self, other: &Confirmed) -> Option<Estimate> {
         if self.mean.value.is_nan() || other.mean.value.is_nan() {
             return None;
@@ -236,8 +237,8 @@ pub fn mean_error(steps: &[f64], errors: &[Vec<f64>], goal: f64) -> Option<Estim
     Some(Estimate { value: first(0), low: first(1), high: first(2) })
 }
 
-/// Variances of log steps: between points, between seeds at any point, and what is left, of a seed at a point (two-way analysis of variance). Failures
-/// are left out with their whole seed. None of fewer than two points or seeds.
+/// Variances of log steps: between points, between seeds at any point, and what is left, of a seed at a point (two-way analysis of variance).
+/// Failures are left out with their whole seed. None of fewer than two points or seeds.
 pub fn variances(points: &[Vec<Reached>]) -> Option<[f64; 3]> {
     let seeds = points.iter().map(Vec::len).min()?;
     let is_whole = |seed: &usize| points.iter().all(|point| point[*seed].is_some());

@@ -1,6 +1,6 @@
 //! The critical batch size by several definitions.
 
-use super::fit::{Estimate, Fit, Law};
+use super::fit::{Estimate, Fit, Law, Point};
 use super::fits::Fitted;
 use super::smoothness::Smooth;
 use super::studies::StudyResults;
@@ -20,14 +20,22 @@ pub enum Definition {
     Measured,
     /// Where the examples exceed their minimum by a fifth.
     Overhead,
+    /// The batch size whose K* takes the fewest examples.
+    FewestExamples,
     /// The gradient's noise scale.
     NoiseScale,
 }
 
 impl Definition {
     /// Every definition.
-    pub const ALL: [Definition; 5] =
-        [Definition::Fit, Definition::TradeOff, Definition::Measured, Definition::Overhead, Definition::NoiseScale];
+    pub const ALL: [Definition; 6] = [
+        Definition::Fit,
+        Definition::TradeOff,
+        Definition::Measured,
+        Definition::Overhead,
+        Definition::FewestExamples,
+        Definition::NoiseScale,
+    ];
 
     /// Its name in tables.
     pub fn name(self) -> &'static str {
@@ -36,6 +44,7 @@ impl Definition {
             Definition::TradeOff => "trade-off",
             Definition::Measured => "measured ends",
             Definition::Overhead => "20 % overhead",
+            Definition::FewestExamples => "fewest examples",
             Definition::NoiseScale => "noise scale",
         }
     }
@@ -50,6 +59,9 @@ impl Definition {
             Definition::Measured => "the fewest examples of any batch size over the fewest steps of any (after McCandlish et al., 2018)",
             Definition::Overhead => {
                 "the batch size at which the examples K*·B of the fit are 1.2 times those at the smallest batch size (after Zhang et al., 2024)"
+            }
+            Definition::FewestExamples => {
+                "the batch size that reaches the goal with the fewest examples K*·B, and the smallest and largest ones that cannot be told from it (after Iiduka, 2023)"
             }
             Definition::NoiseScale => "tr Σ/‖∇f‖², the median along the training (McCandlish et al., 2018)",
         }
@@ -88,7 +100,8 @@ pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec
             );
             add(Definition::TradeOff, fit.critical, ends);
             add(Definition::Measured, measured_ends(fit, &points), measured.clone());
-            add(Definition::Overhead, overhead(fit, &points), measured);
+            add(Definition::Overhead, overhead(fit, &points), measured.clone());
+            add(Definition::FewestExamples, fewest_examples(fit, &study.grid().points(sparsity)), measured);
         }
         let is_known = |smooth: &&Smooth| smooth.key.sparsity == sparsity && !smooth.noise_scale[1].value.is_nan();
         for smooth in smooth.iter().filter(is_known) {
@@ -116,6 +129,19 @@ fn overhead(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
     fit.of_law(|law| Some(exceeds(law)).filter(|&size| size <= largest).unwrap_or(f64::INFINITY))
 }
 
+/// The batch size with the fewest examples K*·B. Its limits are the smallest and the largest one of which the examples, by the steps that K* may be
+/// and the scatter about the fit, may be as few.
+fn fewest_examples(fit: &Fit, points: &[Point]) -> Estimate {
+    let examples = |point: &&Point| point.batch_size * point.steps;
+    let Some(best) = points.iter().min_by(|a, b| examples(a).total_cmp(&examples(b))) else {
+        return Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN };
+    };
+    let margin = (fit.margin() * 2f64.sqrt()).exp();
+    let may_be = points.iter().filter(|point| point.batch_size * point.above <= examples(&best) * margin).map(|point| point.batch_size);
+    let (low, high) = may_be.fold((best.batch_size, best.batch_size), |(low, high), size| (low.min(size), high.max(size)));
+    Estimate { value: best.batch_size, low, high }
+}
+
 /// The smallest and the largest batch size of (B, K) points by B.
 fn ends(points: &[(u32, u32)]) -> (f64, f64) {
     let size = |point: Option<&(u32, u32)>| point.map_or(f64::NAN, |point| f64::from(point.0.max(1)));
@@ -124,7 +150,6 @@ fn ends(points: &[(u32, u32)]) -> (f64, f64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fit::Point;
     use super::*;
 
     /// K = 1,000/B + 10: examples 1,000 + 10 B.
@@ -140,6 +165,19 @@ mod tests {
         // 1,000 + 10 · 21.2 are 1.2 · 1,010.
         near(overhead(&fit, &points), 21.2);
         assert_eq!(overhead(&fit, &points[..2]).value, f64::INFINITY, "beyond what was measured");
+    }
+
+    /// Examples 1,010, 1,100, 1,500, 2,000 and 11,000: the first two cannot be told apart where steps are known to 10.
+    #[test]
+    fn the_fewest_examples_are_those_of_a_batch_size_or_a_range() {
+        let measured = [(1, 1010), (10, 110), (50, 30), (100, 20), (1000, 11)];
+        let of = |every: u32| {
+            let points = Point::all(&measured, every);
+            fewest_examples(&Fit::new(&points).unwrap(), &points)
+        };
+        assert_eq!((of(1).value, of(1).low, of(1).high), (1.0, 1.0, 1.0));
+        assert_eq!((of(10).value, of(10).low), (1.0, 1.0));
+        assert!(of(10).high >= 10.0, "{:?}", of(10));
     }
 
     /// Four times as many steps at one batch size between: the ends are those measured all the same, and the interval holds them.

@@ -157,8 +157,8 @@ impl<'a> Curve<'a> {
         self.residuals.iter().map(|residual| residual * residual).sum()
     }
 
-    /// The scatter about this curve. Curves that were fitted together count for as much as this one's own points: few points know their scatter badly,
-    /// but curves may scatter differently, so that half of their degrees of freedom are taken.
+    /// The scatter about this curve. Curves that were fitted together count for as much as this one's own points: few points know their scatter
+    /// badly, but curves may scatter differently, so that half of their degrees of freedom are taken.
     fn scatter(&self, all: &[&Curve]) -> Scatter {
         let (of_all, squares) = all.iter().fold((0, 0.0), |(freedom, sum), curve| (freedom + curve.freedom(), sum + curve.squares()));
         let (own, others) = (self.freedom(), of_all - self.freedom());
@@ -272,6 +272,11 @@ impl Fit {
 
     fn law(&self) -> Law {
         Law { c1: self.c1.value, c2: self.c2.value }
+    }
+
+    /// How far log K* of a cell may lie from the fit, in 95 of 100 cases.
+    pub(super) fn margin(&self) -> f64 {
+        self.scatter.variance.sqrt() * student(self.scatter.freedom)
     }
 
     /// K at a batch size, by the fit.

@@ -7,6 +7,7 @@ mod axes;
 mod budget;
 mod chart;
 mod claims;
+mod confirmations;
 pub mod confirmed;
 mod critical;
 mod estimate;
@@ -39,6 +40,7 @@ mod work;
 
 pub use chart::Chart;
 pub use claims::{Claim, Finding, Verdict, claims, holm};
+pub use confirmations::{ConfirmedCell, ConfirmedFit, confirmed_cells, confirmed_fits};
 pub use critical::{Critical, Definition, critical};
 pub use figures::{Figure, figures, steps_to_result_plot};
 pub use fits::{EnoughTrials, Fitted, NEAR, Shift, fits};

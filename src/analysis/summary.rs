@@ -1,6 +1,7 @@
 //! What studies say of the paper's claims, as a page in Markdown.
 
-use super::claims::{Claim, Finding, PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes};
+use super::claims::{Claim, Finding, PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes, words};
+use super::confirmations::{ConfirmedCell, confirmed_cells};
 use super::fewer::FewerTrials;
 use super::others::{has_trials, is_of_dps};
 use super::page::Section;
@@ -35,6 +36,10 @@ pub fn summary(sections: &[Section]) -> String {
         text += &format!("## {}\n\n{}", plain(&study.name()), beginning(study));
         text += &format!("\n### Steps-to-result\n\n{}", steps_to_result(study).markdown());
         text += &format!("\nThe fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.\n");
+        let again = confirmed_cells(study);
+        if !again.is_empty() {
+            text += &format!("\n### Confirmed steps\n\n{}\n{CONFIRMED}", confirmed(&again).markdown());
+        }
         text += &format!("\n### Claims\n\n{}", claims(&section.claims));
         // The work of others' cells is not known.
         if is_of_dps(&study.results) {
@@ -80,6 +85,21 @@ fn steps_to_result(study: &StudyResults) -> Table {
     };
     let row = |&size: &u32| std::iter::once(count(size)).chain(grid.sparsities.iter().map(|&sparsity| steps(size, sparsity))).collect();
     Table { name: "steps-to-result", heading: heading.collect(), rows: grid.batch_sizes.iter().map(row).collect() }
+}
+
+/// What the table of confirmed steps has.
+const CONFIRMED: &str = "The best points of the search, trained again with fresh seeds: the point that one half of the seeds chooses is measured by the other \
+                         half. In brackets 95 % intervals. Failed: not there within the limit.\n";
+
+fn confirmed(cells: &[ConfirmedCell]) -> Table {
+    let heading = ["batch size", "sparsity", "geometric mean", "median", "9 of 10 are there", "failed", "K* over the mean"];
+    let row = |cell: &ConfirmedCell| {
+        let ConfirmedCell { key, confirmed, luck, .. } = cell;
+        let numbers = [confirmed.mean, confirmed.median, confirmed.nine_of_ten, confirmed.failures].map(words);
+        let of_cell = [count(key.batch_size), key.sparsity.to_string()];
+        of_cell.into_iter().chain(numbers).chain([luck.map_or(ABSENT.to_owned(), words)]).collect()
+    };
+    Table { name: "confirmed", heading: heading.map(str::to_owned).to_vec(), rows: cells.iter().map(row).collect() }
 }
 
 fn claims(findings: &[Finding]) -> String {

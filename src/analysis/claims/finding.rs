@@ -99,8 +99,8 @@ pub(super) fn fitted(claim: Claim, of: &Fitted) -> Result<&Fit, Finding> {
     of.fit.as_ref().map_err(|why| Finding::undecided(claim, of.sparsity, format!("no fit: {why}")))
 }
 
-/// Marks the verdicts that stand by Holm's rule: of m statements in order of their doubts, the first of which m times, the second m − 1 times its doubt
-/// and so on is below 5 %. A claim that is the same statement as another by the law counts once.
+/// Marks the verdicts that stand by Holm's rule: of m statements in order of their doubts, the first of which m times, the second m − 1 times its
+/// doubt and so on is below 5 %. A claim that is the same statement as another by the law counts once.
 pub fn holm<'a>(findings: impl Iterator<Item = &'a mut Finding>) {
     let mut findings: Vec<(f64, &mut Finding)> = findings.filter_map(|finding| Some((finding.doubt?, finding))).collect();
     findings.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -142,7 +142,7 @@ impl Finding {
 }
 
 /// An estimate with its interval in words.
-pub(super) fn words(estimate: Estimate) -> String {
+pub fn words(estimate: Estimate) -> String {
     let number = |value: f64| match value {
         infinite if infinite.is_infinite() => "∞".to_owned(),
         whole if (1e3..1e9).contains(&whole) => count(whole.round() as u32),

@@ -11,7 +11,7 @@ mod search;
 mod sparsity;
 
 pub use claim::{Claim, PAPERS_SPARSITIES, papers_batch_sizes};
-pub use finding::{Finding, Verdict, by_chance, holm};
+pub use finding::{Finding, Verdict, by_chance, holm, words};
 
 use super::fits::Fitted;
 use super::studies::StudyResults;

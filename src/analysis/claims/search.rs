@@ -41,7 +41,15 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
     let effective = effective
         .and_then(|points| slope(&points))
         .map_or(String::new(), |of_effective| format!("; the effective rate η/(1 − m) as B to the power of {}", words(of_effective)));
-    let measured = format!("it changes as B to the power of {}, over {}{effective}", words(of_rate), some(points.len(), "batch size"));
+    // The theory's constant learning rate would have it fall as K* does where scaling is linear.
+    let travelled: Option<Vec<(f64, f64)>> = cells(study, sparsity)
+        .map(|cell| Some((f64::from(cell.key.batch_size), f64::from(cell.steps_to_result()?) * figures::effective_rate(cell.best()?)?)))
+        .collect();
+    let travelled = travelled
+        .and_then(|points| slope(&points))
+        .map_or(String::new(), |of_travelled| format!("; K*·η/(1 − m) as B to the power of {}", words(of_travelled)));
+    let measured =
+        format!("it changes as B to the power of {}, over {}{effective}{travelled}", words(of_rate), some(points.len(), "batch size"));
     Finding::new(claim, sparsity, measured, above(of_rate, 0.0), below(of_rate, 0.0))
 }
 

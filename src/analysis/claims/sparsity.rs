@@ -107,7 +107,8 @@ fn critical(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Findin
     claims.map(decide).collect()
 }
 
-/// Trials that reached the goal within the race's factor times K*, sparse over dense. Of two cells whose races had several factors, within the smaller.
+/// Trials that reached the goal within the race's factor times K*, sparse over dense. Of two cells whose races had several factors, within the
+/// smaller.
 fn region(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::GoodRegion;
     let grid = study.grid();

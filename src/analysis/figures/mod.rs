@@ -33,7 +33,7 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
     let alone = study.measures_alone();
     if !alone {
         figures.push(together::together(study));
-        figures.extend(together::normalised(study));
+        figures.extend(together::normalised(study, fits));
         figures.extend(panels::panels(study, fits));
         figures.extend(trade_off::trade_off(study, fits));
         figures.extend(ratio::ratio(study));

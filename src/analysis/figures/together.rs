@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Element, Panel};
+use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::layout::Style;
 use super::super::marker::Series;
@@ -65,7 +66,7 @@ pub fn together(study: &StudyResults) -> Figure {
 
 /// K* over that of the smallest batch size at which every sparsity that reached the goal anywhere did so; none where there is no such batch size, or
 /// no sparsity has two points. Curves that were divided by points at different batch sizes could not be compared.
-pub fn normalised(study: &StudyResults) -> Option<Figure> {
+pub fn normalised(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let mut curves = curves(study);
     linear_entry(&curves)?;
     let reached = |curve: &&Curve| curve.iter().any(|point| point.1.is_finite());
@@ -83,14 +84,30 @@ pub fn normalised(study: &StudyResults) -> Option<Figure> {
     let words = |sparsity: f64, at: f64, share: f64| {
         format!("{}: {} of that at batch size {}", name(at, sparsity), significant(share), count(size))
     };
+    let (bottom, top) = y.limits();
+    let (first, largest) = (batch(size), study.grid().batch_sizes.last().copied().map_or(1.0, batch));
+    let band = |fitted: &Fitted| {
+        let fit = fitted.fit.as_ref().ok()?;
+        let share = |part: u32| {
+            let at = first * (largest / first).powf(f64::from(part) / 80.0);
+            let share = fit.of_law(|law| law.steps(at) / law.steps(first));
+            (at, share.low.clamp(bottom, top), share.high.clamp(bottom, top))
+        };
+        Some(Element::Band(Series::of_sparsity(fitted.sparsity).colour, (0..=80).map(share).collect()))
+    };
+    let bands: Vec<Element> = fits.iter().filter_map(band).collect();
     let mut chart = chart(study, &curves, y, batch(size), format!("{}: normalised steps-to-result", study.name()), &words);
-    chart.panels.iter_mut().for_each(|panel| panel.layers.extend(bars.clone()));
+    for panel in &mut chart.panels {
+        panel.layers.splice(0..0, bands.clone());
+        panel.layers.extend(bars.clone());
+    }
     Some(Figure {
         name: "normalised".into(),
         heading: "The same, normalised".into(),
         caption: format!(
             "Each curve over its K* at batch size {}, the smallest at which every sparsity that reached the goal at all did: curves that fall together scale alike, \
-             whatever the sparsity costs in steps. Look for where each leaves the dashes. A bar below a point reaches to the evaluation before.",
+             whatever the sparsity costs in steps. Look for where each leaves the dashes: by this the paper reads the critical batch size, and one lucky K* at the \
+             first batch size moves all of its curve. Shaded: the 95 % interval of each fit over its own K there. A bar below a point reaches to the evaluation before.",
             count(size)
         ),
         table: "cells",

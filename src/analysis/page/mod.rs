@@ -1,6 +1,7 @@
 //! The report as one HTML page: no script, nothing to load, readable on a screen, light or dark, and on paper.
 
 mod claims;
+mod confirmed;
 mod critical;
 mod fits;
 mod goals;
@@ -13,6 +14,7 @@ mod trials;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::claims::Finding;
+use super::confirmations::{confirmed_cells, confirmed_fits};
 use super::critical::Critical;
 use super::figures::Figure;
 use super::fits::Fitted;
@@ -147,6 +149,11 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
                 h3 { "Trials" }
                 (trials::trials(study))
                 (links(figures, &["metaparameters", "parallel", "rates", "fewer-trials", "so-far"]))
+            }
+            @let cells = confirmed_cells(study);
+            @if !cells.is_empty() {
+                h3 { "Confirmed steps" }
+                (confirmed::confirmed(&cells, &confirmed_fits(&cells)))
             }
             h3 { "Fits" }
             (fits::fits(study, fits))

@@ -1,5 +1,6 @@
 //! The tables of all studies, with numbers in full precision. A table's columns and rows stand in one file, by what it is of.
 
+mod confirmed;
 mod findings;
 mod rows;
 mod smoothness;
@@ -12,8 +13,8 @@ use super::table::Table;
 use crate::config::Metaparameter;
 
 /// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what
-/// cells took; and, where there are any, their confirmations, what they say of the paper's claims, their measurements along training and what the
-/// theory makes of them.
+/// cells took; and, where there are any, their confirmations and confirmed steps, what they say of the paper's claims, their measurements along
+/// training and what the theory makes of them.
 pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
     let shown = metaparameters(sections);
     let always = [
@@ -27,6 +28,7 @@ pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
     ];
     let where_there_are_rows = [
         trials::confirmations(sections, &shown),
+        confirmed::confirmed(sections),
         findings::critical(sections),
         work::times(sections),
         work::within_budgets(sections),
