@@ -118,8 +118,8 @@ simulate: setup ## play SEEDS=1000 histories of studies on simulated ranks and d
 soak: setup ## kill a random rank 200 times, and compare what comes out
 	@cargo test --test resume -- --ignored --nocapture soak
 
-coverage: setup ## simulate 2,000 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
-	@DPS_COVERAGE=2000 DPS_WRITE_PAGES=1 cargo test --test coverage -- --nocapture
+coverage: setup ## simulate 600 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
+	@DPS_COVERAGE=600 DPS_WRITE_PAGES=1 cargo test --test coverage -- --nocapture
 
 # With the tests, whose libraries want more features of some that the programs use too: without them these would be built twice.
 build: setup ## build the optimised programs; PROFILE=dev: those that the tests start, and the tests

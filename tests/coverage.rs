@@ -1,5 +1,5 @@
 //! How often the report's 95 % intervals hold what they are of: in simulations of which the truth is known. This test plays a hundred;
-//! `make coverage` plays two thousand and writes their table into docs/results.md.
+//! `make coverage` plays six hundred and writes their table into docs/results.md.
 
 mod support;
 
@@ -15,6 +15,9 @@ use support::synthetic::{Synthetic, normal, uniform};
 
 /// Simulations of a study that the test plays; `DPS_COVERAGE` asks for another number.
 const SIMULATIONS: u64 = 100;
+
+/// By how much, in percent, shares of the page may be off for how few simulations they are of: three of their standard deviations.
+const PAGE_MARGIN: f64 = 2.7;
 
 /// Simulations of the rules that the test plays.
 const RULES_SIMULATIONS: u64 = 60;
@@ -406,7 +409,8 @@ fn intervals_hold_the_truth_as_often_as_the_page_says() {
         for (situation, field) in heading.iter().zip(row).skip(2).filter(|(_, field)| field.ends_with('%')) {
             let share: f64 = field.strip_suffix(" %").and_then(|share| share.parse().ok()).unwrap();
             let (least, most) = said(&row[1], situation);
-            assert!((100.0 * least..=100.0 * most).contains(&share), "{row:?}");
+            // Some simulations more may give a share a little off.
+            assert!((100.0 * least - PAGE_MARGIN..=100.0 * most + PAGE_MARGIN).contains(&share), "{row:?}");
         }
     }
 }
