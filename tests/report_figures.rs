@@ -388,6 +388,14 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     let sparse = rows.iter().find(|row| of(row, "sparsity") == "0.9" && of(row, "along_training") == "median").unwrap();
     let number = |column: &str| of(sparse, column).parse::<f64>().unwrap();
     assert!((number("predicted_c1_ratio") - 1.5).abs() < 1e-9 && (number("fitted_c1_ratio") - 1.911).abs() < 2e-3);
+    // By proposition 4.1: c1/c2 is L·β·η/ε.
+    let [c1, c2, critical] = ["c1_by_gradient", "c2_by_gradient", "critical"].map(|name| number(&format!("predicted_{name}_ratio")));
+    let gradient = number("along_gradient_ratio");
+    assert!(
+        (c1 / (1.5 / gradient.powi(2)) - 1.0).abs() < 1e-9 && (critical / (c1 / c2) - 1.0).abs() < 1e-9,
+        "{c1} {c2} {critical} {gradient}"
+    );
+    assert!(page.contains("<th>L·β·η/ε</th>"), "{page}");
     assert!((number("start_loss"), of(sparse, "along_lipschitz_low").as_str()) == (2.5, ""), "{sparse:?}");
     assert_eq!([number("start_variance"), number("along_variance"), number("last_variance")].map(f64::round), [800.0, 100.0, 50.0]);
     let table = std::fs::read_to_string(folder.path().join("smoothness.csv")).unwrap();

@@ -25,6 +25,8 @@ pub struct Fitted {
     pub c1_ratio: Option<Estimate>,
     /// c2 over the dense network's, where both are fitted.
     pub c2_ratio: Option<Estimate>,
+    /// The critical batch size over the dense network's, where both are fitted.
+    pub critical_ratio: Option<Estimate>,
     /// H* = Σ η_k² over the best trial's steps to the goal, over the dense network's: geometric mean over the batch sizes where both have one. None
     /// where the learning rate does not decay.
     pub squared_rates_ratio: Option<Estimate>,
@@ -107,6 +109,7 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
             left_out: grid.batch_sizes.iter().copied().filter(unreached).collect(),
             c1_ratio: over_dense(Fit::c1_over),
             c2_ratio: over_dense(Fit::c2_over),
+            critical_ratio: over_dense(Fit::critical_over),
             squared_rates_ratio: (!rates.is_empty()).then(|| Estimate::geometric(rates.into_iter())),
             enough_trials: fit.as_ref().ok().and_then(|fit| enough_trials(study, sparsity, fit.critical.value)),
             shift: Shift::of(&ratios),

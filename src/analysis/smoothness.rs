@@ -1,8 +1,10 @@
 //! What the measurements along training say of each cell, and of sparse against dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
 //!
 //! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β
-//! and c̃2 to Δ, H* being the sum of the squared rates of the steps to the goal (appendix A.2).
+//! and c̃2 to Δ; with the gradient's norm ε measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* being the sum of the squared rates of the steps to the
+//! goal (appendix A.2).
 
+use super::figures;
 use super::fit::Estimate;
 use super::fits::{Fitted, Shift, decays, squared_rates};
 use super::studies::StudyResults;
@@ -81,6 +83,16 @@ pub struct Surface<T> {
     pub lipschitz: T,
     /// H: the sum of the squared learning rates of the trial's steps.
     pub squared_rates: T,
+    /// ε: the norm of the whole training set's gradient along the training.
+    pub gradient: T,
+    /// η/(1 − m): the effective learning rate; not a number where it decays.
+    pub rate: T,
+    /// c1 with ε of its own, by section 4.1: Δ·L·β/ε². The paper takes ε to be the same at every sparsity.
+    pub c1_by_gradient: T,
+    /// c2 by section 4.1: Δ/(η·ε).
+    pub c2_by_gradient: T,
+    /// Their ratio, the critical batch size by proposition 4.1: L·β·η/ε.
+    pub critical_by_gradient: T,
     /// What c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
     pub c1: T,
 }
@@ -92,6 +104,8 @@ pub struct Measured {
     pub c1_ratio: Option<Estimate>,
     /// c2 over the dense network's.
     pub c2_ratio: Option<Estimate>,
+    /// The critical batch size over the dense network's.
+    pub critical_ratio: Option<Estimate>,
     /// H* over the dense network's, where the learning rate decays.
     pub squared_rates_ratio: Option<Estimate>,
     /// K* over the dense network's.
@@ -113,6 +127,11 @@ impl<T: Copy> Surface<T> {
             last_variance: of(|surface| surface.last_variance),
             lipschitz: of(|surface| surface.lipschitz),
             squared_rates: of(|surface| surface.squared_rates),
+            gradient: of(|surface| surface.gradient),
+            rate: of(|surface| surface.rate),
+            c1_by_gradient: of(|surface| surface.c1_by_gradient),
+            c2_by_gradient: of(|surface| surface.c2_by_gradient),
+            critical_by_gradient: of(|surface| surface.critical_by_gradient),
             c1: of(|surface| surface.c1),
         }
     }
@@ -128,6 +147,10 @@ impl Surface<f64> {
         let variance = along.of(between(trial).map(Measurement::variance));
         let lipschitz = along.of(between(trial).filter_map(|found| found.lipschitz));
         let squared_rates = squared_rates(study, trial);
+        let gradient = along.of(between(trial).map(|found| whole_gradient(found, study.sampling())));
+        let effective = || figures::effective_rate(trial).or_else(|| figures::learning_rate(trial));
+        let rate = if decays(study) { f64::NAN } else { effective().unwrap_or(f64::NAN) };
+        let [of_c1, of_c2] = [decrease * lipschitz * variance / gradient.powi(2), decrease / rate / gradient];
         Surface {
             start_loss,
             last_loss,
@@ -137,6 +160,11 @@ impl Surface<f64> {
             last_variance: at(last, Measurement::variance),
             lipschitz,
             squared_rates,
+            gradient,
+            rate,
+            c1_by_gradient: if decays(study) { f64::NAN } else { of_c1 },
+            c2_by_gradient: of_c2,
+            critical_by_gradient: lipschitz * variance * rate / gradient,
             c1: lipschitz * variance * if decays(study) { squared_rates } else { decrease },
         }
     }
@@ -218,6 +246,7 @@ pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
         let measured = fitted.map(|fitted| Measured {
             c1_ratio: fitted.c1_ratio,
             c2_ratio: fitted.c2_ratio,
+            critical_ratio: fitted.critical_ratio,
             squared_rates_ratio: fitted.squared_rates_ratio,
             shift: fitted.shift,
             critical: fitted.fit.as_ref().ok().map(|fit| fit.critical),
@@ -230,8 +259,13 @@ pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
 /// The gradient noise scale of the whole training set in examples. A gradient over a part of it is longer than the whole one's by β · `sampling` of
 /// noise (its square, on average; McCandlish et al., 2018, appendix A.1), which is taken off; infinite where noise is all there is.
 pub fn noise_scale(found: &Measurement, sampling: f64) -> f64 {
-    let square = found.gradient_norm * found.gradient_norm - found.variance() * sampling;
-    if square > 0.0 { found.variance() / square } else { f64::INFINITY }
+    let norm = whole_gradient(found, sampling);
+    if norm > 0.0 { found.variance() / (norm * norm) } else { f64::INFINITY }
+}
+
+/// The norm of the whole training set's gradient, without the noise of measuring on a part; 0 where noise is all there is.
+fn whole_gradient(found: &Measurement, sampling: f64) -> f64 {
+    (found.gradient_norm * found.gradient_norm - found.variance() * sampling).max(0.0).sqrt()
 }
 
 /// Whether one study's steps-to-result may stand beside the other's smoothness: everything but the goal and the metaparameters is the same.

@@ -25,6 +25,19 @@ const SURFACES: [&str; 11] = [
 const RATIOS: [&str; 8] = ["batch size", "sparsity", "along training", "Δ", "β at the start", "β along", "β at the end", "L along"];
 const PREDICTED: [&str; 2] = ["predicted c1", "fitted c1"];
 const PREDICTED_WITH_DECAY: [&str; 5] = ["H*", "predicted c̃1", "fitted c̃1", "predicted c̃2", "fitted c̃2"];
+const BY_GRADIENT: [&str; 11] = [
+    "batch size",
+    "sparsity",
+    "along training",
+    "ε",
+    "η/(1 − m)",
+    "Δ·L·β/ε²",
+    "fitted c1",
+    "Δ/(η·ε)",
+    "fitted c2",
+    "L·β·η/ε",
+    "fitted c1/c2",
+];
 const NOISE_SCALES: [&str; 6] = ["batch size", "sparsity", "start", "median", "end", "fitted critical batch size"];
 
 /// Loss surfaces, the predictions made of them and the noise scale, each a table.
@@ -33,6 +46,7 @@ pub fn theory(study: &StudyResults, smoothness: &[Smooth]) -> Markup {
     let surfaces: Vec<Vec<String>> = smoothness.iter().flat_map(surface_rows).collect();
     let ratios: Vec<Vec<String>> = smoothness.iter().flat_map(|smooth| ratio_rows(smooth, decays)).collect();
     let predicted = if decays { &PREDICTED_WITH_DECAY[..] } else { &PREDICTED[..] };
+    let by_gradient: Vec<Vec<String>> = smoothness.iter().filter(|_| !decays).flat_map(gradient_rows).collect();
     let noise_scales: Vec<Vec<String>> = smoothness.iter().map(noise_scale_row).collect();
     html! {
         p {
@@ -65,6 +79,14 @@ pub fn theory(study: &StudyResults, smoothness: &[Smooth]) -> Markup {
                     "trials' steps."
                 }
             }
+        }
+        @if !by_gradient.is_empty() {
+            p {
+                "The same ratios with the norm ε of the gradient and the learning rate, which the prediction above leaves out as equal: by section 4.1 c1 = "
+                "Δ·L·β/(μ²ε²) and c2 = Δ/(ημε), so that proposition 4.1 predicts c1/c2 = L·β·η/(με). All are of the trials measured, at their own rates; ε is "
+                "taken along the training, without the noise of a part of the training set."
+            }
+            (table(&BY_GRADIENT, &by_gradient))
         }
         p {
             b { "Gradient noise scale" }
@@ -115,6 +137,26 @@ fn ratio_rows(smooth: &Smooth, decays: bool) -> Vec<Vec<String>> {
             false => vec![predicted, c1.clone()],
         };
         name(smooth).into_iter().chain([along.name().to_owned()]).chain(values).chain(laws).chain([shift.clone()]).collect()
+    };
+    Along::ALL.into_iter().zip(over_dense).map(row).collect()
+}
+
+/// Two rows of a cell that has a dense one to compare with: what the norm of the gradient makes of the prediction.
+fn gradient_rows(smooth: &Smooth) -> Vec<Vec<String>> {
+    let Some(over_dense) = smooth.over_dense else { return Vec::new() };
+    let measured = |ratio: fn(Measured) -> Option<Estimate>| optional(smooth.measured.and_then(ratio));
+    let row = |(along, over): (Along, Surface<Estimate>)| {
+        let values = [
+            brief(over.gradient),
+            brief(over.rate),
+            brief(over.c1_by_gradient),
+            measured(|measured| measured.c1_ratio),
+            brief(over.c2_by_gradient),
+            measured(|measured| measured.c2_ratio),
+            brief(over.critical_by_gradient),
+            measured(|measured| measured.critical_ratio),
+        ];
+        name(smooth).into_iter().chain([along.name().to_owned()]).chain(values).collect()
     };
     Along::ALL.into_iter().zip(over_dense).map(row).collect()
 }
