@@ -1,7 +1,7 @@
 //! What the measurements along training say of each cell, and of sparse against dense (section 4 and appendices A and C of Lee et al., ICLR 2021).
 //!
 //! The theory predicts K* = c1/B + c2. With a constant learning rate c1 is proportional to Δ·β·L; with a decaying one c̃1 is proportional to L·H*·β
-//! and c̃2 to Δ; with the gradient's norm ε measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* being the sum of the squared rates of the steps to the
+//! and c̃2 to Δ; with the gradient's norm ε measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* is the sum of the squared rates of the steps to the
 //! goal (appendix A.2).
 
 use super::figures;
