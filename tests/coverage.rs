@@ -263,8 +263,11 @@ fn of_mean_error(simulations: u64) -> f64 {
 /// A truth that rules are tried on: a name, the situation, the laws of both networks and the power of the batch size.
 type Truth = (&'static str, &'static str, [(f64, f64); 2], f64);
 
+/// A rule's words, and the shares of studies in which it said that its claim holds, and that it does not.
+type Decided = (String, [f64; 2]);
+
 /// Shares of studies in which each rule said that the claim holds, and that it does not.
-fn power(simulations: u64) -> Vec<(String, Vec<(String, [f64; 2])>)> {
+fn power(simulations: u64) -> Vec<(String, Vec<Decided>)> {
     let times = |c1: f64, c2: f64| [DENSE, (DENSE.0 * c1, DENSE.1 * c2)];
     const TEN: &str = "10 batch sizes, 2 to 1,024";
     let truths: [Truth; 6] = [
@@ -371,7 +374,8 @@ fn intervals_hold_the_truth_as_often_as_the_page_says() {
     for (situation, rows) in &columns {
         for (name, share) in rows {
             let (least, most) = said(name, situation);
-            let is_all = *share == 1.0 && most == COVERED.1;
+            // Few simulations may all hold what 97 of 100 do.
+            let is_all = *share == 1.0 && most == COVERED.1 && simulations >= 400;
             assert!((least - margin..=most + margin).contains(share) && !is_all, "{name}, {situation}: held in {share}");
         }
     }

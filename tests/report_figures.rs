@@ -99,7 +99,7 @@ fn normalised_curves_are_divided_at_a_batch_size_that_all_have() {
         }
     }
     let svg = figure(&study(results.clone()), "normalised").unwrap();
-    assert_eq!(marks(&svg, &["Steps-to-result / that at batch size 8"]), (4 + 1, 3 + 1));
+    assert_eq!(marks(&svg, &["Steps-to-result / that at batch size 8"]), (4 + 1, 3 + 1 + 2));
     // Without a common batch size there is nothing to divide by.
     for cell in results.cells.iter_mut().filter(|cell| cell.key.sparsity == 0.0 && cell.key.batch_size > 2) {
         for trial in &mut cell.trials {

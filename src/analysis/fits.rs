@@ -5,7 +5,7 @@ use super::exponent::exponent;
 use super::fewer::FewerTrials;
 use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Point, Regime};
 use super::studies::StudyResults;
-use crate::config::ScheduleName;
+use crate::config::{Metaparameter, ScheduleName};
 use crate::optimizer::Schedule;
 use crate::readable::count;
 use crate::records::{Cell, Trial};
@@ -174,6 +174,16 @@ fn schedule(study: &StudyResults) -> ScheduleName {
 pub(super) fn squared_rates(study: &StudyResults, trial: &Trial) -> f64 {
     let schedule = Schedule::new(schedule(study), &trial.metaparameters);
     (0..trial.steps_run).map(|step| schedule.at(step).powi(2)).sum()
+}
+
+/// η.
+pub(super) fn learning_rate(trial: &Trial) -> Option<f64> {
+    trial.metaparameters.get(Metaparameter::LearningRate)
+}
+
+/// η/(1 − m): in the long run momentum multiplies the rate by 1/(1 − m) (Shallue et al., 2019).
+pub(super) fn effective_rate(trial: &Trial) -> Option<f64> {
+    Some(learning_rate(trial)? / (1.0 - trial.metaparameters.get(Metaparameter::Momentum)?))
 }
 
 impl Shift {

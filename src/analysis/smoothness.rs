@@ -4,9 +4,8 @@
 //! and c̃2 to Δ; with the gradient's norm ε measured too, c1 = Δ·L·β/ε² and c2 = Δ/(η·ε). H* is the sum of the squared rates of the steps to the
 //! goal (appendix A.2).
 
-use super::figures;
 use super::fit::Estimate;
-use super::fits::{Fitted, Shift, decays, squared_rates};
+use super::fits::{Fitted, Shift, decays, effective_rate, learning_rate, squared_rates};
 use super::studies::StudyResults;
 use crate::records::{Cell, CellKey, Measurement, Trial};
 
@@ -148,7 +147,7 @@ impl Surface<f64> {
         let lipschitz = along.of(between(trial).filter_map(|found| found.lipschitz));
         let squared_rates = squared_rates(study, trial);
         let gradient = along.of(between(trial).map(|found| whole_gradient(found, study.sampling())));
-        let effective = || figures::effective_rate(trial).or_else(|| figures::learning_rate(trial));
+        let effective = || effective_rate(trial).or_else(|| learning_rate(trial));
         let rate = if decays(study) { f64::NAN } else { effective().unwrap_or(f64::NAN) };
         let [of_c1, of_c2] = [decrease * lipschitz * variance / gradient.powi(2), decrease / rate / gradient];
         Surface {

@@ -1,8 +1,7 @@
 //! Where in the search space the best trials lie.
 
-use super::super::figures;
 use super::super::fit::slope;
-use super::super::fits::Fitted;
+use super::super::fits::{Fitted, effective_rate, learning_rate as rate_of};
 use super::super::others::is_of_dps;
 use super::super::studies::StudyResults;
 use super::super::warnings::at_edge;
@@ -25,7 +24,7 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
     let claim = Claim::LearningRate;
     let best = |cell: &Cell| {
         let best = cell.best()?;
-        Some((f64::from(cell.key.batch_size), figures::learning_rate(best)?, figures::effective_rate(best)))
+        Some((f64::from(cell.key.batch_size), rate_of(best)?, effective_rate(best)))
     };
     let points: Vec<(f64, f64, Option<f64>)> = cells(study, sparsity).filter_map(best).collect();
     // All cells share the trials that were drawn. If the same one is best in all of them, no slope can be estimated.
@@ -43,7 +42,7 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
         .map_or(String::new(), |of_effective| format!("; the effective rate η/(1 − m) as B to the power of {}", words(of_effective)));
     // The theory's constant learning rate would have it fall as K* does where scaling is linear.
     let travelled: Option<Vec<(f64, f64)>> = cells(study, sparsity)
-        .map(|cell| Some((f64::from(cell.key.batch_size), f64::from(cell.steps_to_result()?) * figures::effective_rate(cell.best()?)?)))
+        .map(|cell| Some((f64::from(cell.key.batch_size), f64::from(cell.steps_to_result()?) * effective_rate(cell.best()?)?)))
         .collect();
     let travelled = travelled
         .and_then(|points| slope(&points))

@@ -19,7 +19,6 @@ mod workloads;
 
 pub use figure::Figure;
 pub use optimizers::optimizers;
-pub use rates::{effective_rate, learning_rate};
 pub use together::steps_to_result_plot;
 pub use workloads::{ratios, workloads};
 

@@ -2,11 +2,11 @@
 
 use super::super::axes::{Axis, Scale};
 use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
+use super::super::fits::{effective_rate, learning_rate};
 use super::super::grid::{Curve, batch};
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
 use super::figure::{Figure, INSIDE, batch_axis, curve, entry};
-use crate::config::Metaparameter;
 use crate::readable::significant;
 use crate::records::{Cell, Trial};
 
@@ -67,14 +67,4 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
             legend: series.chain(guides).collect(),
         },
     })
-}
-
-/// η.
-pub fn learning_rate(trial: &Trial) -> Option<f64> {
-    trial.metaparameters.get(Metaparameter::LearningRate)
-}
-
-/// η/(1 − m): in the long run momentum multiplies the rate by 1/(1 − m) (Shallue et al., 2019).
-pub fn effective_rate(trial: &Trial) -> Option<f64> {
-    Some(learning_rate(trial)? / (1.0 - trial.metaparameters.get(Metaparameter::Momentum)?))
 }
