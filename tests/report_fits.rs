@@ -6,7 +6,7 @@ use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{Estimate, Fit, Point, Regime, slope};
 use dps::analysis::{Claim, EnoughTrials, Verdict, claims, confirmed_cells, confirmed_fits, fits, gather, warnings};
 use dps::config::Race;
-use dps::records::{Confirmation, CurvePoint, Seeds, Status};
+use dps::records::{Confirmation, CurvePoint, Seeds, Status, Training};
 use support::synthetic::{EVERY, Synthetic, normal};
 
 #[test]
@@ -199,7 +199,8 @@ fn confirmed_steps_stand_beside_the_lucky_ones() {
             let (every, evaluation) = (least.div_ceil(50), run.curve[0]);
             run.curve = [run.steps_run - every, run.steps_run].map(|step| CurvePoint { step, ..evaluation }).to_vec();
             let seeds = Seeds { weights: u64::from(number), order: u64::from(number) };
-            cell.confirmations.push(Confirmation { seed: number, seeds, evaluate_every: every, run });
+            let training = Training { point, number, seeds, evaluate_every: every };
+            cell.confirmations.push(Confirmation { training, run });
         }
     }
     let folder = tempfile::tempdir().unwrap();

@@ -121,7 +121,7 @@ impl Files {
             started: now(),
         };
         if let Some(from) = from.filter(|_| !path.exists()) {
-            adopt(from, &dataset.digest, &path, &*storage)?;
+            adopt(from, &header, &path, &*storage)?;
         }
         let begun = path.exists();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
@@ -136,7 +136,8 @@ impl Files {
         let whole = match &text {
             Some(text) => {
                 check_length(configuration, text)?;
-                config::parse("the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs", text, &[])?.study
+                config::parse("the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs", text, &[])?
+                    .study
             }
             None => configuration.study.clone(),
         };
@@ -336,11 +337,11 @@ fn extension(CellKey { batch_size, sparsity }: CellKey) -> Record {
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.
 const LONGEST_NAME: usize = 60;
 
-/// Starts the journal at `path` with what the result file at `from` has.
-fn adopt(from: &Path, data_digest: &str, path: &Path, storage: &dyn Storage) -> Result<()> {
+/// Starts the journal at `path` with what the result file at `from` has, which is to be of the data of this run's header.
+fn adopt(from: &Path, Header { data_digest, earlier_data_digest, .. }: &Header, path: &Path, storage: &dyn Storage) -> Result<()> {
     let results = results::read(from)?;
     let environment = results.environment;
-    if environment.data_digest != data_digest {
+    if ![data_digest, earlier_data_digest].contains(&&environment.data_digest) {
         let found = environment.data_digest;
         let problem = format!("it is of other data (SHA-256 {found}; the data files have {data_digest}): name its data with --data");
         return Err(Error::Results { path: from.to_owned(), problem });
@@ -350,6 +351,7 @@ fn adopt(from: &Path, data_digest: &str, path: &Path, storage: &dyn Storage) -> 
         configuration: configuration.text,
         digest: configuration.digest,
         data_digest: environment.data_digest,
+        earlier_data_digest: String::new(),
         program_version: environment.program_version,
         commit: environment.commit,
         started: environment.started.clone(),

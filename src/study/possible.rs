@@ -76,7 +76,8 @@ impl<'a> Possible<'a> {
             let Training { point, number, .. } = training;
             expect(run.index == *point, || format!("expected a confirmation of trial {point}, found trial {}", run.index))?;
             let one = self.confirming(slice::from_ref(training))?;
-            one.trial(&Trial { index: 0, ..run.clone() }).map_err(|problem| format!("confirmation {number} of trial {point}: {problem}"))?;
+            one.trial(&Trial { index: 0, ..run.clone() })
+                .map_err(|problem| format!("confirmation {number} of trial {point}: {problem}"))?;
         }
         Ok(())
     }
@@ -421,12 +422,13 @@ mod tests {
             configuration: String::new(),
             digest: String::new(),
             data_digest: String::new(),
+            earlier_data_digest: String::new(),
             program_version: String::new(),
             commit: String::new(),
             started: String::new(),
         };
         let contents = |key: CellKey, trials: Vec<Trial>, scores: usize, tested: u32| {
-            let partial = Partial { key, trials, extended: Some((Some(tested), 1.0)) };
+            let partial = Partial { key, trials, confirmations: Vec::new(), extended: Some((Some(tested), 1.0)) };
             let scores = [(2, vec![1.0; scores])].into();
             let (finished, masks, starts) = (Vec::new(), Vec::new(), Vec::new());
             Contents { header: header.clone(), finished, partial: vec![partial], scores, masks, starts, ended: None, dropped_bytes: 0 }
