@@ -47,7 +47,7 @@ pub struct Options {
     pub refresh: Option<u32>,
     /// Files that are not written over: what the report is made of.
     pub kept: Vec<PathBuf>,
-    /// The page of `--claims`, which is written beside the report, or as its [`CLAIMS`].
+    /// The page of `--claims`, which is written beside the report, or as its `claims.md`.
     pub claims: Option<PathBuf>,
 }
 

@@ -45,8 +45,8 @@ pub struct Dataset {
     pub test: Examples,
     /// Mean and deviation of each channel.
     pub normalisation: Vec<Normalisation>,
-    /// SHA-256, in hexadecimal, of the shape, pixels and labels of the three sets in their order (so of the split as well), and before them of the name
-    /// of a data set that has one: equal on all ranks and when a run is resumed.
+    /// SHA-256, in hexadecimal, of the shape, pixels and labels of the three sets in their order (so of the split as well), and before them of the
+    /// name of a data set that has one: equal on all ranks and when a run is resumed.
     pub digest: String,
     /// What else is known of the files.
     pub particulars: Particulars,

@@ -127,7 +127,7 @@ pub(super) enum RawCommand {
         #[arg(long, conflicts_with = "json")]
         progress: bool,
     },
-    /// Confirm the measured cells of a result file: train their best points again with fresh seeds, as the section [confirm] says.
+    /// Confirm the measured cells of a result file: train their best points again with fresh seeds, as the section confirm says.
     ///
     /// The configuration is the file's own. Only what is missing is trained, and no trial again. A journal is kept beside the file, from which the
     /// same command goes on. It runs under mpirun too.

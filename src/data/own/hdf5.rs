@@ -1,4 +1,4 @@
-//! Datasets of an HDF5 file. The process that reads the file ([`reader`](crate::reader)) lists them with a `.npy` header each, and hands on the bytes
+//! Datasets of an HDF5 file. The process that reads the file (`src/reader`) lists them with a `.npy` header each, and hands on the bytes
 //! of one.
 
 use std::io::{self, Read};
@@ -48,7 +48,7 @@ pub(super) fn tables(path: &Path) -> Found<Vec<Table>> {
     postcard::from_bytes(&listed).map_err(|error| format!("its datasets cannot be listed ({error}); write it again"))
 }
 
-/// Reads an HDF5 file for [`tables`], or the values of the dataset that is named.
+/// Reads an HDF5 file for `tables`, or the values of the dataset that is named.
 pub const READING: Task = Task {
     name: "data",
     act: |path, name, output| {
