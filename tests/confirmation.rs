@@ -46,6 +46,15 @@ fn run(ranks: usize, config: &Path, output: &str, options: &[&str]) -> Vec<Cell>
 fn trained(config: &Path, output: &str, options: &[&str]) -> (usize, usize) {
     let log = succeed(command(0, config, output, options).args(["--progress", "json"]));
     let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
+    let mut limit = None;
+    for event in &events {
+        match (event["event"].as_str(), &limit) {
+            (Some("confirming"), _) => limit = Some(event["last_step"].clone()),
+            (Some("confirmed"), _) => limit = None,
+            (Some("evaluated"), Some(limit)) => assert!(event["last_step"] == *limit && event["left"]["seconds"].is_number(), "{event}"),
+            _ => {}
+        }
+    }
     let of = |name: &str| events.iter().filter(|event| event["event"] == name).cloned().collect::<Vec<_>>();
     let confirmed =
         of("confirming").iter().map(|event| event["trainings"].as_u64().unwrap() - event["done"].as_u64().unwrap()).sum::<u64>();
@@ -156,6 +165,10 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     // The same command finds that all is done, and the study goes on as any other.
     confirm(None);
     assert_eq!(run(0, &config, "x.h5", &[]), whole);
+
+    let table = dps::analysis::table(&results::read(&folder.join("x.h5")).unwrap());
+    let confirmed = table.split("Confirmed steps").nth(1).unwrap();
+    assert!(confirmed.contains(" of 2\n") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
 
     // A part of the study without confirmations and one with them are one study.
     succeed(train().arg("merge").arg(folder.join("y.h5")).arg(folder.join("whole.h5")).arg("-o").arg(folder.join("merged.h5")));

@@ -6,7 +6,7 @@ use super::studies::workload_name;
 use super::warnings::dead_layers;
 use super::work::{Range, Work, computed, papers_steps, to_end, to_goal};
 use crate::config::Metaparameter;
-use crate::readable::{aligned, count};
+use crate::readable::{aligned, count, wrapped};
 use crate::records::{Cell, Status, median_steps};
 use crate::results::{Results, WorkloadSummary};
 
@@ -16,33 +16,46 @@ const NOT_REACHED: &str = "–";
 /// In place of a number: the cell has not been measured yet.
 const NOT_MEASURED: &str = "·";
 
-/// Three tables in plain text, and a fourth where cells are confirmed, at most 100 columns wide for up to six sparsities: steps-to-result (rows
-/// batch sizes, columns sparsities), a line for each cell with how its trials ended and the metaparameters of the best, and the work.
+/// Letters of a line at most.
+const WIDTH: usize = 80;
+
+/// Three tables in plain text, and a fourth where cells are confirmed, at most 80 letters wide: steps-to-result (rows batch sizes, columns
+/// sparsities), a line for each cell with how its trials ended and the searched metaparameters of the best, and the work. Metaparameters that all
+/// trials share stand above the second one.
 pub fn table(results: &Results) -> String {
     let workload = &results.workload;
     let mut text = workload_name(workload);
     text += &match workload.validation_examples {
         0 => format!("\nGoal: {}. Others measured it.\n", workload.goal_error),
-        _ => goal(workload),
+        _ => format!("\n{}\n", wrapped(&goal(workload), WIDTH).join("\n")),
     };
     if results.cells.is_empty() {
         return text + "\nNo cell is finished yet.\n";
     }
     let grid = Grid::new(results);
     text += "\nSteps-to-result: fewest steps over a cell's trials\n";
-    text += &aligned(&steps_to_result(&grid), "  ");
+    text += &narrow(&steps_to_result(&grid), 1);
     if has_trials(results) {
-        text += "\nTrials and the best one's metaparameters\n";
-        text += &aligned(&cells(&grid, results), "  ");
+        let (fixed, searched) = metaparameters(results);
+        text += "\nTrials (complete/incomplete/infeasible/censored), the best one";
+        text += if is_of_dps(results) { ", its test error\n" } else { "\n" };
+        for line in wrapped(&fixed.join(", "), WIDTH - 2) {
+            text += &format!("  {line}\n");
+        }
+        text += &narrow(&cells(&grid, results, &searched), 2);
     }
     if results.cells.iter().any(|cell| !cell.confirmations.is_empty()) {
         text += "\nConfirmed steps: the best trials' metaparameters, trained again with fresh seeds\n";
-        text += &aligned(&confirmations(&grid), "  ");
+        text += &narrow(&confirmations(&grid), 3);
     }
     let unreached = results.cells.iter().any(|cell| cell.steps_to_result().is_none());
     let unmeasured = grid.batch_sizes.len() * grid.sparsities.len() > results.cells.len();
     if unreached {
-        text += &format!("\n{NOT_REACHED}  no trial reached the goal\n");
+        text += &format!("\n{NOT_REACHED}  no trial reached the goal");
+        let near = results.cells.iter().filter_map(|cell| closest(cell, results.workload.validation_examples));
+        let near: Vec<String> = near.collect();
+        text += if near.is_empty() { "\n" } else { "; the least validation error:\n" };
+        near.iter().for_each(|line| text += &format!("   {line}\n"));
     }
     if unmeasured {
         text += &format!("{}{NOT_MEASURED}  not measured yet\n", if unreached { "" } else { "\n" });
@@ -52,7 +65,7 @@ pub fn table(results: &Results) -> String {
     }
     if has_curves(results) {
         text += "\nWork, and what other rules would have taken, with whole evaluations\n";
-        text += &aligned(&work(results), "  ");
+        text += &narrow(&work(results), 1);
     }
     if !results.complete {
         text += "\nThe study is not finished: cells are still to come.\n";
@@ -62,7 +75,7 @@ pub fn table(results: &Results) -> String {
 
 fn goal(workload: &WorkloadSummary) -> String {
     format!(
-        "\nGoal: validation error ≤ {} (at most {} of {} examples{} wrong), tested every {} steps up to {}.\n",
+        "Goal: validation error ≤ {} (at most {} of {} examples{} wrong), tested every {} steps up to {}.",
         workload.goal_error,
         count(workload.goal_threshold),
         count(workload.validation_examples),
@@ -94,8 +107,8 @@ fn work(results: &Results) -> Vec<Vec<String>> {
     let papers = papers_steps(workload).filter(|&steps| workload.max_steps < steps);
     for budget in std::iter::once(workload.max_steps).chain(papers) {
         let steps = count(budget);
-        rows.push(row((format!("each trial to the goal, else to step {steps}"), to_goal(workload, &results.cells, budget))));
-        rows.push(row((format!("every trial to step {steps}"), to_end(workload, &results.cells, budget))));
+        rows.push(row((format!("to the goal, else to step {steps}"), to_goal(workload, &results.cells, budget))));
+        rows.push(row((format!("all to step {steps}"), to_end(workload, &results.cells, budget))));
     }
     rows
 }
@@ -115,7 +128,7 @@ fn steps_to_result(grid: &Grid) -> Vec<Vec<String>> {
 /// A row a confirmed point: its trial's steps, and the median and range of those with fresh seeds. Trainings that did not reach the goal within the
 /// limit count as beyond it.
 fn confirmations(grid: &Grid) -> Vec<Vec<String>> {
-    let heading = ["batch size", "sparsity", "trial", "its steps", "median", "least", "most", "trainings", "not reached"];
+    let heading = ["batch size", "sparsity", "trial", "its steps", "median", "least", "most", "reached"];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     let keys = grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| (batch_size, sparsity)));
     for cell in keys.filter_map(|(batch_size, sparsity)| grid.cell(batch_size, sparsity)) {
@@ -132,33 +145,46 @@ fn confirmations(grid: &Grid) -> Vec<Vec<String>> {
                 shown(median_steps(cell.confirmations_of(point))),
                 shown(steps().flatten().min()),
                 shown(steps().flatten().max().filter(|_| there == all)),
-                all.to_string(),
-                (all - there).to_string(),
+                format!("{there} of {all}"),
             ]);
         }
     }
     rows
 }
 
-/// A row a measured cell. A metaparameter that no trial of the study has gets no column.
-fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
-    let trials = || results.cells.iter().flat_map(|cell| &cell.trials).map(|trial| trial.metaparameters);
-    let has = |name: Metaparameter| trials().any(|values| values.get(name).is_some());
-    let shown: Vec<Metaparameter> = Metaparameter::ALL.iter().copied().filter(|&name| has(name)).collect();
-    let mut heading: Vec<String> =
-        ["batch size", "sparsity"].into_iter().chain(Status::ALL.map(Status::name)).chain(["best trial"]).map(str::to_owned).collect();
-    heading.extend(shown.iter().map(|name| name.title().to_owned()));
-    let own: &[&str] = if is_of_dps(results) { &["test error", "seconds"] } else { &[] };
+/// The metaparameters that have one value in all trials, in words, and the others that trials have.
+fn metaparameters(results: &Results) -> (Vec<String>, Vec<Metaparameter>) {
+    let values = |name: Metaparameter| {
+        let trials = results.cells.iter().flat_map(|cell| &cell.trials);
+        trials.filter_map(move |trial| trial.metaparameters.get(name))
+    };
+    let (mut fixed, mut searched) = (Vec::new(), Vec::new());
+    for &name in Metaparameter::ALL {
+        let Some(first) = values(name).next() else { continue };
+        if values(name).all(|value| value == first) && values(name).nth(1).is_some() {
+            fixed.push(format!("{} {}", name.title(), name.show(first)));
+        } else {
+            searched.push(name);
+        }
+    }
+    (fixed, searched)
+}
+
+/// A row a measured cell.
+fn cells(grid: &Grid, results: &Results, searched: &[Metaparameter]) -> Vec<Vec<String>> {
+    let mut heading: Vec<String> = ["batch size", "sparsity", "trials", "best"].map(str::to_owned).to_vec();
+    heading.extend(searched.iter().map(|name| name.title().to_owned()));
+    let own: &[&str] = if is_of_dps(results) { &["error", "seconds"] } else { &[] };
     heading.extend(own.iter().map(|&name| name.to_owned()));
 
     let columns = heading.len();
     let row = |cell: &Cell| -> Vec<String> {
         let best = cell.best();
         let mut row = vec![count(cell.key.batch_size), cell.key.sparsity.to_string()];
-        row.extend(Status::ALL.map(|status| cell.count(status).to_string()));
+        row.push(Status::ALL.map(|status| cell.count(status).to_string()).join("/"));
         row.push(best.map_or(NOT_REACHED.to_owned(), |trial| trial.index.to_string()));
         let value = |name: &Metaparameter| Some(name.show(best?.metaparameters.get(*name)?));
-        row.extend(shown.iter().map(|name| value(name).unwrap_or(NOT_REACHED.to_owned())));
+        row.extend(searched.iter().map(|name| value(name).unwrap_or(NOT_REACHED.to_owned())));
         let test_error = results.workload.test_error(cell);
         row.push(test_error.map_or(NOT_REACHED.to_owned(), |error| format!("{error:.4}")));
         row.push(format!("{:.1}", cell.seconds));
@@ -167,4 +193,61 @@ fn cells(grid: &Grid, results: &Results) -> Vec<Vec<String>> {
     };
     let sorted = grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| (batch_size, sparsity)));
     [heading].into_iter().chain(sorted.filter_map(|(batch_size, sparsity)| grid.cell(batch_size, sparsity)).map(row)).collect()
+}
+
+/// How near its goal a cell came that did not reach it: the least error of its evaluations, or a bound, where the one with the fewest errors stopped
+/// before it had seen all of so many examples. None where it reached the goal, or nothing was evaluated.
+fn closest(cell: &Cell, examples: u32) -> Option<String> {
+    let points = cell.trials.iter().flat_map(|trial| &trial.curve);
+    // An evaluation of the whole set is no worse than a bound of the same.
+    let nearest = points.filter(|_| cell.best().is_none() && examples > 0).min_by_key(|point| (point.errors, point.examples < examples))?;
+    let bound = if nearest.examples < examples { "at least " } else { "" };
+    Some(format!("{}: {bound}{:.4}", cell.key, f64::from(nearest.errors) / f64::from(examples)))
+}
+
+/// Rows as lines of at most [`WIDTH`] letters: columns that have no room follow below, each time beside the first `key` ones.
+fn narrow(rows: &[Vec<String>], key: usize) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0) + 2;
+    let own: usize = (0..key).map(width).sum();
+    let (mut text, mut from) = (String::new(), key);
+    while from < columns {
+        let (mut to, mut used) = (from + 1, own + width(from));
+        while to < columns && used + width(to) <= WIDTH {
+            used += width(to);
+            to += 1;
+        }
+        let part = |row: &Vec<String>| row[..key].iter().chain(&row[from..to]).cloned().collect();
+        text += &aligned(&rows.iter().map(part).collect::<Vec<_>>(), "  ");
+        from = to;
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{CellKey, CurvePoint, Trial};
+
+    #[test]
+    fn wide_tables_go_on_below() {
+        let rows: Vec<Vec<String>> = (0..3).map(|row| (0..30).map(|column| format!("{column}-{row}-words")).collect()).collect();
+        let text = narrow(&rows, 2);
+        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(rows.iter().flatten().all(|word| text.contains(word.as_str())) && text.matches("1-2-words").count() > 4, "{text}");
+        assert_eq!(narrow(&[], 1), "");
+    }
+
+    #[test]
+    fn a_cell_without_a_result_says_how_near_it_came() {
+        let point = |errors, examples| CurvePoint { step: 4, loss: 1.0, errors, examples };
+        let of = |curve: Vec<CurvePoint>| {
+            let trials = vec![Trial { curve, ..Trial::new(0, Default::default()) }];
+            let key = CellKey { batch_size: 8, sparsity: 0.5 };
+            closest(&Cell { key, trials, test_errors: None, seconds: 0.0, confirmations: Vec::new() }, 100)
+        };
+        assert_eq!(of(vec![point(40, 100), point(30, 100)]).as_deref(), Some("batch size 8, sparsity 0.5: 0.3000"));
+        assert_eq!(of(vec![point(40, 100), point(21, 60)]).as_deref(), Some("batch size 8, sparsity 0.5: at least 0.2100"));
+        assert_eq!(of(vec![]), None);
+    }
 }

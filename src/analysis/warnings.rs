@@ -48,6 +48,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
     found.extend(fits.iter().filter_map(wrong_law));
     found.extend(few_intervals(study));
     found.extend(number_of_trials(study));
+    found.extend(warmed_up_late(study));
     for cell in &study.results.cells {
         let name = format!("Batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
         match cell.best() {
@@ -94,6 +95,29 @@ fn few_intervals(study: &StudyResults) -> Option<String> {
             some(steps.len(), "cell"),
             least.div_ceil(every),
             100.0 * f64::from(every) / f64::from(least)
+        )
+    })
+}
+
+/// What to say of cells whose best trial ended before its warm-up did: the schedule behind it was never tried.
+fn warmed_up_late(study: &StudyResults) -> Option<String> {
+    let is_late = |cell: &&Cell| {
+        cell.best().is_some_and(|best| {
+            let warmup = best.metaparameters.get(Metaparameter::WarmupSteps).unwrap_or(0.0);
+            best.steps.is_some_and(|steps| f64::from(steps) < warmup)
+        })
+    };
+    let late: Vec<String> = study
+        .results
+        .cells
+        .iter()
+        .filter(is_late)
+        .map(|cell| format!("{} at sparsity {}", cell.key.batch_size, cell.key.sparsity))
+        .collect();
+    (!late.is_empty()).then(|| {
+        format!(
+            "The best trial ended inside its warm-up at batch size {}: its learning rate was never reached. Shorten search.warmup_steps.",
+            late.join(", ")
         )
     })
 }

@@ -3,7 +3,7 @@
 use console::Term;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::event::{Event, Observer, confirmed, confirming, finished, resumed, standing};
+use super::event::{Event, Nearness, Observer, confirmed, confirming, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams::plain;
 
@@ -11,6 +11,7 @@ pub(super) struct Bar {
     bar: ProgressBar,
     cells: usize,
     finished: usize,
+    nearness: Nearness,
 }
 
 impl Bar {
@@ -19,15 +20,16 @@ impl Bar {
         let target = ProgressDrawTarget::term(terminal.unwrap_or_else(Term::stderr), 10);
         let bar = ProgressBar::with_draw_target(None, target);
         // The template is a constant; should it ever be wrong, the default style still shows where the cell is.
-        if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:24} {pos}/{len} {msg}, {elapsed} (at most {eta} more)") {
+        if let Ok(style) = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len}\n  {wide_msg}") {
             bar.set_style(style);
         }
-        Bar { bar, cells: 0, finished: 0 }
+        Bar { bar, cells: 0, finished: 0, nearness: Nearness::default() }
     }
 }
 
 impl Observer for Bar {
     fn event(&mut self, event: &Event) {
+        self.nearness.notice(event);
         match event {
             Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
                 (self.cells, self.finished) = (*cells, *done);
@@ -43,7 +45,7 @@ impl Observer for Bar {
                 self.bar.reset();
                 self.bar.set_length(u64::from(*max_steps));
                 self.bar.set_prefix(format!("[{}/{}] {}", index + 1, self.cells, key));
-                self.bar.set_message("steps");
+                self.bar.set_message("");
             }
             Event::Resumed { key, step, ended, trials } => self.bar.println(resumed(key, *step, *ended, *trials)),
             Event::Scored { done, all, .. } => {
@@ -53,16 +55,18 @@ impl Observer for Bar {
                 self.bar.set_message("networks");
             }
             Event::Detail { line } | Event::Note { line } | Event::Lost { line } => self.bar.println(plain(line)),
-            Event::Moment { moment, .. } => {
-                self.bar.set_message(format!("steps, {}", standing(moment)));
+            Event::Moment { moment, left, .. } => {
+                self.bar.set_message(standing(moment, &self.nearness, *left));
+                self.bar.set_length(u64::from(moment.last_step));
                 self.bar.set_position(u64::from(moment.step));
             }
-            Event::Confirming { key, points, trainings, done, last_step, .. } => {
+            Event::Confirming { key, points, trainings, done, step, last_step } => {
                 self.bar.println(confirming(key, *points, *trainings, *done));
                 self.bar.reset();
                 self.bar.set_length(u64::from(*last_step));
+                self.bar.set_position(u64::from(*step));
                 self.bar.set_prefix(format!("confirming {key}"));
-                self.bar.set_message("steps");
+                self.bar.set_message("");
             }
             Event::Confirmed { cell, last_step, left } => {
                 self.bar.println(confirmed(cell, *last_step, *left));
@@ -72,7 +76,7 @@ impl Observer for Bar {
             }
             Event::CellFinished { cell, left } => {
                 self.finished += 1;
-                self.bar.println(finished(self.finished, self.cells, cell, *left));
+                self.bar.println(finished(self.finished, self.cells, cell, &self.nearness, *left));
                 if self.finished == self.cells {
                     self.bar.finish_and_clear();
                 }

@@ -1,7 +1,7 @@
 //! What happens while a study runs, who is told, and the words that observers share.
 
 use crate::forecast::Forecast;
-use crate::readable::some;
+use crate::readable::{digits, duration, some};
 use crate::records::{Cell, CellKey, median_steps};
 use crate::training::Moment;
 
@@ -64,6 +64,8 @@ pub enum Event<'a> {
         key: CellKey,
         /// How far it is.
         moment: &'a Moment,
+        /// When the study is probably done; none before a cell is measured.
+        left: Option<Forecast>,
     },
     /// A cell is measured.
     CellFinished {
@@ -119,8 +121,53 @@ pub trait Observer {
     fn event(&mut self, event: &Event);
 }
 
+/// How near its goal the cell under way, or its confirmation, has come.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Nearness {
+    threshold: u32,
+    examples: usize,
+    /// Fewest errors, and whether all of them were counted.
+    best: Option<(u32, bool)>,
+}
+
+impl Nearness {
+    /// Takes notice of an event.
+    pub(super) fn notice(&mut self, event: &Event) {
+        match event {
+            Event::Study { threshold, validation_examples, .. } => (self.threshold, self.examples) = (*threshold, *validation_examples),
+            Event::CellStarted { .. } | Event::Confirming { .. } => self.best = None,
+            Event::Moment { moment, .. } => {
+                let counted = moment.best_errors.map(|errors| (errors, true));
+                let least = moment.least_errors.map(|errors| (errors, false));
+                // A count is no worse than a bound of the same.
+                self.best = self.best.into_iter().chain(counted).chain(least).min_by_key(|(errors, counted)| (*errors, !counted));
+            }
+            _ => {}
+        }
+    }
+
+    /// Fewest errors, and whether all of them were counted.
+    pub(super) fn best(&self) -> Option<(u32, bool)> {
+        self.best
+    }
+
+    /// `12.3 %`, or `at least 12.3 %` where it is a bound.
+    pub(super) fn error(&self) -> Option<String> {
+        self.best.map(|(errors, counted)| format!("{}{}", if counted { "" } else { "at least " }, self.percent(errors)))
+    }
+
+    /// The goal's error.
+    pub(super) fn goal(&self) -> String {
+        self.percent(self.threshold)
+    }
+
+    fn percent(&self, errors: u32) -> String {
+        format!("{} %", digits(100.0 * f64::from(errors) / self.examples.max(1) as f64, 3))
+    }
+}
+
 /// A finished cell in a few words.
-pub(super) fn outcome(cell: &Cell) -> String {
+fn outcome(cell: &Cell, nearness: &Nearness) -> String {
     match cell.best() {
         Some(best) => format!(
             "{} steps (trial {}{})",
@@ -128,21 +175,25 @@ pub(super) fn outcome(cell: &Cell) -> String {
             best.index,
             best.metaparameters.iter().map(|(name, value)| format!(", {} {}", name.title(), name.show(value))).collect::<String>()
         ),
-        None => "no trial reached the goal".into(),
+        None => {
+            let near = nearness.error().map_or(String::new(), |error| format!(", the best error was {error} (goal {})", nearness.goal()));
+            format!("no trial reached the goal{near}")
+        }
     }
 }
 
-/// How far a cell is beside its step, in words.
-pub(super) fn standing(moment: &Moment) -> String {
-    let best = moment.best_errors.map_or(String::new(), |errors| format!(", best {errors} errors"));
-    let rate = moment.examples as f64 / moment.seconds.max(1e-9);
-    format!("{} left{best}, {rate:.0} images/s", some(moment.alive, "trial"))
+/// How far a cell is beside its step, in words: error, goal, loss, trials, and when the study is probably done.
+pub(super) fn standing(moment: &Moment, nearness: &Nearness, left: Option<Forecast>) -> String {
+    let error = nearness.error().map_or(String::new(), |error| format!("error {error}, "));
+    let loss = moment.loss.map_or(String::new(), |loss| format!(", loss {}", digits(loss.into(), 3)));
+    let left = left.map_or(String::new(), |forecast| format!(", {} more", duration(forecast.left.seconds)));
+    format!("{error}goal {}{loss}, {} left{left}", nearness.goal(), some(moment.alive, "trial"))
 }
 
 /// The line for a finished cell, the `number`-th of so many.
-pub(super) fn finished(number: usize, cells: usize, cell: &Cell, left: Option<Forecast>) -> String {
+pub(super) fn finished(number: usize, cells: usize, cell: &Cell, nearness: &Nearness, left: Option<Forecast>) -> String {
     let left = left.map_or(String::new(), |forecast| format!("; left: {}", forecast.left));
-    format!("[{number}/{cells}] {}: {} in {:.1} s{left}", cell.key, outcome(cell), cell.seconds)
+    format!("[{number}/{cells}] {}: {} in {:.1} s{left}", cell.key, outcome(cell, nearness), cell.seconds)
 }
 
 /// The beginning of a cell's confirmation, in words.
@@ -174,4 +225,51 @@ fn scatter(cell: &Cell, point: u32, last_step: u32) -> String {
 pub(super) fn resumed(key: &CellKey, step: u32, ended: usize, trials: u32) -> String {
     let from = if step > 0 { format!("goes on from step {step}") } else { "goes on".into() };
     format!("{} {from}, {ended} of {trials} trials ended", key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::forecast::Measured;
+
+    const KEY: CellKey = CellKey { batch_size: 16_384, sparsity: 0.95 };
+
+    fn told(moments: &[Moment]) -> Nearness {
+        let mut nearness = Nearness::default();
+        let (name, device) = ("", "");
+        let study = Event::Study { name, device, ranks: 1, cells: 2, done: 0, trials: 100, threshold: 1_320, validation_examples: 6_000 };
+        nearness.notice(&study);
+        nearness.notice(&Event::CellStarted { key: KEY, index: 0, max_steps: 40_000, ranks_a_batch: 1 });
+        moments.iter().for_each(|moment| nearness.notice(&Event::Moment { key: KEY, moment, left: None }));
+        nearness
+    }
+
+    #[test]
+    fn a_bound_is_said_as_one() {
+        let least = |errors| Moment { least_errors: Some(errors), ..Moment::default() };
+        assert_eq!(told(&[]).error(), None);
+        let nearness = told(&[least(3_000), least(2_400), least(2_500)]);
+        assert_eq!((nearness.error().as_deref(), nearness.goal().as_str()), (Some("at least 40.0 %"), "22.0 %"));
+        let counted = Moment { best_errors: Some(1_300), ..least(1_300) };
+        assert_eq!(told(&[least(2_400), counted]).error().as_deref(), Some("21.7 %"));
+        let cell = Cell { key: KEY, trials: Vec::new(), test_errors: None, seconds: 2.0, confirmations: Vec::new() };
+        let line = finished(1, 2, &cell, &nearness, None);
+        assert_eq!(
+            line,
+            "[1/2] batch size 16384, sparsity 0.95: no trial reached the goal, the best error was at least 40.0 % (goal 22.0 %) in 2.0 s"
+        );
+    }
+
+    #[test]
+    fn what_a_bar_says_fits_a_line_of_eighty_letters() {
+        let moment = Moment { least_errors: Some(2_400), loss: Some(0.123_456), alive: 100, ..Moment::default() };
+        let measured = [Measured { key: KEY, trials: 100, seconds: 40_000.0 }];
+        let left = crate::forecast::Forecast::new(&measured, &[KEY; 3], 100, 0.0, None);
+        let words = standing(&moment, &told(&[moment]), left);
+        assert!(
+            words.starts_with("error at least 40.0 %, goal 22.0 %, loss 0.123, 100 trials left, ") && words.ends_with(" more"),
+            "{words}"
+        );
+        assert!(words.chars().count() <= 78, "{words}");
+    }
 }

@@ -2,14 +2,19 @@
 
 use serde_json::json;
 
-use super::event::{Event, Observer};
+use super::event::{Event, Nearness, Observer};
 use crate::records::{Confirmation, Status};
 use crate::streams;
 
-pub(super) struct Json;
+/// Keeps how near its goal the cell under way is.
+#[derive(Default)]
+pub(super) struct Json(Nearness);
 
 impl Observer for Json {
     fn event(&mut self, event: &Event) {
+        self.0.notice(event);
+        let best = self.0.best().map(|(errors, _)| errors);
+        let is_bound = self.0.best().map(|(_, counted)| !counted);
         let line = match event {
             Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => json!({
                 "event": "study", "name": name, "device": device, "ranks": ranks, "cells": cells, "done": done, "trials": trials,
@@ -24,9 +29,10 @@ impl Observer for Json {
             }),
             Event::Scored { seed, all, .. } => json!({ "event": "scored", "trial": seed, "trials": all }),
             Event::Moment { moment, .. } if !moment.evaluated => return,
-            Event::Moment { key, moment } => json!({
+            Event::Moment { key, moment, left } => json!({
                 "event": "evaluated", "batch_size": key.batch_size, "sparsity": key.sparsity, "step": moment.step, "alive": moment.alive,
-                "best_errors": moment.best_errors, "training_examples": moment.examples, "seconds": moment.seconds,
+                "last_step": moment.last_step, "best_errors": best, "best_is_bound": is_bound, "loss": moment.loss,
+                "training_examples": moment.examples, "seconds": moment.seconds, "left": left,
             }),
             Event::Detail { line } => json!({ "event": "detail", "line": line }),
             Event::Note { line } => json!({ "event": "note", "line": line }),
@@ -46,6 +52,7 @@ impl Observer for Json {
                 "steps_to_result": cell.steps_to_result(), "best_trial": cell.best().map(|trial| trial.index),
                 "complete": cell.count(Status::Complete), "incomplete": cell.count(Status::Incomplete),
                 "infeasible": cell.count(Status::Infeasible), "censored": cell.count(Status::Censored), "seconds": cell.seconds, "left": left,
+                "best_errors": best, "best_is_bound": is_bound,
             }),
         };
         streams::err(&line.to_string());

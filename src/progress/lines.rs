@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::event::{Event, Observer, confirmed, confirming, finished, resumed, standing};
+use super::event::{Event, Nearness, Observer, confirmed, confirming, finished, resumed, standing};
 use crate::readable::some;
 use crate::streams;
 
@@ -15,11 +15,12 @@ pub(super) struct Lines {
     finished: usize,
     /// Whether each evaluation is shown.
     verbose: bool,
+    nearness: Nearness,
 }
 
 impl Default for Lines {
     fn default() -> Self {
-        Lines { last: Instant::now(), cells: 0, finished: 0, verbose: false }
+        Lines { last: Instant::now(), cells: 0, finished: 0, verbose: false, nearness: Nearness::default() }
     }
 }
 
@@ -32,6 +33,7 @@ impl Lines {
 
 impl Observer for Lines {
     fn event(&mut self, event: &Event) {
+        self.nearness.notice(event);
         match event {
             Event::Study { name, device, ranks, cells, done, trials, threshold, validation_examples } => {
                 (self.cells, self.finished) = (*cells, *done);
@@ -48,12 +50,11 @@ impl Observer for Lines {
                 self.last = Instant::now();
                 streams::err(&format!("connections of {done} of {all} networks are scored"));
             }
-            Event::Moment { key, moment } if self.verbose && moment.evaluated => {
-                streams::err(&format!("{}: step {}, {}", key, moment.step, standing(moment)));
-            }
-            Event::Moment { key, moment } if self.last.elapsed() >= EVERY => {
+            Event::Moment { key, moment, left } if self.verbose && moment.evaluated || self.last.elapsed() >= EVERY => {
                 self.last = Instant::now();
-                streams::err(&format!("{}: step {}, {} left", key, moment.step, some(moment.alive, "trial")));
+                let rate = moment.examples as f64 / moment.seconds.max(1e-9);
+                let standing = standing(moment, &self.nearness, *left);
+                streams::err(&format!("{key}: step {} of {}, {standing}, {rate:.0} images/s", moment.step, moment.last_step));
             }
             Event::Scored { .. } | Event::Moment { .. } => {}
             Event::Detail { line } | Event::Note { line } | Event::Lost { line } => streams::err(line),
@@ -64,7 +65,7 @@ impl Observer for Lines {
             Event::Confirmed { cell, last_step, left } => streams::err(&confirmed(cell, *last_step, *left)),
             Event::CellFinished { cell, left } => {
                 self.finished += 1;
-                streams::err(&finished(self.finished, self.cells, cell, *left));
+                streams::err(&finished(self.finished, self.cells, cell, &self.nearness, *left));
             }
         }
     }

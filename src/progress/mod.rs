@@ -54,7 +54,7 @@ pub fn observer(progress: ProgressForm, verbose: bool, terminal: bool) -> Box<dy
     let observer: Box<dyn Observer> = match progress {
         ProgressForm::Auto if verbose => Box::new(lines::Lines::verbose()),
         ProgressForm::None => Box::new(Silent),
-        ProgressForm::Json => Box::new(json::Json),
+        ProgressForm::Json => Box::new(json::Json::default()),
         ProgressForm::Bar => Box::new(bar::Bar::new(terminal::of_launcher())),
         ProgressForm::Auto if terminal => Box::new(bar::Bar::new(None)),
         ProgressForm::Auto => match terminal::of_launcher() {

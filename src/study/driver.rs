@@ -8,7 +8,7 @@ use super::surroundings::Surroundings;
 use crate::backend::Backend;
 use crate::comm::{Communicator, together};
 use crate::config::Study;
-use crate::forecast::Forecast;
+use crate::forecast::{Forecast, Measured};
 use crate::progress::{Event, Observer};
 use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted, is_finished};
 use crate::results::Results;
@@ -33,7 +33,37 @@ pub(super) struct Driver<'a> {
     /// When the one that is being taken was asked for, and for how long the last one stopped the training.
     pub asked: Instant,
     pub cost: Duration,
+    pub forecast: Forecasting,
 }
+
+/// What a forecast is made of while a cell is trained, and the last one.
+#[derive(Default)]
+pub(super) struct Forecasting {
+    measured: Vec<Measured>,
+    left: Vec<CellKey>,
+    /// When the cell under way, or its confirmation, began or went on, and the seconds that the cell had taken before.
+    began: Option<Instant>,
+    before: f64,
+    said: Option<(Instant, Option<Forecast>)>,
+}
+
+impl Forecasting {
+    /// The forecast after `now`, which is made anew every few seconds, for cells of so many trials.
+    fn after(&mut self, now: Instant, trials: u32) -> Option<Forecast> {
+        match self.said {
+            Some((at, said)) if now.saturating_duration_since(at) < FORECAST_EVERY => said,
+            _ => {
+                let elapsed = self.before + self.began.map_or(0.0, |began| now.saturating_duration_since(began).as_secs_f64());
+                let said = Forecast::new(&self.measured, &self.left, trials as usize, elapsed, None);
+                self.said = Some((now, said));
+                said
+            }
+        }
+    }
+}
+
+/// Between two forecasts while a cell is measured.
+const FORECAST_EVERY: Duration = Duration::from_secs(5);
 
 /// Longest time, in seconds, between two looks for a signal. A step or an evaluation that takes longer looks between its parts.
 const LISTEN_EVERY: f64 = 0.25;
@@ -84,6 +114,13 @@ impl Driver<'_> {
         self.observer.event(&Event::Detail { line: &line() });
     }
 
+    /// A cell, or its confirmation, begins or goes on, after the measured cells and so many seconds of its own.
+    pub(super) fn begins(&mut self, key: CellKey, before: f64, measured: &[Cell], keys: &[CellKey]) {
+        self.key = key;
+        let (left, began) = (self.unfinished(measured, keys), Some((self.surroundings.now)()));
+        self.forecast = Forecasting { measured: measured::measured(measured, self.whole), left, began, before, said: None };
+    }
+
     /// Journals the last of the measured cells, and tells when the rest of the study's is probably done.
     pub(super) fn finished(&mut self, measured: &[Cell], keys: &[CellKey]) -> Result<()> {
         let Some(cell) = measured.last() else { return Ok(()) };
@@ -99,18 +136,19 @@ impl Driver<'_> {
         self.observer.event(&Event::Confirmed { cell, last_step: wanted.last_step, left });
     }
 
-    /// When the rest of the cells is probably done, this one, which is not yet confirmed, the first of them.
+    /// When the rest of the cells is probably done; the one under way, which may be without its confirmations, is the first of them.
     fn left(&self, measured: &[Cell], keys: &[CellKey]) -> Option<Forecast> {
+        let left = self.unfinished(measured, keys);
+        let begun = measured.iter().find(|cell| left.first() == Some(&cell.key) && cell.key == self.key);
+        let elapsed = begun.map_or(0.0, |cell| cell.seconds);
+        Forecast::new(&measured::measured(measured, self.whole), &left, self.whole.grid.trials as usize, elapsed, None)
+    }
+
+    /// Cells without all their trials and confirmations, the one under way first.
+    fn unfinished(&self, measured: &[Cell], keys: &[CellKey]) -> Vec<CellKey> {
         let mut left: Vec<CellKey> = keys.iter().copied().filter(|&key| !is_finished(measured, key, self.whole)).collect();
         left.sort_by_key(|&key| key != self.key);
-        let begun = measured.iter().find(|cell| left.first() == Some(&cell.key) && cell.key == self.key);
-        Forecast::new(
-            &measured::measured(measured, self.whole),
-            &left,
-            self.whole.grid.trials as usize,
-            begun.map_or(0.0, |cell| cell.seconds),
-            None,
-        )
+        left
     }
 
     pub(super) fn publish(&mut self, results: &Results) -> Result<()> {
@@ -131,7 +169,10 @@ impl Conductor for Driver<'_> {
     }
 
     fn moment(&mut self, moment: &Moment) -> Result<Decision> {
-        self.observer.event(&Event::Moment { key: self.key, moment });
+        if self.files.is_some() {
+            let left = self.forecast.after((self.surroundings.now)(), self.whole.grid.trials);
+            self.observer.event(&Event::Moment { key: self.key, moment, left });
+        }
         // Rank 0's clock decides for all ranks. A signal may reach any rank.
         let every = Duration::from_secs(self.study.execution.checkpoint_seconds.into());
         let since = self.since(self.saved);

@@ -9,7 +9,7 @@ use super::begin::{RunFiles, begin_from, no_cells, open};
 use super::beginning::Beginning;
 use super::check::check;
 use super::confirm::{Asked, confirm};
-use super::driver::Driver;
+use super::driver::{Driver, Forecasting};
 use super::files::{Files, now};
 use super::memory::{Memory, Processors};
 use super::place::Place;
@@ -119,6 +119,7 @@ fn go_on(
         saved: began,
         asked: began,
         cost: Duration::ZERO,
+        forecast: Forecasting::default(),
     };
 
     let (lanes, problem) = lanes(
@@ -170,12 +171,12 @@ fn go_on(
             now: surroundings.now,
             probe: study.smoothness.as_ref().map(|settings| Probe::new(settings, dataset.training.len())),
         };
-        driver.key = key;
         if !is_searched(&results.cells, key, trials) {
             if !driver.masks(&mut masks, &mut scorer, &of_search, key.sparsity, dataset.training.len())? {
                 return Ok(RunEnd::Stopped);
             }
             let begun = begin_from(key, &results, &restored.partial, restored.left.as_ref());
+            driver.begins(key, begun.state.seconds, &results.cells, &keys);
             driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
             driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
             if begun.state.step > 0 || !begun.state.ended.is_empty() {
@@ -199,14 +200,16 @@ fn go_on(
             driver.publish(&results)?;
         }
         let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &whole)) else { continue };
-        let mut cell = results.cells.remove(place);
-        let Some(wanted) = Wanted::of(&cell, &whole) else { continue };
+        let Some(wanted) = Wanted::of(&results.cells[place], &whole) else { continue };
         let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
         let seeds: Vec<u64> = seeds.into_iter().collect();
         if !driver.masks(&mut masks, &mut scorer, &seeds, key.sparsity, dataset.training.len())? {
             return Ok(RunEnd::Stopped);
         }
         let left = restored.left.as_ref().filter(|left| left.key() == key && left.confirming.is_some());
+        let before = results.cells[place].seconds + left.map_or(0.0, |left| left.state.seconds);
+        driver.begins(key, before, &results.cells, &keys);
+        let mut cell = results.cells.remove(place);
         let confirmed = confirm(&Asked { work: &work, cell: &cell, wanted: &wanted, left }, &mut backend, &groups, &masks, &mut driver)?;
         let Some(confirmations) = confirmed else {
             driver.keep(Files::wait)?;

@@ -13,8 +13,14 @@ pub struct Moment {
     pub evaluated: bool,
     /// Lanes still training.
     pub alive: usize,
+    /// The step at which the trials end at the latest: with their budget, or with the race once one has reached the goal.
+    pub last_step: u32,
     /// Fewest errors of a whole evaluation.
     pub best_errors: Option<u32>,
+    /// Fewest errors of any evaluation: no trial has had fewer, and where the evaluation was decided before it had seen the whole set, more.
+    pub least_errors: Option<u32>,
+    /// The training loss of the trial that was nearest the goal at the last evaluation.
+    pub loss: Option<f32>,
     /// Training examples gone through by all lanes.
     pub examples: u64,
     /// This rank's seconds.

@@ -1,5 +1,6 @@
 //! A wave: trials of a cell that train at the same time, a lane each, until each has ended or the race between them has.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
@@ -106,6 +107,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
             advanced?;
             self.share_out_seconds();
             self.moment.alive = self.trials.training.len();
+            self.moment.last_step = self.last_step();
             let decision = self.conductor.moment(&self.moment)?;
             if self.moment.step >= self.last_step() {
                 break;
@@ -179,6 +181,15 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
             _ => None,
         });
         self.moment.best_errors = self.moment.best_errors.into_iter().chain(of_whole_set).min();
+        let evaluated = || {
+            outcomes.iter().filter_map(|outcome| match *outcome {
+                Outcome::Evaluated { errors, examples, loss } => Some((errors, examples, loss)),
+                Outcome::Broken { .. } => None,
+            })
+        };
+        self.moment.least_errors = self.moment.least_errors.into_iter().chain(evaluated().map(|(errors, ..)| errors)).min();
+        // The hardest examples come first: who has seen more of them before it was decided has fewer errors.
+        self.moment.loss = evaluated().min_by_key(|&(errors, examples, _)| (Reverse(examples), errors)).map(|(.., loss)| loss);
         let complete = self.trials.complete();
         // The first to reach the goal, lowest number first, is the cell's best trial, unless one that has ended is better.
         if let Some(&first) = complete.first().filter(|_| self.work.tested)
