@@ -59,7 +59,7 @@ impl Confirm {
     }
 }
 
-/// Reads the section; some nothing where it is absent.
+/// Reads the section. `Some(None)`: the configuration has no such section. `None`: the section has problems, which are noted.
 pub(super) fn read(mut section: Section) -> Option<Option<Confirm>> {
     let draft = Draft::read(&mut section);
     if section.is_absent() {

@@ -36,7 +36,7 @@ pub fn first_of(count: u32, all: u64) -> u64 {
     if count == 0 { all } else { all.min(count.into()) }
 }
 
-/// Reads the section; some nothing where it is absent.
+/// Reads the section. `Some(None)`: the configuration has no such section. `None`: the section has problems, which are noted.
 pub(super) fn read(mut section: Section) -> Option<Option<Smoothness>> {
     let draft = Draft::read(&mut section);
     if section.is_absent() {
