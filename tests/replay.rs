@@ -6,7 +6,7 @@ use std::path::Path;
 
 use dps::records::{Cell, Status, Trial};
 use dps::results;
-use support::study::{succeed, train, write_config, write_data};
+use support::study::{mpirun, succeed, train, write_config, write_data};
 
 /// A change of a trial's record.
 type Change = fn(&mut Trial);
@@ -19,6 +19,40 @@ fn replay(folder: &Path, results: &Path, cell: &Cell, more: &[&str]) -> (i32, St
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
+}
+
+/// The weights of a sparse network change and its mask does not; a dense network is as without the key. The records are the same on two ranks, and a
+/// replay repeats them.
+#[test]
+fn weights_drawn_anew_keep_the_mask() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let config = write_config(
+        folder.path(),
+        &[("batch_sizes = [2, 37]", "batch_sizes = [37]"), ("max_steps = 40", "max_steps = 12"), ("max = 1e4", "max = 1")],
+    );
+    let measure = |name: &str, mut command: std::process::Command, reinitialise: &str| {
+        let path = folder.path().join(name);
+        command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&path).args(["--quiet", "--threads", "1", "--set"]);
+        succeed(command.arg(format!("pruning.reinitialise={reinitialise}")));
+        results::read(&path).unwrap()
+    };
+    let usual = measure("usual.h5", train(), "false");
+    let anew = measure("anew.h5", train(), "true");
+    let on_two_ranks = measure("two-ranks.h5", mpirun(2), "true");
+    assert!(!usual.configuration.contains("reinitialise") && anew.configuration.contains("reinitialise = true"));
+    for ((usual, anew), other) in usual.cells.iter().zip(&anew.cells).zip(&on_two_ranks.cells) {
+        assert!(anew.agrees(other), "{}", anew.key);
+        let is_sparse = usual.key.sparsity > 0.0;
+        for (usual, anew) in usual.trials.iter().zip(&anew.trials) {
+            assert_eq!((usual.mask_hash, usual.parameters_kept), (anew.mask_hash, anew.parameters_kept));
+            assert_eq!(is_sparse, usual.curve != anew.curve, "trial {}", usual.index);
+        }
+        if is_sparse {
+            let (code, told, said) = replay(folder.path(), &folder.path().join("two-ranks.h5"), anew, &["--trial", "1"]);
+            assert_eq!(code, 0, "{told}{said}");
+        }
+    }
 }
 
 #[test]

@@ -83,6 +83,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
             "sparsity": cell.key.sparsity,
             "pruning": configuration.pruning.criterion.name(),
             "masks_shuffled": configuration.pruning.shuffle,
+            "weights_drawn_anew": configuration.pruning.reinitialise,
             "schedule": workload.schedule,
             "goal_error": workload.goal_error,
             // Their steps-to-result are of errors strictly below a goal; ours of no more errors than the goal allows.

@@ -182,10 +182,12 @@ impl StudyResults {
 
     /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
-        let pruning = self.configuration.as_ref().map_or(String::new(), |study| match (study.pruning.criterion, study.pruning.shuffle) {
-            (config::CriterionName::Snip, false) => String::new(),
-            (criterion, false) => format!(", {criterion} pruning"),
-            (criterion, true) => format!(", {criterion} pruning, shuffled"),
+        let pruning = self.configuration.as_ref().map_or(String::new(), |study| {
+            let config::Pruning { criterion, shuffle, reinitialise, .. } = study.pruning;
+            let is_usual = criterion == config::CriterionName::Snip && !shuffle && !reinitialise;
+            let name = if is_usual { String::new() } else { format!(", {criterion} pruning") };
+            let controls = [(shuffle, ", shuffled"), (reinitialise, ", weights drawn anew")];
+            name + &controls.into_iter().filter(|(is_used, _)| *is_used).map(|(_, words)| words).collect::<String>()
         });
         let workload = &self.results.workload;
         // A table has a goal for each name.

@@ -95,8 +95,14 @@ fn the_workloads_of_the_paper_are_all_there() {
         let Study { workload, grid, pruning, search, data, smoothness, confirm, execution } = study;
         assert_eq!(grid.batch_sizes, (1..=14).map(|power| 1 << power).collect::<Vec<u32>>(), "{name}");
         assert_eq!((grid.sparsities, grid.trials), (vec![0.0, 0.5, 0.7, 0.9], 100), "{name}");
-        let expected =
-            Pruning { criterion: CriterionName::Snip, biases: BiasPruning::Prunable, shuffle: false, examples: 0, temperature: None };
+        let expected = Pruning {
+            criterion: CriterionName::Snip,
+            biases: BiasPruning::Prunable,
+            shuffle: false,
+            reinitialise: false,
+            examples: 0,
+            temperature: None,
+        };
         assert_eq!(pruning, expected, "{name}");
         // The paper shows the trials of these (figures 3, 5 and 13 to 18).
         let shows_trials = name.starts_with("mnist") || name.ends_with("constant") || name.contains("nesterov-linear-decay");
@@ -313,6 +319,7 @@ fn the_digest_follows_what_decides_a_record() {
         "workload.goal_comparison=float32",
         "data.order=shared",
         "pruning.shuffle=true",
+        "pruning.reinitialise=true",
     ] {
         assert_ne!(digest(&[]), digest(&[setting]), "{setting}");
     }

@@ -12,7 +12,15 @@ const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 /// two deviations of the untruncated normal, or as their layer says ([`Initialisation`]); biases zero. A pure function of the seed and the
 /// parameter's index.
 pub fn initial_weights(network: &Network, seed: u64) -> Vec<f32> {
-    let numbers = Numbers::new(seed, Purpose::Initialisation);
+    drawn(network, &Numbers::new(seed, Purpose::Initialisation))
+}
+
+/// Parameters of the distribution of [`initial_weights`], from other random numbers of the seed.
+pub fn weights_drawn_anew(network: &Network, seed: u64) -> Vec<f32> {
+    drawn(network, &Numbers::new(seed, Purpose::Reinitialisation))
+}
+
+fn drawn(network: &Network, numbers: &Numbers) -> Vec<f32> {
     let mut weights = vec![0.0; network.parameters()];
     for tensor in network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights) {
         let mut normals = vec![0.0; tensor.len];

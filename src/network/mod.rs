@@ -11,7 +11,7 @@ mod listed;
 mod tensor;
 
 pub use description::{Network, Operations};
-pub use initialisation::initial_weights;
+pub use initialisation::{initial_weights, weights_drawn_anew};
 pub use layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Pool, PoolKind, Slot};
 pub use tensor::{Tensor, TensorKind};
 

@@ -26,6 +26,8 @@ pub enum Purpose {
     ShuffledMask = 6,
     /// How far the cells of a forecast may be from it. No recorded result depends on it.
     Forecast = 7,
+    /// Weights that are drawn anew after pruning.
+    Reinitialisation = 8,
 }
 
 /// The random numbers of one (seed, purpose): index i owns ChaCha8 block i, 16 words of 32 bits.

@@ -6,7 +6,7 @@ use super::rounds::Workers;
 use super::words::MaskFacts;
 use crate::backend::Backend;
 use crate::config::{Pruning, first_of};
-use crate::network::{Network, initial_weights};
+use crate::network::{Network, initial_weights, weights_drawn_anew};
 use crate::pruning::{Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Scoring, Untrained, shuffled};
 use crate::records::MaskRecord;
 use crate::{Error, Result};
@@ -118,7 +118,7 @@ impl<'a> Masks<'a> {
         MaskFacts { kept: mask.kept() as u32, hash: mask.hash(), dead_layers: mask.dead_layers(self.network) as u32 }
     }
 
-    /// Initial weights and mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.
+    /// The weights that training begins with and the mask of the trial with that seed, which for a sparse network [`Masks::score`] must have seen.
     pub fn start(&self, seed: u64, sparsity: f64) -> (Vec<f32>, Mask) {
         let weights = initial_weights(self.network, seed);
         let mask = match &self.known {
@@ -129,6 +129,8 @@ impl<'a> Masks<'a> {
             Known::Masks(_, masks) => masks.get(&(seed, sparsity.to_bits())).cloned(),
         };
         let mask = mask.unwrap_or(Mask::Dense(weights.len()));
+        let is_redrawn = self.pruning.reinitialise && sparsity > 0.0;
+        let weights = if is_redrawn { weights_drawn_anew(self.network, seed) } else { weights };
         (weights, if self.pruning.shuffle { shuffled(self.network, &mask, seed) } else { mask })
     }
 }

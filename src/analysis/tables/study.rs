@@ -39,6 +39,7 @@ pub(super) fn studies(sections: &[Section]) -> Table {
         .column("parameters", |study| known(study, study.results.workload.parameters))
         .column("criterion", |study| optional(configured(study).map(|study| study.pruning.criterion)))
         .column("shuffle", |study| optional(configured(study).map(|study| study.pruning.shuffle)))
+        .column("reinitialise", |study| optional(configured(study).map(|study| study.pruning.reinitialise)))
         .column("race", |study| races(study))
         .column("data_sha256", |study| of_all(study, |environment| &environment.data_digest))
         .column("program_version", |study| of_all(study, |environment| &environment.program_version))

@@ -22,6 +22,11 @@ section! {
         /// stay those of the criterion; which of a layer's connections are kept is left to chance, as in a control of Frankle et al. (ICLR 2021).
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         shuffle: bool = false => flag(),
+        /// Whether a pruned network's weights are drawn anew after pruning, by the same rule from other random numbers of the trial's seed. The
+        /// kept connections stay those of the criterion and get new values, as in a second control of Frankle et al. (ICLR 2021). Dense networks
+        /// keep their weights.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        reinitialise: bool = false => flag(),
         /// Training examples that the scores are summed over, the first n; 0: all of them, as in the paper.
         examples: u32 = 0 => key(Whole::or_zero_for("all of them").of("training examples"), "0"),
         /// What GraSP divides logits by before it scores. The default is that of GraSP's authors' public code.

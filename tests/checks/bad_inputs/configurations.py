@@ -154,7 +154,7 @@ EXTREMES = {
     "deadline_seconds=4294967295": {0}, "deadline_seconds=0": {0}, "split_seed=9223372036854775807": {0}, "validation_fraction=0.000001": {2},
     "validation_fraction=0.999999": {2}, "validation_fraction=0.997": {0}, "validation_fraction=0.0025": {0}, "smoothness.every=4294967295": {0},
     "smoothness.points=1": {0}, "smoothness.points=1000": {0}, "smoothness.examples=4294967295": {0}, "pruning.examples=4294967295": {0},
-    "shuffle=true": {0}, "temperature=1e6": {0}, "temperature=0.001": {0}, "weight_decay=0": {0}, "weight_decay=1e300": {0}, "weight_decay=1e-300": {0},
+    "shuffle=true": {0}, "reinitialise=true": {0}, "temperature=1e6": {0}, "temperature=0.001": {0}, "weight_decay=0": {0}, "weight_decay=1e300": {0}, "weight_decay=1e-300": {0},
     "warmup_steps=1": {0}, "warmup_steps=4294967295": {0}, "average_decay=0": {0}, "average_decay=0.9999999999999999": {0}, "beta1=0": {0},
     "beta1=0.9999999999999999": {0}, "beta2=0": {0}, "beta2=0.9999999999999999": {0}, "epsilon=1e-300": {0}, "epsilon=1e300": {0},
     "decay_every=1": {0}, "decay_every=4294967295": {0}, "decay_factor=1e-300": {0}, "decay_factor=1": {0},
