@@ -115,9 +115,8 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
 /// Whether a study is of SGD, another of Momentum or Nesterov, and they differ by their optimizers and search spaces alone in what decides K*.
 fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
     let workload = |study: &StudyResults| WorkloadSummary { optimizer: String::new(), ..study.results.workload.clone() };
-    let configured = |study: &StudyResults| {
-        study.configuration.as_ref().ok().map(|study| (study.grid.trials, study.pruning.clone(), study.data.clone()))
-    };
+    let configured =
+        |study: &StudyResults| study.configuration.as_ref().ok().map(|study| (study.trials(), study.pruning.clone(), study.data.clone()));
     let is_of = |study: &StudyResults, optimizer: OptimizerName| study.results.workload.optimizer == optimizer.name();
     is_of(study, OptimizerName::Sgd)
         && [OptimizerName::Momentum, OptimizerName::Nesterov].into_iter().any(|optimizer| is_of(other, optimizer))

@@ -57,7 +57,7 @@ pub enum Record {
         batch_size: u32,
         /// Its sparsity.
         sparsity: f64,
-        /// How many trials it has, numbered from 0: all of them are recorded before.
+        /// How many trials it has, numbered without a gap: all of them are recorded before.
         trials: u32,
         /// Wrongly classified test examples of the best trial, where there is one.
         test_errors: Option<u32>,
@@ -244,7 +244,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
                 }
                 Record::Cell { batch_size, sparsity, trials, test_errors, seconds } => {
                     let entry = entry(&mut cells, CellKey { batch_size, sparsity });
-                    let known = (0..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
+                    let first = entry.trials.keys().next().copied().unwrap_or_default();
+                    let known = (first..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
                     if known < trials as usize {
                         return Err(format!(
                             "the cell with batch size {batch_size} and sparsity {sparsity} is recorded as finished at byte {at}, but {known} of its {trials} \

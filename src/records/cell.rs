@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Confirmation, Status, Trial};
-use crate::config::Grid;
+use crate::config::{Grid, Race, Workload};
 
 /// A study cell: one batch size at one sparsity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -58,6 +58,26 @@ impl Cell {
             && self.trials.iter().zip(&other.trials).all(|(trial, other)| trial.agrees(other))
             && self.confirmations.len() == other.confirmations.len()
             && self.confirmations.iter().zip(&other.confirmations).all(|(one, other)| one.agrees(other))
+    }
+
+    /// Leaves out what trials did after the end of a race in which the fewest steps to the goal are `best`.
+    pub fn end_race(&mut self, workload: &Workload, race: Race, best: Option<u32>) {
+        let end = workload.last_step(race, best);
+        if end >= workload.budget() {
+            return;
+        }
+        for trial in &mut self.trials {
+            // A trial that broke in the step after the end had not broken by then.
+            let broke_later = trial.status == Status::Infeasible && trial.steps_run >= end;
+            if trial.steps_run > end || broke_later {
+                trial.seconds *= f64::from(end) / f64::from(trial.steps_run.max(end));
+                trial.steps_run = end;
+                trial.steps = None;
+                trial.status = Status::Censored;
+                trial.curve.retain(|point| point.step <= end);
+                trial.measurements.retain(|measurement| measurement.step < end);
+            }
+        }
     }
 
     /// The trial that decides the cell: fewest steps, then lowest index.

@@ -78,7 +78,8 @@ impl Measurement {
 /// One training run of a cell with one set of metaparameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Index in the cell, from 0; also the seed of initialisation, mask and data order, and the Sobol point's number.
+    /// Number in the cell, from 0 or the study's `search.first_trial` on; also the seed of initialisation, mask and data order, and the Sobol point's
+    /// number.
     pub index: u32,
     /// What the search drew.
     pub metaparameters: Metaparameters,

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 
 use super::Results;
 use super::attributes::Attributes;
-use crate::config::{self, Study, contradictions};
-use crate::records::{Cell, Confirmation, Wanted, all_finished};
+use crate::config::{self, MOST_TRIALS, Search, Study, contradictions};
+use crate::records::{Cell, Confirmation, Trial, Wanted, all_finished};
 use crate::{Error, Result};
 
-/// The results of one study from parts of it that measured different cells, each with its file's name: the cells of all by batch size,
-/// then sparsity; the configuration of the first with the batch sizes and sparsities of all and the most trials; the environments' distinct texts
-/// beside each other.
+/// The results of one study from parts of it that measured different cells, or different trials of them, each with its file's name: the cells of all
+/// by batch size, then sparsity; the configuration of the first with the batch sizes, sparsities and trials of all; the environments' distinct texts
+/// beside each other. A race is one race of all trials of a cell, as in a run that measures them all.
 /// Parts may have been run on other devices, threads and ranks. The order of the parts makes no difference but to those settings.
 ///
 /// # Errors
 /// [`Error::Results`] naming the part that does not fit: it is of another configuration (the differing keys are named) or of other data,
-/// or it has a cell with other records than a part before it; or there is no part.
+/// or it has a cell with other records than a part before it; the numbers of the trials are too far apart; or there is no part.
 pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
     let refuse = |path: &Path, problem: String| Error::Results { path: path.to_owned(), problem };
     let mut parts = parts.into_iter();
@@ -35,6 +35,17 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
             return Err(refuse(&path, problem));
         }
         study.join(&theirs);
+        if study.grid.trials > MOST_TRIALS {
+            let (trials, mine) = (study.trials(), theirs.trials());
+            let problem = format!(
+                "expected trials whose numbers are at most {MOST_TRIALS} apart, found trials from {} to {}, of which this file has those from {} on; \
+                 merge files whose trials follow each other",
+                trials.start,
+                trials.end - 1,
+                mine.start
+            );
+            return Err(refuse(&path, problem));
+        }
         let (environment, starts) = (&mut merged.environment, part.environment.starts.clone());
         environment.join(&part.environment);
         // In order of time; those of a part that was merged before are there already.
@@ -42,7 +53,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
         environment.starts.sort();
         environment.starts.dedup();
         for cell in part.cells {
-            add(&mut merged.cells, cell).map_err(|problem| refuse(&path, problem))?;
+            add(&mut merged.cells, cell, &study).map_err(|problem| refuse(&path, problem))?;
         }
     }
     // In ascending order, however the one configuration of a single part has them.
@@ -71,8 +82,13 @@ fn configuration(path: &Path, results: &Results) -> Result<Study> {
 
 /// Why two results are not parts of one study: a phrase for each difference.
 fn different(first: &Path, merged: &Results, study: &Study, part: &Results, theirs: &Study) -> Vec<String> {
-    let mut found: Vec<String> =
-        contradictions(study, theirs).iter().map(|difference| difference.between(first.display(), "this file")).collect();
+    let mut found: Vec<String> = contradictions(
+        study,
+        &Study { search: Search { first_trial: study.search.first_trial, ..theirs.search.clone() }, ..theirs.clone() },
+    )
+    .iter()
+    .map(|difference| difference.between(first.display(), "this file"))
+    .collect();
     let (digest, other) = (&merged.environment.data_digest, &part.environment.data_digest);
     if digest != other {
         found.push(format!("data: {} has {digest}, this file has {other}", first.display()));
@@ -91,26 +107,41 @@ fn different(first: &Path, merged: &Results, study: &Study, part: &Results, thei
     found
 }
 
-/// Adds a cell. One that is there already must have equal records.
-fn add(cells: &mut Vec<Cell>, cell: Cell) -> std::result::Result<(), String> {
-    let known = cells.iter_mut().find(|known| known.key == cell.key);
-    let bare = |cell: &Cell| Cell { confirmations: Vec::new(), ..cell.clone() };
-    let theirs = |known: &Confirmation| cell.confirmations.iter().find(|other| other.training == known.training);
-    // With a higher limit a training is longer.
-    let agrees = |known: &Confirmation| theirs(known).is_none_or(|other| other.run.steps_run != known.run.steps_run || other.agrees(known));
-    match known {
-        None => cells.push(cell),
-        // One part may have confirmations that the other lacks.
-        Some(known) if bare(known).agrees(&bare(&cell)) && known.confirmations.iter().all(agrees) => {
-            known.confirmations.extend(cell.confirmations);
-        }
-        Some(_) => {
-            return Err(format!(
-                "its records of batch size {} at sparsity {} differ from those of a part before it; the same study gives the same results, \
-                 so two programs or processors had a part in it: leave out one of the files",
-                cell.key.batch_size, cell.key.sparsity
-            ));
-        }
+/// Adds a cell, or its trials to those of the cell that is there already: then trials that both have must have equal records, up to the end of the
+/// race of both.
+fn add(cells: &mut Vec<Cell>, mut cell: Cell, study: &Study) -> std::result::Result<(), String> {
+    let Some(known) = cells.iter_mut().find(|known| known.key == cell.key) else {
+        cells.push(cell);
+        return Ok(());
+    };
+    let rank = |cell: &Cell| cell.best().map_or((u32::MAX, u32::MAX), |best| (best.steps.unwrap_or(u32::MAX), best.index));
+    let (mine, theirs) = (rank(known), rank(&cell));
+    let best = known.steps_to_result().into_iter().chain(cell.steps_to_result()).min();
+    for cell in [&mut *known, &mut cell] {
+        cell.end_race(&study.workload, study.execution.race, best);
     }
+
+    let agrees = |trial: &Trial| known.trials.iter().find(|known| known.index == trial.index).map(|known| known.agrees(trial));
+    let shared: Vec<bool> = cell.trials.iter().filter_map(agrees).collect();
+    let same = |known: &Confirmation| cell.confirmations.iter().find(|other| other.training == known.training);
+    // With a higher limit a training is longer.
+    let confirms = |known: &Confirmation| same(known).is_none_or(|other| other.run.steps_run != known.run.steps_run || other.agrees(known));
+    let is_tested_alike = mine != theirs || known.test_errors == cell.test_errors;
+    if shared.contains(&false) || !is_tested_alike || !known.confirmations.iter().all(confirms) {
+        return Err(format!(
+            "its records of {} differ from those of a part before it; the same study gives the same results, so two programs or processors had a \
+             part in it: leave out one of the files",
+            cell.key
+        ));
+    }
+    if theirs < mine {
+        known.test_errors = cell.test_errors;
+    }
+    let is_fresh = |trial: &Trial| known.trials.iter().all(|known| known.index != trial.index);
+    let fresh: Vec<Trial> = cell.trials.into_iter().filter(is_fresh).collect();
+    known.seconds += if shared.is_empty() { cell.seconds } else { fresh.iter().map(|trial| trial.seconds).sum() };
+    known.trials.extend(fresh);
+    known.trials.sort_by_key(|trial| trial.index);
+    known.confirmations.extend(cell.confirmations);
     Ok(())
 }

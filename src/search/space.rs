@@ -4,15 +4,15 @@ use super::{Metaparameters, Points};
 use crate::config::{Range, Scale, Search, Setting};
 
 impl Search {
-    /// The metaparameters of the first `trials` trials of a cell, the same for every cell.
+    /// The metaparameters of `trials` trials of a cell from [`Search::first_trial`] on, the same for every cell.
     ///
     /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`](crate::config::Metaparameter); a fixed one
     /// takes none. Source: the paper's section 2 and public code.
     pub fn draw(&self, trials: u32) -> Vec<Metaparameters> {
-        self.points().take(trials as usize).map(|point| self.at(&point)).collect()
+        self.points().skip(self.first_trial as usize).take(trials as usize).map(|point| self.at(&point)).collect()
     }
 
-    /// The metaparameters of trial `index`, from 0; in time proportional to `index`.
+    /// The metaparameters of the trial of this number; in time proportional to the number.
     pub fn metaparameters(&self, index: u32) -> Metaparameters {
         // The sequence has 2^53 points, more than any index.
         self.at(&self.points().nth(index as usize).unwrap_or_default())
@@ -102,7 +102,7 @@ mod tests {
             (Metaparameter::DecaySteps, Setting::Range(DECAY_STEPS)),
             (Metaparameter::EndLearningRateFactor, Setting::Range(FACTOR)),
         ];
-        Search { sobol: SobolNumbers::BratleyFox, settings: settings.into() }
+        Search { sobol: SobolNumbers::BratleyFox, first_trial: 0, settings: settings.into() }
     }
 
     #[test]
@@ -137,6 +137,7 @@ mod tests {
             let search = Search { sobol, ..search() };
             let one_by_one: Vec<Metaparameters> = (0..100).map(|index| search.metaparameters(index)).collect();
             assert_eq!(search.draw(100), one_by_one);
+            assert_eq!(Search { first_trial: 90, ..search }.draw(10), one_by_one[90..]);
         }
     }
 

@@ -33,7 +33,8 @@ pub(super) fn confirm<B: Backend>(
     let run = |training: &Training| Some(Run { metaparameters: point(training)?.metaparameters, seeds: training.seeds });
     let trials: Vec<Run> = trainings.iter().filter_map(run).collect();
     let workload = Workload { evaluate_every: *evaluate_every, max_steps: *last_step, ..work.workload.clone() };
-    let work = CellWork { workload: &workload, trials: &trials, race: Race::Off, tested: false, extended: false, probe: None, ..**work };
+    let work =
+        CellWork { workload: &workload, trials: &trials, first: 0, race: Race::Off, tested: false, extended: false, probe: None, ..**work };
 
     let known = wanted.among(&cell.confirmations);
     let mut state = left.map_or_else(CellState::default, |left| renumbered(left, trainings));

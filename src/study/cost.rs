@@ -1,6 +1,7 @@
 //! What a study would cost at most, before a step of it is taken.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::layers::MOST_DRAWN;
 use super::memory::Memory;
@@ -109,7 +110,8 @@ impl CostBound {
             let measurements = u64::from(study.workload.max_steps / settings.every) + u64::from(settings.start);
             // A gradient at the start of a step and one at each point of it, and one of each example by itself; two at a trial's end.
             let points = u64::from(settings.points) - u64::from(!settings.whole_step);
-            let passes = (measurements * (points + 2) + 2) as f64 * first_of(settings.trials, trials) as f64;
+            let is_measured = |trial: &u32| u64::from(*trial) < first_of(settings.trials, u64::MAX);
+            let passes = (measurements * (points + 2) + 2) as f64 * study.trials().filter(is_measured).count() as f64;
             cells(&study.grid).len() as f64 * passes * first_of(settings.examples, site.training_examples) as f64 * cost.training_flop
         });
         CostBound {
@@ -226,9 +228,10 @@ impl fmt::Display for CostBound {
         )?;
         writeln!(
             f,
-            "{} × {} × at most {} steps, evaluated every {}",
+            "{} × {}{} × at most {} steps, evaluated every {}",
             some(self.cells.len(), "cell"),
             some(study.grid.trials as usize, "trial"),
+            numbers(&study.trials()),
             count(workload.max_steps),
             count(workload.evaluate_every),
         )?;
@@ -277,7 +280,7 @@ fn dead_layers(study: &Study, network: &Network) -> Vec<(f64, usize)> {
     }
     let mut dead: Vec<(f64, usize)> =
         study.grid.sparsities.iter().filter(|sparsity| **sparsity > 0.0).map(|&sparsity| (sparsity, 0)).collect();
-    for seed in 0..study.grid.trials.min(EXAMINED).into() {
+    for seed in study.trials().take(EXAMINED as usize).map(u64::from) {
         let scores = criterion.scores(&Untrained { network, seed, weights: &initial_weights(network, seed) }, &Nothing);
         for (sparsity, trials) in &mut dead {
             let mask = criterion.cut(network, &scores, *sparsity, study.pruning.biases);
@@ -286,6 +289,11 @@ fn dead_layers(study: &Study, network: &Network) -> Vec<(f64, usize)> {
     }
     dead.retain(|(_, trials)| *trials > 0);
     dead
+}
+
+/// The numbers of a study's trials in words, where the first one is not 0.
+pub(super) fn numbers(trials: &Range<u32>) -> String {
+    if trials.start == 0 { String::new() } else { format!(" (numbers {} to {})", trials.start, trials.end - 1) }
 }
 
 #[cfg(test)]

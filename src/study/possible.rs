@@ -27,8 +27,9 @@ pub(super) struct Possible<'a> {
     test: u32,
     /// Most validation errors of a complete trial.
     threshold: u32,
-    /// Metaparameters of each trial.
+    /// Metaparameters of each trial, and the number of the first trial.
     drawn: Vec<Metaparameters>,
+    first: u32,
     /// Whether an incomplete trial has spent exactly `max_steps`: confirmations end at a limit that may have been another one before.
     spends_all: bool,
 }
@@ -37,9 +38,9 @@ impl<'a> Possible<'a> {
     /// Of a study with all of its cells and trials, on so many validation and test examples.
     pub(super) fn new(study: &'a Study, network: &'a Network, validation: usize, test: usize) -> Possible<'a> {
         let threshold = study.workload.goal_threshold(validation as u64) as u32;
-        let drawn = study.search.draw(study.grid.trials);
+        let (drawn, first) = (study.search.draw(study.grid.trials), study.search.first_trial);
         let study = Cow::Borrowed(study);
-        Possible { study, network, validation: validation as u32, test: test as u32, threshold, drawn, spends_all: true }
+        Possible { study, network, validation: validation as u32, test: test as u32, threshold, drawn, first, spends_all: true }
     }
 
     /// The records of trainings that confirm points, each as the trial of its number among `trainings`.
@@ -57,8 +58,8 @@ impl<'a> Possible<'a> {
         let workload = Workload { evaluate_every: every, max_steps: u32::MAX, ..self.study.workload.clone() };
         let execution = Execution { race: Race::Off, ..self.study.execution.clone() };
         let study = Cow::Owned(Study { workload, execution, smoothness: None, ..self.study.clone().into_owned() });
-        let drawn = trainings.iter().map(|training| self.drawn[training.point as usize]).collect();
-        Ok(Possible { study, drawn, spends_all: false, test: 0, ..*self })
+        let drawn = trainings.iter().filter_map(|training| self.drawn(training.point)).copied().collect();
+        Ok(Possible { study, drawn, first: 0, spends_all: false, test: 0, ..*self })
     }
 
     /// Whether the study can go on from a checkpoint.
@@ -125,7 +126,7 @@ impl<'a> Possible<'a> {
         let CellState { step, lanes, ended, test_errors, seconds } = state;
         let CellKey { batch_size, sparsity } = key;
         expect(batch_size > 0 && (0.0..1.0).contains(&sparsity), || format!("expected a cell, found {key}"))?;
-        expect(*step <= self.budget(), || format!("expected at most {} steps, found {step}", self.budget()))?;
+        expect(*step <= self.study.workload.budget(), || format!("expected at most {} steps, found {step}", self.study.workload.budget()))?;
         self.cell(ended, *test_errors, *seconds)?;
         let best = ended.iter().filter_map(|trial| trial.steps).min();
         let end = best.and_then(|best| self.study.execution.race.last_step(best, self.study.workload.evaluate_every));
@@ -189,15 +190,17 @@ impl<'a> Possible<'a> {
     /// Whether this can be the record of a trial that has ended.
     fn trial(&self, trial: &Trial) -> Found {
         let Trial { index, status, steps, steps_run, curve, .. } = trial;
-        let drawn = &self.drawn[*index as usize];
-        let is_drawn = |name: Metaparameter| match (drawn.get(name), trial.metaparameters.get(name)) {
+        let drawn = self.drawn(*index);
+        let is_drawn = |name: Metaparameter| match (drawn.and_then(|drawn| drawn.get(name)), trial.metaparameters.get(name)) {
             (Some(drawn), Some(found)) => (drawn - found).abs() <= ROUNDING * drawn.abs(),
             (drawn, found) => drawn.is_none() && found.is_none(),
         };
         expect(Metaparameter::ALL.iter().all(|&name| is_drawn(name)), || {
             "expected the metaparameters that are drawn for it, found others".into()
         })?;
-        expect(*steps_run <= self.budget(), || format!("expected at most {} steps, found {steps_run}", self.budget()))?;
+        expect(*steps_run <= self.study.workload.budget(), || {
+            format!("expected at most {} steps, found {steps_run}", self.study.workload.budget())
+        })?;
         let reached = self.reached(curve);
         expect(
             *steps == reached && steps.is_some() == (*status == Status::Complete) && steps.is_none_or(|steps| steps == *steps_run),
@@ -206,8 +209,8 @@ impl<'a> Possible<'a> {
                 format!("{}: expected the goal at {}, as its evaluations have it, found {}", status.name(), words(reached), words(*steps))
             },
         )?;
-        expect(*status != Status::Incomplete || !self.spends_all || *steps_run == self.budget(), || {
-            format!("incomplete: expected {} steps, found {steps_run}", self.budget())
+        expect(*status != Status::Incomplete || !self.spends_all || *steps_run == self.study.workload.budget(), || {
+            format!("incomplete: expected {} steps, found {steps_run}", self.study.workload.budget())
         })?;
         self.curve(curve, *steps_run)?;
         self.measurements(*index, &trial.measurements, *steps_run)?;
@@ -262,20 +265,21 @@ impl<'a> Possible<'a> {
 
     /// Whether the study has such a trial.
     fn number(&self, trial: u64) -> Found {
-        let trials = self.drawn.len() as u64;
-        expect(trial < trials, || format!("expected trials 0 to {}, found trial {trial}", trials.saturating_sub(1)))
+        let end = u64::from(self.first) + self.drawn.len() as u64;
+        expect((self.first.into()..end).contains(&trial), || {
+            format!("expected trials {} to {}, found trial {trial}", self.first, end.saturating_sub(1))
+        })
+    }
+
+    /// The metaparameters that are drawn for a trial; none where the study has no such trial.
+    fn drawn(&self, trial: u32) -> Option<&Metaparameters> {
+        self.drawn.get(trial.checked_sub(self.first)? as usize)
     }
 
     /// Whether a trial or a confirmation draws its weights by this seed.
     fn seed(&self, seed: u64) -> Found {
         let is_fresh = |confirm: &Confirm| seed.checked_sub(Seeds::FIRST_FRESH).is_some_and(|number| number < confirm.seeds.into());
         if self.study.confirm.as_ref().is_some_and(is_fresh) { Ok(()) } else { self.number(seed) }
-    }
-
-    /// Most steps of a trial.
-    fn budget(&self) -> u32 {
-        let workload = &self.study.workload;
-        workload.max_steps / workload.evaluate_every * workload.evaluate_every
     }
 }
 
@@ -323,7 +327,7 @@ mod tests {
     fn trial(possible: &Possible, index: u32, status: Status, steps_run: u32, last: Option<u32>) -> Trial {
         let steps = (status == Status::Complete).then_some(steps_run);
         let curve = curve(steps_run / 4, last);
-        Trial { status, steps, steps_run, curve, ..Trial::new(index, possible.drawn[index as usize]) }
+        Trial { status, steps, steps_run, curve, ..Trial::new(index, *possible.drawn(index).unwrap()) }
     }
 
     /// A cell after 22 steps, in which one trial has reached the goal and one has broken, and two train.
@@ -412,6 +416,20 @@ mod tests {
             let problem = possible.state(KEY, &state).expect_err("it is possible");
             prop_assert!(problem.contains("expected") && !problem.contains('\n'), "{}", problem);
         }
+    }
+
+    #[test]
+    fn trials_of_other_numbers_are_refused() {
+        let (study, network) = (study(), network());
+        let later = Study { search: config::Search { first_trial: 3, ..study.search.clone() }, ..study.clone() };
+        let (usual, later) = (Possible::new(&study, &network, 10, 5), Possible::new(&later, &network, 10, 5));
+        let check =
+            |possible: &Possible, of: &Possible, number: u32| possible.cell(&[trial(of, number, Status::Infeasible, 9, None)], None, 1.0);
+        for number in [3, 4] {
+            assert_eq!((check(&usual, &usual, number), check(&later, &later, number)), (Ok(()), Ok(())));
+        }
+        assert!(check(&usual, &later, 5).unwrap_err().contains("expected trials 0 to 4, found trial 5"));
+        assert!(check(&later, &usual, 2).unwrap_err().contains("expected trials 3 to 7, found trial 2"));
     }
 
     #[test]

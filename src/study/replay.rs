@@ -52,7 +52,7 @@ impl Replay {
 }
 
 /// Trains a recorded trial of a cell again, or where `training` names one the confirmation that `recorded` is of, as far as the record goes, on one
-/// rank. Its number must be below the study's number of trials. `tell` hears of each stretch of steps.
+/// rank. Its number must be that of a trial of the study. `tell` hears of each stretch of steps.
 ///
 /// # Errors
 /// The configuration's, where its network does not fit the data; the device's.
@@ -84,6 +84,7 @@ pub fn replay(
         workload: &workload,
         key,
         trials: &[run],
+        first: number as usize,
         threshold: study.workload.goal_threshold(dataset.validation.len() as u64) as u32,
         race: Race::Off,
         full_evaluation: true,
@@ -97,7 +98,6 @@ pub fn replay(
     let groups = Groups::new(&Single, 1);
     let measured = measure(&work, &mut backend, &groups, &masks, CellState::default(), &mut Alone { tell })?;
     let trial = measured.into_iter().flat_map(|cell| cell.trials).next().ok_or(Error::Interrupted)?;
-    let trial = Trial { index: number, ..trial };
     let differences = differences(key, recorded, &trial);
     Ok(Replay { trial, differences })
 }
@@ -178,7 +178,10 @@ pub fn find(cells: &[Cell], key: CellKey, number: Option<u32>) -> std::result::R
         None => cell.best(),
     };
     let problem = || match number {
-        Some(number) => format!("expected trial {number} of {key}, found {} trials, from 0; choose --trial among them", cell.trials.len()),
+        Some(number) => {
+            let (count, first) = (cell.trials.len(), cell.trials.first().map_or(0, |trial| trial.index));
+            format!("expected trial {number} of {key}, found {count} trials, from {first}; choose --trial among them")
+        }
         None => format!("expected a trial of {key} that reached the goal, found none; choose one with --trial"),
     };
     trial.map(|trial| (cell, trial)).ok_or_else(problem)

@@ -84,8 +84,8 @@ fn go_on(
     let whole = config::parse(&configuration.name, &restored.configuration, &[])?.study;
     let trials = whole.grid.trials;
     let seeds = |index: u32| Seeds::of_trial(index, study.data.order);
-    let runs: Vec<Run> =
-        (0..).zip(study.search.draw(trials)).map(|(index, metaparameters)| Run { metaparameters, seeds: seeds(index) }).collect();
+    let drawn = whole.trials().zip(study.search.draw(trials));
+    let runs: Vec<Run> = drawn.map(|(index, metaparameters)| Run { metaparameters, seeds: seeds(index) }).collect();
     let of_search: Vec<u64> = runs.iter().map(|run| run.seeds.weights).collect();
     scorer.listen(Some(surroundings.stop));
     let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
@@ -161,6 +161,7 @@ fn go_on(
             workload: &study.workload,
             key,
             trials: &runs,
+            first: study.search.first_trial as usize,
             threshold,
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 
+use super::cost::numbers;
 use super::measured;
 use crate::config::{self, Study};
 use crate::forecast::{Forecast, Measured};
@@ -31,6 +32,8 @@ pub struct StudyStatus {
     pub grown: Vec<FinishedCell>,
     /// Trials of each cell.
     pub trials: u32,
+    /// The number of the first trial.
+    pub first_trial: u32,
     /// The first cell whose trials are not all measured, where it has begun or a job works on the study.
     pub under_way: Option<UnderWay>,
     /// The cell whose points are being confirmed, and the step of its checkpoint, where it has one.
@@ -188,6 +191,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         finished: whole.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
         grown: grown.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
         trials: study.grid.trials,
+        first_trial: study.search.first_trial,
         under_way,
         confirming: checkpoint.as_ref().filter(|found| found.confirming.is_some()).map(Confirming::new),
         scored,
@@ -310,7 +314,9 @@ impl fmt::Display for StudyStatus {
         let ago = humantime::parse_rfc3339(&self.last_write).ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let ago = ago.map_or(String::new(), |ago| format!(", {} ago", duration(ago.as_secs_f64())));
         writeln!(f, "  last write  {}{ago}", self.last_write)?;
-        writeln!(f, "  cells       {} of {} finished", self.finished.len(), self.cells)?;
+        let numbers = numbers(&(self.first_trial..self.first_trial + self.trials));
+        let numbers = if numbers.is_empty() { numbers } else { format!(", {}{numbers} each", some(self.trials as usize, "trial")) };
+        writeln!(f, "  cells       {} of {} finished{numbers}", self.finished.len(), self.cells)?;
         for cell in &self.finished {
             writeln!(f, "{}", found(cell))?;
         }

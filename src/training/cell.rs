@@ -8,7 +8,7 @@ use super::wave::Wave;
 use super::work::CellWork;
 use crate::Result;
 use crate::backend::Backend;
-use crate::records::{Cell, Status};
+use crate::records::Cell;
 
 /// Measures a cell, whose trials `masks` has scored; every rank of the world must call it alike, and all get the same trials. `from` is
 /// where it was left, and has the trials that had ended. None where the conductor stopped it.
@@ -47,28 +47,15 @@ fn next_wave(work: &CellWork, state: &CellState) -> Vec<usize> {
         return begun;
     }
     let ended = |trial: usize| state.ended.iter().any(|record| record.index as usize == trial);
-    (0..work.trials.len()).filter(|&trial| !ended(trial)).take(work.lanes.max(1)).collect()
+    (work.first..work.first + work.trials.len()).filter(|&trial| !ended(trial)).take(work.lanes.max(1)).collect()
 }
 
-/// The cell, once all trials have ended. What a trial did after the end of the race is no part of it: an earlier wave did
-/// not know of that end yet.
+/// The cell, once all trials have ended.
 fn finish(work: &CellWork, state: CellState) -> Cell {
     let CellState { ended: mut trials, test_errors, seconds, .. } = state;
     trials.sort_by_key(|trial| trial.index);
-    let end = work.last_step(trials.iter().filter_map(|trial| trial.steps).min());
-    if end < work.budget() {
-        for trial in &mut trials {
-            // A trial that broke in the step after the end had not broken by then.
-            let broke_later = trial.status == Status::Infeasible && trial.steps_run >= end;
-            if trial.steps_run > end || broke_later {
-                trial.seconds *= f64::from(end) / f64::from(trial.steps_run.max(end));
-                trial.steps_run = end;
-                trial.steps = None;
-                trial.status = Status::Censored;
-                trial.curve.retain(|point| point.step <= end);
-                trial.measurements.retain(|measurement| measurement.step < end);
-            }
-        }
-    }
-    Cell { key: work.key, trials, test_errors, seconds, confirmations: Vec::new() }
+    let mut cell = Cell { key: work.key, trials, test_errors, seconds, confirmations: Vec::new() };
+    // An earlier wave did not know yet where the race ends.
+    cell.end_race(work.workload, work.race, cell.steps_to_result());
+    cell
 }

@@ -28,7 +28,7 @@ pub struct Lane {
 impl Lane {
     /// The lane of a trial, and how the back end is to begin it: from the initial weights, or from where it was left.
     pub fn begin(work: &CellWork, masks: &Masks, trial: usize, left: Option<LaneRecord>) -> (Lane, LaneStart) {
-        let Run { metaparameters, seeds } = work.trials[trial];
+        let Run { metaparameters, seeds } = work.run(trial);
         let (weights, mask) = masks.start(seeds.weights, work.key.sparsity);
         let is_measured = work.probe.is_some_and(|probe| probe.measures(trial));
         let (state, margins) = left.map(|left| (left.state, left.margins)).unzip();

@@ -62,7 +62,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         let mut training = BTreeMap::new();
         let (mut lanes, mut starts, mut facts) = (Vec::new(), Vec::new(), Vec::new());
         for &trial in wave {
-            training.insert(trial, begun(trial, work.trials[trial].metaparameters, left.get(&trial)));
+            training.insert(trial, begun(trial, work.run(trial).metaparameters, left.get(&trial)));
             if groups.trains(trial) {
                 let (lane, start) = Lane::begin(work, masks, trial, left.remove(&trial));
                 facts.push(masks.facts(&start.mask));
@@ -126,7 +126,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
 
     /// The step at which the wave ends at the latest. A trial of an earlier wave that reached the goal sets it too.
     fn last_step(&self) -> u32 {
-        self.work.last_step(self.trials.steps_to_result())
+        self.work.workload.last_step(self.work.race, self.trials.steps_to_result())
     }
 
     /// The next steps, `longest` at most: up to the next evaluation, or to a step that is measured, which is taken alone.
@@ -217,7 +217,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
     /// Ends the trials that still train. Those that have spent their steps are incomplete, also where another trial reached the goal at that very
     /// step; the others are censored.
     fn end(mut self) -> Result<Option<CellState>> {
-        let have_spent = self.moment.step >= self.work.budget();
+        let have_spent = self.moment.step >= self.work.workload.budget();
         if have_spent {
             let end = self.measure_ends(&self.work.measured(&self.trials.numbers()));
             if let Err(Error::Interrupted) = end {

@@ -24,8 +24,10 @@ pub struct CellWork<'a> {
     pub workload: &'a Workload,
     /// Batch size and sparsity.
     pub key: CellKey,
-    /// Every trial, by number.
+    /// Every trial, in the order of their numbers.
     pub trials: &'a [Run],
+    /// The number of the first trial.
+    pub first: usize,
     /// Most validation errors with which a trial reaches the goal: it is complete at the first evaluation that finds no more.
     pub threshold: u32,
     /// When trials end because another has reached the goal.
@@ -48,22 +50,15 @@ pub struct CellWork<'a> {
 }
 
 impl CellWork<'_> {
-    /// Most steps of a trial: those at the last evaluation within the workload's `max_steps`. Later ones could not be evaluated and are not taken.
-    pub(super) fn budget(&self) -> u32 {
-        let Workload { max_steps, evaluate_every, .. } = *self.workload;
-        max_steps / evaluate_every * evaluate_every
-    }
-
-    /// The last step of a trial that reaches no goal, where the fewest steps to the goal are `best`, if any trial has reached it.
-    pub(super) fn last_step(&self, best: Option<u32>) -> u32 {
-        let end = best.and_then(|best| self.race.last_step(best, self.workload.evaluate_every));
-        end.map_or(self.budget(), |end| end.min(self.budget()))
-    }
-
     /// Whether a trial's record stays what it is once the trial has ended, where `begun` trials have begun or ended. In a race a trial of a later
     /// wave may yet cut it short. How many lanes there are does not say whether one comes: an earlier run may have had fewer.
     pub(super) fn ends_are_final(&self, begun: usize) -> bool {
         !self.extended && (self.race == Race::Off || begun == self.trials.len())
+    }
+
+    /// What a trial is to train.
+    pub(super) fn run(&self, trial: usize) -> Run {
+        self.trials[trial - self.first]
     }
 
     /// Those of the trials numbered `trials` whose smoothness is measured.

@@ -42,14 +42,16 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     let (recorded, training) = confirmation.map_or((trial, None), |found| (&found.run, Some(&found.training)));
     let parse = |overrides| config::parse(&path.display().to_string(), &results.configuration, overrides);
     let trials = match parse(&[]) {
-        Ok(loaded) => loaded.study.grid.trials,
+        Ok(loaded) => loaded.study.trials(),
         Err(error) => {
             return Err(refuse(format!("its configuration is none that this program reads ({})", first_line(&error.to_string()))));
         }
     };
-    if recorded.index >= trials {
+    if !trials.contains(&recorded.index) {
         return Err(refuse(format!(
-            "expected trials below {trials}, as its configuration says, found trial {}; copy it again",
+            "expected trials {} to {}, as its configuration says, found trial {}; copy it again",
+            trials.start,
+            trials.end - 1,
             recorded.index
         )));
     }

@@ -11,9 +11,10 @@ use crate::config::section::section;
 const MOST_VALUES: usize = 1_000;
 /// Examples of a batch: beyond it a step would take hours.
 const MOST_BATCH: u32 = 1 << 24;
-/// Cells of a study, and trials of a cell: a study of more is several.
+/// Cells of a study: a study of more is several.
 const MOST_CELLS: usize = 10_000;
-const MOST_TRIALS: u32 = 100_000;
+/// Most trials of a cell: a study of more is several.
+pub const MOST_TRIALS: u32 = 100_000;
 
 section! {
     /// Every batch size with every sparsity is a cell. The paper's grid: batch sizes 2, 4, 8 … 16384, sparsities 0, 0.5, 0.7 and 0.9.
@@ -29,7 +30,7 @@ section! {
 }
 
 impl Grid {
-    /// Takes in the cells of `other`: batch sizes and sparsities of both, each in ascending order, and the larger number of trials.
+    /// Takes in the cells of `other`: batch sizes and sparsities of both, each in ascending order.
     pub fn join(&mut self, other: &Grid) {
         self.batch_sizes.extend(&other.batch_sizes);
         self.batch_sizes.sort_unstable();
@@ -37,7 +38,6 @@ impl Grid {
         self.sparsities.extend(&other.sparsities);
         self.sparsities.sort_unstable_by(f64::total_cmp);
         self.sparsities.dedup();
-        self.trials = self.trials.max(other.trials);
     }
 }
 

@@ -26,7 +26,7 @@ pub use data::{DataLayout, DataOrder, DataSource, DataSplit};
 pub use dataset::{DatasetChoice, DatasetName, OwnDataset};
 pub use datasets::{DataFile, DatasetSpec, FileFormat, Origin, Usual};
 pub use execution::{DeviceName, Execution, Products, Reduction};
-pub use grid::Grid;
+pub use grid::{Grid, MOST_TRIALS};
 pub use metaparameter::Metaparameter;
 pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
 pub use pruning::{BiasPruning, CriterionName, Pruning};
@@ -64,9 +64,18 @@ pub struct Study {
 }
 
 impl Study {
+    /// The numbers of its trials.
+    pub fn trials(&self) -> std::ops::Range<u32> {
+        let first = self.search.first_trial;
+        first..first.saturating_add(self.grid.trials)
+    }
+
     /// Takes in what another run of the study has measured or asked for beyond this one: cells, trials and confirmations. Both must be of one study.
     pub fn join(&mut self, other: &Study) {
+        let (mine, theirs) = (self.trials(), other.trials());
         self.grid.join(&other.grid);
+        self.search.first_trial = mine.start.min(theirs.start);
+        self.grid.trials = mine.end.max(theirs.end) - self.search.first_trial;
         match (&mut self.confirm, &other.confirm) {
             (Some(mine), Some(theirs)) => mine.join(theirs),
             (mine, theirs) => *mine = mine.take().or_else(|| theirs.clone()),

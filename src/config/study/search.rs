@@ -9,7 +9,7 @@ use super::metaparameter::Metaparameter;
 use super::range::{Scale, Setting};
 use super::workload::{OptimizerName, ScheduleName};
 use crate::config::key::{Key, SectionHelp, key, name};
-use crate::config::kind::{Kind, Number};
+use crate::config::kind::{Kind, Number, Whole};
 use crate::config::names::names;
 use crate::config::reader::Section;
 
@@ -18,6 +18,9 @@ use crate::config::reader::Section;
 pub struct Search {
     /// Direction numbers of the Sobol sequence.
     pub sobol: SobolNumbers,
+    /// The number of the first trial.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub first_trial: u32,
     /// The metaparameters that the study has.
     #[serde(flatten)]
     pub settings: ByMetaparameter<Setting>,
@@ -37,6 +40,20 @@ fn sobol() -> Key<impl Kind<Value = SobolNumbers>> {
     Key::new("search", "sobol", "Direction numbers of the Sobol sequence.", Some(SobolNumbers::BratleyFox), name())
 }
 
+/// Trials that a study may leave out at most: all Sobol points before the first are computed.
+const MOST_LEFT_OUT: u32 = 1_000_000;
+
+fn first_trial() -> Key<impl Kind<Value = u32>> {
+    let meaning = "The number of the first trial. A trial's number decides its Sobol point and its seeds: with 100, a study of 100 trials measures a second \
+                   hundred, which dps-train merge joins with the first.";
+    Key::new("search", "first_trial", meaning, Some(0), key(Whole::between(0, MOST_LEFT_OUT), "100"))
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// All that is said of the section, its keys, and the keys of a range.
 pub(super) fn help() -> SectionHelp {
     let any = || Number::real((Unbounded, Unbounded));
@@ -51,7 +68,7 @@ pub(super) fn help() -> SectionHelp {
         name: "search",
         meaning: "Each trial draws its metaparameters from these ranges. A number in place of a range fixes one.".to_owned(),
         is_optional: false,
-        keys: [sobol().help()].into_iter().chain(metaparameters).chain(of_range).collect(),
+        keys: [sobol().help(), first_trial().help()].into_iter().chain(metaparameters).chain(of_range).collect(),
     }
 }
 
@@ -62,6 +79,7 @@ pub(super) fn read(mut section: Section, optimizer: Option<OptimizerName>, sched
         _ => schedule.map(ScheduleName::name),
     };
     let sobol = sobol().read(&mut section);
+    let first_trial = first_trial().read(&mut section);
     let mut settings = Some(ByMetaparameter::default());
     for &name in Metaparameter::ALL {
         let given = name.key().read(&mut section);
@@ -72,5 +90,5 @@ pub(super) fn read(mut section: Section, optimizer: Option<OptimizerName>, sched
             settings
         });
     }
-    Some(Search { sobol: sobol?, settings: settings? })
+    Some(Search { sobol: sobol?, first_trial: first_trial?, settings: settings? })
 }

@@ -20,7 +20,7 @@ section! {
         every: u32 => key(Whole::count(), "100"),
         /// Whether the first step is measured too. It is the only one that begins at untrained weights.
         start: bool = false => flag(),
-        /// Trials of each cell that are measured, the first n; 0: all of them.
+        /// Trials of each cell that are measured: trials 0 to n - 1; 0: all of them.
         trials: u32 = 0 => key(Whole::or_zero_for("all of them"), "0"),
         /// Points of a step at which the gradient is compared with that at its start. They are γ = 1/points, 2/points … 1 of the step.
         points: u32 = 10 => key(Whole::between(1, MOST_POINTS), "10"),

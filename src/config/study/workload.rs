@@ -4,6 +4,7 @@ use std::ops::Bound::Excluded;
 
 use super::dataset::{DatasetChoice, DatasetKind};
 use super::network::{NetworkChoice, NetworkKind};
+use super::race::Race;
 use crate::config::goal::{exact_threshold, float32_threshold};
 use crate::config::key::{key, name};
 use crate::config::kind::{Number, Whole};
@@ -96,6 +97,17 @@ impl Workload {
             GoalComparison::Integers => exact_threshold(self.goal_error, examples),
             GoalComparison::Float32 => float32_threshold(self.goal_error, examples),
         }
+    }
+
+    /// Most steps of a trial: those at the last evaluation within `max_steps`. Later ones could not be evaluated and are not taken.
+    pub fn budget(&self) -> u32 {
+        self.max_steps / self.evaluate_every * self.evaluate_every
+    }
+
+    /// The last step of a trial that reaches no goal, where the fewest steps to the goal in its cell are `best`, if any trial has reached it.
+    pub fn last_step(&self, race: Race, best: Option<u32>) -> u32 {
+        let end = best.and_then(|best| race.last_step(best, self.evaluate_every));
+        end.map_or(self.budget(), |end| end.min(self.budget()))
     }
 }
 
