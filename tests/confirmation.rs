@@ -149,6 +149,10 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     let whole = run(0, &config, "whole.h5", &set);
     run(0, &config, "x.h5", &[]);
     std::fs::remove_file(folder.join("x.journal")).unwrap();
+    // As a program left it that recorded no starts.
+    let mut bare = results::read(&folder.join("x.h5")).unwrap();
+    bare.environment.starts.clear();
+    results::write(&folder.join("x.h5"), &bare).unwrap();
     let before = std::fs::read(folder.join("x.h5")).unwrap();
     let confirm = |output: Option<&str>| {
         let mut command = train();
@@ -182,6 +186,7 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     assert!(table.starts_with("study,batch_size,sparsity,point,number,weight_seed,order_seed,status,steps,"), "{table}");
     let starts = results::read(&folder.join("x.h5")).unwrap().environment.starts;
     assert_eq!(starts.len(), 4, "the first one measured the trials: {starts:?}");
+    assert!(starts[0].began > 0 && starts.is_sorted_by_key(|start| start.began), "{starts:?}");
 }
 
 /// What does not vary is that of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.

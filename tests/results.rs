@@ -483,7 +483,7 @@ fn the_table_has_a_row_a_batch_size_and_a_column_a_sparsity() {
         assert!(words.contains(&row), "no row {row:?} in\n{table}");
     }
     // Batch size 2, sparsity 0: of trials 1 and 2, both with 480 steps, the first.
-    assert!(words.contains(&vec!["2", "0", "3", "0", "0", "0", "1", "0.05000", "0.0201", "1.5"]), "{table}");
+    assert!(words.contains(&vec!["2", "0", "3/0/0/0", "1", "0.05000", "0.0201", "1.5"]), "{table}");
     assert!(!table.contains("momentum") && !table.contains("not measured") && !table.contains("not finished"), "{table}");
 
     let mut unfinished = small_study();

@@ -64,7 +64,7 @@ pub fn table(results: &Results) -> String {
         text += &format!("\n{sentence}\n");
     }
     if has_curves(results) {
-        text += "\nWork, and what other rules would have taken, with whole evaluations\n";
+        text += "\nWork of the trials, and what other rules would take with whole evaluations\n";
         text += &narrow(&work(results), 1);
     }
     if !results.complete {

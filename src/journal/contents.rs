@@ -153,7 +153,7 @@ impl Contents {
 }
 
 /// A start of which only the time is known.
-fn bare_start(started: &str, number: usize, before: Ending) -> Start {
+pub fn bare_start(started: &str, number: usize, before: Ending) -> Start {
     let began = humantime::parse_rfc3339(started).ok().and_then(|began| began.duration_since(SystemTime::UNIX_EPOCH).ok());
     Start { began: began.map_or(0, |began| began.as_micros() as u64), number: number as u32, before, ..Start::default() }
 }

@@ -17,7 +17,7 @@ pub struct Start {
     pub ranks: u32,
     /// Threads a rank.
     pub threads: u32,
-    /// Hosts that the ranks were on.
+    /// Hosts that the ranks were on; 0 where that is not known.
     pub hosts: u32,
     /// Their names, in order of ranks, with commas between; of many the first ones.
     pub host_names: String,

@@ -188,7 +188,7 @@ table!(StartRow, "starts", "One row a start of the study, in order of time. They
     },
     ranks: u32 = "ranks; 0 where that is not known" => start.ranks,
     threads: u32 = "threads a rank" => start.threads,
-    hosts: u32 = "hosts that the ranks were on" => start.hosts,
+    hosts: u32 = "hosts that the ranks were on; 0 where that is not known" => start.hosts,
     host_names: ShortText = "their names, in order of ranks, with commas between; of many the first ones" => host_names_here,
     program: ShortText = "version and commit of the program" => program_here,
 });

@@ -363,8 +363,7 @@ fn adopt(from: &Path, Header { data_digest, earlier_data_digest, .. }: &Header, 
         threads: environment.threads,
         host_names: short(&environment.host, LONGEST_NAME),
         program: short(&format!("{} {}", header.program_version, header.commit), LONGEST_NAME),
-        before: Ending::First,
-        ..Start::default()
+        ..journal::bare_start(&header.started, 0, Ending::First)
     };
     let starts = if environment.starts.is_empty() { vec![unknown] } else { environment.starts };
     for (number, start) in starts.into_iter().enumerate() {
