@@ -27,6 +27,9 @@ def main():
     with h5py.File(path) as file:
         for name in ("cells", "trials", "curves"):
             raw, table = file[name][:], getattr(study, name)
+            if name == "curves":
+                # The evaluations of confirmations stand behind those of the trials.
+                table = pd.concat([table, study.confirmation_curves], ignore_index=True)
             for column in raw.dtype.names:
                 if column == "status":
                     codes = h5py.check_enum_dtype(raw.dtype[column])
