@@ -108,7 +108,10 @@ fn the_workloads_of_the_paper_are_all_there() {
         let shows_trials = name.starts_with("mnist") || name.ends_with("constant") || name.contains("nesterov-linear-decay");
         let race = Race::Until(if shows_trials && !name.starts_with("fashion") { 3.0 } else { 1.0 });
         assert_eq!((data, execution), (DataSplit::default(), Execution { race, ..Execution::default() }), "{name}");
-        assert_eq!((smoothness, confirm), (None, None), "{name}");
+        // A race that ends at K* leaves one point to confirm.
+        let points = if race == Race::Until(3.0) { 3 } else { 1 };
+        let confirm = confirm.map(|confirm| (confirm.points, confirm.seeds, confirm.limit, confirm.evaluate_every));
+        assert_eq!((smoothness, confirm), (None, Some((points, 16, 4.0, 0))), "{name}");
 
         let range = |min, max, scale| Setting::Range(Range { min, max, scale });
         let given = |needed: bool, range| needed.then_some(range);
