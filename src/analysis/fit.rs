@@ -5,6 +5,7 @@
 
 pub use super::estimate::{COVERED, Estimate};
 use super::estimate::{normal, scramble, student, student_between, uniform};
+use crate::config::ascending;
 
 /// Resamples of the bootstrap.
 pub const RESAMPLES: u32 = 2_000;
@@ -194,10 +195,7 @@ impl<'a> Curve<'a> {
 
 /// How many batch sizes differ.
 pub(super) fn different(points: &[Point]) -> usize {
-    let mut sizes: Vec<u64> = points.iter().map(|point| point.batch_size.to_bits()).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    sizes.len()
+    ascending(points.iter().map(|point| point.batch_size.to_bits()), u64::cmp).len()
 }
 
 /// The correlation of the scatter of curves at common batch sizes, over all pairs of them: cells share points and seeds. Less its standard error, as

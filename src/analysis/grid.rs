@@ -1,6 +1,7 @@
 //! A study's cells as a grid.
 
 use super::fit::Point;
+use crate::config::ascending;
 use crate::records::Cell;
 use crate::results::Results;
 
@@ -21,12 +22,8 @@ pub struct Grid<'a> {
 impl<'a> Grid<'a> {
     /// The grid of the cells measured so far.
     pub fn new(results: &'a Results) -> Self {
-        let mut batch_sizes: Vec<u32> = results.cells.iter().map(|cell| cell.key.batch_size).collect();
-        batch_sizes.sort_unstable();
-        batch_sizes.dedup();
-        let mut sparsities: Vec<f64> = results.cells.iter().map(|cell| cell.key.sparsity).collect();
-        sparsities.sort_unstable_by(f64::total_cmp);
-        sparsities.dedup();
+        let batch_sizes = ascending(results.cells.iter().map(|cell| cell.key.batch_size), u32::cmp);
+        let sparsities = ascending(results.cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
         let steps = || results.cells.iter().flat_map(|cell| &cell.trials).filter_map(|trial| trial.steps);
         let every = match results.workload.evaluate_every {
             0 => steps().fold(0, divisor).max(1),

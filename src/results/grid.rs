@@ -10,7 +10,7 @@ use hdf5_sys::{h5a, h5p, h5s, h5t};
 use super::attributes::{compressed, describe, numbers, texts};
 use super::schema::{CellRow, TrialRow};
 use super::table::{Column, Table};
-use crate::config::Metaparameter;
+use crate::config::{Metaparameter, ascending};
 use crate::records::Status;
 use crate::search::Metaparameters;
 
@@ -34,15 +34,9 @@ pub(super) struct Dimensions {
 impl Dimensions {
     /// Those of a file with these rows; none where there is nothing to put into arrays, or where they would be too large.
     pub fn new(cells: &[CellRow], trials: &[TrialRow]) -> Option<Self> {
-        let mut batch_sizes: Vec<u32> = cells.iter().map(|cell| cell.batch_size).collect();
-        let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.sparsity).collect();
-        let mut numbers: Vec<u32> = trials.iter().map(|trial| trial.trial).collect();
-        batch_sizes.sort_unstable();
-        sparsities.sort_unstable_by(f64::total_cmp);
-        numbers.sort_unstable();
-        batch_sizes.dedup();
-        sparsities.dedup();
-        numbers.dedup();
+        let batch_sizes = ascending(cells.iter().map(|cell| cell.batch_size), u32::cmp);
+        let sparsities = ascending(cells.iter().map(|cell| cell.sparsity), f64::total_cmp);
+        let numbers = ascending(trials.iter().map(|trial| trial.trial), u32::cmp);
         let places = batch_sizes.len().checked_mul(sparsities.len())?.checked_mul(numbers.len())?;
         (1..=MOST_PLACES).contains(&places).then_some(Dimensions { batch_sizes, sparsities, trials: numbers })
     }

@@ -6,6 +6,7 @@ use super::super::fewer::FewerTrials;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
 use super::figure::{Figure, sparsity_entry};
+use crate::config::ascending;
 use crate::readable::count;
 use crate::records::Cell;
 
@@ -31,9 +32,7 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };
     let panels: Vec<Panel> = cells.iter().map(panel).collect();
-    let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.key.sparsity).collect();
-    sparsities.sort_unstable_by(f64::total_cmp);
-    sparsities.dedup();
+    let sparsities = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let legend = sparsities.into_iter().map(|sparsity| Entry { marker: None, ..sparsity_entry(sparsity) }).collect();
     Some(Figure {
         name: "fewer-trials".into(),

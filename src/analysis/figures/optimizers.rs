@@ -7,6 +7,7 @@ use super::super::studies::StudyResults;
 use super::figure::{
     Figure, STEPS, batch_axis, between_evaluations, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words, unreached,
 };
+use crate::config::ascending;
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
 pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
@@ -15,12 +16,8 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
         return None;
     }
     let grids: Vec<_> = studies.iter().map(|study| study.grid()).collect();
-    let mut sparsities: Vec<f64> = grids.iter().flat_map(|grid| grid.sparsities.iter().copied()).collect();
-    sparsities.sort_unstable_by(f64::total_cmp);
-    sparsities.dedup();
-    let mut sizes: Vec<u32> = grids.iter().flat_map(|grid| grid.batch_sizes.iter().copied()).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sparsities = ascending(grids.iter().flat_map(|grid| grid.sparsities.iter().copied()), f64::total_cmp);
+    let sizes = ascending(grids.iter().flat_map(|grid| grid.batch_sizes.iter().copied()), u32::cmp);
     let all: Vec<Vec<Curve>> = sparsities.iter().map(|&sparsity| grids.iter().map(|grid| grid.curve(sparsity)).collect()).collect();
     let flat: Vec<Curve> = all.iter().flatten().cloned().collect();
     let (x, y) = (batch_axis(&sizes), steps_axis(STEPS, studies, &flat));

@@ -8,7 +8,7 @@ use super::super::grid::{Grid, batch};
 use super::super::marker::{Marker, Series};
 use super::super::studies::StudyResults;
 use super::figure::{Figure, batch_axis};
-use crate::config::{self, Metaparameter, Setting};
+use crate::config::{self, Metaparameter, Setting, ascending};
 use crate::readable::{count, some};
 use crate::records::{Cell, Status, Trial};
 
@@ -106,9 +106,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
 
 /// What it means that a trial was censored.
 pub(super) fn ends(study: &StudyResults) -> String {
-    let mut factors: Vec<f64> = study.results.cells.iter().filter_map(|cell| study.race_of(cell).factor()).collect();
-    factors.sort_by(f64::total_cmp);
-    factors.dedup();
+    let factors = ascending(study.results.cells.iter().filter_map(|cell| study.race_of(cell).factor()), f64::total_cmp);
     match factors[..] {
         [] => String::new(),
         [1.0] => " A cell ends with its first complete trial: what the censored ones would have done later is not known.".to_owned(),

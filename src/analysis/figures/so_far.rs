@@ -6,6 +6,7 @@ use super::super::grid::Curve;
 use super::super::marker::Series;
 use super::super::studies::StudyResults;
 use super::figure::{Figure, sparsity_entry};
+use crate::config::ascending;
 use crate::readable::count;
 use crate::records::Cell;
 
@@ -37,9 +38,7 @@ pub fn so_far(study: &StudyResults) -> Option<Figure> {
         Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
     };
     let panels: Vec<Panel> = cells.iter().zip(&found).map(panel).collect();
-    let mut sparsities: Vec<f64> = cells.iter().map(|(cell, _)| cell.key.sparsity).collect();
-    sparsities.sort_unstable_by(f64::total_cmp);
-    sparsities.dedup();
+    let sparsities = ascending(cells.iter().map(|(cell, _)| cell.key.sparsity), f64::total_cmp);
     Some(Figure {
         name: "so-far".into(),
         heading: "The search, trial by trial".into(),

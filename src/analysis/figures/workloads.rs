@@ -8,6 +8,7 @@ use super::super::marker::Series;
 use super::super::studies::{StudyResults, joined};
 use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_axis, steps_words, unreached};
 use super::ratio::ratio;
+use crate::config::ascending;
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
 pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
@@ -15,9 +16,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
         return None;
     }
     let sparsities = sparsities(studies);
-    let mut sizes: Vec<u32> = studies.iter().flat_map(|(study, _)| study.grid().batch_sizes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
+    let sizes = ascending(studies.iter().flat_map(|(study, _)| study.grid().batch_sizes), u32::cmp);
     let x = Axis::around(Scale::Log2, "Batch size", sizes.iter().map(|&size| batch(size)), (1.0, 16384.0));
     let largest = sizes.last().copied().map_or(1.0, batch);
     let row = |&(study, fits): &(&StudyResults, &[Fitted])| {
@@ -87,10 +86,7 @@ pub fn ratios(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
 
 /// The sparsities of all studies, ascending.
 fn sparsities(studies: &[(&StudyResults, &[Fitted])]) -> Vec<f64> {
-    let mut all: Vec<f64> = studies.iter().flat_map(|(study, _)| study.grid().sparsities).collect();
-    all.sort_unstable_by(f64::total_cmp);
-    all.dedup();
-    all
+    ascending(studies.iter().flat_map(|(study, _)| study.grid().sparsities), f64::total_cmp)
 }
 
 /// A workload in a title.

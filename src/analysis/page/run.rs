@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::super::others::{has_trials, is_of_dps};
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, table};
+use crate::config::ascending;
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
 use crate::records::Ending;
@@ -122,15 +123,9 @@ pub fn steps_to_result(study: &StudyResults) -> Markup {
         return html! { p { "No cell is finished yet." } };
     }
     // Cells that are still to come have rows too.
-    let (mut sizes, mut sparsities) = (grid.batch_sizes.clone(), grid.sparsities.clone());
-    for key in study.missing() {
-        sizes.push(key.batch_size);
-        sparsities.push(key.sparsity);
-    }
-    sizes.sort_unstable();
-    sizes.dedup();
-    sparsities.sort_unstable_by(f64::total_cmp);
-    sparsities.dedup();
+    let missing = study.missing();
+    let sizes = ascending(grid.batch_sizes.iter().copied().chain(missing.iter().map(|key| key.batch_size)), u32::cmp);
+    let sparsities = ascending(grid.sparsities.iter().copied().chain(missing.iter().map(|key| key.sparsity)), f64::total_cmp);
     let heading = ["batch size".to_owned()].into_iter().chain(sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
     let row = |&size: &u32| {
         let steps = |&sparsity: &f64| match grid.cell(size, sparsity) {

@@ -1,5 +1,6 @@
 //! The section `[grid]`.
 
+use std::cmp::Ordering;
 use std::ops::Bound::{Excluded, Included};
 
 use crate::config::key::key;
@@ -32,13 +33,17 @@ section! {
 impl Grid {
     /// Takes in the cells of `other`: batch sizes and sparsities of both, each in ascending order.
     pub fn join(&mut self, other: &Grid) {
-        self.batch_sizes.extend(&other.batch_sizes);
-        self.batch_sizes.sort_unstable();
-        self.batch_sizes.dedup();
-        self.sparsities.extend(&other.sparsities);
-        self.sparsities.sort_unstable_by(f64::total_cmp);
-        self.sparsities.dedup();
+        self.batch_sizes = ascending(self.batch_sizes.iter().chain(&other.batch_sizes).copied(), u32::cmp);
+        self.sparsities = ascending(self.sparsities.iter().chain(&other.sparsities).copied(), f64::total_cmp);
     }
+}
+
+/// Values in ascending order, each once.
+pub fn ascending<T: PartialEq>(values: impl IntoIterator<Item = T>, order: impl FnMut(&T, &T) -> Ordering) -> Vec<T> {
+    let mut values: Vec<T> = values.into_iter().collect();
+    values.sort_unstable_by(order);
+    values.dedup();
+    values
 }
 
 /// Reads the section.

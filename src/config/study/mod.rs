@@ -26,7 +26,7 @@ pub use data::{DataLayout, DataOrder, DataSource, DataSplit};
 pub use dataset::{DatasetChoice, DatasetName, OwnDataset};
 pub use datasets::{DataFile, DatasetSpec, FileFormat, Origin, Usual};
 pub use execution::{DeviceName, Execution, Products, Reduction};
-pub use grid::{Grid, MOST_TRIALS};
+pub use grid::{Grid, MOST_TRIALS, ascending};
 pub use metaparameter::Metaparameter;
 pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
 pub use pruning::{BiasPruning, CriterionName, Pruning};
