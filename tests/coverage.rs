@@ -6,10 +6,11 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use dps::analysis::confirmed::{Confirmed, Reached, mean_error};
+use dps::analysis::confirmed::{Confirmed, Reached};
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{COVERED, Estimate, Point, slope};
-use dps::analysis::{Claim, Definition, StudyResults, Verdict, claims, critical, fits, gather};
+use dps::analysis::{Claim, Definition, StudyResults, Verdict, claims, confirmed_cells, confirmed_fits, critical, fits, gather};
+use dps::records::{Confirmation, Seeds, Training, Trial};
 use rayon::prelude::*;
 use support::synthetic::{Synthetic, normal, uniform};
 
@@ -114,7 +115,7 @@ fn simulated(situation: &Situation, seed: u64, excess: f64) -> Vec<Known> {
     let study = study(situation, seed, [DENSE, (DENSE.0 * SPARSE.0, DENSE.1 * SPARSE.1)], 1.0);
     let fits = fits(&study);
     let [dense, sparse] = [0, 1].map(|number| fits[number].fit.as_ref().unwrap());
-    let defined = critical(&study, &fits, &[]);
+    let defined = critical(&study, &fits, &[], &[]);
     let by = |definition| defined.iter().find(|one| (one.sparsity, one.definition) == (0.0, definition)).unwrap().estimate;
     let (c1, c2) = (DENSE.0 * excess.exp(), DENSE.1 * excess.exp());
     let [smallest, largest, size] = [sizes[0], sizes[sizes.len() - 1], BATCH_SIZE].map(f64::from);
@@ -144,9 +145,11 @@ fn said(name: &str, situation: &str) -> (f64, f64) {
     match name {
         // The mean of few numbers that scatter more to one side, of which the page says why.
         // Of whole evaluations; of order statistics that failures cut off; of few failures, whose shares are whole sixteenths.
-        "median of confirmed steps" | "first evaluation at which the mean error of 8 seeds reaches the goal" => (COVERED.0, 0.99),
+        "median of confirmed steps" => (COVERED.0, 0.99),
         "share of failures" => (0.92, 1.0),
         "steps by which 9 of 10 are there" | "geometric mean of confirmed steps" => (COVERED.0, 0.99),
+        // An unevenness of 5 % that few means tell from their errors.
+        "K of the confirmed fit over dense, at batch size 64" if situation == UNEVEN => (0.91, COVERED.1),
         // Failures have no pair.
         "ratio of two cells, by seed" => (COVERED.0, 1.0),
         "K of the fit at batch size 64" if situation == BEST_OF_TRIALS => (0.90, COVERED.1),
@@ -248,16 +251,47 @@ fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
     columns.map(column).into()
 }
 
-/// The first evaluation at which the mean error of 8 seeds reaches the goal, against that of all seeds.
-fn of_mean_error(simulations: u64) -> f64 {
-    let steps: Vec<f64> = (1..=60).map(|evaluation| 10.0 * f64::from(evaluation)).collect();
-    let held = |seed: &u64| {
-        let error = |number: u64, place: usize| 0.5 * (-steps[place] / 200.0).exp() * (1.0 + 0.2 * normal(seed * 100 + number));
-        let errors: Vec<Vec<f64>> = (0..8).map(|number| (0..steps.len()).map(|place| error(number, place)).collect()).collect();
-        let truth = steps.iter().copied().find(|steps| 0.5 * (-steps / 200.0).exp() <= 0.1).unwrap();
-        mean_error(&steps, &errors, 0.1).unwrap().holds(truth)
+/// Confirmed cells whose points are tuned unevenly.
+const UNEVEN: &str = "10 batch sizes, tuned unevenly by 5 %";
+
+/// Simulations of fits of confirmed steps that the test plays.
+const FITTED_SIMULATIONS: u64 = 60;
+
+/// The law fitted to confirmed steps of two sparsities: names and shares. Cells have 3 points with the same 16 seeds, which scatter by 16 %; half
+/// of that variance is common to all cells. In the last column the best point of each cell is slower than it could be, by a normal number of 5 %.
+fn of_confirmed_fits(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
+    let one = |seed: u64, sizes: &[u32], tuning: f64| {
+        let mut results = Synthetic { batch_sizes: sizes.to_vec(), trials: 1, ..Synthetic::small() }.results();
+        for (place, cell) in results.cells.iter_mut().enumerate() {
+            let times = if cell.key.sparsity == 0.0 { (1.0, 1.0) } else { SPARSE };
+            let law = DENSE.0 * times.0 / f64::from(cell.key.batch_size) + DENSE.1 * times.1;
+            let own = tuning * normal(seed * 1000 + 900 + place as u64);
+            for (point, number) in (0..3).flat_map(|point| (0..SEEDS as u32).map(move |number| (point, number))) {
+                let of_cell = (seed * 1000 + u64::from(number)) * 256 + 9_000_000_000 + 3 * place as u64 + u64::from(point);
+                let noise = 0.16 * 0.5_f64.sqrt() * (normal(seed * 1000 + u64::from(number)) + normal(of_cell));
+                let steps = (law * (own + noise).exp()).ceil() as u32;
+                let run = Trial { index: point, steps: Some(steps), steps_run: steps, ..cell.trials[0].clone() };
+                let seeds = Seeds { weights: u64::from(number), order: u64::from(number) };
+                cell.confirmations.push(Confirmation { training: Training { point, number, seeds, evaluate_every: 1 }, run });
+            }
+        }
+        let fits = confirmed_fits(&confirmed_cells(&gather(vec![("simulated.h5".to_owned(), results)])[0]));
+        let [dense, sparse] = [0, 1].map(|number| fits[number].fit().unwrap());
+        let steps = |times: (f64, f64)| DENSE.0 * times.0 / 64.0 + DENSE.1 * times.1;
+        vec![
+            ("critical batch size of confirmed steps", dense.critical, DENSE.0 / DENSE.1),
+            ("critical batch size over dense, confirmed", fits[1].fitted.critical_ratio.unwrap(), SPARSE.0 / SPARSE.1),
+            ("K of the confirmed fit over dense, at batch size 64", sparse.steps_over(dense, 64.0), steps(SPARSE) / steps((1.0, 1.0))),
+        ]
     };
-    (0..simulations).filter(held).count() as f64 / simulations as f64
+    let ten: Vec<u32> = (1..=10).map(|power| 1 << power).collect();
+    let four = vec![2, 16, 128, 1024];
+    let columns = [("10 batch sizes", &ten, 0.0), ("4 batch sizes", &four, 0.0), (UNEVEN, &ten, 0.05)];
+    let column = |(name, sizes, tuning): (&str, &Vec<u32>, f64)| {
+        let all = (0..simulations).into_par_iter().map(|seed| one(seed + 1_000, sizes, tuning)).collect();
+        (name.to_owned(), shares(all).into_iter().map(|(name, share)| (name.to_owned(), share)).collect())
+    };
+    columns.map(column).into()
 }
 
 /// A truth that rules are tried on: a name, the situation, the laws of both networks and the power of the batch size.
@@ -361,13 +395,10 @@ fn intervals_hold_the_truth_as_often_as_the_page_says() {
     });
     let student = of_student(2_000);
     let confirmed = of_confirmed(2_000);
-    let by_mean_error = of_mean_error(2_000);
-    let student: Vec<(String, f64)> = student
-        .into_iter()
-        .chain([("first evaluation at which the mean error of 8 seeds reaches the goal".to_owned(), by_mean_error)])
-        .collect();
+    let fitted = of_confirmed_fits(asked.unwrap_or(FITTED_SIMULATIONS));
     let rules = power_table(asked.map_or(RULES_SIMULATIONS, |asked| asked / 4));
-    let made = format!("\n{}\n{}\n{}\n{rules}\n", table(&columns), table(&[("share".to_owned(), student.clone())]), table(&confirmed));
+    let student_table = table(&[("share".to_owned(), student.clone())]);
+    let made = format!("\n{}\n{student_table}\n{}\n{}\n{rules}\n", table(&columns), table(&confirmed), table(&fitted));
     println!("{made}");
     // So few simulations may give a share three of its standard deviations away, but not all of them where the share is 97 % at most.
     let margin = 3.0 * (0.95_f64 * 0.05 / simulations as f64).sqrt();
@@ -380,13 +411,19 @@ fn intervals_hold_the_truth_as_often_as_the_page_says() {
         }
     }
     for (name, share) in &student {
-        let most = if *name == student.last().unwrap().0 { 0.99 } else { COVERED.1 };
-        assert!((COVERED.0..=most).contains(share), "{name}: held in {share}");
+        assert!((COVERED.0..=COVERED.1).contains(share), "{name}: held in {share}");
     }
     for (situation, rows) in &confirmed {
         for (name, share) in rows {
             let (least, most) = said(name, situation);
             assert!((least..=most).contains(share), "{name}, {situation}: held in {share}");
+        }
+    }
+    let margin = 3.0 * (0.95_f64 * 0.05 / asked.unwrap_or(FITTED_SIMULATIONS) as f64).sqrt();
+    for (situation, rows) in &fitted {
+        for (name, share) in rows {
+            let (least, most) = said(name, situation);
+            assert!((least - margin..=most + margin).contains(share), "{name}, {situation}: held in {share}");
         }
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/results.md");

@@ -114,7 +114,7 @@ fn errors_within_budgets_are_exact_where_every_trial_went_so_far() {
 fn critical_batch_sizes_are_those_of_the_law_by_each_definition() {
     let batch_sizes: Vec<u32> = (0..14).map(|power| 1 << power).collect();
     let study = study(Synthetic { batch_sizes, sparsities: vec![0.0], trials: 3, ..Synthetic::small() }.results());
-    let found = critical(&study, &fits(&study), &smoothness(&study, &[]));
+    let found = critical(&study, &fits(&study), &[], &smoothness(&study, &[]));
     let of = |definition| found.iter().find(|one| one.definition == definition).unwrap().estimate;
     let (c1, c2) = Synthetic::small().law(0.0);
     // K* is rounded up to whole evaluations: at B = 16 by up to 2.5 %, at large B by up to 13 %.
@@ -136,7 +136,7 @@ fn critical_batch_sizes_are_those_of_the_law_by_each_definition() {
     let measurement = Measurement { step: 16, loss: 1.0, gradient_norm: 2.0, squared_norms: 204.0, lipschitz: None };
     measured.cells[0].trials[0].measurements = vec![measurement];
     let measured = self::study(measured);
-    let found = critical(&measured, &fits(&measured), &smoothness(&measured, &[]));
+    let found = critical(&measured, &fits(&measured), &[], &smoothness(&measured, &[]));
     let noise: Vec<_> = found.iter().filter(|one| one.definition == Definition::NoiseScale).collect();
     assert!(noise.len() == 1 && noise[0].sparsity == 0.0 && (noise[0].estimate.value - 50.0).abs() < 1e-9, "{noise:?}");
     // The curve that was fitted is that of the trade-off, (S/S_min − 1)(E/E_min − 1) = 1.
@@ -145,7 +145,7 @@ fn critical_batch_sizes_are_those_of_the_law_by_each_definition() {
         assert!(((steps / c2 - 1.0) * (steps * size / c1 - 1.0) - 1.0).abs() < 1e-9);
     }
     let short = self::study(Synthetic { batch_sizes: vec![2, 4, 8], sparsities: vec![0.0], ..Synthetic::small() }.results());
-    let found = critical(&short, &fits(&short), &[]);
+    let found = critical(&short, &fits(&short), &[], &[]);
     assert_eq!(found.iter().find(|one| one.definition == Definition::Overhead).unwrap().estimate.value, f64::INFINITY);
 }
 

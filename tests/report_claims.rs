@@ -34,8 +34,7 @@ fn study(optimizer: &'static str, batch_sizes: Vec<u32>, steps: &dyn Fn(CellKey)
 
 /// The findings of a study beside SGD's.
 fn findings(study: &StudyResults, sgd: Option<&StudyResults>) -> Vec<Finding> {
-    let of_sgd = sgd.map(|sgd| (sgd, fits(sgd)));
-    claims(study, &fits(study), of_sgd.as_ref().map(|(sgd, fits)| (*sgd, fits.as_slice())))
+    claims(study, &fits(study), sgd)
 }
 
 /// What is said of a claim at a sparsity.

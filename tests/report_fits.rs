@@ -216,5 +216,26 @@ fn confirmed_steps_stand_beside_the_lucky_ones() {
         assert!(cell.confirmed.trainings.len() == 16 && cell.points == [0, 1, 2], "{cell:?}");
     }
     let fits = confirmed_fits(&cells);
-    assert!(fits.len() == 2 && fits.iter().all(|fitted| fitted.goodness > 0.001 && fitted.fit.points == 4), "{fits:?}");
+    assert!(fits.len() == 2 && fits.iter().all(|fit| fit.goodness > 0.001 && fit.fitted.points.len() == 4), "{fits:?}");
+    // The made truth: c1 and c2 of the sparse network are equal times those of the dense one.
+    let ratio = fits[1].fitted.critical_ratio.unwrap();
+    assert!(ratio.holds(1.0) && ratio.low > 0.5 && ratio.high < 2.0, "{ratio:?}");
+    let claims = std::fs::read_to_string(folder.path().join("claims.csv")).unwrap();
+    let of = |claim: Claim| claims.lines().filter(move |line| line.contains(claim.words())).map(str::to_owned).collect::<Vec<_>>();
+    // One statement is decided once, by confirmed steps, and K* is told beside it.
+    let critical = of(Claim::CriticalBatchSize);
+    assert!(critical.len() == 1 && critical[0].contains("by confirmed steps: ") && critical[0].contains("; by K*: "), "{critical:?}");
+    assert!(of(Claim::LearningRate).iter().all(|line| !line.contains("by confirmed steps")));
+    for (file, lines) in [("confirmed-fits.csv", 1 + 2), ("critical.csv", 1 + 2 * 6)] {
+        assert_eq!(std::fs::read_to_string(folder.path().join(file)).unwrap().lines().count(), lines, "{file}");
+    }
+    assert!(page.contains("id=\"x-luck\"") || page.contains("How much luck"), "no figure of luck");
+    // The answer comes first: the ratio with its interval, what sparsity costs, and the weakest point.
+    let answer = [
+        "- By confirmed steps, the critical batch size c1/c2 is ",
+        "- At sparsity 0.9 the goal takes, of the dense network's steps, ",
+        "- The weakest point: ",
+    ];
+    assert!(answer.iter().all(|sentence| made.summary[..made.summary.find("Goal: ").unwrap()].contains(sentence)), "{}", made.summary);
+    assert!(page.find("The weakest point: ").unwrap() < page.find("<h2").unwrap());
 }

@@ -1,7 +1,9 @@
 //! The cells of a study whose best points were trained again with fresh seeds: their steps with errors, and how lucky K* was.
 
 use super::confirmed::{Confirmed, Reached, variances};
-use super::fit::{Estimate, Fit, Point};
+use super::fit::{Estimate, Fit};
+use super::fits::{Fitted, beside_dense};
+use super::means::{Mean, MeanFit, fit_means};
 use super::studies::StudyResults;
 use crate::records::{Cell, CellKey, Status};
 
@@ -23,12 +25,19 @@ pub struct ConfirmedCell {
 /// The law fitted to the confirmed steps of a sparsity.
 #[derive(Debug, Clone)]
 pub struct ConfirmedFit {
-    /// Fraction of parameters removed.
-    pub sparsity: f64,
-    /// The fit to the geometric means.
-    pub fit: Fit,
+    /// The fit to the geometric means, and what it is of the dense network's.
+    pub fitted: Fitted,
     /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
+    /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
+    pub tuning: f64,
+}
+
+impl ConfirmedFit {
+    /// The fit.
+    pub fn fit(&self) -> Option<&Fit> {
+        self.fitted.fit.as_ref().ok()
+    }
 }
 
 /// The confirmed cells of a study, in its order.
@@ -60,47 +69,27 @@ fn of_cell(cell: &Cell) -> Option<ConfirmedCell> {
     Some(ConfirmedCell { key: cell.key, points, confirmed, luck, variances: variances(&trainings) })
 }
 
+/// The means of the cells of a sparsity that have one, by batch size.
+pub fn means(cells: &[ConfirmedCell], sparsity: f64) -> Vec<Mean<'_>> {
+    let known = cells.iter().filter(|cell| cell.key.sparsity == sparsity && !cell.confirmed.mean.value.is_nan());
+    let mut means: Vec<Mean> =
+        known.map(|cell| Mean { batch_size: f64::from(cell.key.batch_size.max(1)), confirmed: &cell.confirmed }).collect();
+    means.sort_by(|a, b| a.batch_size.total_cmp(&b.batch_size));
+    means
+}
+
 /// The law fitted to the confirmed steps of each sparsity that has them at three batch sizes.
 pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.key.sparsity).collect();
+    sparsities.sort_unstable_by(f64::total_cmp);
     sparsities.dedup();
-    let known = |sparsity: f64| cells.iter().filter(move |cell| cell.key.sparsity == sparsity && !cell.confirmed.mean.value.is_nan());
-    let point = |cell: &ConfirmedCell| {
-        let steps = cell.confirmed.mean.value;
-        Point { batch_size: f64::from(cell.key.batch_size.max(1)), above: steps, steps }
-    };
-    let points: Vec<Vec<Point>> = sparsities.iter().map(|&sparsity| known(sparsity).map(point).collect()).collect();
-    let fits = Fit::together(&points.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let fitted = |(sparsity, fit): (f64, Result<Fit, String>)| {
-        let fit = fit.ok()?;
-        let squares: f64 = known(sparsity)
-            .map(|cell| {
-                let Estimate { value, low, high } = cell.confirmed.mean;
-                let error = (high / low).ln() / 2.0 / 1.96;
-                ((value / fit.steps(f64::from(cell.key.batch_size.max(1))).value).ln() / error).powi(2)
-            })
-            .sum();
-        Some(ConfirmedFit { sparsity, goodness: beyond_chi_squared(squares, fit.points - 2), fit })
-    };
-    sparsities.into_iter().zip(fits).filter_map(fitted).collect()
-}
-
-/// How often a sum of squares of so many normal numbers is larger (Wilson and Hilferty, 1931: a normal approximation of its cube root).
-fn beyond_chi_squared(squares: f64, freedom: usize) -> f64 {
-    let ninth = 2.0 / 9.0 / freedom as f64;
-    let normal = ((squares / freedom as f64).cbrt() - 1.0 + ninth) / ninth.sqrt();
-    libm::erfc(normal * std::f64::consts::FRAC_1_SQRT_2) / 2.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The 5 % points of tables.
-    #[test]
-    fn chances_of_sums_of_squares_are_those_of_tables() {
-        for (squares, freedom, chance) in [(3.841, 1, 0.05), (5.991, 2, 0.05), (15.507, 8, 0.05), (8.0, 8, 0.433)] {
-            assert!((beyond_chi_squared(squares, freedom) - chance).abs() < 0.006, "{squares} {freedom}");
-        }
-    }
+    let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity)).collect();
+    let (fits, tuning) = fit_means(&curves.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let found = sparsities.into_iter().zip(&curves).zip(fits).filter_map(|((sparsity, means), fit)| {
+        let MeanFit { fit, goodness } = fit.ok()?;
+        Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), goodness))
+    });
+    let (mut fits, goodness): (Vec<Fitted>, Vec<f64>) = found.unzip();
+    beside_dense(&mut fits);
+    fits.into_iter().zip(goodness).map(|(fitted, goodness)| ConfirmedFit { fitted, goodness, tuning }).collect()
 }

@@ -40,6 +40,8 @@ pub struct Confirmed {
     logs: Vec<f64>,
     /// The standard error of their mean over that of as many numbers known exactly.
     wider: f64,
+    /// The part of that factor that is of halves which choose each other's point.
+    by_each_other: f64,
 }
 
 impl Confirmed {
@@ -64,9 +66,8 @@ impl Confirmed {
         let trainings: Vec<Reached> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
         let failed = trainings.iter().filter(|training| training.is_none()).count();
         let mut normal = Normal::new(&trainings, limit, chosen[0] != chosen[1]);
-        if points.len() > 1 {
-            normal.wider *= BY_EACH_OTHER;
-        }
+        let by_each_other = if points.len() > 1 { BY_EACH_OTHER } else { 1.0 };
+        normal.wider *= by_each_other;
         let (mean, nine_of_ten) = match 2 * failed {
             most if most > seeds => {
                 (Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN }, Estimate { value: f64::INFINITY, ..beyond(limit) })
@@ -84,6 +85,7 @@ impl Confirmed {
             failures: share(failed, seeds),
             logs: normal.logs,
             wider: normal.wider,
+            by_each_other,
             trainings,
         })
     }
@@ -107,6 +109,32 @@ impl Confirmed {
     /// Log steps of each training by seed, failures as what is to be expected of them.
     pub fn logs(&self) -> &[f64] {
         &self.logs
+    }
+
+    /// The standard error of the logarithm of the mean, stretched by Student's t for how few seeds there are.
+    pub fn error(&self) -> f64 {
+        (self.mean.high / self.mean.low).ln() / 2.0 / QUANTILE
+    }
+
+    /// By how much the logarithm of the mean moves where seeds are drawn again, the same ones for all cells: in each half of the seeds as many as
+    /// there are, by uniform numbers below 1. What its error is stretched by stretches it too, but for the choice (`of_choice`).
+    pub fn resampled(&self, uniforms: &[f64]) -> f64 {
+        let count = self.logs.len();
+        let moved = |parity: usize| {
+            let half: Vec<f64> = self.logs.iter().skip(parity).step_by(2).copied().collect();
+            let size = half.len() as f64;
+            let draws = uniforms.iter().skip(parity).step_by(2).take(half.len());
+            let drawn: f64 = draws.map(|uniform| half[(uniform * size) as usize]).sum();
+            // Drawn numbers scatter about their own mean, by one degree of freedom less than there are.
+            (drawn - half.iter().sum::<f64>()) / count as f64 * (size / (size - 1.0)).sqrt()
+        };
+        (moved(0) + moved(1)) * self.wider / self.by_each_other * student(count - 2) / QUANTILE
+    }
+
+    /// The variance of the logarithm of the mean that no other cell shares: what halves that choose each other's point add, as each cell chooses
+    /// its own.
+    pub fn of_choice(&self) -> f64 {
+        self.error().powi(2) * (1.0 - self.by_each_other.powi(-2))
     }
 }
 
@@ -218,25 +246,6 @@ fn share(found: usize, all: usize) -> Estimate {
     Estimate { value: share, low: (middle - margin).max(0.0), high: (middle + margin).min(1.0) }.about(share)
 }
 
-/// The first evaluation at which the mean error over seeds reaches the goal; its limits are the first at which the lower and the upper limit of
-/// Student's t about that mean do. `errors` has each seed's errors, evaluation by evaluation; a training that ended is taken to keep its last one.
-/// Infinite where no evaluation reaches the goal. This is the rule of track 3 of modded-nanogpt (Jordan and others, 2025), with a two-sided interval.
-pub fn mean_error(steps: &[f64], errors: &[Vec<f64>], goal: f64) -> Option<Estimate> {
-    let (seeds, freedom) = (errors.len() as f64, errors.len().checked_sub(1).filter(|&freedom| freedom > 0)?);
-    if errors.iter().any(Vec::is_empty) {
-        return None;
-    }
-    let limits = |evaluation: usize| {
-        let at: Vec<f64> = errors.iter().map(|errors| errors[evaluation.min(errors.len() - 1)]).collect();
-        let mean = at.iter().sum::<f64>() / seeds;
-        let margin = student(freedom) * (at.iter().map(|error| (error - mean).powi(2)).sum::<f64>() / freedom as f64 / seeds).sqrt();
-        [mean, mean - margin, mean + margin]
-    };
-    let all: Vec<[f64; 3]> = (0..steps.len()).map(limits).collect();
-    let first = |which: usize| all.iter().position(|limits| limits[which] <= goal).map_or(f64::INFINITY, |place| steps[place]);
-    Some(Estimate { value: first(0), low: first(1), high: first(2) })
-}
-
 /// Variances of log steps: between points, between seeds at any point, and what is left, of a seed at a point (two-way analysis of variance).
 /// Failures are left out with their whole seed. None of fewer than two points or seeds.
 pub fn variances(points: &[Vec<Reached>]) -> Option<[f64; 3]> {
@@ -313,15 +322,6 @@ mod tests {
             "{ratio:?} {:?}",
             own.mean
         );
-    }
-
-    #[test]
-    fn the_mean_error_reaches_the_goal_after_some_of_its_seeds() {
-        let errors = [vec![0.5, 0.2, 0.1, 0.1], vec![0.5, 0.3, 0.2, 0.1], vec![0.5, 0.1]];
-        let found = mean_error(&[10.0, 20.0, 30.0, 40.0], &errors, 0.15).unwrap();
-        assert_eq!((found.value, found.low, found.high), (30.0, 20.0, 40.0));
-        assert!(mean_error(&[10.0], &errors[..2], 0.15).unwrap().value.is_infinite());
-        assert_eq!(mean_error(&[10.0], &errors[..1], 0.15), None);
     }
 
     #[test]

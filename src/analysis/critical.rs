@@ -1,5 +1,6 @@
 //! The critical batch size by several definitions.
 
+use super::confirmations::ConfirmedFit;
 use super::fit::{Estimate, Fit, Law, Point};
 use super::fits::Fitted;
 use super::smoothness::Smooth;
@@ -14,6 +15,8 @@ const OVERHEAD: f64 = 0.2;
 pub enum Definition {
     /// c1/c2 of the fit.
     Fit,
+    /// c1/c2 of the fit of confirmed steps.
+    Confirmed,
     /// E_min/S_min of the trade-off between examples and steps.
     TradeOff,
     /// E_min/S_min of the least examples and the least steps that were measured.
@@ -28,8 +31,9 @@ pub enum Definition {
 
 impl Definition {
     /// Every definition.
-    pub const ALL: [Definition; 6] = [
+    pub const ALL: [Definition; 7] = [
         Definition::Fit,
+        Definition::Confirmed,
         Definition::TradeOff,
         Definition::Measured,
         Definition::Overhead,
@@ -41,6 +45,7 @@ impl Definition {
     pub fn name(self) -> &'static str {
         match self {
             Definition::Fit => "fit",
+            Definition::Confirmed => "fit of confirmed steps",
             Definition::TradeOff => "trade-off",
             Definition::Measured => "measured ends",
             Definition::Overhead => "20 % overhead",
@@ -53,6 +58,7 @@ impl Definition {
     pub fn source(self) -> &'static str {
         match self {
             Definition::Fit => "c1/c2 of K* = c1/B + c2, the law of Lee et al. (2021)",
+            Definition::Confirmed => "c1/c2 of the same law, of the steps that the best points take with fresh seeds",
             Definition::TradeOff => {
                 "E_min/S_min of (S/S_min − 1)(E/E_min − 1) = 1 with steps S and examples E = S·B (McCandlish et al., 2018)"
             }
@@ -83,7 +89,7 @@ pub struct Critical {
 
 /// The critical batch sizes of a study, by sparsity, then definition. All but the noise scale need a fit: their intervals are of its
 /// bootstrap.
-pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec<Critical> {
+pub fn critical(study: &StudyResults, fits: &[Fitted], confirmed: &[ConfirmedFit], smooth: &[Smooth]) -> Vec<Critical> {
     let mut found = Vec::new();
     for fitted in fits {
         let sparsity = fitted.sparsity;
@@ -93,6 +99,11 @@ pub fn critical(study: &StudyResults, fits: &[Fitted], smooth: &[Smooth]) -> Vec
             let sizes: Vec<String> = points.iter().map(|point| count(point.0)).collect();
             let measured = format!("K* at batch size {}", sizes.join(", "));
             add(Definition::Fit, fit.critical, measured.clone());
+            let again = confirmed.iter().find(|confirmed| confirmed.fitted.sparsity == sparsity);
+            if let Some((confirmed, fit)) = again.and_then(|confirmed| Some((confirmed, confirmed.fit()?))) {
+                let sizes: Vec<String> = confirmed.fitted.points.iter().map(|point| count(point.batch_size as u64)).collect();
+                add(Definition::Confirmed, fit.critical, format!("confirmed steps at batch size {}", sizes.join(", ")));
+            }
             let ends = format!(
                 "the fit, which is the same curve: E_min = c1 = {}, S_min = c2 = {}",
                 significant(fit.c1.value),

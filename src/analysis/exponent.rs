@@ -19,12 +19,7 @@ pub fn exponent(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;
     }
-    let logs: Vec<f64> = points.iter().map(|point| point.middle()).collect();
-    let squares = |exponent: f64| {
-        let inverse: Vec<f64> = points.iter().map(|point| point.batch_size.powf(-exponent)).collect();
-        let law = least_squares(&inverse, &logs);
-        inverse.iter().zip(&logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2)).sum::<f64>()
-    };
+    let squares = |exponent: f64| squares_with(points, exponent);
     let (first, last, count) = TRIED;
     let width = (last - first) / count as f64;
     let tried: Vec<f64> = (0..=count).map(|step| first + width * step as f64).map(squares).collect();
@@ -61,6 +56,21 @@ pub fn exponent(points: &[Point]) -> Option<Estimate> {
         low: below.map_or(0.0, |place| border(value, at(place))),
         high: above.map_or(f64::INFINITY, |place| border(value, at(place))),
     })
+}
+
+/// The least squares of log K about c1/B^a + c2, with this exponent a.
+pub(super) fn squares_with(points: &[Point], exponent: f64) -> f64 {
+    let (inverse, logs): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.batch_size.powf(-exponent), point.middle())).unzip();
+    let law = least_squares(&inverse, &logs);
+    inverse.iter().zip(&logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2)).sum()
+}
+
+/// The least squares of log K about a power law, c1/B^a with any exponent.
+pub(super) fn squares_of_power(points: &[Point]) -> f64 {
+    let ones = vec![1.0; points.len()];
+    let line = without(&points.iter().map(|point| point.batch_size.ln()).collect::<Vec<_>>(), &[&ones]);
+    let left = without(&points.iter().map(|point| point.middle()).collect::<Vec<_>>(), &[&ones, &line]);
+    product(&left, &left)
 }
 
 /// The quadratic term of log K against log B, by least squares with Student's t, and no less than where the steps lie in their intervals may move it:

@@ -97,15 +97,15 @@ pub struct Fit {
     pub points: usize,
     /// Root mean square of the residuals of log K, from the middles of the intervals, with n − 2 degrees of freedom.
     pub deviation: f64,
-    /// The scatter by which its resamples were made.
-    scatter: Scatter,
+    /// The scatter by which its resamples were made; none of means with known errors.
+    scatter: Option<Scatter>,
     /// (c1, c2) of each resample.
     resamples: Vec<Law>,
 }
 
 /// How far log K scatters about a fitted curve: by its own points and those of the curves that were fitted together with it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Scatter {
+pub(super) struct Scatter {
     variance: f64,
     /// Degrees of freedom of it.
     freedom: usize,
@@ -140,10 +140,7 @@ struct Curve<'a> {
 
 impl<'a> Curve<'a> {
     fn new(points: &'a [Point]) -> Result<Self, String> {
-        let sizes = different(points);
-        if sizes < FEWEST_POINTS {
-            return Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and there are {sizes}"));
-        }
+        enough(points)?;
         let inverse: Vec<f64> = points.iter().map(|point| point.batch_size.recip()).collect();
         let law = most_likely(points, &inverse);
         let residuals = points.iter().map(|point| point.middle() - law.steps(point.batch_size).ln()).collect();
@@ -190,6 +187,14 @@ impl<'a> Curve<'a> {
             least_squares(&self.inverse, &self.points.iter().zip(&logs).map(log).collect::<Vec<_>>())
         };
         (0..u64::from(RESAMPLES)).map(resample).collect()
+    }
+}
+
+/// Refuses points of fewer batch sizes than a fit needs.
+pub(super) fn enough(points: &[Point]) -> Result<(), String> {
+    match different(points) {
+        sizes if sizes < FEWEST_POINTS => Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and there are {sizes}")),
+        _ => Ok(()),
     }
 }
 
@@ -248,12 +253,17 @@ impl Fit {
             let curve = curve.as_ref().map_err(Clone::clone)?;
             let scatter = curve.scatter(&all);
             let resamples = curve.resamples(number as u64, scatter, correlation);
-            let estimate = |of: fn(Law) -> f64| Estimate::new(of(curve.law), resamples.iter().copied().map(of).collect());
-            let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
-            let deviation = (curve.squares() / curve.freedom() as f64).sqrt();
-            Ok(Fit { c1, c2, critical, points: curve.points.len(), deviation, scatter, resamples })
+            Ok(Fit::of_resamples(curve.law, curve.residuals.iter().copied(), Some(scatter), resamples))
         };
         curves.iter().enumerate().map(fit).collect()
+    }
+
+    /// A fit with the residuals of its points, and the laws of its resamples.
+    pub(super) fn of_resamples(law: Law, residuals: impl Iterator<Item = f64>, scatter: Option<Scatter>, resamples: Vec<Law>) -> Fit {
+        let estimate = |of: fn(Law) -> f64| Estimate::new(of(law), resamples.iter().copied().map(of).collect());
+        let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
+        let (points, squares) = residuals.fold((0, 0.0), |(points, squares), residual| (points + 1, squares + residual * residual));
+        Fit { c1, c2, critical, points, deviation: (squares / (points as f64 - 2.0)).sqrt(), scatter, resamples }
     }
 
     /// The critical batch size of points, without an interval and by the middles of theirs. NaN or infinite where they have none.
@@ -274,7 +284,7 @@ impl Fit {
 
     /// How far log K* of a cell may lie from the fit, in 95 of 100 cases.
     pub(super) fn margin(&self) -> f64 {
-        self.scatter.variance.sqrt() * student(self.scatter.freedom)
+        self.scatter.map_or(0.0, |scatter| scatter.variance.sqrt() * student(scatter.freedom))
     }
 
     /// K at a batch size, by the fit.
@@ -327,16 +337,19 @@ impl Fit {
 
     /// The resamples of each fit are stretched for its own few points. The difference of two numbers has more degrees of freedom than either, by
     /// Welch's estimate (1947) and at most those of all curves, so that the logarithms of ratios are drawn together by what is too much. But a
-    /// deviation of three degrees or fewer is too uncertain for that estimate: in simulations it made the ratio's interval too narrow.
+    /// deviation of three degrees or fewer is too uncertain for that estimate: in simulations it made the ratio's interval too narrow. Resamples
+    /// of means with known errors stay as they are.
     fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
         let value = of(self.law()) / of(other.law());
-        let (a, b) = (self.scatter.variance, other.scatter.variance);
-        let (of_a, of_b) = (self.scatter.freedom, other.scatter.freedom);
-        let welch = (a + b).powi(2) / (a * a / (of_a + 2) as f64 + b * b / (of_b + 2) as f64) - 2.0;
-        let stretched = a * student(of_a).powi(2) + b * student(of_b).powi(2);
-        let narrower = match of_a.min(of_b) {
-            ..4 => 1.0,
-            _ => (student_between(welch.min(self.scatter.of_all as f64)) * ((a + b) / stretched).sqrt()).min(1.0),
+        let narrower = match (self.scatter, other.scatter) {
+            (Some(a), Some(b)) if a.freedom.min(b.freedom) > 3 => {
+                let sum = a.variance + b.variance;
+                let part = |of: Scatter| of.variance.powi(2) / (of.freedom + 2) as f64;
+                let welch = sum.powi(2) / (part(a) + part(b)) - 2.0;
+                let stretched = a.variance * student(a.freedom).powi(2) + b.variance * student(b.freedom).powi(2);
+                (student_between(welch.min(a.of_all as f64)) * (sum / stretched).sqrt()).min(1.0)
+            }
+            _ => 1.0,
         };
         let ratio = |(this, other): (&Law, &Law)| {
             let ratio = of(*this) / of(*other);
@@ -348,7 +361,7 @@ impl Fit {
 }
 
 /// A number for a resample, a batch size and a curve.
-fn key(resample: u64, size: u64, number: u64) -> u64 {
+pub(super) fn key(resample: u64, size: u64, number: u64) -> u64 {
     scramble(scramble(scramble(resample) ^ size) ^ number) >> 1
 }
 
@@ -427,17 +440,22 @@ pub(super) fn expected(point: Point, mean: f64, deviation: f64) -> (f64, f64) {
     (mean + deviation * shift, (deviation * deviation * variance).max(0.0))
 }
 
-/// K = s·(b/B + 1) with b = c1/c2: for a given b the best log s is a mean, so the search has one dimension. log b is scanned, then
-/// narrowed by golden sections; the two ends, c2 = 0 and c1 = 0, are tried by themselves.
+/// The law of the least squares of log K.
 pub(super) fn least_squares(inverse: &[f64], logs: &[f64]) -> Law {
-    let count = logs.len() as f64;
+    least_weighted_squares(inverse, logs, &vec![1.0; logs.len()])
+}
+
+/// K = s·(b/B + 1) with b = c1/c2: for a given b the best log s is a mean, so the search has one dimension. log b is scanned, then
+/// narrowed by golden sections; the two ends, c2 = 0 and c1 = 0, are tried by themselves. A weight is the inverse of a point's variance.
+pub(super) fn least_weighted_squares(inverse: &[f64], logs: &[f64], weights: &[f64]) -> Law {
+    let count: f64 = weights.iter().sum();
     // The best scale for a shape given by its two terms, and the squares that are left.
     let solve = |b: f64, floor: f64| {
         let (mut sum, mut squares) = (0.0, 0.0);
-        for (inverse, log) in inverse.iter().zip(logs) {
+        for ((inverse, log), weight) in inverse.iter().zip(logs).zip(weights) {
             let difference = log - (b * inverse + floor).ln();
-            sum += difference;
-            squares += difference * difference;
+            sum += weight * difference;
+            squares += weight * difference * difference;
         }
         let mean = sum / count;
         (squares - sum * mean, mean.exp())

@@ -15,6 +15,8 @@ use crate::records::{Cell, Trial};
 pub struct Fitted {
     /// Fraction of parameters removed.
     pub sparsity: f64,
+    /// The steps that were fitted, by batch size.
+    pub points: Vec<Point>,
     /// The fit, or why there is none.
     pub fit: Result<Fit, String>,
     /// The exponent a of c1/B^a + c2 (`exponent.rs`); none of fewer than four batch sizes.
@@ -68,6 +70,32 @@ pub struct Shift {
 }
 
 impl Fitted {
+    /// A fit with nothing beside it.
+    pub(super) fn new(sparsity: f64, points: Vec<Point>, fit: Result<Fit, String>) -> Fitted {
+        Fitted {
+            sparsity,
+            exponent: exponent(&points),
+            points,
+            fit,
+            left_out: Vec::new(),
+            c1_ratio: None,
+            c2_ratio: None,
+            critical_ratio: None,
+            squared_rates_ratio: None,
+            enough_trials: None,
+            shift: None,
+        }
+    }
+
+    /// (batch size, its steps over those of the other) where both have some.
+    pub(super) fn ratios(&self, other: &Fitted) -> Vec<(f64, f64)> {
+        let ratio = |point: &Point| {
+            let other = other.points.iter().find(|other| other.batch_size == point.batch_size)?;
+            Some((point.batch_size, point.steps / other.steps))
+        };
+        self.points.iter().filter_map(ratio).collect()
+    }
+
     /// The regime at a batch size, where the intervals decide it. The law c1/B + c2 makes steps fall in proportion to small batch sizes whatever they
     /// do, so scaling is linear only where the interval of the exponent says so too.
     pub fn regime(&self, batch_size: u32) -> Option<Regime> {
@@ -93,30 +121,36 @@ pub fn fits(study: &StudyResults) -> Vec<Fitted> {
     let grid = study.grid();
     let points: Vec<Vec<Point>> = grid.sparsities.iter().map(|&sparsity| grid.points(sparsity)).collect();
     let together = Fit::together(&points.iter().map(Vec::as_slice).collect::<Vec<_>>());
-    let dense = grid.sparsities.iter().position(|sparsity| *sparsity == 0.0).and_then(|place| together[place].clone().ok());
     let fitted = |((&sparsity, points), fit): ((&f64, &Vec<Point>), Result<Fit, String>)| {
         let unreached = |&size: &u32| grid.cell(size, sparsity).is_some_and(|cell| cell.steps_to_result().is_none());
         let sparse = sparsity > 0.0;
-        let ratios: Vec<f64> = if sparse { grid.ratios(sparsity, 0.0).into_iter().map(|point| point.1).collect() } else { Vec::new() };
-        let over_dense =
-            |ratio: fn(&Fit, &Fit) -> Estimate| dense.as_ref().filter(|_| sparse).and_then(|dense| Some(ratio(fit.as_ref().ok()?, dense)));
         let best = |size: u32, sparsity: f64| grid.cell(size, sparsity).and_then(Cell::best).map(|trial| squared_rates(study, trial));
         let rates = grid.batch_sizes.iter().filter(|_| sparse && decays(study));
         let rates: Vec<f64> = rates.filter_map(|&size| Some(best(size, sparsity)? / best(size, 0.0)?)).collect();
         Fitted {
-            sparsity,
-            exponent: exponent(points),
             left_out: grid.batch_sizes.iter().copied().filter(unreached).collect(),
-            c1_ratio: over_dense(Fit::c1_over),
-            c2_ratio: over_dense(Fit::c2_over),
-            critical_ratio: over_dense(Fit::critical_over),
             squared_rates_ratio: (!rates.is_empty()).then(|| Estimate::geometric(rates.into_iter())),
             enough_trials: fit.as_ref().ok().and_then(|fit| enough_trials(study, sparsity, fit.critical.value)),
-            shift: Shift::of(&ratios),
-            fit,
+            ..Fitted::new(sparsity, points.clone(), fit)
         }
     };
-    grid.sparsities.iter().zip(&points).zip(together).map(fitted).collect()
+    let mut fits: Vec<Fitted> = grid.sparsities.iter().zip(&points).zip(together).map(fitted).collect();
+    beside_dense(&mut fits);
+    fits
+}
+
+/// Compares sparse networks with the dense one, where that was measured.
+pub(super) fn beside_dense(fits: &mut [Fitted]) {
+    let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0).cloned() else { return };
+    for fitted in fits.iter_mut().filter(|fitted| fitted.sparsity > 0.0) {
+        let ratios: Vec<f64> = fitted.ratios(&dense).into_iter().map(|point| point.1).collect();
+        fitted.shift = Shift::of(&ratios);
+        if let (Ok(fit), Ok(dense)) = (&fitted.fit, &dense.fit) {
+            fitted.c1_ratio = Some(fit.c1_over(dense));
+            fitted.c2_ratio = Some(fit.c2_over(dense));
+            fitted.critical_ratio = Some(fit.critical_over(dense));
+        }
+    }
 }
 
 /// How many trials of each cell of a sparsity give its critical batch size. None where there is none, or a race that ends early hides what other

@@ -3,6 +3,7 @@
 //! What lives here reads [`Results`](crate::results::Results), which `others` makes of what others measured; it neither trains nor opens HDF5 files.
 //! A figure is data (a [`Chart`]) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
 
+mod answer;
 mod axes;
 mod budget;
 mod chart;
@@ -18,8 +19,10 @@ pub mod fit;
 mod fits;
 mod goals;
 mod grid;
+mod laws;
 mod layout;
 mod marker;
+mod means;
 mod others;
 mod page;
 mod pdf;

@@ -4,7 +4,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::answer::answer;
 use super::claims::{claims, holm};
+use super::confirmations::{confirmed_cells, confirmed_fits};
 use super::critical::critical;
 use super::figures::{self, Figure};
 use super::fits::{Fitted, fits};
@@ -88,10 +90,16 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let others = studies.iter().filter(|(other, _)| !std::ptr::eq(other, study) && comparable(study, other));
         let fits_beside: Vec<&Fitted> = fits.iter().chain(others.flat_map(|(_, fits)| fits)).collect();
         let smoothness = smoothness(study, &fits_beside);
-        let sgd = studies.iter().find(|(other, _)| is_sgd_beside(other, study)).map(|(other, fits)| (other, fits.as_slice()));
+        let sgd = studies.iter().find(|(other, _)| is_sgd_beside(other, study)).map(|(other, _)| other);
         let claims = claims(study, fits, sgd);
-        let (critical, times) = (critical(study, fits, &smoothness), times(study));
-        sections.push(Section { study, fits, claims, smoothness, critical, times, figures, warnings: warnings(study, fits) });
+        let confirmed = confirmed_cells(study);
+        let confirmed_fits = confirmed_fits(&confirmed);
+        let (critical, times) = (critical(study, fits, &confirmed_fits, &smoothness), times(study));
+        let warnings = warnings(study, fits);
+        let mut section =
+            Section { study, fits, confirmed, confirmed_fits, claims, smoothness, critical, times, figures, warnings, answer: Vec::new() };
+        section.answer = answer(&section);
+        sections.push(section);
     }
     holm(sections.iter_mut().flat_map(|section| &mut section.claims));
     for table in tables(&sections, &options.goals) {

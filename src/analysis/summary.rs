@@ -1,8 +1,9 @@
 //! What studies say of the paper's claims, as a page in Markdown.
 
 use super::claims::{Claim, Finding, PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes, words};
-use super::confirmations::{ConfirmedCell, confirmed_cells};
+use super::confirmations::{ConfirmedCell, ConfirmedFit};
 use super::fewer::FewerTrials;
+use super::means::half_width;
 use super::others::{has_trials, is_of_dps};
 use super::page::Section;
 use super::studies::StudyResults;
@@ -33,17 +34,24 @@ pub fn summary(sections: &[Section]) -> String {
     let mut text = String::new();
     for section in sections {
         let study = section.study;
-        text += &format!("## {}\n\n{}", plain(&study.name()), beginning(study));
+        text += &format!("## {}\n\n", plain(&study.name()));
+        let sentences: String = section.answer.iter().map(|sentence| format!("- {}\n", sentence.replace('*', "\\*"))).collect();
+        if !sentences.is_empty() {
+            text += &format!("{sentences}\n");
+        }
+        text += &beginning(study);
         text += &format!("\n### Steps-to-result\n\n{}", steps_to_result(study).markdown());
         text += &format!("\nThe fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.\n");
-        let again = confirmed_cells(study);
-        if !again.is_empty() {
-            text += &format!("\n### Confirmed steps\n\n{}\n{CONFIRMED}", confirmed(&again).markdown());
+        if !section.confirmed.is_empty() {
+            text += &format!("\n### Confirmed steps\n\n{}\n{CONFIRMED}", confirmed(&section.confirmed).markdown());
+        }
+        if !section.confirmed_fits.is_empty() {
+            text += &format!("\n{}\n{FITTED}", fitted(&section.confirmed_fits).markdown());
         }
         text += &format!("\n### Claims\n\n{}", claims(&section.claims));
         // The work of others' cells is not known.
         if is_of_dps(&study.results) {
-            text += &format!("\n### Cells\n\n{}\n{}", cells(study).markdown(), words_on_cells(study));
+            text += &format!("\n### Cells\n\n{}\n{}", cells(study, &section.confirmed).markdown(), words_on_cells(study));
             text += &missing(study);
         }
         text += "\n";
@@ -102,6 +110,27 @@ fn confirmed(cells: &[ConfirmedCell]) -> Table {
     Table { name: "confirmed", heading: heading.map(str::to_owned).to_vec(), rows: cells.iter().map(row).collect() }
 }
 
+/// What the table of their fits has.
+const FITTED: &str = "The law c1/B + c2 fitted to the means, by their errors; all cells share their seeds, which are drawn again together. Goodness: how often \
+                      means with these errors would lie as far from the law, if it held.\n";
+
+fn fitted(fits: &[ConfirmedFit]) -> Table {
+    let heading =
+        ["sparsity", "batch sizes", "critical batch size", "that over the dense one's", "half-width of its logarithm", "goodness"];
+    let row = |confirmed: &ConfirmedFit| {
+        let ratio = confirmed.fitted.critical_ratio;
+        vec![
+            confirmed.fitted.sparsity.to_string(),
+            confirmed.fitted.points.len().to_string(),
+            confirmed.fit().map_or(ABSENT.to_owned(), |fit| words(fit.critical)),
+            ratio.map_or(ABSENT.to_owned(), words),
+            ratio.map_or(ABSENT.to_owned(), |ratio| digits(half_width(ratio), 2)),
+            digits(confirmed.goodness, 2),
+        ]
+    };
+    Table { name: "confirmed-fits", heading: heading.map(str::to_owned).to_vec(), rows: fits.iter().map(row).collect() }
+}
+
 fn claims(findings: &[Finding]) -> String {
     if findings.is_empty() {
         return "None can be decided: no sparsity has a result at three batch sizes.\n".to_owned();
@@ -118,7 +147,7 @@ fn claims(findings: &[Finding]) -> String {
 }
 
 /// A row a cell: what was found, what fewer trials would have found, and the work.
-fn cells(study: &StudyResults) -> Table {
+fn cells(study: &StudyResults, confirmed: &[ConfirmedCell]) -> Table {
     let workload = &study.results.workload;
     let trials = || study.results.cells.iter().flat_map(|cell| &cell.trials);
     // Those that were searched: all others are the same everywhere.
@@ -130,6 +159,9 @@ fn cells(study: &StudyResults) -> Table {
     let shown: Vec<Metaparameter> = Metaparameter::ALL.iter().copied().filter(|&name| differs(name)).collect();
     let budget = papers_steps(workload).unwrap_or(workload.max_steps);
     let mut heading: Vec<String> = ["batch size", "sparsity", "K*", "best trial"].map(str::to_owned).to_vec();
+    if !confirmed.is_empty() {
+        heading.insert(3, "confirmed steps".to_owned());
+    }
     heading.extend(shown.iter().map(|name| name.title().to_owned()));
     let has_more = has_more_trials(study);
     heading.extend(has_more.then(|| format!("{FEWER} trials find")));
@@ -138,6 +170,10 @@ fn cells(study: &StudyResults) -> Table {
         let best = cell.best();
         let mut row = vec![count(cell.key.batch_size), cell.key.sparsity.to_string()];
         row.push(cell.steps_to_result().map_or(ABSENT.to_owned(), count));
+        if !confirmed.is_empty() {
+            let again = confirmed.iter().find(|confirmed| confirmed.key == cell.key);
+            row.push(again.map_or(NOT_MEASURED.to_owned(), |again| words(again.confirmed.mean)));
+        }
         row.push(best.map_or(ABSENT.to_owned(), |trial| trial.index.to_string()));
         row.extend(
             shown.iter().map(|name| best.and_then(|trial| Some(name.show(trial.metaparameters.get(*name)?))).unwrap_or(ABSENT.to_owned())),

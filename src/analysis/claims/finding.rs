@@ -51,6 +51,8 @@ pub struct Finding {
     pub doubt: Option<f64>,
     /// Whether the verdict stands by Holm's rule (1979) among all verdicts of a report.
     pub stands: bool,
+    /// Whether it rests on confirmed steps, not on K* or the trials of the search.
+    pub confirmed: bool,
 }
 
 /// The doubt below which a claim is decided: that of a 95 % interval.
@@ -60,12 +62,19 @@ impl Finding {
     /// A finding by the doubts that the claim holds and that it does not.
     pub(super) fn new(claim: Claim, sparsity: f64, measured: String, holds: f64, fails: f64) -> Finding {
         let verdict = Verdict::of(holds, fails);
-        Finding { claim, sparsity, measured, verdict, doubt: Some(holds.min(fails)), stands: false }
+        Finding { claim, sparsity, measured, verdict, doubt: Some(holds.min(fails)), stands: false, confirmed: false }
     }
 
     /// A finding that lacks what the rule needs.
     pub(super) fn undecided(claim: Claim, sparsity: f64, measured: String) -> Finding {
-        Finding { claim, sparsity, measured, verdict: Verdict::Undecided, doubt: None, stands: false }
+        Finding { claim, sparsity, measured, verdict: Verdict::Undecided, doubt: None, stands: false, confirmed: false }
+    }
+
+    /// The finding of confirmed steps in place of this one, which is of K*: a statement is decided once, and what K* says is told beside it.
+    pub(super) fn decided_by(self, confirmed: Option<&Finding>) -> Finding {
+        let Some(confirmed) = confirmed else { return self };
+        let measured = format!("by confirmed steps: {}; by K*: {}: {}", confirmed.measured, self.measured, self.verdict.name());
+        Finding { measured, confirmed: true, ..confirmed.clone() }
     }
 }
 

@@ -13,19 +13,34 @@ mod sparsity;
 pub use claim::{Claim, PAPERS_SPARSITIES, papers_batch_sizes};
 pub use finding::{Finding, Verdict, by_chance, holm, words};
 
+use super::confirmations::{confirmed_cells, confirmed_fits};
 use super::fits::Fitted;
 use super::studies::StudyResults;
 
 /// What a study says of the paper's claims, claim by claim and sparsity by sparsity. `sgd` is the study that differs from it by its
-/// optimizer alone, SGD, where there is one, with its fits. Empty where no sparsity was measured at enough batch sizes for a fit.
-pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<(&StudyResults, &[Fitted])>) -> Vec<Finding> {
+/// optimizer alone, SGD, where there is one. Empty where no sparsity was measured at enough batch sizes for a fit. What confirmed steps can decide
+/// they decide.
+pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<&StudyResults>) -> Vec<Finding> {
     if study.measures_alone() || fits.iter().all(|fitted| fitted.fit.is_err()) {
         return Vec::new();
     }
-    let mut found = scaling::findings(study, fits);
-    found.extend(sparsity::findings(study, fits));
+    let cells = confirmed_cells(study);
+    let fits_confirmed: Vec<Fitted> = confirmed_fits(&cells).into_iter().map(|confirmed| confirmed.fitted).collect();
+    let mut confirmed = scaling::findings(&fits_confirmed);
+    confirmed.extend(sparsity::of_steps(study, &fits_confirmed));
+    let mut found = scaling::findings(fits);
+    found.extend(sparsity::of_steps(study, fits));
+    if let Some(sgd) = sgd {
+        found.extend(optimizers::findings(study, sgd));
+        confirmed.extend(optimizers::confirmed(&cells, &confirmed_cells(sgd)));
+    }
+    let better = |least: &Finding| {
+        let is_same = |other: &&Finding| other.claim == least.claim && other.sparsity == least.sparsity && other.doubt.is_some();
+        confirmed.iter().find(is_same)
+    };
+    let mut found: Vec<Finding> = found.into_iter().map(|least| least.clone().decided_by(better(&least))).collect();
+    found.extend(sparsity::of_trials(study, fits));
     found.extend(search::findings(study, fits));
-    found.extend(sgd.into_iter().flat_map(|sgd| optimizers::findings(study, sgd)));
     found.sort_by_key(|finding| finding.claim);
     found
 }

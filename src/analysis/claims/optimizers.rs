@@ -1,7 +1,8 @@
 //! An optimizer beside SGD.
 
+use super::super::confirmations::{ConfirmedCell, means};
 use super::super::fit::{Fit, Point};
-use super::super::fits::Fitted;
+use super::super::means::{Mean, fit_means};
 use super::super::studies::StudyResults;
 use super::claim::Claim;
 use super::finding::{Finding, above, below, times, words};
@@ -9,22 +10,35 @@ use crate::readable::count;
 
 /// What each sparsity that was measured with both optimizers says, by fits over the batch sizes measured with both: curves of other batch sizes would
 /// differ by what these say of the law.
-pub fn findings(study: &StudyResults, sgd: (&StudyResults, &[Fitted])) -> Vec<Finding> {
-    let (own, of_sgd) = (study.grid(), sgd.0.grid());
+pub fn findings(study: &StudyResults, sgd: &StudyResults) -> Vec<Finding> {
+    let (own, of_sgd) = (study.grid(), sgd.grid());
     let sparsities: Vec<f64> = own.sparsities.iter().copied().filter(|sparsity| of_sgd.sparsities.contains(sparsity)).collect();
-    let common = |sparsity: f64| {
-        let [own, of_sgd] = [own.points(sparsity), of_sgd.points(sparsity)];
-        let with = |points: &[Point], others: &[Point]| {
-            let is_common = |point: &&Point| others.iter().any(|other| other.batch_size == point.batch_size);
-            points.iter().filter(is_common).copied().collect::<Vec<_>>()
-        };
-        [with(&own, &of_sgd), with(&of_sgd, &own)]
-    };
-    let points: Vec<[Vec<Point>; 2]> = sparsities.iter().map(|&sparsity| common(sparsity)).collect();
-    let curves: Vec<&[Point]> = points.iter().flatten().map(Vec::as_slice).collect();
-    let fits = Fit::together(&curves);
+    let points: Vec<[Vec<Point>; 2]> =
+        sparsities.iter().map(|&sparsity| common([own.points(sparsity), of_sgd.points(sparsity)], |point| point.batch_size)).collect();
+    let fits = Fit::together(&points.iter().flatten().map(Vec::as_slice).collect::<Vec<_>>());
     let pairs = sparsities.into_iter().zip(&points).zip(fits.chunks(2));
     pairs.flat_map(|((sparsity, [points, _]), fits)| compared(sparsity, points, &fits[0], &fits[1])).collect()
+}
+
+/// The same of cells that were confirmed with both optimizers.
+pub fn confirmed(own: &[ConfirmedCell], sgd: &[ConfirmedCell]) -> Vec<Finding> {
+    let mut sparsities: Vec<f64> = own.iter().map(|cell| cell.key.sparsity).collect();
+    sparsities.sort_unstable_by(f64::total_cmp);
+    sparsities.dedup();
+    let means: Vec<[Vec<Mean>; 2]> =
+        sparsities.iter().map(|&sparsity| common([means(own, sparsity), means(sgd, sparsity)], |mean| mean.batch_size)).collect();
+    let (fits, _) = fit_means(&means.iter().flatten().map(Vec::as_slice).collect::<Vec<_>>());
+    let fits: Vec<Result<Fit, String>> = fits.into_iter().map(|fit| fit.map(|fit| fit.fit)).collect();
+    let points = means.iter().map(|[own, _]| own.iter().map(|mean| mean.point()).collect::<Vec<_>>());
+    let pairs = sparsities.into_iter().zip(points).zip(fits.chunks(2));
+    pairs.flat_map(|((sparsity, points), fits)| compared(sparsity, &points, &fits[0], &fits[1])).collect()
+}
+
+/// What two curves have at batch sizes of both.
+fn common<T: Copy>(curves: [Vec<T>; 2], size: fn(&T) -> f64) -> [Vec<T>; 2] {
+    let sizes = curves.each_ref().map(|curve| curve.iter().map(size).collect::<Vec<f64>>());
+    let is_common = |of: &T| sizes.iter().all(|sizes| sizes.contains(&size(of)));
+    curves.map(|curve| curve.into_iter().filter(is_common).collect())
 }
 
 fn compared(sparsity: f64, points: &[Point], own: &Result<Fit, String>, sgd: &Result<Fit, String>) -> [Finding; 2] {

@@ -3,22 +3,21 @@
 use super::super::exponent::curvature;
 use super::super::fit::{Fit, LINEAR_EXPONENTS};
 use super::super::fits::Fitted;
-use super::super::studies::StudyResults;
 use super::claim::Claim;
 use super::claim::PAPERS_BATCH_SIZES;
 use super::finding::{Finding, above, below, fitted, words};
 use crate::readable::count;
 
 /// The three regimes at each sparsity.
-pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
+pub fn findings(fits: &[Fitted]) -> Vec<Finding> {
     let claims = [Claim::Linear, Claim::Diminishing, Claim::Maximal];
-    let each = |of| claims.into_iter().map(move |claim| fitted(claim, of).map_or_else(|none| none, |fit| finding(study, claim, of, fit)));
+    let each = |of| claims.into_iter().map(move |claim| fitted(claim, of).map_or_else(|none| none, |fit| finding(claim, of, fit)));
     fits.iter().flat_map(each).collect()
 }
 
-fn finding(study: &StudyResults, claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
+fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
     let sparsity = of.sparsity;
-    let points = study.grid().points(sparsity);
+    let points = &of.points;
     let sizes: Vec<f64> = points.iter().map(|point| point.batch_size).collect();
     let (smallest, largest) = (sizes.first().copied().unwrap_or(1.0), sizes.last().copied().unwrap_or(1.0));
     let (last_linear, first_maximal) = fit.borders();
@@ -47,9 +46,9 @@ fn finding(study: &StudyResults, claim: Claim, of: &Fitted, fit: &Fit) -> Findin
         _ => {
             let inside = |size: &f64| below(last_linear, *size).max(above(first_maximal, *size));
             let outside = |size: &f64| above(last_linear, *size).min(below(first_maximal, *size));
-            let curved = curvature(&points);
+            let curved = curvature(points);
             let measured = format!(
-                "critical batch size {}; K* scatters by {:.1} % about the fit; curvature {}",
+                "critical batch size {}; steps scatter by {:.1} % about the fit; curvature {}",
                 words(fit.critical),
                 100.0 * fit.deviation,
                 curved.map_or("not known of fewer than 4 batch sizes".to_owned(), words)

@@ -15,27 +15,29 @@ use crate::records::{Cell, Trial};
 /// What a ratio needs, in the singular.
 const WITH_RESULT: &str = "batch size at which both sparsities have a result";
 
-/// What each sparsity says beside the dense network; nothing where that was not measured.
-pub fn findings(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
-    let grows = fits.iter().map(|fitted| region_grows(study, fitted.sparsity));
-    let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0) else { return grows.collect() };
-    let each = |sparse: &Fitted| {
-        let mut found = steps(study, sparse, dense);
-        found.extend(critical(study, sparse, dense));
-        found.push(region(study, sparse.sparsity));
-        found
-    };
-    fits.iter().filter(|fitted| fitted.sparsity > 0.0).flat_map(each).chain(grows).collect()
+/// What the steps of each sparsity say beside those of the dense network; nothing where that was not measured.
+pub fn of_steps(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
+    let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0) else { return Vec::new() };
+    let sparse = fits.iter().filter(|fitted| fitted.sparsity > 0.0);
+    sparse.flat_map(|sparse| steps(sparse, dense).into_iter().chain(critical(study, sparse, dense))).collect()
+}
+
+/// How many trials of each sparsity are good, beside those of the dense network where that was measured.
+pub fn of_trials(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
+    let has_dense = fits.iter().any(|fitted| fitted.sparsity == 0.0);
+    let sparse = fits.iter().filter(|fitted| has_dense && fitted.sparsity > 0.0);
+    let fewer = sparse.map(|sparse| region(study, sparse.sparsity));
+    fewer.chain(fits.iter().map(|fitted| region_grows(study, fitted.sparsity))).collect()
 }
 
 /// The claims on the ratios of steps, by those of the fitted curves at the batch sizes measured at both sparsities.
-fn steps(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
+fn steps(sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
     let sparsity = sparse.sparsity;
     let bounds = [(Claim::MoreSteps, 1.0, f64::INFINITY)];
     let (figure, words) = (PAPERS_RATIOS, TWO_TO_FOUR);
     let of_sparsest = [(Claim::Times, figure.0, figure.1), (Claim::TwoToFour, words.0, words.1)];
     let bounds = bounds.into_iter().chain(of_sparsest.into_iter().filter(|_| sparsity == SPARSEST));
-    let sizes: Vec<f64> = study.grid().ratios(sparsity, 0.0).into_iter().map(|point| f64::from(point.0)).collect();
+    let sizes: Vec<f64> = sparse.ratios(dense).into_iter().map(|point| point.0).collect();
     let decide = |(claim, least, most): (Claim, f64, f64)| {
         let (of_sparse, of_dense) = match both(claim, sparse, dense) {
             Ok(both) => both,
@@ -49,7 +51,7 @@ fn steps(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Finding> 
         let outside = |ratio: &Estimate| below(*ratio, least).min(if most.is_finite() { above(*ratio, most) } else { 1.0 });
         // By the law all other ratios lie between the two at the ends, each of which may fail by chance.
         let fails = (2.0 * outside(first).min(outside(last))).min(1.0);
-        Finding::new(claim, sparsity, extremes(study, sparsity, &ratios), ratios.iter().map(inside).fold(0.0, f64::max), fails)
+        Finding::new(claim, sparsity, extremes(&sparse.ratios(dense), &ratios), ratios.iter().map(inside).fold(0.0, f64::max), fails)
     };
     bounds.map(decide).collect()
 }
@@ -59,14 +61,14 @@ fn both<'a>(claim: Claim, sparse: &'a Fitted, dense: &'a Fitted) -> Result<(&'a 
     Ok((fitted(claim, sparse)?, fitted(claim, dense).map_err(|none| Finding { sparsity: sparse.sparsity, ..none })?))
 }
 
-/// The smallest and the largest of them in words, and those of the cells themselves.
-fn extremes(study: &StudyResults, sparsity: f64, ratios: &[Estimate]) -> String {
+/// The smallest and the largest ratio of the fits in words, and of the cells themselves, as measured.
+fn extremes(measured: &[(f64, f64)], ratios: &[Estimate]) -> String {
     let of = |limit: fn(&Estimate) -> f64| {
         ratios.iter().map(limit).fold((f64::MAX, f64::MIN), |(low, high), value| (low.min(value), high.max(value)))
     };
     let ((low, high), least, most) = (of(|ratio| ratio.value), of(|ratio| ratio.low).0, of(|ratio| ratio.high).1);
-    let measured = study.grid().ratios(sparsity, 0.0).into_iter().map(|point| point.1);
-    let (few, many) = measured.fold((f64::MAX, f64::MIN), |(few, many), ratio| (few.min(ratio), many.max(ratio)));
+    let (few, many) =
+        measured.iter().map(|point| point.1).fold((f64::MAX, f64::MIN), |(few, many), ratio| (few.min(ratio), many.max(ratio)));
     let [low, high, least, most, few, many] = [low, high, least, most, few, many].map(|value| digits(value, 3));
     format!(
         "by the fits {low} to {high} times as many at {}, intervals within {least} to {most}; by the cells themselves {few} to {many} times",
@@ -84,12 +86,12 @@ fn critical(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Findin
             Ok(both) => both,
             Err(none) => return none,
         };
-        let sizes: Vec<u32> = study.grid().ratios(sparsity, 0.0).into_iter().map(|point| point.0).collect();
-        let (Some(&first), Some(&last)) = (sizes.first(), sizes.last()) else {
+        let ratios = sparse.ratios(dense);
+        let (Some(&(first, _)), Some(&(last, _))) = (ratios.first(), ratios.last()) else {
             return Finding::undecided(claim, sparsity, format!("no {WITH_RESULT}"));
         };
         let ratio = of_sparse.critical_over(of_dense);
-        let at = |size: u32| format!("{} times at batch size {}", words(of_sparse.steps_over(of_dense, size.into())), count(size));
+        let at = |size: f64| format!("{} times at batch size {}", words(of_sparse.steps_over(of_dense, size)), count(size as u64));
         let measured = super::finding::times(ratio, "the dense one's");
         match claim {
             Claim::FourTimes => {

@@ -4,6 +4,7 @@ mod budgets;
 mod curves;
 mod fewer;
 mod figure;
+mod luck;
 mod optimizers;
 mod panels;
 mod parallel;
@@ -36,6 +37,7 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
         figures.extend(panels::panels(study, fits));
         figures.extend(trade_off::trade_off(study, fits));
         figures.extend(ratio::ratio(study));
+        figures.extend(luck::luck(study));
         figures.extend(rates::rates(study));
         figures.extend(parameters::parameters(study, fits));
     }

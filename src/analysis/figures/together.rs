@@ -3,15 +3,16 @@
 use std::path::Path;
 
 use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, Panel};
+use super::super::chart::{Chart, Element, Entry, GREY, Panel};
+use super::super::confirmations::{ConfirmedCell, confirmed_cells};
 use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
 use super::super::layout::Style;
-use super::super::marker::Series;
+use super::super::marker::{Marker, Series};
 use super::super::studies::{StudyResults, gather};
 use super::figure::{
-    Figure, STEPS, batch_axis, between_evaluations, between_evaluations_over, curve, curves, entry, linear_entry, linear_scaling, name,
-    note, steps_axis, steps_words, unreached,
+    Figure, STEPS, batch_axis, between_evaluations, between_evaluations_over, curve, curves, dots, entry, in_brackets, linear_entry,
+    linear_scaling, name, note, steps_axis, steps_words, unreached,
 };
 use super::smoothness;
 use crate::readable::{count, significant};
@@ -38,7 +39,10 @@ pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
 /// K* against batch size.
 pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
-    let y = steps_axis(STEPS, &[study], &curves);
+    let cells = confirmed_cells(study);
+    let ends = |cell: &ConfirmedCell| [cell.confirmed.mean.low, cell.confirmed.mean.high].map(|steps| (batch(cell.key.batch_size), steps));
+    let confirmed: Curve = cells.iter().flat_map(ends).filter(|end| end.1.is_finite()).collect();
+    let y = steps_axis(STEPS, &[study], &[curves.concat(), confirmed]);
     let title = format!("{}: steps to {}", study.name(), study.goal_in_short());
     let grid = study.grid();
     let mut chart = chart(study, &curves, y.clone(), 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
@@ -49,7 +53,11 @@ pub fn together(study: &StudyResults) -> Figure {
         .iter()
         .enumerate()
         .map(|(number, &sparsity)| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, number, grid.sparsities.len()));
-    let more: Vec<Element> = bars.chain(missed).collect();
+    let again = cells.iter().flat_map(confirmed_steps);
+    let more: Vec<Element> = bars.chain(missed).chain(again).collect();
+    if !cells.is_empty() {
+        chart.legend.push(Entry { name: "confirmed steps".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
+    }
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));
     Figure {
         name: "steps-to-result".into(),
@@ -58,10 +66,23 @@ pub fn together(study: &StudyResults) -> Figure {
                   curve leaves them, returns diminish, and where it is flat a larger batch saves no step. Look for \
                   whether a sparser network's curve lies higher, and whether its shape differs. A line is broken where a cell is unmeasured or reached no goal; an \
                   arrow at the step budget marks the latter. A bar below a point reaches to the evaluation before, which had not found the goal reached."
-            .to_owned(),
+            .to_owned()
+            + if cells.is_empty() { "" } else { CONFIRMED },
         table: "cells",
         chart,
     }
+}
+
+/// What the caption says of confirmed steps.
+const CONFIRMED: &str = " Rings: the geometric mean of the steps that the best points take with fresh seeds, with its 95 % interval.";
+
+/// A cell's mean with its interval.
+fn confirmed_steps(cell: &ConfirmedCell) -> [Element; 2] {
+    let (mean, size) = (cell.confirmed.mean, batch(cell.key.batch_size));
+    let colour = Series::of_sparsity(cell.key.sparsity).colour;
+    let words = |_, _| format!("{}: confirmed steps {}", cell.key, in_brackets(mean));
+    let bars = Some((size, mean.low, mean.high)).filter(|bar| bar.1.is_finite());
+    [Element::Bars(colour, bars.into_iter().collect()), Element::Points(Marker::Ring, colour, dots(&[(size, mean.value)], words))]
 }
 
 /// K* over that of the smallest batch size at which every sparsity that reached the goal anywhere did so; none where there is no such batch size, or

@@ -3,12 +3,24 @@
 use maud::{Markup, html};
 
 use super::super::confirmations::{ConfirmedCell, ConfirmedFit};
+use super::super::fit::{Estimate, Fit, RESAMPLES};
+use super::super::means::half_width;
 use super::table::{ABSENT, interval, table};
 use crate::readable::{count, digits};
 
 const HEADING: [&str; 9] =
     ["batch size", "sparsity", "points", "seeds", "geometric mean", "median", "9 of 10 are there", "failed", "K* over the mean"];
-const FITS: [&str; 4] = ["sparsity", "critical batch size", "c2", "goodness of the fit"];
+const FITS: [&str; 9] = [
+    "sparsity",
+    "batch sizes",
+    "c1",
+    "c2",
+    "critical batch size",
+    "critical batch size / dense",
+    "half-width of its logarithm",
+    "goodness of the fit",
+    "uneven tuning",
+];
 
 /// A row a confirmed cell, and a row a sparsity that is fitted.
 pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit]) -> Markup {
@@ -21,8 +33,10 @@ pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit]) -> Markup {
         (table(&HEADING, &cells.iter().map(row).collect::<Vec<_>>()))
         @if !fits.is_empty() {
             p {
-                "K ≈ c1/B + c2 fitted to the geometric means. " b { "Goodness of the fit" }
-                ": how often means with these errors would lie as far from the law, if it held; below 0.05 it does not, or the points were tuned unevenly."
+                "K ≈ c1/B + c2 fitted to the geometric means, each by its error. Intervals are those of " (count(RESAMPLES)) " draws of the seeds, the same ones for all "
+                "cells, as cells share them. " b { "Goodness of the fit" }
+                ": how often means with these errors would lie as far from the law, if it held; below 0.05 it does not, or the points were tuned unevenly. "
+                b { "Uneven tuning" } ": the scatter of means beyond their errors, over all sparsities; the intervals have it."
             }
             (table(&FITS, &fits.iter().map(fit_row).collect::<Vec<_>>()))
         }
@@ -45,5 +59,17 @@ fn row(cell: &ConfirmedCell) -> Vec<String> {
 }
 
 fn fit_row(fitted: &ConfirmedFit) -> Vec<String> {
-    vec![fitted.sparsity.to_string(), interval(fitted.fit.critical), interval(fitted.fit.c2), digits(fitted.goodness, 2)]
+    let of = |number: fn(&Fit) -> Estimate| fitted.fit().map_or(ABSENT.to_owned(), |fit| interval(number(fit)));
+    let ratio = fitted.fitted.critical_ratio;
+    vec![
+        fitted.fitted.sparsity.to_string(),
+        fitted.fitted.points.len().to_string(),
+        of(|fit| fit.c1),
+        of(|fit| fit.c2),
+        of(|fit| fit.critical),
+        ratio.map_or(ABSENT.to_owned(), interval),
+        ratio.map_or(ABSENT.to_owned(), |ratio| digits(half_width(ratio), 2)),
+        digits(fitted.goodness, 2),
+        format!("{:.1} %", 100.0 * fitted.tuning),
+    ]
 }

@@ -2,8 +2,10 @@
 
 use maud::{Markup, html};
 
+use super::super::confirmations::ConfirmedFit;
 use super::super::fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime};
 use super::super::fits::{EnoughTrials, Fitted, NEAR, Shift};
+use super::super::laws::Rival;
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, interval, table};
 use crate::readable::{count, significant};
@@ -53,6 +55,31 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
                     }
                 }
             }
+        }
+    }
+}
+
+/// The law beside others; nothing of fewer than six batch sizes.
+pub fn laws(fits: &[Fitted], confirmed: &[ConfirmedFit]) -> Markup {
+    let confirmed: Vec<&Fitted> = confirmed.iter().map(|confirmed| &confirmed.fitted).collect();
+    let columns = [("K*", fits.iter().collect()), ("confirmed steps", confirmed)].map(|(name, fits): (&str, Vec<&Fitted>)| {
+        let criterion = |rival: Rival| fits.iter().filter_map(|fitted| rival.criterion(&fitted.points)).reduce(|a, b| a + b);
+        (name, Rival::ALL.map(criterion))
+    });
+    let columns: Vec<(&str, [f64; 4])> =
+        columns.into_iter().filter_map(|(name, of)| Some((name, [of[0]?, of[1]?, of[2]?, of[3]?]))).collect();
+    let heading: Vec<&str> = std::iter::once("law").chain(columns.iter().map(|column| column.0)).collect();
+    let row = |(place, rival): (usize, &Rival)| {
+        let fields = columns.iter().map(|(_, of)| format!("{:+.1}", of[place] - of[0]).replace('-', "−"));
+        std::iter::once(rival.name().to_owned()).chain(fields).collect::<Vec<_>>()
+    };
+    html! {
+        @if !columns.is_empty() {
+            p {
+                "The law beside others: Akaike's criterion for few points (AICc), all sparsities together, less that of c1/B + c2. Where it is above 0 the paper's law "
+                "explains the steps better, for the numbers that each fits; by 10 it leaves the other no support."
+            }
+            (table(&heading, &Rival::ALL.iter().enumerate().map(row).collect::<Vec<_>>()))
         }
     }
 }

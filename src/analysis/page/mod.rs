@@ -14,7 +14,7 @@ mod trials;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::claims::Finding;
-use super::confirmations::{confirmed_cells, confirmed_fits};
+use super::confirmations::{ConfirmedCell, ConfirmedFit};
 use super::critical::Critical;
 use super::figures::Figure;
 use super::fits::Fitted;
@@ -32,6 +32,10 @@ pub struct Section<'a> {
     pub study: &'a StudyResults,
     /// Its fits.
     pub fits: &'a [Fitted],
+    /// Its confirmed cells.
+    pub confirmed: Vec<ConfirmedCell>,
+    /// The fits of these.
+    pub confirmed_fits: Vec<ConfirmedFit>,
     /// What it says of the paper's claims.
     pub claims: Vec<Finding>,
     /// What was measured along its training.
@@ -44,6 +48,8 @@ pub struct Section<'a> {
     pub figures: Vec<Drawn>,
     /// Its warnings.
     pub warnings: Vec<String>,
+    /// What it says in three sentences.
+    pub answer: Vec<String>,
 }
 
 /// A figure as it was drawn.
@@ -83,6 +89,12 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
             }
             body {
                 h1 { "Batch size, sparsity and steps-to-result" }
+                @for section in sections {
+                    @if !section.answer.is_empty() {
+                        @if sections.len() > 1 { p { b { (section.study.name()) } } }
+                        ul.answer { @for sentence in &section.answer { li { (sentence) } } }
+                    }
+                }
                 p {
                     "How many training steps a network needs to reach a goal, at each batch size and sparsity, when the metaparameters are "
                     "searched anew for every cell; after Lee, Ajanthan, Torr and Jaggi, "
@@ -123,7 +135,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
 }
 
 fn section(section: &Section, goals: &[f64]) -> Markup {
-    let Section { study, fits, claims, smoothness, critical, times, figures, warnings } = section;
+    let Section { study, fits, confirmed, confirmed_fits, claims, smoothness, critical, times, figures, warnings, .. } = section;
     let alone = study.measures_alone();
     html! {
         h2 id={ "study-" (study.slug) } { (study.name()) }
@@ -150,13 +162,14 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
                 (trials::trials(study))
                 (links(figures, &["metaparameters", "parallel", "rates", "fewer-trials", "so-far"]))
             }
-            @let cells = confirmed_cells(study);
-            @if !cells.is_empty() {
+            @if !confirmed.is_empty() {
                 h3 { "Confirmed steps" }
-                (confirmed::confirmed(&cells, &confirmed_fits(&cells)))
+                (confirmed::confirmed(confirmed, confirmed_fits))
+                (links(figures, &["steps-to-result", "luck"]))
             }
             h3 { "Fits" }
             (fits::fits(study, fits))
+            (fits::laws(fits, confirmed_fits))
             (links(figures, &["panels", "fits"]))
             @if !critical.is_empty() {
                 h3 { "The critical batch size by several definitions" }

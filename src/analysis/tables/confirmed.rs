@@ -1,7 +1,10 @@
-//! Confirmed steps.
+//! Confirmed steps, and laws beside that of the paper.
 
 use super::rows::{Rows, optional};
-use crate::analysis::confirmations::{ConfirmedCell, confirmed_cells};
+use crate::analysis::confirmations::ConfirmedCell;
+use crate::analysis::fits::Fitted;
+use crate::analysis::laws::Rival;
+use crate::analysis::means::half_width;
 use crate::analysis::page::Section;
 use crate::analysis::studies::StudyResults;
 use crate::analysis::table::Table;
@@ -9,10 +12,10 @@ use crate::analysis::table::Table;
 /// A row a confirmed cell.
 pub(super) fn confirmed(sections: &[Section]) -> Table {
     let variance = |number: usize| {
-        move |(_, cell): &(&StudyResults, ConfirmedCell)| optional(cell.variances.and_then(|variances| variances.get(number).copied()))
+        move |(_, cell): &(&StudyResults, &ConfirmedCell)| optional(cell.variances.and_then(|variances| variances.get(number).copied()))
     };
-    let cells = |study| confirmed_cells(study).into_iter().map(move |cell| (study, cell));
-    Rows::new("confirmed", sections.iter().flat_map(|section| cells(section.study)))
+    let rows = sections.iter().flat_map(|section| section.confirmed.iter().map(|cell| (section.study, cell)));
+    Rows::new("confirmed", rows)
         .of_cell(|(study, cell)| (*study, cell.key))
         .column("points", |(_, cell)| cell.points.len().to_string())
         .column("seeds", |(_, cell)| cell.confirmed.trainings.len().to_string())
@@ -24,5 +27,46 @@ pub(super) fn confirmed(sections: &[Section]) -> Table {
         .column("variance_of_points", variance(0))
         .column("variance_of_seeds", variance(1))
         .column("variance_left", variance(2))
+        .table()
+}
+
+/// A row a sparsity whose confirmed steps are fitted.
+pub(super) fn fits(sections: &[Section]) -> Table {
+    let rows = sections.iter().flat_map(|section| section.confirmed_fits.iter().map(|fitted| (section.study, fitted)));
+    Rows::new("confirmed-fits", rows)
+        .column("study", |(study, _)| study.slug.clone())
+        .column("sparsity", |(_, fit)| fit.fitted.sparsity.to_string())
+        .column("points", |(_, fit)| fit.fitted.points.len().to_string())
+        .estimate("c1", |(_, fit)| fit.fit().map(|fit| fit.c1))
+        .estimate("c2", |(_, fit)| fit.fit().map(|fit| fit.c2))
+        .estimate("critical_batch_size", |(_, fit)| fit.fit().map(|fit| fit.critical))
+        .estimate("exponent", |(_, fit)| fit.fitted.exponent)
+        .estimate("c1_over_dense", |(_, fit)| fit.fitted.c1_ratio)
+        .estimate("c2_over_dense", |(_, fit)| fit.fitted.c2_ratio)
+        .estimate("critical_over_dense", |(_, fit)| fit.fitted.critical_ratio)
+        .column("half_width_of_its_log", |(_, fit)| optional(fit.fitted.critical_ratio.map(half_width)))
+        .column("goodness", |(_, fit)| fit.goodness.to_string())
+        .column("uneven_tuning", |(_, fit)| fit.tuning.to_string())
+        .table()
+}
+
+/// A row a sparsity, kind of steps and law.
+pub(super) fn laws(sections: &[Section]) -> Table {
+    let of_study = |section: &Section| {
+        let least = section.fits.iter().map(|fitted| ("K*", fitted));
+        let confirmed = section.confirmed_fits.iter().map(|confirmed| ("confirmed", &confirmed.fitted));
+        let criteria = |(steps, fitted): (&'static str, &Fitted)| {
+            let slug = section.study.slug.clone();
+            let of = move |rival: Rival| Some((slug.clone(), steps, fitted.sparsity, rival, rival.criterion(&fitted.points)?));
+            Rival::ALL.into_iter().filter_map(of).collect::<Vec<_>>()
+        };
+        least.chain(confirmed).flat_map(criteria).collect::<Vec<_>>()
+    };
+    Rows::new("laws", sections.iter().flat_map(of_study))
+        .column("study", |row| row.0.clone())
+        .column("steps", |row| row.1.to_owned())
+        .column("sparsity", |row| row.2.to_string())
+        .column("law", |row| row.3.name().to_owned())
+        .column("aicc", |row| row.4.to_string())
         .table()
 }

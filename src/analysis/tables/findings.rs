@@ -14,6 +14,7 @@ pub(super) fn claims(sections: &[Section]) -> Table {
         .column("measured", |(_, finding)| finding.measured.clone())
         .column("verdict", |(_, finding)| finding.verdict.name().to_owned())
         .column("by_chance", |(_, finding)| optional(finding.doubt))
+        .column("steps", |(_, finding)| if finding.confirmed { "confirmed" } else { "K*" }.to_owned())
         .column("holm", |(_, finding)| if finding.stands { "stands".to_owned() } else { String::new() })
         .table()
 }

@@ -29,6 +29,8 @@ pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
     let where_there_are_rows = [
         trials::confirmations(sections, &shown),
         confirmed::confirmed(sections),
+        confirmed::fits(sections),
+        confirmed::laws(sections),
         findings::critical(sections),
         work::times(sections),
         work::within_budgets(sections),

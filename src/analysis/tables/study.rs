@@ -1,6 +1,7 @@
 //! Studies, their cells and fits.
 
 use super::rows::{Rows, optional};
+use crate::analysis::confirmations::ConfirmedCell;
 use crate::analysis::fit::Regime;
 use crate::analysis::fits::{EnoughTrials, Fitted, Shift};
 use crate::analysis::others::{has_trials, is_of_dps};
@@ -65,6 +66,7 @@ struct Place<'a> {
     key: CellKey,
     cell: Option<&'a Cell>,
     fitted: Option<&'a Fitted>,
+    confirmed: Option<&'a ConfirmedCell>,
 }
 
 impl<'a> Place<'a> {
@@ -72,9 +74,12 @@ impl<'a> Place<'a> {
     fn all(section: &'a Section) -> Vec<Place<'a>> {
         let study = section.study;
         let fitted = |key: CellKey| section.fits.iter().find(|fitted| fitted.sparsity == key.sparsity && fitted.fit.is_ok());
-        let measured = study.results.cells.iter().map(|cell| Place { study, key: cell.key, cell: Some(cell), fitted: fitted(cell.key) });
+        let again = |key: CellKey| section.confirmed.iter().find(|confirmed| confirmed.key == key);
+        let of_cell =
+            |cell: &'a Cell| Place { study, key: cell.key, cell: Some(cell), fitted: fitted(cell.key), confirmed: again(cell.key) };
+        let measured = study.results.cells.iter().map(of_cell);
         let mut places: Vec<Place> = measured.collect();
-        places.extend(study.missing().iter().map(|&key| Place { study, key, cell: None, fitted: None }));
+        places.extend(study.missing().iter().map(|&key| Place { study, key, cell: None, fitted: None, confirmed: None }));
         places.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then(a.key.batch_size.cmp(&b.key.batch_size)));
         places
     }
@@ -99,10 +104,15 @@ const TOLD_OTHERWISE: [&str; 6] = ["batch_size", "sparsity", "trials", "steps_to
 pub(super) fn cells(sections: &[Section], shown: &[Metaparameter]) -> Table {
     let measured = |place: &Place, field: String, to_come: &str| if place.cell.is_some() { field } else { to_come.to_owned() };
     let regime = |place: &Place| place.fitted.map_or("", |fitted| fitted.regime(place.key.batch_size).map_or("undecided", Regime::name));
-    Rows::new("cells", sections.iter().flat_map(Place::all))
+    let mut rows = Rows::new("cells", sections.iter().flat_map(Place::all))
         .of_cell(|place| (place.study, place.key))
-        .column("steps_to_result", |place| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), TO_COME))
-        .column("regime", |place| regime(place).to_owned())
+        .column("steps_to_result", |place| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), TO_COME));
+    if sections.iter().any(|section| !section.confirmed.is_empty()) {
+        rows = rows
+            .estimate("confirmed_steps", |place| place.confirmed.map(|cell| cell.confirmed.mean))
+            .estimate("luck", |place| place.confirmed.and_then(|cell| cell.luck));
+    }
+    rows.column("regime", |place| regime(place).to_owned())
         .column("trials", |place| measured(place, optional(place.tried().map(|cell| cell.trials.len())), "0"))
         .declared(|column| TRIED.contains(&column.name), |place: &Place| place.row(place.tried()))
         .metaparameters(shown, |place| place.tried().and_then(Cell::best))
