@@ -182,6 +182,15 @@ fn what_is_looked_for_and_cannot_be_read_is_named() {
         &|file| file.link_external(other, "x_test", "x_test").unwrap(),
         "x_test: expected values in the file itself, found a link to another",
     );
+    // Groups of sets: test/x and test/y would be the test set.
+    refused(
+        &|file| file.link_external(other, "/", "test").unwrap(),
+        "test: expected values in the file itself, found a link to another file; copy them into one; dps takes it for the test images",
+    );
+    refused(
+        &|file| file.link_soft("/nowhere", "val").unwrap(),
+        "val: expected a link that leads to values, found that /nowhere is not there",
+    );
     // A link that leads through another file.
     let through = |file: &File| {
         file.link_external(other, "/", "away").unwrap();

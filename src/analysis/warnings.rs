@@ -85,7 +85,7 @@ fn wrong_law(fitted: &Fitted) -> Option<String> {
 fn few_intervals(study: &StudyResults) -> Option<String> {
     let every = study.grid().every;
     let steps: Vec<u32> =
-        study.results.cells.iter().filter_map(Cell::steps_to_result).filter(|steps| *steps < FEWEST_INTERVALS * every).collect();
+        study.results.cells.iter().filter_map(Cell::steps_to_result).filter(|steps| steps / FEWEST_INTERVALS < every).collect();
     let least = *steps.iter().min()?;
     // Steps of 1 are as fine as can be.
     (every > 1).then(|| {

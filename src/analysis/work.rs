@@ -61,8 +61,9 @@ fn sum(cells: &[Cell], of: impl Fn(&Trial) -> (u32, u64)) -> Work {
     for cell in cells {
         for trial in &cell.trials {
             let (steps, validation) = of(trial);
-            work.gradients += u64::from(steps) * u64::from(cell.key.batch_size);
-            work.validation += validation;
+            // Counts of a file that somebody made up may be anything.
+            work.gradients = work.gradients.saturating_add(u64::from(steps) * u64::from(cell.key.batch_size));
+            work.validation = work.validation.saturating_add(validation);
         }
     }
     work

@@ -181,7 +181,7 @@ fn named(path: &Path, mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
     }
     for (set, array) in roles().filter(|&(set, array)| found[set][array].is_none()) {
         let names = names(set, array);
-        if let Some((place, problem)) = arrays.iter().find_map(|(_, place)| Some((place, unreadable(place, &names)?))) {
+        if let Some((place, problem)) = arrays.iter().find_map(|(_, place)| Some((place, unreadable(place, &names, SETS[set].1)?))) {
             return Err(format!("{place}: {problem}; dps takes it for the {}", what(set, array)));
         }
     }
@@ -189,12 +189,14 @@ fn named(path: &Path, mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
 }
 
 /// Why an array of an HDF5 file is not the one of these names, where the last part of its path says that it should be, or the group that it is in.
-fn unreadable(place: &ArrayPlace, names: &[String]) -> Option<String> {
+/// A link that leads nowhere, or into another file, may be in the place of a group with a word for the set, as `test` of `test/images`.
+fn unreadable(place: &ArrayPlace, names: &[String], words: &[&str]) -> Option<String> {
     let ArrayPlace::Hdf5(_, Table { name, about }) = place else { return None };
     let is_looked_for = |name: &str| names.contains(&plain(name));
     let mut cuts = name.match_indices('/').map(|(cut, _)| cut);
     match about {
         Err(problem) if cuts.clone().any(|cut| is_looked_for(&name[cut + 1..])) => Some(problem.clone()),
+        Err(problem) if name.rsplit('/').next().is_some_and(|last| words.contains(&plain(last).as_str())) => Some(problem.clone()),
         _ => cuts.find(|&cut| is_looked_for(&name[..cut])).map(|cut| format!("expected an array as {}, found a group", &name[..cut])),
     }
 }
