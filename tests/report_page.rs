@@ -438,6 +438,15 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
     };
     let found = warned(Synthetic::small(), &lonely);
     assert!(found.len() == 1 && found[0].contains("of random halves of the 8 trials, one in four finds 16,000 steps or more"), "{found:?}");
+    // Cells with the same fault share a sentence.
+    let lonely_too = |results: &mut Results| {
+        lonely(results);
+        let best = results.cells[6].best().unwrap().index;
+        let others = results.cells[6].trials.iter_mut().filter(|trial| trial.index != best && trial.steps.is_some());
+        others.for_each(|trial| (trial.steps, trial.steps_run) = (Some(16_000), 16_000));
+    };
+    let shared = warned(Synthetic::small(), &lonely_too);
+    assert_eq!(shared, [format!("{} Likewise at 1 further cell: batch size 32 at sparsity 0.9.", found[0])]);
     let few = |results: &mut Results| {
         let best = results.cells[0].best().unwrap().index;
         results.cells[0]

@@ -62,7 +62,9 @@ pub struct Report {
     pub studies: Vec<StudyResults>,
     /// What the studies say of the paper's claims, as a page in Markdown.
     pub summary: String,
-    /// One sentence a problem, with the study's name where there are several.
+    /// The answer of each study in a few sentences, with the study's name where there are several.
+    pub answers: Vec<String>,
+    /// One sentence a kind of problem, with the study's name where there are several.
     pub warnings: Vec<String>,
 }
 
@@ -112,12 +114,19 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     written.file("index.html".to_owned(), page.as_bytes())?;
     written.replace_list()?;
     let (several, summary) = (sections.len() > 1, summary(&sections));
-    let named = |section: &Section| {
-        let name = if several { format!("{}: ", section.study.name()) } else { String::new() };
-        section.warnings.iter().map(|warning| format!("{name}{warning}")).collect::<Vec<_>>()
+    let named = |study: &StudyResults, sentences: &[String]| {
+        let name = if several { format!("{}: ", study.name()) } else { String::new() };
+        sentences.iter().map(|sentence| format!("{name}{sentence}")).collect::<Vec<_>>()
     };
-    let warnings = sections.iter().flat_map(named).collect();
-    Ok(Report { page: folder.join("index.html"), summary, warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
+    let answers = sections.iter().flat_map(|section| named(section.study, &section.answer)).collect();
+    let warnings = sections.iter().flat_map(|section| named(section.study, &section.warnings)).collect();
+    Ok(Report {
+        page: folder.join("index.html"),
+        summary,
+        answers,
+        warnings,
+        studies: studies.into_iter().map(|(study, _)| study).collect(),
+    })
 }
 
 /// Whether a study is of SGD, another of Momentum or Nesterov, and they differ by their optimizers and search spaces alone in what decides K*.

@@ -7,7 +7,7 @@ use super::others::{has_trials, is_of_dps};
 use super::studies::StudyResults;
 use crate::config::{Metaparameter, Race, Range, Scale, Search, Setting};
 use crate::readable::{count, digits, some};
-use crate::records::{Cell, Status, Trial};
+use crate::records::{Cell, CellKey, Status, Trial};
 use crate::results::Results;
 
 /// Share of a searched range, in u, at each end that counts as its edge.
@@ -22,7 +22,7 @@ const FEWEST_INTERVALS: u32 = 8;
 /// Trials of a cell below which a study is said to have few.
 const USUAL_TRIALS: usize = 8;
 
-/// One sentence a problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
+/// One sentence a kind of problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
 /// search space, that too few trials decided, or whose K* still falls with the number of trials.
 pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
     let mut found = study.notes.clone();
@@ -49,26 +49,71 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
     found.extend(few_intervals(study));
     found.extend(number_of_trials(study));
     found.extend(warmed_up_late(study));
+    let mut of_cells: Vec<(Kind, CellKey, String)> = Vec::new();
     for cell in &study.results.cells {
-        let name = format!("Batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
         match cell.best() {
             None if study.measures_alone() => {}
-            None => found.push(format!(
-                "{name}: no trial reached the goal within {} steps ({} incomplete, {} infeasible).",
-                count(study.results.workload.max_steps),
-                cell.count(Status::Incomplete),
-                cell.count(Status::Infeasible)
+            None => of_cells.push((
+                Kind::Unreached,
+                cell.key,
+                format!(
+                    "no trial reached the goal within {} steps ({} incomplete, {} infeasible).",
+                    count(study.results.workload.max_steps),
+                    cell.count(Status::Incomplete),
+                    cell.count(Status::Infeasible)
+                ),
             )),
             // A table does not say how many trials were run.
             Some(_) if !has_trials => {}
             Some(best) => {
                 let edges = study.configuration.as_ref().map(|study| edges(&study.search, &cell.trials, best)).unwrap_or_default();
-                found.extend(edges.into_iter().map(|edge| format!("{name}: {edge}.")));
-                found.extend([few_trials(study, cell), still_falls(study, cell)].into_iter().flatten().map(|few| format!("{name}: {few}")));
+                let few = [(Kind::FewTrials, few_trials(study, cell)), (Kind::StillFalls, still_falls(study, cell))];
+                let few = few.into_iter().filter_map(|(kind, few)| Some((kind, few?)));
+                of_cells.extend(edges.into_iter().chain(few).map(|(kind, words)| (kind, cell.key, words)));
             }
         }
     }
+    found.extend(together(of_cells));
     found
+}
+
+/// What may be wrong with a cell. Cells with the same fault share a sentence.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Unreached,
+    Edge(Metaparameter, Side),
+    FewTrials,
+    StillFalls,
+}
+
+/// Where among the searched values the best one lies.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    LowerEdge,
+    UpperEdge,
+    Lowest,
+    Highest,
+}
+
+/// A sentence for each kind: of its first cell in full, with the places of the others behind it.
+fn together(of_cells: Vec<(Kind, CellKey, String)>) -> Vec<String> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    of_cells.iter().for_each(|(kind, _, _)| {
+        if !kinds.contains(kind) {
+            kinds.push(*kind);
+        }
+    });
+    let sentence = |kind: &Kind| {
+        let mut alike = of_cells.iter().filter(|(other, _, _)| other == kind);
+        let (_, key, words) = alike.next()?;
+        let others: Vec<String> = alike.map(|(_, key, _)| format!("{} at sparsity {}", key.batch_size, key.sparsity)).collect();
+        let sentence = format!("Batch size {}, sparsity {}: {words}", key.batch_size, key.sparsity);
+        Some(match others.len() {
+            0 => sentence,
+            number => format!("{sentence} Likewise at {}: batch size {}.", some(number, "further cell"), others.join(", ")),
+        })
+    };
+    kinds.iter().filter_map(sentence).collect()
 }
 
 /// What to say of a sparsity whose steps do not follow the law that is fitted.
@@ -167,23 +212,24 @@ pub fn dead_layers(results: &Results) -> Vec<String> {
 
 /// Which searched metaparameters of the best trial lie within [`EDGE`] of a limit of their range, in the search's own scale, or beyond those of all
 /// other trials.
-fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<String> {
+fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<(Kind, String)> {
     let edge = |(name, setting): (Metaparameter, Setting)| {
         let (Setting::Range(range), Some(value)) = (setting, best.metaparameters.get(name)) else { return None };
         let share = share(&range, value)?;
         let (is_low, is_high) = (share < EDGE, share > 1.0 - EDGE);
         let found = format!("the best {}, {}, ", name.name().replace('_', " "), name.show(value));
         if is_low || is_high {
-            let (side, limit) = if is_low { ("lower", range.min) } else { ("upper", range.max) };
-            return Some(format!("{found}lies at the {side} edge of its range ({limit}); the true K* may be lower, widen the range"));
+            let (kind, side, limit) = if is_low { (Side::LowerEdge, "lower", range.min) } else { (Side::UpperEdge, "upper", range.max) };
+            let words = format!("{found}lies at the {side} edge of its range ({limit}); the true K* may be lower, widen the range.");
+            return Some((Kind::Edge(name, kind), words));
         }
         let others = || trials.iter().filter(|trial| trial.index != best.index).filter_map(|trial| trial.metaparameters.get(name));
-        let extreme = match (others().any(|other| other < value), others().any(|other| other > value)) {
+        let (kind, extreme) = match (others().any(|other| other < value), others().any(|other| other > value)) {
             (true, true) | (false, false) => return None,
-            (true, false) => "highest",
-            (false, true) => "lowest",
+            (true, false) => (Side::Highest, "highest"),
+            (false, true) => (Side::Lowest, "lowest"),
         };
-        Some(format!("{found}is the {extreme} that any trial had; the true K* may be lower, take more trials"))
+        Some((Kind::Edge(name, kind), format!("{found}is the {extreme} that any trial had; the true K* may be lower, take more trials.")))
     };
     search.settings.iter().filter_map(edge).collect()
 }

@@ -11,6 +11,9 @@ use crate::readable::{count, some};
 use crate::records::Ending;
 use crate::results::Environment;
 
+/// Letters of a command line that the page shows.
+const LONGEST_COMMAND: usize = 400;
+
 /// What was run, where and by what.
 pub fn run(study: &StudyResults) -> Markup {
     let workload = &study.results.workload;
@@ -80,14 +83,21 @@ pub fn run(study: &StudyResults) -> Markup {
             format!("{}, {ranks} of {threads}, host {}, MPI: {}", environment.device, environment.host, environment.mpi_library),
         ));
         rows.push(("Run by", program(environment)));
-        rows.extend(
-            [("Processor", &environment.processor), ("Command", &environment.command_line)].map(|(name, text)| (name, text.clone())),
-        );
+        rows.push(("Processor", environment.processor.clone()));
+        rows.push(("Command", beginning(&environment.command_line)));
         rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
         if environment.starts.len() > 1 {
             let later = environment.starts.iter().filter(|start| start.before != Ending::First);
+            let mut causes: Vec<(String, usize)> = Vec::new();
+            for start in later {
+                let cause = format!("after {}, on {}", start.before, some(start.ranks as usize, "rank"));
+                match causes.iter_mut().find(|(other, _)| *other == cause) {
+                    Some((_, times)) => *times += 1,
+                    None => causes.push((cause, 1)),
+                }
+            }
             let causes: Vec<String> =
-                later.map(|start| format!("after {}, on {}", start.before, some(start.ranks as usize, "rank"))).collect();
+                causes.into_iter().map(|(cause, times)| if times > 1 { format!("{cause} ({times} times)") } else { cause }).collect();
             rows.push(("Starts", format!("{}: {}", some(environment.starts.len(), "start"), causes.join("; "))));
         }
         rows.push(("Data (SHA-256)", environment.data_digest.clone()));
@@ -95,6 +105,14 @@ pub fn run(study: &StudyResults) -> Markup {
     // Files of older programs do not say everything.
     rows.retain(|(_, text)| !text.is_empty());
     dl(rows)
+}
+
+/// A command line, or the beginning of the many that a merged file has.
+fn beginning(commands: &str) -> String {
+    match commands.char_indices().nth(LONGEST_COMMAND) {
+        Some((end, _)) => format!("{} … (whole in the file's attribute command_line)", &commands[..end]),
+        None => commands.to_owned(),
+    }
 }
 
 /// The program, the files that it was built from, and its compiler.
