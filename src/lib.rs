@@ -5,6 +5,12 @@
 //! trained beside others on a device.
 //!
 //! docs/architecture.md follows the data through the folders here and says which may import which.
+//!
+//! `examples/measure.rs` measures a study; `examples/fit.rs` reads results and fits them.
+//!
+//! ```no_run
+#![doc = include_str!("../examples/measure.rs")]
+//! ```
 
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::surroundings::Surroundings;
-use crate::comm::{Communicator, MemoryLimit};
-use crate::storage::Storage;
+use crate::comm::{Communicator, MemoryLimit, Single};
+use crate::storage::{Disk, Storage};
 
 /// Where a study runs.
 pub struct Place<'a> {
@@ -22,4 +22,19 @@ pub struct Place<'a> {
     pub storage: Arc<dyn Storage>,
     /// Its signals, clock and threads.
     pub surroundings: Surroundings,
+}
+
+impl Place<'static> {
+    /// This process alone, without MPI, with so many threads, and its files on the disk.
+    pub fn alone(threads: usize) -> Place<'static> {
+        Place {
+            world: &Single,
+            mpi_library: "none".to_owned(),
+            command_line: String::new(),
+            threads,
+            memory: MemoryLimit::of(&Single, threads),
+            storage: Arc::new(Disk),
+            surroundings: Surroundings::PROCESS,
+        }
+    }
 }
