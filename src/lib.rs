@@ -29,6 +29,7 @@ pub mod init;
 pub mod journal;
 pub mod network;
 pub mod optimizer;
+pub mod pilot;
 pub mod progress;
 pub mod pruning;
 pub mod random;

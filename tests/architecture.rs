@@ -39,9 +39,10 @@ const MODULES: &[(&str, &[&str])] = &[
     ),
     ("supervise", &["error", "exit", "journal", "results", "signals", "storage", "streams", "study"]),
     ("analysis", &["config", "error", "forecast", "optimizer", "readable", "records", "results", "storage"]),
+    ("pilot", &["analysis", "config", "network", "readable", "records", "results", "search"]),
     ("doctor", &["backend", "comm", "config", "data", "error", "exit", "readable", "version"]),
     ("init", &["config", "error"]),
-    ("arguments", &["config", "data", "exit", "init", "progress", "version"]),
+    ("arguments", &["config", "data", "exit", "init", "pilot", "progress", "version"]),
 ];
 
 /// The files of `src/` but its root and the programs, each as its module's path with its code: comments, strings and tests left out.

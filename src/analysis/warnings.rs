@@ -245,7 +245,7 @@ pub(super) fn at_edge(search: &Search, trial: &Trial) -> bool {
 
 /// Where in its range a value lies, 0 at the lower limit: the inverse of the search's maps, but for the direction of
 /// reverse-log. None where the range has no width or the scale no such value.
-pub(super) fn share(range: &Range, value: f64) -> Option<f64> {
+pub fn share(range: &Range, value: f64) -> Option<f64> {
     let position = |value: f64| match range.scale {
         Scale::Integer | Scale::Linear => value,
         Scale::Log => value.log10(),

@@ -8,4 +8,4 @@ mod report;
 mod train;
 
 pub use report::{FigureStyle, ReportArguments};
-pub use train::{ReplayArguments, StatusForm, StudyArguments, Train};
+pub use train::{PilotArguments, ReplayArguments, StatusForm, StudyArguments, Train};

@@ -204,6 +204,15 @@ impl Number {
     pub fn whole(limits: (Bound<f64>, Bound<f64>)) -> Self {
         Number::of(Sort::Whole, limits)
     }
+
+    /// A number, or the limit that it lies beyond; none where that limit is excluded.
+    pub fn nearest(&self, number: f64) -> Option<f64> {
+        match (self.low, self.high) {
+            (Bound::Included(low), _) if number < low => Some(low),
+            (_, Bound::Included(high)) if number > high => Some(high),
+            limits => std::ops::RangeBounds::contains(&limits, &number).then_some(number),
+        }
+    }
 }
 
 impl Kind for Number {

@@ -98,6 +98,13 @@ impl Examples {
         self.labels.is_empty()
     }
 
+    /// How many of them the guess of their most common class misses.
+    pub fn errors_of_guessing(&self) -> u32 {
+        let mut of_class: Vec<u32> = vec![0; self.labels.iter().max().map_or(0, |&label| usize::from(label) + 1)];
+        self.labels.iter().for_each(|&label| of_class[usize::from(label)] += 1);
+        self.len() as u32 - of_class.into_iter().max().unwrap_or(0)
+    }
+
     /// Pixels of example `i`: height × width × channels bytes.
     ///
     /// # Panics

@@ -16,11 +16,13 @@ mod smoothness;
 mod so_far;
 mod together;
 mod trade_off;
+mod whole_curves;
 mod workloads;
 
 pub use figure::Figure;
 pub use optimizers::optimizers;
 pub use together::steps_to_result_plot;
+pub use whole_curves::{Whole, whole_curves};
 pub use workloads::{ratios, workloads};
 
 use super::fits::Fitted;

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use crate::config::{DatasetName, Override};
 use crate::init::Given;
+use crate::pilot::Asked;
 use crate::progress::ProgressForm;
 
 /// What `dps-train` is asked to do.
@@ -18,6 +19,8 @@ use crate::progress::ProgressForm;
 pub enum Train {
     /// Measure a study, or plan it.
     Study(StudyArguments),
+    /// Propose goal, steps, interval and ranges of a study.
+    Pilot(PilotArguments),
     /// List a study's cells.
     Cells(StudyArguments),
     /// Put the results of parts of a study together.
@@ -135,6 +138,17 @@ pub struct StudyArguments {
     pub verbose: bool,
     /// How progress is shown; [`ProgressForm::None`] where quiet.
     pub progress: ProgressForm,
+}
+
+/// A pilot of a study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PilotArguments {
+    /// How the curves are trained: `output` is the proposal, a TOML file.
+    pub study: StudyArguments,
+    /// Of its changes to the configuration, how many the proposal keeps: those behind them say where to train.
+    pub kept: usize,
+    /// How many curves there are, and of how many steps.
+    pub asked: Asked,
 }
 
 /// A recorded trial to train again.

@@ -149,6 +149,38 @@ pub(super) enum RawCommand {
         #[command(flatten)]
         shown: RawShown,
     },
+    /// Propose goal, steps, interval and search ranges for a configuration, from a few whole curves at the corners of its grid.
+    ///
+    /// The curves of a few search points are trained at the smallest and the largest batch size, each at the least and the greatest sparsity. How
+    /// long that probably takes is said first. The proposal is a configuration with comments, with a figure of error against steps beside it. The
+    /// same command goes on where it was stopped. It runs under mpirun too.
+    #[command(after_help = "For example: dps-train pilot study.toml, then dps-train study-pilot.toml")]
+    Pilot {
+        /// The study's TOML file.
+        #[arg(value_name = "CONFIG")]
+        config: PathBuf,
+        /// Set a key of the configuration, for the proposal too. May be repeated.
+        #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+        set: Vec<Override>,
+        /// Points of the search that are tried [default: 8, or all trials of a smaller study]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        trials: Option<u32>,
+        /// Steps of each curve [default: max_steps of the configuration, or as many as take a few minutes]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        steps: Option<u32>,
+        #[command(flatten)]
+        execution: RawExecution,
+        #[command(flatten)]
+        data: RawData,
+        /// The proposal; its figure lies beside it [default: NAME-pilot.toml beside NAME.toml]
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Train all curves anew; the journals of an earlier pilot are moved aside.
+        #[arg(long)]
+        fresh: bool,
+        #[command(flatten)]
+        shown: RawShown,
+    },
     /// Train one recorded trial again, from its result file alone, count every evaluation to its end, and compare it with the record.
     #[command(after_help = "For example: dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9")]
     Replay {
@@ -304,6 +336,7 @@ fn after_help() -> String {
   mpirun -n 8 dps-train CONFIG --batch-size 16,64 --sparsity 0,0.9 --trials 4
   dps-train CONFIG --set workload.optimizer=nesterov --set search.momentum=0.9
   dps-train init study.toml                                  write a new configuration
+  dps-train pilot study.toml                                 propose its goal, steps, interval and ranges
   dps-train configs                                          list the paper's configurations
   dps-train keys pruning                                     what the keys of a configuration mean
   dps-train status results/quickstart.h5                     how far it is

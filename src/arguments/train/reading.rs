@@ -7,11 +7,12 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 
 use super::options::{Raw, RawCommand, RawData, RawDataCommand, RawExecution, RawShown, RawStudy};
-use super::{ReplayArguments, StatusForm, StudyArguments, Train};
+use super::{PilotArguments, ReplayArguments, StatusForm, StudyArguments, Train};
 use crate::arguments::ReportArguments;
 use crate::arguments::manual::{completions, pages};
 use crate::config::{Override, keys, markdown_of_keys};
 use crate::init::Given;
+use crate::pilot::Asked;
 use crate::progress::ProgressForm;
 
 impl Train {
@@ -78,6 +79,16 @@ impl Train {
                     verbose,
                     progress,
                 }))
+            }
+            (Some(RawCommand::Pilot { config, set, trials, steps, execution, data, output, fresh, shown }), _) => {
+                let kept = set.len();
+                let overrides = set.into_iter().chain(execution.overrides()).collect();
+                let output = output.unwrap_or_else(|| config.with_file_name(named(&config, "-pilot.toml")));
+                let (quiet, verbose, progress) = shown.form();
+                let data = data.folder();
+                let study =
+                    StudyArguments { config, confirms: false, overrides, data, output, plan: false, fresh, quiet, verbose, progress };
+                Ok(Train::Pilot(PilotArguments { study, kept, asked: Asked { trials, steps } }))
             }
             (Some(RawCommand::Supervise { results, tries, hosts, reach, command }), _) => {
                 let output = results.map_or_else(|| output_of(&command), Ok)?;
@@ -159,6 +170,14 @@ fn output_of(command: &[OsString]) -> Result<PathBuf, clap::Error> {
     }
 }
 
+/// The name of a configuration with another ending.
+fn named(config: &Path, ending: &str) -> OsString {
+    // Not with_extension: the names of configurations may have dots, as in goal-0.12.
+    let mut name = config.file_stem().unwrap_or(config.as_os_str()).to_owned();
+    name.push(ending);
+    name
+}
+
 impl RawStudy {
     fn validate(self, config: PathBuf) -> Result<StudyArguments, clap::Error> {
         let mut overrides = self.set;
@@ -172,11 +191,7 @@ impl RawStudy {
         overrides.extend(self.trials.map(|value| set("--trials", "grid.trials", value)));
         overrides.extend(self.execution.overrides());
 
-        let stem = config.file_stem().unwrap_or(config.as_os_str());
-        // Not with_extension: the names of configurations may have dots, as in goal-0.12.
-        let mut file = stem.to_owned();
-        file.push(".h5");
-        let output = self.output.unwrap_or_else(|| Path::new("results").join(file));
+        let output = self.output.unwrap_or_else(|| Path::new("results").join(named(&config, ".h5")));
         let (quiet, verbose, progress) = self.shown.form();
         Ok(StudyArguments {
             config,

@@ -5,6 +5,7 @@
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
+mod pilot;
 mod plan;
 mod replay;
 mod study;
@@ -48,11 +49,12 @@ fn main() -> ExitCode {
 fn run() -> u8 {
     match Train::read(std::env::args_os()) {
         Ok(Train::Study(arguments)) => {
-            // First of all: a signal that comes while data are read should stop the study as gently as any other.
-            if let Err(cause) = listen(launcher::is_certain()) {
-                err(&format!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint"));
-            }
-            study::start(&arguments)
+            be_ready();
+            study::start(arguments.progress, |world, mpi| study::train(&arguments, world, mpi))
+        }
+        Ok(Train::Pilot(arguments)) => {
+            be_ready();
+            study::start(arguments.study.progress, |world, mpi| pilot::pilot(&arguments, world, &mpi))
         }
         // None of the others starts MPI: batch scripts run them outside of mpirun.
         Ok(Train::Cells(arguments)) => finish(&commands::list(&arguments)),
@@ -98,6 +100,13 @@ fn run() -> u8 {
         // Under mpirun every rank reads the command line; the first one speaks.
         Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
         Err(answer) => streams::usage(&answer),
+    }
+}
+
+/// Listens for signals before all else: one that comes while data are read should stop a study as gently as any other.
+fn be_ready() {
+    if let Err(cause) = listen(launcher::is_certain()) {
+        err(&format!("dps-train: signals cannot be caught ({cause}): a stopped study will go on from its last checkpoint"));
     }
 }
 

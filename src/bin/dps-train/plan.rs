@@ -5,23 +5,33 @@ use std::sync::Arc;
 use dps::arguments::StudyArguments;
 use dps::backend::Chosen;
 use dps::backend::cpu::peak_flop;
-use dps::comm::MemoryLimit;
-use dps::data::Facts;
+use dps::comm::{Communicator, MemoryLimit};
+use dps::network::Network;
 use dps::study::{CostBound, Memory, NetworkCost, Processors, Site};
-use dps::{Result, config, study};
+use dps::{Result, study};
 
-/// The network's layers, what the study would cost at most, and what it probably takes, on so many ranks of so many threads.
-pub fn plan(
-    arguments: &StudyArguments,
-    configuration: &config::Configuration,
-    facts: &Facts,
-    chosen: &Chosen,
-    (ranks, threads): (usize, usize),
-    limit: MemoryLimit,
-) -> Result<String> {
+use crate::study::{Prepared, threads};
+
+/// The network's layers, what the study would cost at most, and what it probably takes, on the ranks of `world`.
+pub fn plan(arguments: &StudyArguments, prepared: &Prepared, world: &dyn Communicator) -> Result<String> {
+    let (bound, network) = bound(prepared, world)?;
+    let Prepared { configuration, facts, .. } = prepared;
+    let study = &configuration.study;
+    let expected = study::expected(&bound, configuration, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
+    let own = facts.own_validation.map_or(String::new(), |examples| {
+        format!("Validation: {examples} examples, a set of the data's own; data.validation_fraction is not used.\n")
+    });
+    Ok(format!("{}\n{bound}{own}{expected}", study::layer_table(study, &network)))
+}
+
+/// What a study costs at most on the ranks of `world`, and its network.
+pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> Result<(CostBound, Arc<Network>)> {
+    let Prepared { configuration, facts, chosen, .. } = prepared;
     let (study, network) = (&configuration.study, Arc::new(study::check(configuration, facts)?));
+    let (ranks, threads) = (world.size(), threads(study, world));
+    let limit = MemoryLimit::of(world, threads);
     let validation = facts.validation(study.data.validation_fraction);
-    let (device, units, rate, lanes, memory) = match chosen {
+    let (device, units, rate, lanes, memory) = match &**chosen {
         Chosen::Cpu(unit) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
             let processors = Processors { ranks, threads, on_host: true };
@@ -51,10 +61,5 @@ pub fn plan(
         flop_per_second: rate * units as f64,
         limit,
     };
-    let bound = CostBound::new(study, &network, &cost, &site);
-    let expected = study::expected(&bound, configuration, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
-    let own = facts.own_validation.map_or(String::new(), |examples| {
-        format!("Validation: {examples} examples, a set of the data's own; data.validation_fraction is not used.\n")
-    });
-    Ok(format!("{}\n{bound}{own}{expected}", study::layer_table(study, &network)))
+    Ok((CostBound::new(study, &network, &cost, &site), network))
 }

@@ -1,6 +1,7 @@
 //! `dps-train CONFIG`: a study, on one process or on the ranks of MPI.
 
 use std::io::IsTerminal;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use dps::arguments::StudyArguments;
@@ -20,64 +21,64 @@ use dps::{Error, Result, analysis, config, exit, journal, progress, results, sig
 use crate::common::leave;
 use crate::plan::plan;
 
+/// Runs `train` on the ranks of MPI, or on this process alone. The exit code is that of `train`.
 #[cfg(feature = "mpi")]
-pub fn start(arguments: &StudyArguments) -> u8 {
+pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, String) -> u8) -> u8 {
     if !dps::comm::launcher::is_possible() {
-        return train(arguments, &Single, "none".into());
+        return train(&Single, "none".into());
     }
     let launched = Launched::now();
     if let Err(error) = launched.check_before_start(&dps::comm::mpi_library()) {
-        return lonely(arguments, &launched, &error);
+        return lonely(progress, &launched, &error);
     }
     match dps::comm::MpiWorld::start() {
         Ok(world) => {
             if let Err(error) = launched.check(world.ranks().size(), Some(&dps::comm::mpi_library())) {
-                return lonely(arguments, &launched, &error);
+                return lonely(progress, &launched, &error);
             }
-            let code = train(arguments, world.ranks(), dps::comm::mpi_library());
+            let code = train(world.ranks(), dps::comm::mpi_library());
             if signals::orphaned() {
                 // MPI's end would wait for the launcher.
                 leave(code);
             }
             code
         }
-        Err(error) => fail(arguments, &error),
+        Err(error) => fail(progress, &error),
     }
 }
 
+/// Runs `train` on this process. The exit code is that of `train`.
 #[cfg(not(feature = "mpi"))]
-pub fn start(arguments: &StudyArguments) -> u8 {
+pub fn start(progress: ProgressForm, train: impl FnOnce(&dyn Communicator, String) -> u8) -> u8 {
     let launched = Launched::now();
     if let Err(error) = launched.check(1, None) {
-        return lonely(arguments, &launched, &error);
+        return lonely(progress, &launched, &error);
     }
-    train(arguments, &Single, "none".into())
+    train(&Single, "none".into())
 }
 
 /// The exit code of processes that a launcher started and that have not found each other; the first one speaks.
-fn lonely(arguments: &StudyArguments, launched: &Launched, error: &Error) -> u8 {
-    if launched.rank == 0 { fail(arguments, error) } else { error.exit_code() }
+fn lonely(progress: ProgressForm, launched: &Launched, error: &Error) -> u8 {
+    if launched.rank == 0 { fail(progress, error) } else { error.exit_code() }
 }
 
 /// Runs a study on all ranks. What goes wrong while preparing goes wrong on all of them, and rank 0 says it; what goes wrong later ends
 /// the world.
-fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> u8 {
+pub fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> u8 {
     let speaks = world.rank() == 0;
     if speaks {
         signals::speak(arguments.progress == ProgressForm::Json);
     }
     // Every rank has this error: rank 0 alone prints it.
     let refuse = |error: Error| {
-        if speaks { fail(arguments, &error) } else { error.exit_code() }
+        if speaks { fail(arguments.progress, &error) } else { error.exit_code() }
     };
-    let (configuration, facts, chosen, about_device) = match prepare(arguments, world) {
+    let prepared = match prepare(arguments, world) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(error),
     };
-    let threads = threads(&configuration.study, world);
-    let memory = MemoryLimit::of(world, threads);
     if arguments.plan {
-        return match plan(arguments, &configuration, &facts, &chosen, (world.size(), threads), memory) {
+        return match plan(arguments, &prepared, world) {
             Ok(plan) => {
                 if speaks {
                     out(&plan);
@@ -87,11 +88,36 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
             Err(error) => refuse(error),
         };
     }
-    let dataset = Dataset::load(configuration.study.workload.dataset.clone(), &arguments.data, &configuration.study.data);
-    let dataset = match together(world, dataset) {
+    let dataset = match load(arguments, &prepared.configuration, world) {
         Ok(dataset) => dataset,
         Err(error) => return refuse(error),
     };
+    match measure(arguments, &prepared, &dataset, world, mpi_library) {
+        Ok(results) if speaks => report(arguments, &results).map_or_else(refuse, |()| exit::DONE),
+        Ok(_) => exit::DONE,
+        Err(code) => code,
+    }
+}
+
+/// The data of a study, on every rank or on none.
+pub fn load(arguments: &StudyArguments, configuration: &config::Configuration, world: &dyn Communicator) -> Result<Dataset> {
+    together(world, Dataset::load(configuration.study.workload.dataset.clone(), &arguments.data, &configuration.study.data))
+}
+
+/// Measures a prepared study, or what is left of it.
+///
+/// # Errors
+/// The exit code, where it is stopped or fails; why is said.
+pub fn measure(
+    arguments: &StudyArguments,
+    prepared: &Prepared,
+    dataset: &Dataset,
+    world: &dyn Communicator,
+    mpi_library: String,
+) -> std::result::Result<Box<results::Results>, u8> {
+    let Prepared { configuration, chosen, about_device, .. } = prepared;
+    let (speaks, threads) = (world.rank() == 0, threads(&configuration.study, world));
+    let memory = MemoryLimit::of(world, threads);
     let place = Place {
         world,
         mpi_library,
@@ -106,24 +132,23 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
     } else {
         progress::silent()
     };
-    let notes = notes(&configuration.study, &dataset, world.size() * threads);
+    let notes = notes(&configuration.study, dataset, world.size() * threads);
     about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let beginning = match arguments {
         StudyArguments { confirms: true, config, .. } => Beginning::Results(config),
         StudyArguments { fresh: true, .. } => Beginning::Fresh,
         _ => Beginning::Journal,
     };
-    let outcome = match &chosen {
+    let outcome = match &**chosen {
         Chosen::Cpu(unit) => {
             let cpu = Cpu { unit: *unit, threads };
-            study::run(&configuration, &dataset, &place, &cpu, &arguments.output, beginning, &mut *observer)
+            study::run(configuration, dataset, &place, &cpu, &arguments.output, beginning, &mut *observer)
         }
         #[cfg(feature = "cuda")]
-        Chosen::Cuda(cuda) => study::run(&configuration, &dataset, &place, &**cuda, &arguments.output, beginning, &mut *observer),
+        Chosen::Cuda(cuda) => study::run(configuration, dataset, &place, &**cuda, &arguments.output, beginning, &mut *observer),
     };
-    match outcome {
-        Ok(RunEnd::Finished(results)) if speaks => report(arguments, &results).map_or_else(refuse, |()| exit::DONE),
-        Ok(RunEnd::Finished(_)) => exit::DONE,
+    Err(match outcome {
+        Ok(RunEnd::Finished(results)) => return Ok(results),
         Ok(RunEnd::Stopped) => {
             if speaks && arguments.progress == ProgressForm::Json {
                 err("{\"event\":\"stopped\"}");
@@ -134,19 +159,23 @@ fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: Stri
         }
         // Every rank has this error: rank 0 alone prints it, and all end MPI as usual.
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
-            refuse(error)
+            if speaks {
+                fail(arguments.progress, &error)
+            } else {
+                error.exit_code()
+            }
         }
         Err(error) => {
-            let code = fail(arguments, &error);
+            let code = fail(arguments.progress, &error);
             world.abort(code.into());
             code
         }
-    }
+    })
 }
 
 /// Says an error, in the form in which progress is shown. The exit code is the error's.
-fn fail(arguments: &StudyArguments, error: &Error) -> u8 {
-    if arguments.progress == ProgressForm::Json {
+pub fn fail(progress: ProgressForm, error: &Error) -> u8 {
+    if progress == ProgressForm::Json {
         err(&format!("{}", serde_json::json!({ "event": "error", "message": error.to_string(), "exit_code": error.exit_code() })));
     } else {
         err(&format!("dps-train: {error}"));
@@ -154,8 +183,20 @@ fn fail(arguments: &StudyArguments, error: &Error) -> u8 {
     error.exit_code()
 }
 
-/// The study, what is known of its data, the device and what is to be said of it, or the same error on every rank.
-fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(config::Configuration, Facts, Chosen, Vec<String>)> {
+/// A study that can be measured.
+pub struct Prepared {
+    /// The study.
+    pub configuration: config::Configuration,
+    /// What is known of its data.
+    pub facts: Facts,
+    /// The device, which the studies of a pilot share.
+    pub chosen: Rc<Chosen>,
+    /// What is to be said of the device.
+    pub about_device: Vec<String>,
+}
+
+/// Prepares a study, or finds the same error on every rank.
+pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<Prepared> {
     // The configuration has another limit, perhaps. Until it is read, this one holds.
     world.limit_waits(config::Execution::default().deadline_seconds);
     let configuration = if arguments.confirms {
@@ -173,8 +214,8 @@ fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<(conf
     }
     let facts = together(world, Facts::of(&configuration.study.workload.dataset, &arguments.data, &configuration.study.data))?;
     study::check(&configuration, &facts)?;
-    let (chosen, notes) = choose(&configuration.study, world)?;
-    Ok((configuration, facts, chosen, notes))
+    let (chosen, about_device) = choose(&configuration.study, world)?;
+    Ok(Prepared { configuration, facts, chosen: Rc::new(chosen), about_device })
 }
 
 /// The configuration of a result file, with what confirms its cells. Rank 0 reads it.

@@ -226,6 +226,11 @@ impl Metaparameter {
         self.declaration().scales == WHOLE
     }
 
+    /// The nearest value to a number that it may have; none where only a value beside an excluded limit is nearer than all others.
+    pub fn nearest(self, number: f64) -> Option<f64> {
+        self.declaration().values.nearest(number)
+    }
+
     /// Its unit, as netCDF names units.
     pub fn unit(self) -> &'static str {
         if self.is_whole() { "steps" } else { "1" }

@@ -1,0 +1,59 @@
+//! Validation error along whole trainings, a panel a cell: the picture of a pilot.
+
+use super::super::axes::{Axis, Scale};
+use super::super::chart::{Chart, Dot, Element, Entry, GREY, Panel, Path, Stroke};
+use super::super::grid::Curve;
+use super::super::marker::{Marker, Series};
+use crate::records::CellKey;
+
+/// The curves of a cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Whole {
+    /// Which cell.
+    pub key: CellKey,
+    /// Each training's error, a fraction, over its steps, and its metaparameters in words.
+    pub curves: Vec<(Curve, String)>,
+    /// The place of the best curve among them, and the step and error at which it reached the goal.
+    pub best: Option<(usize, (f64, f64))>,
+}
+
+/// Error against steps of each cell. The best curve is coloured and named, with a star where it reaches the goal, which is dashed.
+pub fn whole_curves(title: String, cells: &[Whole], goal: Option<f64>) -> Chart {
+    let panel = |cell: &Whole| {
+        let points = || cell.curves.iter().flat_map(|(curve, _)| curve);
+        let x = Axis::around(Scale::Linear, "Steps", points().map(|point| point.0).chain([0.0]), (0.0, 1.0));
+        let all = cells.iter().flat_map(|cell| &cell.curves).flat_map(|(curve, _)| curve).map(|point| point.1);
+        let y = Axis::around(Scale::Log10, "Validation error (fraction)", all.filter(|error| *error > 0.0).chain(goal), (0.01, 1.0));
+        let colour = Series::of_sparsity(cell.key.sparsity).colour;
+        let best = cell.best.map(|(place, _)| place);
+        let path = |(curve, words): &(Curve, String)| Path { points: curve.clone(), words: words.clone() };
+        let others = cell.curves.iter().enumerate().filter(|(place, _)| Some(*place) != best);
+        let (left, right) = x.limits();
+        let mut layers = vec![Element::Paths(Stroke::Thin, GREY, others.map(|(_, curve)| path(curve)).collect())];
+        layers.extend(goal.map(|goal| Element::Line(Stroke::Dashed, GREY, vec![(left, goal), (right, goal)])));
+        let mut name = format!("batch size {}, sparsity {}", cell.key.batch_size, cell.key.sparsity);
+        if let Some((place, at)) = cell.best
+            && let Some((curve, words)) = cell.curves.get(place)
+        {
+            name = format!("{name}: {words}");
+            layers.push(Element::Line(Stroke::Solid, colour, curve.clone()));
+            layers.push(Element::Points(Marker::Star, colour, vec![Dot { at, words: name.clone() }]));
+        }
+        Panel { title: name, x, y, layers, note: points().next().is_none().then(|| "No evaluation".to_owned()) }
+    };
+    let line = |name: &str, colour, stroke| Entry { name: name.to_owned(), colour, stroke: Some(stroke), marker: None };
+    let mut legend = vec![line("a point", GREY, Stroke::Thin)];
+    if cells.iter().any(|cell| cell.best.is_some()) {
+        let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.key.sparsity).collect();
+        sparsities.sort_by(f64::total_cmp);
+        sparsities.dedup();
+        let best = |sparsity: f64| Entry {
+            marker: Some(Marker::Star),
+            ..line(&format!("best, sparsity {sparsity}"), Series::of_sparsity(sparsity).colour, Stroke::Solid)
+        };
+        legend.extend(sparsities.into_iter().map(best));
+    }
+    legend.extend(goal.map(|goal| line(&format!("goal {goal}"), GREY, Stroke::Dashed)));
+    let columns = if cells.len() > 1 { 2 } else { 1 };
+    Chart { title, columns, crowded: false, panels: cells.iter().map(panel).collect(), legend }
+}

@@ -1,0 +1,151 @@
+//! `dps-train pilot`: whole curves at the corners of a study's grid, and what they propose.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use dps::arguments::{PilotArguments, StudyArguments};
+use dps::comm::{Communicator, together};
+use dps::data::Dataset;
+use dps::pilot::{Part, parts, propose};
+use dps::progress::{Event, Observer, ProgressForm};
+use dps::readable::{count, duration, some};
+use dps::results::Results;
+use dps::streams::out;
+use dps::{Error, Result, config, exit, progress, results, signals, study};
+
+use crate::plan::bound;
+use crate::study::{Prepared, fail, load, measure, prepare};
+
+/// Part of the machine's peak speed that training is assumed to reach, as in a plan.
+const ASSUMED: &str = "at half of this machine's peak speed";
+
+/// Runs a pilot on all ranks.
+pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: &str) -> u8 {
+    let PilotArguments { study: asked, .. } = arguments;
+    let speaks = world.rank() == 0;
+    if speaks {
+        signals::speak(asked.progress == ProgressForm::Json);
+    }
+    // Every rank has this error: rank 0 alone prints it.
+    let refuse = |error: &Error| if speaks { fail(asked.progress, error) } else { error.exit_code() };
+    let mut observer =
+        if speaks { progress::observer(asked.progress, asked.verbose, std::io::stderr().is_terminal()) } else { progress::silent() };
+    let begun = prepare(asked, world).and_then(|whole| {
+        let text = together(world, begin(asked))?;
+        let parts = designed(arguments, &whole, world, &mut *observer)?;
+        let dataset = load(asked, &whole.configuration, world)?;
+        Ok((whole, text, parts, dataset))
+    });
+    let (whole, text, parts, dataset) = match begun {
+        Ok(begun) => begun,
+        Err(error) => return refuse(&error),
+    };
+    let mut measured: Vec<Results> = Vec::new();
+    for (part, arguments, prepared) in &parts {
+        let sparsities: Vec<String> = prepared.configuration.study.grid.sparsities.iter().map(f64::to_string).collect();
+        observer.event(&Event::Note {
+            line: &format!(
+                "pilot: batch size {} at sparsity {}: {} of {} steps each; results: {}",
+                count(part.batch_size),
+                sparsities.join(" and "),
+                some(part.trials as usize, "curve"),
+                count(part.steps),
+                part.output.display()
+            ),
+        });
+        match measure(arguments, prepared, &dataset, world, mpi_library.to_owned()) {
+            Ok(results) => measured.push(*results),
+            Err(code) => return code,
+        }
+    }
+    let parts: Vec<Part> = parts.into_iter().map(|(part, ..)| part).collect();
+    if !speaks {
+        return together(world, Ok(())).map_or_else(|error| error.exit_code(), |()| exit::DONE);
+    }
+    let written = publish(arguments, &whole, &text, (&parts, &measured), &dataset);
+    together(world, written).map_or_else(|error| refuse(&error), |()| exit::DONE)
+}
+
+/// The configuration's text, once it is known that the proposal would write over nothing.
+fn begin(asked: &StudyArguments) -> Result<String> {
+    let refuse = |path: &Path, problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
+    for path in [asked.output.clone(), picture(&asked.output)] {
+        if std::fs::symlink_metadata(&path).is_ok() {
+            return Err(refuse(&path, "expected no such file, found one; name another with --output, or move it away".to_owned()));
+        }
+    }
+    std::fs::read_to_string(&asked.config).map_err(|cause| refuse(&asked.config, format!("the file cannot be read ({cause})")))
+}
+
+/// The studies of the pilot, ready to be measured. How long they probably take is said.
+fn designed(
+    arguments: &PilotArguments,
+    whole: &Prepared,
+    world: &dyn Communicator,
+    observer: &mut dyn Observer,
+) -> Result<Vec<(Part, StudyArguments, Prepared)>> {
+    let asked = &arguments.study;
+    let network = study::check(&whole.configuration, &whole.facts)?;
+    let parts = parts(&whole.configuration.study, &network, arguments.asked, Path::new("results"), &whole.configuration.name);
+    let (mut ready, mut seconds) = (Vec::new(), 0.0);
+    for part in parts {
+        let overrides = [&asked.overrides[..], &part.overrides].concat();
+        let study = StudyArguments { overrides, output: part.output.clone(), ..asked.clone() };
+        let configuration = together(world, config::load(&study.config, &study.overrides))?;
+        let prepared = Prepared { configuration, facts: whole.facts, chosen: whole.chosen.clone(), about_device: Vec::new() };
+        let (bound, _) = bound(&prepared, world)?;
+        seconds += bound.assumed_most() + bound.score_seconds();
+        ready.push((part, study, prepared));
+    }
+    let curves: usize =
+        ready.iter().map(|(part, _, prepared)| part.trials as usize * prepared.configuration.study.grid.sparsities.len()).sum();
+    let line = format!(
+        "pilot: {}, probably {} in all ({ASSUMED}); --steps and --trials change that",
+        some(curves, "whole curve"),
+        duration(seconds)
+    );
+    observer.event(&Event::Note { line: &line });
+    Ok(ready)
+}
+
+/// Writes the proposal and its picture, and says what is proposed.
+fn publish(
+    arguments: &PilotArguments,
+    whole: &Prepared,
+    text: &str,
+    (parts, measured): (&[Part], &[Results]),
+    dataset: &Dataset,
+) -> Result<()> {
+    let PilotArguments { study: asked, kept, .. } = arguments;
+    let picture = picture(&asked.output);
+    let draw = |chart: &dps::analysis::Chart| {
+        let svg = chart.svg(dps::analysis::Style::Screen);
+        let svg =
+            svg.map_err(|cause| Error::Results { path: picture.clone(), problem: format!("the figure cannot be drawn ({cause})") })?;
+        results::publish(&picture, svg.as_bytes())
+    };
+    let overrides = asked.overrides.get(..*kept).unwrap_or_default();
+    let proposed = propose(&whole.configuration, (text, overrides), parts, measured, dataset.validation.errors_of_guessing(), &picture);
+    let proposal = match proposed {
+        Ok(proposal) => proposal,
+        Err((problem, chart)) => {
+            draw(&chart)?;
+            let problem = format!("{problem}; {} shows the curves", picture.display());
+            return Err(Error::Configuration { path: asked.config.display().to_string(), problems: vec![problem] });
+        }
+    };
+    draw(&proposal.chart)?;
+    results::publish(&asked.output, proposal.text.as_bytes())?;
+    if !asked.quiet {
+        let file = asked.output.display();
+        out(&format!("{}\nProposal: {file}\nFigure:   {}\nNext:     dps-train {file} --plan\n", proposal.summary, picture.display()));
+    }
+    Ok(())
+}
+
+/// The picture beside a proposal.
+fn picture(output: &Path) -> PathBuf {
+    let mut name = output.file_stem().unwrap_or_default().to_owned();
+    name.push(".svg");
+    output.with_file_name(name)
+}

@@ -1,0 +1,158 @@
+//! A pilot's answer: a configuration with comments, the picture of why, and a summary.
+
+use std::path::Path;
+
+use super::choice::{Choice, choose};
+use super::corner::{Corner, Curve, corners};
+use super::design::Part;
+use super::document::{Written, changed};
+use crate::analysis::{Chart, Whole, whole_curves};
+use crate::config::{self, Configuration, Metaparameter, Override, Range};
+use crate::readable::{aligned, count, digits, some, wrapped};
+use crate::results::Results;
+
+/// Letters of a line of comments.
+const WIDTH: usize = 118;
+
+/// A proposal.
+#[derive(Debug, Clone)]
+pub struct Proposal {
+    /// What is proposed.
+    pub choice: Choice,
+    /// The configuration, as TOML with comments.
+    pub text: String,
+    /// The curves, the best of each corner marked.
+    pub chart: Chart,
+    /// What a terminal shows: the corners, the proposal and notes.
+    pub summary: String,
+}
+
+/// What the results of the pilot's studies propose for a configuration that was read from `text` with the changes `overrides`; guessing the most common
+/// class misses `guessing` of the validation examples. The picture is called `picture` in the configuration.
+///
+/// # Errors
+/// A sentence, with the picture of the curves, where they show no goal.
+pub fn propose(
+    configuration: &Configuration,
+    (text, overrides): (&str, &[Override]),
+    parts: &[Part],
+    results: &[Results],
+    guessing: u32,
+    picture: &Path,
+) -> Result<Proposal, (String, Box<Chart>)> {
+    let study = &configuration.study;
+    let examples = results.first().map_or(0, |results| results.workload.validation_examples);
+    let corners = corners(results);
+    let choice = choose(study, &corners, examples, guessing)
+        .map_err(|problem| (problem, Box::new(chart(&configuration.name, &corners, examples, None))))?;
+    let text = document(configuration, text, overrides, &choice, parts, picture);
+    let chart = chart(&configuration.name, &corners, examples, Some(&choice));
+    let summary = summary(&corners, examples, &choice);
+    Ok(Proposal { choice, text, chart, summary })
+}
+
+/// The configuration with the proposed values.
+fn document(configuration: &Configuration, text: &str, overrides: &[Override], choice: &Choice, parts: &[Part], picture: &Path) -> String {
+    let set = |key: &str, value: String| Override { option: "dps-train pilot".to_owned(), key: key.to_owned(), value };
+    let Choice { goal, max_steps, evaluate_every, why, ranges, notes, .. } = choice;
+    let [why_goal, why_steps, why_every] = why.clone();
+    let mut values: Vec<Written> = overrides.iter().map(|change| Written { change: change.clone(), why: String::new() }).collect();
+    values.push(Written { change: set("workload.goal_error", goal.to_string()), why: why_goal });
+    values.push(Written { change: set("workload.max_steps", max_steps.to_string()), why: why_steps });
+    values.push(Written { change: set("workload.evaluate_every", evaluate_every.to_string()), why: why_every });
+    let of_range = |(name, range, why): &(Metaparameter, Range, String)| Written {
+        change: set(&format!("search.{name}"), toml(range)),
+        why: why.clone(),
+    };
+    values.extend(ranges.iter().map(of_range));
+    let sizes: Vec<String> = parts.iter().map(|part| format!("{} steps at batch size {}", count(part.steps), part.batch_size)).collect();
+    let points = parts.first().map_or(0, |part| part.trials);
+    let mut about = format!(
+        "Proposed by dps-train pilot from {} (docs/pilot.md has the rules): goal_error, max_steps, evaluate_every and the ranges of [search], from the \
+         curves of {} for {} at the least and the greatest sparsity. {} shows them.",
+        configuration.source,
+        some(points as usize, "Sobol point"),
+        sizes.join(" and "),
+        picture.file_name().unwrap_or_default().to_string_lossy()
+    );
+    notes.iter().for_each(|note| about += &format!(" {note}"));
+    let about: String = wrapped(&about.replace(char::is_control, " "), WIDTH).into_iter().map(|line| format!("# {line}\n")).collect();
+    let changes: Vec<Override> = values.iter().map(|value| value.change.clone()).collect();
+    let wanted = config::parse(&configuration.name, text, &changes);
+    let edited = changed(text, &values).map(|text| format!("{about}\n{text}"));
+    // A text that cannot be edited so is written anew, without its comments.
+    match (edited, wanted) {
+        (Some(edited), Ok(wanted)) => match config::parse(&configuration.name, &edited, &[]) {
+            Ok(read) if read.text == wanted.text => edited,
+            _ => format!("{about}\n{}", wanted.text),
+        },
+        (Some(edited), Err(_)) => edited,
+        (None, Ok(wanted)) => format!("{about}\n{}", wanted.text),
+        (None, Err(_)) => format!("{about}\n{}", configuration.text),
+    }
+}
+
+/// A range as TOML.
+fn toml(Range { min, max, scale }: &Range) -> String {
+    let number = |value: f64| if value != 0.0 && value.abs() < 1e-3 { format!("{value:e}") } else { value.to_string() };
+    format!("{{ min = {}, max = {}, scale = \"{scale}\" }}", number(*min), number(*max))
+}
+
+/// A curve's metaparameters that differ among the curves of a corner, in words.
+fn words(corner: &Corner, curve: &Curve) -> String {
+    let differs = |name: Metaparameter| corner.curves.iter().any(|other| other.metaparameters.get(name) != curve.metaparameters.get(name));
+    let word = |(name, value): (Metaparameter, f64)| {
+        let symbol = if name.symbol().is_empty() { name.title() } else { name.symbol() };
+        format!("{symbol} {}", if name.is_whole() { name.show(value) } else { digits(value, 3) })
+    };
+    let words: Vec<String> = curve.metaparameters.iter().filter(|(name, _)| differs(*name)).map(word).collect();
+    if words.is_empty() { format!("point {}", curve.trial) } else { words.join(", ") }
+}
+
+/// The picture.
+fn chart(name: &str, corners: &[Corner], examples: u32, choice: Option<&Choice>) -> Chart {
+    let error = |errors: u32| f64::from(errors) / f64::from(examples.max(1));
+    let whole = |corner: &Corner| {
+        let best = choice.and_then(|choice| {
+            let (best, steps) = corner.best(choice.threshold)?;
+            let place = corner.curves.iter().position(|curve| curve.trial == best.trial)?;
+            let errors = best.points.iter().find(|point| point.0 == steps)?.1;
+            Some((place, (f64::from(steps), error(errors))))
+        });
+        let curve = |curve: &Curve| {
+            let points = curve.points.iter().map(|&(step, errors)| (f64::from(step), error(errors))).collect();
+            (points, words(corner, curve))
+        };
+        Whole { key: corner.key, curves: corner.curves.iter().map(curve).collect(), best }
+    };
+    let whole: Vec<Whole> = corners.iter().map(whole).collect();
+    whole_curves(format!("{name}: curves of the pilot"), &whole, choice.map(|choice| choice.goal))
+}
+
+/// The corners as a table, then what is proposed.
+fn summary(corners: &[Corner], examples: u32, choice: &Choice) -> String {
+    let heading = ["batch size", "sparsity", "steps", "least error", "to the goal", "points", "best point"];
+    let mut rows = vec![heading.map(str::to_owned).to_vec()];
+    for corner in corners {
+        let best = corner.best(choice.threshold);
+        rows.push(vec![
+            count(corner.key.batch_size),
+            corner.key.sparsity.to_string(),
+            count(corner.steps),
+            corner.reached_by(1).map_or("none".to_owned(), |errors| digits(f64::from(errors) / f64::from(examples.max(1)), 3)),
+            best.map_or("never".to_owned(), |(_, steps)| count(steps)),
+            format!("{} of {}", corner.reaching(choice.threshold), corner.curves.len()),
+            best.map_or(String::new(), |(curve, _)| words(corner, curve)),
+        ]);
+    }
+    let Choice { goal, max_steps, evaluate_every, why, ranges, notes, .. } = choice;
+    let mut lines = vec![
+        format!("goal_error = {goal}: {}", why[0]),
+        format!("max_steps = {max_steps}: {}", why[1]),
+        format!("evaluate_every = {evaluate_every}: {}", why[2]),
+    ];
+    lines.extend(ranges.iter().map(|(name, range, why)| format!("{name} = {}: {why}", toml(range))));
+    lines.extend(notes.iter().cloned());
+    let lines: String = lines.iter().flat_map(|line| wrapped(line, 80)).map(|line| line + "\n").collect();
+    format!("{}\n{lines}", aligned(&rows, ""))
+}
