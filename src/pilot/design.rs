@@ -15,7 +15,7 @@ const WORK: f64 = 2e13;
 const FEWEST_STEPS: u32 = 200;
 
 /// Evaluations of a curve.
-const EVALUATIONS: u32 = 50;
+const EVALUATIONS: u32 = 32;
 
 /// A goal that means no errors at all, so that every curve is whole.
 const NO_GOAL: &str = "1e-9";
