@@ -27,8 +27,8 @@ pub struct Proposal {
     pub summary: String,
 }
 
-/// What the results of the pilot's studies propose for a configuration that was read from `text` with the changes `overrides`; guessing the most common
-/// class misses `guessing` of the validation examples. The picture is called `picture` in the configuration.
+/// What the results of the pilot's studies propose for a configuration that was read from `text` with the changes `overrides`. Guessing the most
+/// common class misses `guessing` of the validation examples. The picture is called `picture` in the configuration.
 ///
 /// # Errors
 /// A sentence, with the picture of the curves, where they show no goal.
