@@ -20,7 +20,7 @@ pub fn end_within(child: &mut Child, limit: Duration, mut look: impl FnMut(Durat
             Ok(Some(status)) => return Ok(Some(status)),
             Ok(None) if begun.elapsed() < limit => thread::sleep(LOOK),
             late => {
-                // It may have ended in between; nothing else can fail here.
+                // The child may have ended in between; nothing else can fail here.
                 let _ = child.kill();
                 let _ = child.wait();
                 return late;

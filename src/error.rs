@@ -48,9 +48,9 @@ pub enum Error {
     Elsewhere {
         /// The rank that failed.
         rank: usize,
-        /// Its exit code.
+        /// Exit code of that rank.
         code: u8,
-        /// Its error, in its words.
+        /// Error of that rank, in its words.
         problem: String,
     },
     /// The device asked for cannot be used.

@@ -201,7 +201,7 @@ fn is_mended_by_a_start(code: u8, start: u64) -> bool {
     !LASTING.contains(&code) && (code != exit::JOURNAL || start > 1)
 }
 
-/// As a shell has it: 128 and the number of the signal that ended it.
+/// The command's exit code as a shell has it: 128 and the number of the signal that ended it.
 fn code(status: ExitStatus) -> u8 {
     status.code().or(status.signal().map(|signal| 128 + signal)).and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::UNEXPECTED)
 }

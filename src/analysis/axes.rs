@@ -13,11 +13,11 @@ const LONGEST: f64 = 1.1e6;
 /// How an axis spaces its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// As they are.
+    /// Values as they are.
     Linear,
-    /// Their logarithm, labelled at powers of two.
+    /// Logarithms of the values, labelled at powers of two.
     Log2,
-    /// Their logarithm, labelled at powers of ten, or at 1, 2 and 5 where there are few of those.
+    /// Logarithms of the values, labelled at powers of ten, or at 1, 2 and 5 where there are few of those.
     Log10,
     /// The logarithm of their distance to 1, labelled 0.9, 0.99 …: the scale of momentum.
     ReverseLog,
@@ -67,7 +67,7 @@ impl Axis {
         &self.title
     }
 
-    /// Its limits, the first the one at the left or at the bottom.
+    /// The axis's limits, the first the one at the left or at the bottom.
     pub fn limits(&self) -> (f64, f64) {
         (self.low, self.high)
     }

@@ -272,7 +272,7 @@ impl Panel {
                     }
                 }
                 Element::Paths(stroke, colour, paths) => {
-                    // Their colours must be told from each other.
+                    // The paths' colours must be told from each other.
                     let width = if *stroke == Stroke::Thin { 2 } else { layout.line + 2 };
                     for path in paths {
                         plot.draw_series(LineSeries::new(path.points.iter().copied(), colour.stroke_width(width)))?;

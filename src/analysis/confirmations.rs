@@ -12,9 +12,9 @@ use crate::records::{Cell, CellKey, Status};
 pub struct ConfirmedCell {
     /// Which cell.
     pub key: CellKey,
-    /// Its points, by their trials of the search.
+    /// The points of the cell, by their trials of the search.
     pub points: Vec<u32>,
-    /// Their steps.
+    /// Steps of the points' confirmations.
     pub confirmed: Confirmed,
     /// K* over the geometric mean of the confirmed steps: how lucky it was.
     pub luck: Option<Estimate>,

@@ -41,7 +41,7 @@ impl Definition {
         Definition::NoiseScale,
     ];
 
-    /// Its name in tables.
+    /// The definition's name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Definition::Fit => "fit",

@@ -61,7 +61,7 @@ impl Estimate {
         Estimate { value, low, high }
     }
 
-    /// The same number with an interval whose limits are at least so far from it in logarithms.
+    /// This number with an interval whose limits lie at least so far from it in logarithms.
     pub(super) fn no_narrower(self, margin: f64) -> Self {
         let Estimate { value, low, high } = self;
         Estimate {
@@ -83,7 +83,7 @@ pub(super) fn student(freedom: usize) -> f64 {
     FEW.get(freedom.max(1) - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
 }
 
-/// The same for degrees of freedom that are no whole number: on a straight line in their inverse.
+/// The 97.5th percentile of Student's t for degrees of freedom that are no whole number: on a straight line in their inverse.
 pub(super) fn student_between(freedom: f64) -> f64 {
     let below = freedom.max(1.0).floor();
     let [least, most] = [0, 1].map(|more| student(below as usize + more));

@@ -12,7 +12,7 @@ const TRIED: (f64, f64, usize) = (0.1, 4.0, 39);
 /// The exponent of the points of one sparsity, by least squares of log K in the middles of their intervals. None where fewer than four batch sizes
 /// were measured.
 ///
-/// Its interval has the exponents whose least squares are at most (1 + t²/(n − 3)) times the least of all, with the 97.5th percentile t of Student's
+/// The interval has the exponents whose least squares are at most (1 + t²/(n − 3)) times the least of all, with the 97.5th percentile t of Student's
 /// distribution of n − 3 degrees of freedom: the profile likelihood of a normal scatter of log K. Squares that the width of the points' intervals
 /// makes are allowed too, so that no exponent is exact. A limit that is not within 0.1 to 4 is 0 or ∞.
 pub fn exponent(points: &[Point]) -> Option<Estimate> {

@@ -7,9 +7,9 @@ use crate::records::{Cell, Status, Trial};
 /// What is known of a cell's steps-to-result at a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// It is at least so many steps. None: no trial can have reached the goal within the step budget.
+    /// K* is at least so many steps. None: no trial can have reached the goal within the step budget.
     pub low: Option<u32>,
-    /// It is at most so many. None: no evaluation is known to have reached the goal.
+    /// K* is at most so many steps. None: no evaluation is known to have reached the goal.
     pub high: Option<u32>,
 }
 

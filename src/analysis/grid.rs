@@ -43,7 +43,7 @@ impl<'a> Grid<'a> {
         self.batch_sizes.iter().filter_map(steps).collect()
     }
 
-    /// The same cells as points of a fit.
+    /// The cells of a sparsity that have a K*, as points of a fit.
     pub fn points(&self, sparsity: f64) -> Vec<Point> {
         Point::all(&self.measured(sparsity), self.every)
     }

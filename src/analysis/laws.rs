@@ -20,7 +20,7 @@ impl Rival {
     /// Every law, the paper's first.
     pub const ALL: [Rival; 4] = [Rival::Paper, Rival::FreeExponent, Rival::Power, Rival::Root];
 
-    /// Its formula.
+    /// The law's formula.
     pub fn name(self) -> &'static str {
         match self {
             Rival::Paper => "c1/B + c2",

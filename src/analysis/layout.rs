@@ -50,7 +50,7 @@ pub struct Outline {
 pub struct Layout {
     /// Width and height of the chart.
     pub size: (u32, u32),
-    /// Its width on paper.
+    /// Width of the figure on paper.
     pub inches: f64,
     /// Panels in a row.
     pub columns: usize,

@@ -40,13 +40,13 @@ pub struct Series {
 }
 
 impl Series {
-    /// Those of a series that is no sparsity, by its number in a figure.
+    /// Colour and shape of a series that is no sparsity, by its number in a figure.
     pub fn numbered(number: usize) -> Series {
         let of = number % COLOURS.len();
         Series { colour: COLOURS.get(of).copied().unwrap_or(BLACK), marker: MARKERS.get(of).copied().unwrap_or(Marker::Disc) }
     }
 
-    /// Those of a sparsity, the same ones in every figure of every study. A sparsity that has none of its own has a colour between those of its
+    /// Colour and shape of a sparsity, the same in every figure of every study. A sparsity that has none of its own has a colour between those of its
     /// neighbours that have one, and a shape that neither of them has, by its place between them.
     pub fn of_sparsity(sparsity: f64) -> Series {
         let above = USUAL.iter().position(|usual| usual.0 >= sparsity).unwrap_or(USUAL.len() - 1);
@@ -162,7 +162,7 @@ mod tests {
                 assert!(one.colour != two.colour && one.marker != two.marker, "{pair:?}");
             }
         }
-        // Those of most studies look as numbered series do.
+        // The sparsities of most studies look as numbered series do.
         assert_eq!([0.0, 0.9].map(Series::of_sparsity), [0, 1].map(Series::numbered));
     }
 }

@@ -1,7 +1,7 @@
 //! Results in the layout of Shallue et al.'s published data (JMLR 20, 2019; the folder `batch_science` of google-research), so that what reads theirs
 //! reads ours: `dataset/model/optimizer/batch_size/study.json` and below it `trial_id/metadata.json` and `trial_id/measurements.csv`.
 //!
-//! Their layout has no place for sparsity, so it is part of the model's name. It has no goal, so every trial is there with all its evaluations.
+//! Shallue's layout has no place for sparsity, so it is part of the model's name. It has no goal, so every trial is there with all its evaluations.
 //! Whatever else has no place is in an object `dps`.
 
 use std::fs;
@@ -86,7 +86,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
             "weights_drawn_anew": configuration.pruning.reinitialise,
             "schedule": workload.schedule,
             "goal_error": workload.goal_error,
-            // Their steps-to-result are of errors strictly below a goal; ours of no more errors than the goal allows.
+            // Shallue's steps-to-result are of errors strictly below a goal; ours of no more errors than the goal allows.
             "strict_goal_error": (f64::from(workload.goal_threshold) + 0.5) / f64::from(workload.validation_examples),
             "validation_examples": workload.validation_examples,
             "steps_to_result": cell.steps_to_result(),

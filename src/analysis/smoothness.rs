@@ -90,7 +90,7 @@ pub struct Surface<T> {
     pub c1_by_gradient: T,
     /// c2 by section 4.1: Δ/(η·ε).
     pub c2_by_gradient: T,
-    /// Their ratio, the critical batch size by proposition 4.1: L·β·η/ε.
+    /// The ratio of both: the critical batch size by proposition 4.1: L·β·η/ε.
     pub critical_by_gradient: T,
     /// What c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
     pub c1: T,

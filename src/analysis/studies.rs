@@ -22,11 +22,11 @@ const GOAL: &str = "workload.goal_error";
 /// The results of one study, put together from its files.
 #[derive(Debug, Clone)]
 pub struct StudyResults {
-    /// Its short name, unique in the report, fit for a file's name.
+    /// The study's short name, unique in the report, fit for a file's name.
     pub slug: String,
     /// What tells it from the other studies of its name, where there are any: the keys in which they differ, or its files.
     apart: Option<String>,
-    /// Its results, cells of all its files together, by sparsity, then batch size.
+    /// The study's results, cells of all its files together, by sparsity, then batch size.
     pub results: Results,
     /// Names of its files.
     pub sources: Vec<String>,
@@ -226,7 +226,7 @@ impl StudyResults {
         self.results.cells.iter().map(|cell| (cell, self.environment(cell.key))).chain(elsewhere)
     }
 
-    /// Its cells as a grid.
+    /// The study's cells as a grid.
     pub fn grid(&self) -> Grid<'_> {
         Grid::new(&self.results)
     }

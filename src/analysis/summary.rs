@@ -150,7 +150,7 @@ fn claims(findings: &[Finding]) -> String {
 fn cells(study: &StudyResults, confirmed: &[ConfirmedCell]) -> Table {
     let workload = &study.results.workload;
     let trials = || study.results.cells.iter().flat_map(|cell| &cell.trials);
-    // Those that were searched: all others are the same everywhere.
+    // Metaparameters that were searched: all others are the same everywhere.
     let differs = |name: Metaparameter| {
         let mut values = trials().filter_map(|trial| trial.metaparameters.get(name));
         let first = values.next();
@@ -243,7 +243,7 @@ fn missing_cells(study: &StudyResults) -> Vec<CellKey> {
     PAPERS_SPARSITIES.into_iter().flat_map(row).filter(|key| grid.cell(key.batch_size, key.sparsity).is_none()).collect()
 }
 
-/// Those cells, and the time that they would probably take.
+/// The paper's cells that the study does not have, and the time that they would probably take.
 fn missing(study: &StudyResults) -> String {
     let missing = missing_cells(study);
     if missing.is_empty() {

@@ -7,11 +7,11 @@ use crate::readable::steers;
 /// Rows of text under a heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// Its name, fit for a file's name.
+    /// The table's name, fit for a file's name.
     pub name: &'static str,
     /// Names of its columns.
     pub heading: Vec<String>,
-    /// Its rows, each as long as the heading; an empty field is a number that does not exist.
+    /// Rows of the table, each as long as the heading; an empty field is a number that does not exist.
     pub rows: Vec<Vec<String>>,
 }
 

@@ -26,7 +26,7 @@ pub struct Timed {
     pub step_seconds: Estimate,
     /// Seconds to the goal: K* steps. The interval also holds what is not known of K* between two evaluations.
     pub seconds: Estimate,
-    /// The same times ranks and threads a rank.
+    /// Seconds to the goal times ranks and threads a rank.
     pub core_seconds: Estimate,
 }
 

@@ -14,7 +14,7 @@ pub enum Chosen {
     Cuda(Box<super::cuda::Cuda>),
 }
 
-/// The same kind of device for a study on every rank, and what a person should know of it, a sentence each: the choice where it was left to us, and a
+/// One kind of device for a study on every rank, and what a person should know of it, a sentence each: the choice where it was left to us, and a
 /// cache that is not used. Every rank must call it.
 ///
 /// # Errors
@@ -68,7 +68,7 @@ impl Chosen {
         }
     }
 
-    /// Its name in messages.
+    /// The device's name in messages.
     pub fn name(&self) -> String {
         match self {
             Chosen::Cpu(unit) => format!("CPU with {}", unit.name()),

@@ -162,7 +162,7 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
         // The page may be given away: it names files, not folders.
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if path.is_dir() {
-            // Their layout has no goal; this is the one to get below.
+            // The layout has no goal; this is the one to get below.
             files.extend(analysis::read_layout(path, arguments.goals.first().copied())?.into_iter().map(|study| (name.clone(), study)));
         } else if path.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("csv")) {
             files.extend(analysis::read_table(path)?.into_iter().map(|study| (name.clone(), study)));

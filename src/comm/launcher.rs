@@ -43,7 +43,7 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// As the environment says now.
+    /// The launcher that the environment names now.
     pub fn now() -> Launched {
         let started =
             |&(variable, launcher): &(&'static str, &'static str)| Some((env::var(variable).ok()?.parse().ok()?, launcher, variable));

@@ -92,7 +92,7 @@ impl Communicator for MpiRanks {
         let root = self.0.process_at_rank(0);
         let mut len = bytes.len() as u64;
         watched(|| root.broadcast_into(&mut len));
-        // As words of 8 bytes: MPI counts elements in 32 bits, and a checkpoint may have more bytes than that.
+        // The bytes travel as words of 8: MPI counts elements in 32 bits, and a checkpoint may have more bytes than that.
         let mut words = vec![0_u64; len.div_ceil(8) as usize];
         bytes.resize(8 * words.len(), 0);
         for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {

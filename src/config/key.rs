@@ -80,7 +80,7 @@ impl Only {
 pub struct Key<K: Kind> {
     section: &'static str,
     name: &'static str,
-    /// Its doc comment.
+    /// The key's doc comment.
     comment: &'static str,
     default: Option<K::Value>,
     definition: Definition<K>,
@@ -154,7 +154,7 @@ pub struct KeyHelp {
     pub expected: String,
     /// The names that it may have as its value, and what each means; empty where it has other values.
     pub names: Vec<NamedValue>,
-    /// Its value as TOML where it is not given.
+    /// The value, as TOML, that the key has where it is not given.
     pub default: Option<String>,
     /// A value as TOML.
     pub example: String,
@@ -194,13 +194,13 @@ impl KeyHelp {
 /// What is said of a section.
 #[derive(Debug, Clone)]
 pub struct SectionHelp {
-    /// Its name.
+    /// Name of the section.
     pub name: &'static str,
     /// What its keys are for, in sentences.
     pub meaning: String,
     /// Whether it may be left out although some of its keys have no default: nothing is done then that it is for.
     pub is_optional: bool,
-    /// Its keys.
+    /// The keys of the section.
     pub keys: Vec<KeyHelp>,
 }
 

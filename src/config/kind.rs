@@ -44,7 +44,7 @@ pub trait Kind {
     }
 }
 
-/// One of a few names.
+/// A value that is one of a few names.
 pub struct OneOf<T>(PhantomData<T>);
 
 impl<T: Named> OneOf<T> {
@@ -299,7 +299,7 @@ impl<K: Kind<Value: PartialEq>> Kind for List<K> {
 /// A key that belongs to some optimizers, schedules or criteria, and is absent for the others.
 pub struct Sometimes<K: Kind> {
     pub kind: K,
-    /// Its value where it belongs and is not given; none where it is absent then, or must be given.
+    /// The value where the key belongs and is not given; none where the key is absent then, or must be given.
     pub otherwise: Option<K::Value>,
 }
 

@@ -145,7 +145,7 @@ impl<'t, 'p> Section<'t, 'p> {
         self.problems.add(origin, format!("{path}: {sentence}"));
     }
 
-    /// The same, about a key that is there and those it disagrees with: an option among them is the place, or else the last line is.
+    /// Adds a sentence about a key that is there and the keys it disagrees with: an option among them is the place, or else the last line is.
     pub fn problem_among(&mut self, key: &str, others: &[&str], sentence: &str) {
         let place = |key: &str| self.table.and_then(|table| table.get(key)).map(|node| &node.origin);
         let origin = others.iter().copied().chain([key]).filter_map(place).max().unwrap_or(&self.origin).clone();

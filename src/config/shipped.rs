@@ -3,9 +3,9 @@
 /// A configuration that comes with the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shipped {
-    /// Its file's name.
+    /// Name of the file.
     pub name: &'static str,
-    /// Its text.
+    /// Text of the file.
     pub text: &'static str,
 }
 

@@ -41,9 +41,9 @@ impl std::fmt::Display for ImageShape {
 /// The values of images.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pixels {
-    /// As bytes. A network reads them through [`Dataset::lookup_table`](super::Dataset::lookup_table).
+    /// Pixels as bytes. A network reads them through [`Dataset::lookup_table`](super::Dataset::lookup_table).
     Bytes(Vec<u8>),
-    /// As 32-bit floating point: in a [`Dataset`](super::Dataset) normalised, as a network reads them.
+    /// Pixels as 32-bit floating point: in a [`Dataset`](super::Dataset) normalised, as a network reads them.
     Floats(Vec<f32>),
 }
 

@@ -15,8 +15,8 @@ pub struct Normalisation {
 impl Normalisation {
     /// Mean and deviation of each channel.
     ///
-    /// Those of bytes are exact sums of integers. Those of floating point are sums in 64 bits in the order of the file, first of the values, then of
-    /// the squares of what they are off the mean. Neither depends on ranks or threads.
+    /// For bytes both come from exact sums of integers. For floating point both come from sums in 64 bits in the order of the file, first of the
+    /// values, then of the squares of what they are off the mean. Neither depends on ranks or threads.
     ///
     /// # Errors
     /// A sentence where all values of a channel are equal.

@@ -9,7 +9,7 @@ use crate::readable::duration;
 /// The time that is left, in seconds: a median with limits between which it lies in 8 of 10 cases, if the cells are like the model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Left {
-    /// As likely more as less.
+    /// The time left is as likely more as less.
     pub seconds: f64,
     /// Less in one case of ten.
     pub low: f64,
@@ -18,7 +18,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// The same with no number above a bound.
+    /// This time with no number above a bound.
     pub fn at_most(self, bound: f64) -> Left {
         Left { seconds: self.seconds.min(bound), low: self.low.min(bound), high: self.high.min(bound) }
     }

@@ -20,9 +20,9 @@ use crate::records::{Cell, CellKey};
 pub struct Measured {
     /// Which one.
     pub key: CellKey,
-    /// Its trials.
+    /// Trials of the cell.
     pub trials: usize,
-    /// Its wall-clock seconds, with those of its confirmations where it has any.
+    /// Wall-clock seconds of the cell, with those of its confirmations where it has any.
     pub seconds: f64,
 }
 
@@ -68,7 +68,7 @@ impl Measured {
     }
 }
 
-/// Its time, and what that rests on.
+/// Writes the forecast's time, and what that rests on.
 impl fmt::Display for Forecast {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.left)?;

@@ -1,8 +1,9 @@
 //! The seconds of a cell: steps-to-result, which follow c1/B + c2, times the seconds of a step, which follow α + β·B.
 //!
-//! Their product is s·(1 + B/b)·(1 + o/B): b is the critical batch size c1/c2, and o = α/β the batch size whose examples take as long as what a step
-//! takes by itself. A sparse network's is (1 − sparsity)^−ρ times as much, times a factor of its own. The logarithms of s, b, o and the factors, and
-//! ρ, are normal at first; the measured cells make them narrower (a Gaussian approximation about their most likely values, by Gauss-Newton steps).
+//! A cell's seconds are s·(1 + B/b)·(1 + o/B): b is the critical batch size c1/c2, and o = α/β the batch size whose examples take as long as what a
+//! step takes by itself. A sparse network's are (1 − sparsity)^−ρ times as much, times a factor of its own. The logarithms of s, b, o and the
+//! factors, and ρ, are normal at first; the measured cells make them narrower (a Gaussian approximation about their most likely values, by
+//! Gauss-Newton steps).
 
 use super::left::Left;
 use crate::random::{Numbers, Purpose};

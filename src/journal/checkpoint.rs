@@ -1,6 +1,6 @@
 //! The checkpoint: the state of one cell's trials in the middle of their training. It is written whole or not at all.
 //!
-//! It says nothing of ranks, threads or devices, so any number of ranks can go on from it. It only saves time: without it the cell's
+//! A checkpoint says nothing of ranks, threads or devices, so any number of ranks can go on from it. It only saves time: without it the cell's
 //! unfinished trials start again and end with the same results.
 
 use std::io::ErrorKind;

@@ -53,9 +53,9 @@ pub enum Record {
     },
     /// A cell is finished: all its trials are recorded.
     Cell {
-        /// Its batch size, in examples.
+        /// Batch size of the cell, in examples.
         batch_size: u32,
-        /// Its sparsity.
+        /// Sparsity of the cell.
         sparsity: f64,
         /// How many trials it has, numbered without a gap: all of them are recorded before.
         trials: u32,
@@ -73,9 +73,9 @@ pub enum Record {
     },
     /// A cell gets more trials: those it has may be recorded anew, since a better one would cut them short. If it was finished, it is so no more.
     Extension {
-        /// Its batch size, in examples.
+        /// Batch size of the cell, in examples.
         batch_size: u32,
-        /// Its sparsity.
+        /// Sparsity of the cell.
         sparsity: f64,
     },
     /// The connections of a seed's network are scored.
@@ -163,7 +163,7 @@ pub fn bare_start(started: &str, number: usize, before: Ending) -> Start {
 pub struct Partial {
     /// Which one.
     pub key: CellKey,
-    /// Its trials that have ended, by index.
+    /// The trials of the cell that have ended, by index.
     pub trials: Vec<Trial>,
     /// Confirmations of when it was finished with fewer trials.
     pub confirmations: Vec<Confirmation>,
@@ -182,7 +182,7 @@ struct Entry {
     revisable: BTreeSet<u32>,
     /// Where it was finished with fewer trials: test errors, seconds, and the number of the best trial.
     extended: Option<(Option<u32>, f64, Option<u32>)>,
-    /// Its place among the finished cells, test errors and seconds, once it is finished.
+    /// Where the cell is finished: its place among the finished cells, test errors and seconds.
     finished: Option<(usize, Option<u32>, f64)>,
 }
 

@@ -10,11 +10,11 @@ pub const HEAD: usize = 16;
 /// A record as it is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framed<'a> {
-    /// Its own bytes.
+    /// The bytes that were encoded into the record.
     pub payload: &'a [u8],
     /// Checksum of the record it was written behind; 0 for the first.
     pub previous: u32,
-    /// Its checksum.
+    /// Checksum of this record.
     pub checksum: u32,
 }
 

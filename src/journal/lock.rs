@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_millis(200);
 pub struct Holder {
     /// Name of its host, or "unknown".
     pub host: String,
-    /// Its process number there, or "unknown".
+    /// Number of the process on that host, or "unknown".
     pub process: String,
     /// Since when, ISO 8601 in UTC, or "unknown".
     pub since: String,
@@ -29,7 +29,7 @@ pub struct Holder {
 
 /// A study's lock, held until it is dropped or its process ends, however that happens.
 ///
-/// It is an advisory lock of the whole file (flock) which the operating system releases with the process, so a file that a killed job
+/// The lock is an advisory lock of the whole file (flock) which the operating system releases with the process, so a file that a killed job
 /// left is no obstacle. Linux passes such locks on to NFS servers, so jobs on two hosts exclude each other too, unless the file system
 /// is mounted with locks that are local to a host (`nolock` or `local_lock=flock` for NFS, `localflock` for Lustre): then only jobs on
 /// one host do. A file system that refuses locks altogether gets a second file, `….held`, which exists while the lock is held; a job

@@ -122,7 +122,7 @@ pub enum Epilogue {
     Stream {
         /// The stream written.
         stream: Slot,
-        /// Its ReLU, written.
+        /// ReLU of the stream, written.
         rectified: Slot,
         /// The stream at the block's input: added as it is, or, where the shapes differ, rectified and averaged over stride × stride with zero
         /// channels appended (the authors' public code, network.py; the paper does not say).
@@ -204,9 +204,9 @@ pub struct Dense {
 /// What becomes of a fully connected layer's sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DenseOutput {
-    /// They are the logits.
+    /// The sums are the logits.
     Logits,
-    /// They are a map of 1 × 1 × outputs. The gradient that a back end keeps for the layer is that of the sums.
+    /// The sums are a map of 1 × 1 × outputs. The gradient that a back end keeps for the layer is that of the sums.
     Hidden {
         /// Map written.
         written: Slot,

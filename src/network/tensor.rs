@@ -32,7 +32,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Its elements in the flat vector.
+    /// The tensor's elements in the flat vector.
     pub fn range(&self) -> Range<usize> {
         self.offset..self.offset + self.len
     }

@@ -63,7 +63,7 @@ impl Schedule {
         Schedule { rate, warmup_steps: of(Metaparameter::WarmupSteps).unwrap_or(0.0) as u32, decay }
     }
 
-    /// The same rate at every step.
+    /// The schedule that has one rate at every step.
     pub fn constant(rate: f64) -> Schedule {
         Schedule { rate, warmup_steps: 0, decay: Decay::Constant }
     }

@@ -32,7 +32,7 @@ pub struct Asked {
 /// One study of a pilot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Part {
-    /// Its only batch size.
+    /// The only batch size of the study.
     pub batch_size: u32,
     /// Steps of each curve.
     pub steps: u32,
@@ -42,7 +42,7 @@ pub struct Part {
     pub trials: u32,
     /// What turns the configuration into this study.
     pub overrides: Vec<Override>,
-    /// Its result file.
+    /// Result file of the study.
     pub output: PathBuf,
 }
 

@@ -7,7 +7,7 @@ use crate::config::Override;
 /// A value to be written, and the comment behind it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Written {
-    /// Its dotted key, and the value as TOML or as a bare word; empty removes the key.
+    /// The value's dotted key, and the value as TOML or as a bare word; empty removes the key.
     pub change: Override,
     /// Why; may be empty.
     pub why: String,

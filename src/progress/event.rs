@@ -10,7 +10,7 @@ use crate::training::Moment;
 pub enum Event<'a> {
     /// The study begins.
     Study {
-        /// Its name.
+        /// Name of the study.
         name: &'a str,
         /// Where it runs.
         device: &'a str,
@@ -40,7 +40,7 @@ pub enum Event<'a> {
     CellStarted {
         /// Which one.
         key: CellKey,
-        /// Its number, from 0.
+        /// Number of the cell, from 0.
         index: usize,
         /// Most steps a trial may take.
         max_steps: u32,
@@ -69,7 +69,7 @@ pub enum Event<'a> {
     },
     /// A cell is measured.
     CellFinished {
-        /// Its trials.
+        /// The cell with its trials.
         cell: &'a Cell,
         /// When the rest is probably done; none where nothing is left.
         left: Option<Forecast>,
@@ -91,7 +91,7 @@ pub enum Event<'a> {
     },
     /// A cell is confirmed.
     Confirmed {
-        /// Its trials and confirmations.
+        /// The cell with its trials and confirmations.
         cell: &'a Cell,
         /// Most steps of a training.
         last_step: u32,

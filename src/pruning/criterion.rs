@@ -38,11 +38,11 @@ pub trait Iterated: Sync {
 /// The network of a trial before it is trained.
 #[derive(Debug, Clone, Copy)]
 pub struct Untrained<'a> {
-    /// Its layers.
+    /// Layers of the network.
     pub network: &'a Network,
     /// The trial's seed.
     pub seed: u64,
-    /// Its initial weights, `[parameters]`.
+    /// Initial weights of the network, `[parameters]`.
     pub weights: &'a [f32],
 }
 

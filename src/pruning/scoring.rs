@@ -8,9 +8,9 @@ use crate::network::Network;
 
 /// The criterion of a study, by what its masks depend on.
 pub enum Scoring {
-    /// It scores each seed's network once: the scores serve every sparsity.
+    /// The criterion scores each seed's network once: the scores serve every sparsity.
     Once(Once),
-    /// It scores in rounds: each sparsity has masks of its own.
+    /// The criterion scores in rounds: each sparsity has masks of its own.
     Rounds(&'static dyn Iterated),
 }
 

@@ -81,7 +81,7 @@ pub enum Answer {
     Stream {
         /// The process.
         child: Child,
-        /// Its standard output.
+        /// Standard output of the child.
         pipe: BufReader<ChildStdout>,
         /// Bytes of the present block that were not read yet; none after the end.
         left: Option<u32>,
@@ -149,7 +149,7 @@ impl Read for Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Answer::Stream { child, .. } = self {
-            // It may have ended; nothing else can fail here.
+            // The child may have ended; nothing else can fail here.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -30,9 +30,9 @@ const CHECKSUMS: usize = 64;
 /// A filter of a dataset: what was done with each chunk before it was stored.
 struct Filter {
     id: H5Z_filter_t,
-    /// Its first parameter; the element's bytes of the shuffle filter.
+    /// The filter's first parameter; the element's bytes of the shuffle filter.
     parameter: u32,
-    /// As the file has it.
+    /// The filter's name, as the file has it.
     name: String,
 }
 

@@ -17,7 +17,7 @@ use crate::exit;
 /// One way to read a file.
 #[derive(Debug, Clone, Copy)]
 pub struct Task {
-    /// Its name on the reading process's command line.
+    /// The task's name on the reading process's command line.
     pub name: &'static str,
     /// Reads the file, and an item of it where the task has items, and writes what it finds; or says what is wrong, in words that follow the file's
     /// name.

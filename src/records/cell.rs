@@ -16,7 +16,7 @@ pub struct CellKey {
     pub sparsity: f64,
 }
 
-/// Its name in messages.
+/// Writes a cell as messages name it.
 impl fmt::Display for CellKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "batch size {}, sparsity {}", self.batch_size, self.sparsity)
@@ -39,7 +39,7 @@ pub fn best<'t>(trials: impl IntoIterator<Item = &'t Trial>) -> Option<&'t Trial
 pub struct Cell {
     /// Which cell.
     pub key: CellKey,
-    /// Its trials, by index.
+    /// The trials of the cell, by index.
     pub trials: Vec<Trial>,
     /// Wrongly classified test examples of the best trial's weights at its goal step, where the cell has a best trial.
     pub test_errors: Option<u32>,

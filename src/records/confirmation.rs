@@ -37,9 +37,9 @@ impl Seeds {
 pub struct Training {
     /// The point: the index of the search's trial that has its metaparameters.
     pub point: u32,
-    /// Its number among the trainings of its point, from 0. Trainings of one number have the same fresh seeds at every point of every cell.
+    /// Number of the training at its point, from 0. Trainings of one number have the same fresh seeds at every point of every cell.
     pub number: u32,
-    /// Its seeds.
+    /// Seeds that the training draws from.
     pub seeds: Seeds,
     /// Steps between two of its evaluations.
     pub evaluate_every: u32,
@@ -58,8 +58,8 @@ pub fn median_steps<'c>(confirmations: impl IntoIterator<Item = &'c Confirmation
 pub struct Confirmation {
     /// Which training it is.
     pub training: Training,
-    /// Its record. The index and the metaparameters are those of the search's trial. It is complete, infeasible, or incomplete: then it has not
-    /// reached the goal within the limit, which is at its steps.
+    /// Record of the training, with the index and the metaparameters of the search's trial. The training is complete, infeasible, or incomplete: then
+    /// it has not reached the goal within the limit, which is at its steps.
     pub run: Trial,
 }
 

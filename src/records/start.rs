@@ -9,7 +9,7 @@ use crate::exit;
 pub struct Start {
     /// When it was, in microseconds since 1970 in UTC; 0 where that is not known. It tells starts of one second apart where files are merged.
     pub began: u64,
-    /// Its number among the study's starts, from 0.
+    /// Number of this start among the study's starts, from 0.
     pub number: u32,
     /// How the start before it had ended.
     pub before: Ending,
@@ -19,7 +19,7 @@ pub struct Start {
     pub threads: u32,
     /// Hosts that the ranks were on; 0 where that is not known.
     pub hosts: u32,
-    /// Their names, in order of ranks, with commas between; of many the first ones.
+    /// Names of the hosts, in order of ranks, with commas between; of many the first ones.
     pub host_names: String,
     /// Version and commit of the program.
     pub program: String,
@@ -33,7 +33,7 @@ const HOST_LOST: u8 = 205;
 pub enum Ending {
     /// There was no start.
     First,
-    /// It measured all that it was asked to.
+    /// The start measured all that was asked for.
     Finished,
     /// A signal, or the loss of its launcher, stopped it, and it saved what it had.
     Stopped,
@@ -41,7 +41,7 @@ pub enum Ending {
     RankLost,
     /// A signal of this number killed its launcher or one of its processes.
     Killed(u8),
-    /// It failed with this exit code.
+    /// The start failed with this exit code.
     Failed(u8),
     /// Nothing says how: it was killed, or its machine was lost, and nobody saw it.
     #[default]
@@ -61,7 +61,7 @@ impl Ending {
         }
     }
 
-    /// Its name in result files.
+    /// The ending's name in result files.
     pub fn name(self) -> &'static str {
         match self {
             Ending::First => "first",

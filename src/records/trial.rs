@@ -22,7 +22,7 @@ impl Status {
     /// Every status with its number in the result file.
     pub const ALL: [Status; 4] = [Status::Complete, Status::Incomplete, Status::Infeasible, Status::Censored];
 
-    /// Its name in tables and result files.
+    /// The status's name in tables and result files.
     pub fn name(self) -> &'static str {
         match self {
             Status::Complete => "complete",
@@ -99,7 +99,7 @@ pub struct Trial {
     pub curve: Vec<CurvePoint>,
     /// Measurements of the loss surface in order of steps; empty where the study has none.
     pub measurements: Vec<Measurement>,
-    /// Its share of the cell's wall-clock seconds, which are divided evenly among the trials training at the time.
+    /// The trial's share of the cell's wall-clock seconds, which are divided evenly among the trials training at the time.
     pub seconds: f64,
 }
 

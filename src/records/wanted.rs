@@ -45,7 +45,7 @@ impl Wanted {
         self.trainings.iter().filter(|training| training.number == 0).count()
     }
 
-    /// Those of `known` that are wanted, in the order of the trainings, as far as they are wanted: a limit may have been higher before.
+    /// The confirmations of `known` that are wanted, in the order of the trainings, each cut at the limit, which may have been higher before.
     pub fn among(&self, known: &[Confirmation]) -> Vec<Confirmation> {
         let of_training = |training: &Training| known.iter().filter(|one| one.training == *training).find_map(|one| self.cut(one));
         self.trainings.iter().filter_map(of_training).collect()

@@ -83,7 +83,7 @@ pub(super) use attributes;
 
 /// A type that an attribute can have.
 pub(super) trait Attribute: Sized {
-    /// Its name for readers.
+    /// The type's name for readers.
     const KIND: &'static str;
 
     fn write(&self, at: &Location, name: &str) -> hdf5::Result<()>;

@@ -14,7 +14,7 @@ use crate::config::{Metaparameter, ascending};
 use crate::records::Status;
 use crate::search::Metaparameters;
 
-/// Its path.
+/// Path of the group of arrays in the file.
 pub(super) const PATH: &str = "grid";
 
 /// Numbers of an array at most. Cells that form no full grid, as merged files may have them, leave most of an array empty; a larger one is not worth
@@ -32,7 +32,7 @@ pub(super) struct Dimensions {
 }
 
 impl Dimensions {
-    /// Those of a file with these rows; none where there is nothing to put into arrays, or where they would be too large.
+    /// The dimensions of a file with these rows; none where there is nothing to put into arrays, or where they would be too large.
     pub fn new(cells: &[CellRow], trials: &[TrialRow]) -> Option<Self> {
         let batch_sizes = ascending(cells.iter().map(|cell| cell.batch_size), u32::cmp);
         let sparsities = ascending(cells.iter().map(|cell| cell.sparsity), f64::total_cmp);

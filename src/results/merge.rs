@@ -100,7 +100,7 @@ fn different(first: &Path, merged: &Results, study: &Study, part: &Results, thei
             first.display()
         ));
     }
-    // The same data and configuration make the same workload, but files can be changed.
+    // Equal data and configurations make equal workloads, but files can be changed.
     if found.is_empty() && merged.workload != part.workload {
         found.push("the group /workload says otherwise".into());
     }

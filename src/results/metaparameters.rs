@@ -8,7 +8,7 @@ use crate::config::Metaparameter;
 use crate::reader::MOST_INFLATED;
 use crate::search::Metaparameters;
 
-/// Its path.
+/// Path of the table in the file.
 pub(super) const PATH: &str = "metaparameters";
 
 /// The metaparameters of each of so many rows of `/trials`, in a file of so many bytes.

@@ -8,13 +8,13 @@ use super::codes::{EndingCode, MaskHash, ShortText, StatusCode};
 /// What is declared of a column, but for its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: &'static str,
     /// The type of its values in the file, in words.
     pub kind: &'static str,
-    /// Its unit, as netCDF names units; empty of numbers of things, of codes and of texts.
+    /// Unit of the values, as netCDF names units; empty where they count things, or are codes or texts.
     pub unit: &'static str,
-    /// Its meaning.
+    /// What the values mean.
     pub meaning: &'static str,
     /// Whether it says where in the file other rows are, and so nothing of a training.
     pub is_place: bool,
@@ -26,7 +26,7 @@ pub trait Table: H5Type + Copy {
     const PATH: &'static str;
     /// What one row is.
     const ROW: &'static str;
-    /// Its columns in order.
+    /// The table's columns in order.
     const COLUMNS: &'static [Column];
 
     /// The value of each column as a number; NaN where it has none.
@@ -88,13 +88,13 @@ pub(super) use table;
 
 /// A type that a column's values can have.
 pub(super) trait Value {
-    /// Its name for readers.
+    /// The type's name for readers.
     const KIND: &'static str;
 
-    /// As a number; NaN of -1, which stands for none, of hashes and of texts.
+    /// The value as a number. A value of -1, which stands for none, a hash and a text give NaN.
     fn number(self) -> f64;
 
-    /// As a text; empty where the value stands for none, or is not finite.
+    /// The value as a text; empty where the value stands for none, or is not finite.
     fn text(self) -> String;
 }
 

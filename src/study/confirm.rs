@@ -13,7 +13,7 @@ use crate::training::{CellState, CellWork, Groups, LaneRecord, Masks, Run, measu
 pub(super) struct Asked<'a> {
     /// How its trials were trained.
     pub work: &'a CellWork<'a>,
-    /// Its trials, and the confirmations that have ended before.
+    /// Trials of the cell, and the confirmations that have ended before.
     pub cell: &'a Cell,
     pub wanted: &'a Wanted,
     /// Where an earlier run left it.
@@ -60,7 +60,7 @@ pub(super) fn confirm<B: Backend>(
     driver.confirming = None;
     let Some(Cell { trials, .. }) = confirmed else { return Ok(None) };
     let confirmations: Vec<Confirmation> = trials.into_iter().filter_map(|run| Confirmation::numbered(trainings, run)).collect();
-    // Those that ended by themselves were journaled then.
+    // Confirmations that ended by themselves were journaled then.
     let is_fresh = |one: &&Confirmation| one.run.status == Status::Incomplete && known.iter().all(|other| other.training != one.training);
     let spent: Vec<Confirmation> = confirmations.iter().filter(is_fresh).cloned().collect();
     driver.keep(|files| files.confirmed(cell.key, spent))?;

@@ -62,7 +62,7 @@ pub(super) struct Restored {
     /// Start of the study, and every start of it, this one among them.
     pub started: String,
     pub starts: Vec<Start>,
-    /// Its configuration as TOML: this one, with the cells, trials and confirmations of earlier runs.
+    /// The study's configuration as TOML: this run's, with the cells, trials and confirmations of earlier runs.
     pub configuration: String,
 }
 
@@ -394,7 +394,7 @@ struct Grown {
     /// Trials a cell, now and in the run before.
     trials: u32,
     trials_before: u32,
-    /// As TOML.
+    /// The configuration as TOML.
     text: Option<String>,
 }
 

@@ -20,7 +20,7 @@ pub struct Place<'a> {
     pub memory: MemoryLimit,
     /// Where rank 0 keeps the study's files.
     pub storage: Arc<dyn Storage>,
-    /// Its signals, clock and threads.
+    /// Signals, clock and threads of the run.
     pub surroundings: Surroundings,
 }
 

@@ -17,14 +17,14 @@ use crate::{Error, Result};
 /// A trial that was trained again.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
-    /// Its record, with the errors of whole evaluations. Nothing of the loss surface is measured.
+    /// The new record, with the errors of whole evaluations. Nothing of the loss surface is measured.
     pub trial: Trial,
     /// A clause for each thing that differs from the record in the file.
     pub differences: Vec<String>,
 }
 
 impl Replay {
-    /// Its evaluations beside those of the record, a line each.
+    /// The evaluations beside those of the record in the file, a line each.
     pub fn table(&self, recorded: &Trial) -> String {
         let heading = ["step", "training loss", "validation error", "errors", "in the file"].map(str::to_owned).to_vec();
         let row = |(number, point): (usize, &CurvePoint)| {
@@ -40,7 +40,7 @@ impl Replay {
         aligned(&[heading].into_iter().chain(self.trial.curve.iter().enumerate().map(row)).collect::<Vec<_>>(), "")
     }
 
-    /// Its evaluations as comma-separated values.
+    /// The evaluations as comma-separated values.
     pub fn csv(&self) -> String {
         let row = |point: &CurvePoint| {
             let error = f64::from(point.errors) / f64::from(point.examples.max(1));

@@ -38,7 +38,7 @@ pub enum Scored {
         /// `[parameters]`.
         values: Vec<f32>,
     },
-    /// Its mask at one sparsity.
+    /// A mask at one sparsity.
     Mask(MaskRecord),
 }
 
@@ -60,7 +60,7 @@ impl<'a> Masks<'a> {
         Masks { network, pruning, workers, known }
     }
 
-    /// Those of `seeds` that [`Masks::score`] has not seen for that sparsity.
+    /// The seeds of `seeds` that [`Masks::score`] has not seen for that sparsity.
     pub fn missing(&self, seeds: impl IntoIterator<Item = u64>, sparsity: f64) -> Vec<u64> {
         let is_known = |seed: &u64| match &self.known {
             Known::Scores(_, scores) => scores.contains_key(seed),

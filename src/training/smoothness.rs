@@ -18,11 +18,11 @@ pub struct Site {
     pub trial: usize,
     /// Steps that it has taken.
     pub step: u32,
-    /// Its mask.
+    /// The trial's mask.
     pub mask: Rc<Mask>,
-    /// Its weights: `[parameters]`.
+    /// The trial's weights: `[parameters]`.
     pub weights: Vec<f32>,
-    /// Its weights one step later, where a step follows.
+    /// The trial's weights one step later, where a step follows.
     pub next: Option<Vec<f32>>,
 }
 
@@ -48,7 +48,7 @@ pub fn measure(
     sites: &[Site],
     conductor: &mut dyn Conductor,
 ) -> Result<Vec<Option<Measurement>>> {
-    // As many votes as the group needs that has most to measure, and one more: a pass may be interrupted after the last of a measurement.
+    // So many votes as the group needs that has most to measure, and one more: a pass may be interrupted after the last of a measurement.
     let mut votes = Votes::new(groups.most_of_one(trials) * probe.votes() + 1, conductor);
     let mut measure = |trial: usize| match sites.iter().find(|site| site.trial == trial) {
         Some(Site { step, mask, weights, next, .. }) => {

@@ -24,7 +24,7 @@ pub struct CellState {
 /// One trial under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaneRecord {
-    /// Its index in the cell.
+    /// Index of the trial in the cell.
     pub trial: u32,
     /// Weights, and what its optimizer keeps of them.
     pub state: LaneState,
@@ -35,6 +35,6 @@ pub struct LaneRecord {
     /// The margin of each validation example when the trial was last evaluated on it; empty before its first bounded evaluation.
     #[serde(with = "floats")]
     pub margins: Vec<f32>,
-    /// Its share of the seconds so far.
+    /// The trial's share of the seconds so far.
     pub seconds: f64,
 }

@@ -9,9 +9,9 @@ use crate::search::Metaparameters;
 
 /// The trials of a wave that train, and those of the cell that have ended, by number. The others wait for a later wave.
 pub struct Trials {
-    /// Those that train. Their status is [`Status::Incomplete`].
+    /// The trials that train. Their status is [`Status::Incomplete`].
     pub training: BTreeMap<usize, Trial>,
-    /// Those that have ended, in earlier waves too.
+    /// The trials that have ended, in earlier waves too.
     pub ended: BTreeMap<usize, Trial>,
 }
 

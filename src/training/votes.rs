@@ -11,7 +11,7 @@ pub struct Votes<'a> {
 }
 
 impl<'a> Votes<'a> {
-    /// That many votes, which must be the same number on every rank.
+    /// `count` votes; the number must be the same on every rank.
     pub fn new(count: usize, conductor: &'a mut dyn Conductor) -> Votes<'a> {
         Votes { left: count, conductor }
     }

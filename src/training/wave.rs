@@ -201,7 +201,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         }
         self.measure_ends(&self.work.measured(&complete))?;
         let begun = self.trials.training.len() + self.trials.ended.len();
-        // Those that end here have trained until now.
+        // Trials that end here have trained until now.
         self.share_out_seconds();
         let ended = self.trials.take_ended();
         if self.work.ends_are_final(begun) {

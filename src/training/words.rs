@@ -35,12 +35,12 @@ impl Words<3> for MaskFacts {
 /// What an evaluation finds of a lane.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Outcome {
-    /// Its loss was NaN or infinite in an earlier step; it was not evaluated.
+    /// The lane's loss was NaN or infinite in an earlier step; the lane was not evaluated.
     Broken {
-        /// That step (from 0), which was not taken.
+        /// The step with that loss (from 0), which was not taken.
         step: u32,
     },
-    /// It was evaluated on the validation set.
+    /// The lane was evaluated on the validation set.
     Evaluated {
         /// Mean training loss over the batch of its last step.
         loss: f32,

@@ -11,7 +11,7 @@ use crate::search::Metaparameters;
 /// One training that is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Run {
-    /// Its metaparameters.
+    /// The trial's metaparameters.
     pub metaparameters: Metaparameters,
     /// What it draws its random numbers by.
     pub seeds: Seeds,
@@ -61,7 +61,7 @@ impl CellWork<'_> {
         self.trials[trial - self.first]
     }
 
-    /// Those of the trials numbered `trials` whose smoothness is measured.
+    /// The trials among those numbered `trials` whose smoothness is measured.
     pub(super) fn measured(&self, trials: &[usize]) -> Vec<usize> {
         let is_measured = |trial: &usize| self.probe.is_some_and(|probe| probe.measures(*trial));
         trials.iter().copied().filter(is_measured).collect()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that every relative link of the pages leads to a file that is there, and to a heading of it, and that text fits into a window.
+"""Checks that links of pages lead to files and headings that are there, that text fits into a window, and that comments name their subjects.
 
-Lines of pages and comments have at most 150 letters. Tables, code and what programs write into pages may be longer.
+Lines of pages and comments have at most 150 letters. Tables, code and what programs write into pages may be longer. A comment of `src/` does not
+begin with words that stand for a noun elsewhere: "Its name", "Those of a layer", "The same for bytes".
 """
 
 import pathlib
@@ -12,6 +13,13 @@ import sys
 MOST = 150
 COMMENT = {".rs": r"\s*//", ".cu": r"\s*//", ".cuh": r"\s*//", ".h": r"\s*//", ".cpp": r"\s*//"}
 COMMENT.update({kind: r"\s*#" for kind in (".py", ".sh", ".bash", ".toml", "")})
+# Folders whose comments name their subjects, and the parts of these that do not yet do so everywhere.
+NAMED, UNNAMED = ("src/",), ("src/backend/cpu/",)
+# The first words of a comment that name nothing.
+NOTHING = re.compile(
+    r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What is there)\b(?!-)"
+    r"|(?:This|These) (?:is|are|was|were|has|have|of|that)\b|(?:One|Ones|The others?) (?:is|are|of|that|which|in|for|with)\b"
+)
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
@@ -56,16 +64,37 @@ def long_lines(file):
             yield f"line {number}: {len(line)} letters, expected at most {MOST}; break it"
 
 
+def without_subject(lines):
+    """The comments that begin without a noun, with their numbers."""
+    before = None
+    for number, line in enumerate(lines, 1):
+        marker, text = re.match(r"\s*(//[/!]?|) ?(.*)", line).groups()
+        # A comment begins behind code, behind one of another kind, and behind an empty line.
+        if marker and marker != before and NOTHING.match(text):
+            yield number, text
+        before = marker if text else None
+
+
+def subjects(file):
+    for number, text in without_subject(file.read_text().splitlines()):
+        yield f"line {number}: a comment begins {' '.join(text.split()[:3])!r}, expected its subject; name what it speaks of"
+
+
 def main():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     pages = [name for name in files if name.endswith(".md")]
     found = [f"{page}: {problem}" for page in pages for problem in problems(ROOT / page)]
     texts = [name for name in files if name.endswith(".md") or pathlib.Path(name).suffix in COMMENT and (ROOT / name).is_file()]
     found += [f"{name}: {problem}" for name in texts for problem in long_lines(ROOT / name)]
+    sources = [name for name in files if name.endswith(".rs") and name.startswith(NAMED) and not name.startswith(UNNAMED) and (ROOT / name).is_file()]
+    found += [f"{name}: {problem}" for name in sources for problem in subjects(ROOT / name)]
     links = sum((ROOT / page).read_text().count("](") for page in pages)
     if not links:
         found.append("expected links in the pages, found none: this check sees nothing")
-    print("\n".join(found) or f"{links} links in {len(pages)} pages; no long lines in {len(texts)} files")
+    known = "/// Its name.|name: String,|/// Name of the file.|/// It is read.|///|/// The same bits.|// One of them|/// As text.".split("|")
+    if [number for number, _ in without_subject(known)] != [1, 6, 7, 8]:
+        found.append("expected comments without subjects to be found: this check sees nothing")
+    print("\n".join(found) or f"{links} links in {len(pages)} pages; no long lines in {len(texts)} files; subjects in the comments of {len(sources)}")
     return 1 if found else 0
 
 

@@ -15,9 +15,9 @@ pub enum Claim {
     Times,
     /// 2 to 4 times as many at sparsity 0.9.
     TwoToFour,
-    /// Their ratio to the dense one's falls with the batch size.
+    /// The ratio of a sparse network's steps to the dense one's falls with the batch size.
     RatioFalls,
-    /// Their critical batch size is no smaller.
+    /// The critical batch size of sparse networks is no smaller.
     CriticalBatchSize,
     /// At sparsity 0.9 it is 4 times the dense one's.
     FourTimes,
@@ -52,7 +52,7 @@ pub const SPARSEST: f64 = 0.9;
 /// The least and the largest ratio of steps in the paper's figure 12.
 pub const PAPERS_RATIOS: (f64, f64) = (1.5, 4.5);
 
-/// Those that its section 3.1 says.
+/// The least and the largest ratio of steps that the paper's section 3.1 says.
 pub const TWO_TO_FOUR: (f64, f64) = (2.0, 4.0);
 
 /// Ratios of critical batch sizes that are called 4: within a factor of two, as the batch sizes are powers of two.

@@ -8,11 +8,11 @@ use crate::readable::{count, digits, some};
 /// What a study says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its intervals lie where the claim says.
+    /// The claim's intervals lie where the claim says.
     Holds,
-    /// Its intervals lie where the claim excludes.
+    /// The claim's intervals lie where the claim excludes.
     DoesNotHold,
-    /// Its intervals allow both, or what the rule needs was not measured.
+    /// The claim's intervals allow both, or what the rule needs was not measured.
     Undecided,
 }
 

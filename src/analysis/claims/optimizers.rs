@@ -20,7 +20,7 @@ pub fn findings(study: &StudyResults, sgd: &StudyResults) -> Vec<Finding> {
     pairs.flat_map(|((sparsity, [points, _]), fits)| compared(sparsity, points, &fits[0], &fits[1])).collect()
 }
 
-/// The same of cells that were confirmed with both optimizers.
+/// The optimizers compared by cells that were confirmed with both.
 pub fn confirmed(own: &[ConfirmedCell], sgd: &[ConfirmedCell]) -> Vec<Finding> {
     let mut sparsities: Vec<f64> = own.iter().map(|cell| cell.key.sparsity).collect();
     sparsities.sort_unstable_by(f64::total_cmp);

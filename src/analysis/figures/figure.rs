@@ -16,9 +16,9 @@ use crate::records::{Cell, CellKey};
 /// A figure and what to look at in it.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// Its name within its study, fit for a file's name.
+    /// The figure's name within its study, fit for a file's name.
     pub name: Cow<'static, str>,
-    /// Its heading on the page.
+    /// Heading of the figure on the page.
     pub heading: Cow<'static, str>,
     /// What is drawn, and what to look at.
     pub caption: String,
@@ -88,7 +88,7 @@ pub(super) fn between_evaluations(study: &StudyResults, colour: RGBColor, points
     between_evaluations_over(study, 1.0, colour, points)
 }
 
-/// The same over a number of steps.
+/// What is known of K* over `over` at each point of a curve, as [`between_evaluations`] has it for K*.
 pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: RGBColor, points: &[(f64, f64)]) -> Element {
     let every = f64::from(study.results.workload.evaluate_every);
     let bar = |&(size, steps): &(f64, f64)| (size, (steps - every) / over, steps / over);

@@ -107,7 +107,7 @@ fn described(name: Metaparameter, range: &Range) -> String {
         config::Scale::Log => "logarithmic",
         config::Scale::ReverseLog => "logarithmic in the distance to 1",
     };
-    // As the configuration has them: 1e-10, not its ten decimals.
+    // The limits are written as in the configuration: 1e-10, not its ten decimals.
     let limit = |value: f64| if name.is_whole() { name.show(value) } else { format!("{value:?}") };
     format!("{symbol}{} from {} to {}, {scale}", name.title(), limit(range.min), limit(range.max))
 }

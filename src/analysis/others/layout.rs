@@ -1,7 +1,7 @@
 //! The layout of Shallue et al.'s published data (JMLR 20, 2019), as `analysis::shallue` writes it too:
 //! `dataset/model/optimizer/batch_size/study.json` and below it `trial_id/metadata.json` and `trial_id/measurements.csv`.
 //!
-//! Their own data have no goal and no sparsity. An export of ours has both, in an object `dps`, and gives the same steps-to-result again.
+//! The published data have no goal and no sparsity. An export of ours has both, in an object `dps`, and gives the same steps-to-result again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ fn read_cell(place: &Path, goal: Option<f64>) -> Found<(CellKey, WorkloadSummary
     let study = json(&path)?;
     let refused = |what: &str| (path.clone(), format!("expected {what}, found {}", short(&study.to_string(), 60)));
     let ours = study.get("dps");
-    // Their data name a study by its folders.
+    // The published data name a study by its folders.
     let folder = |up: usize| place.ancestors().nth(up).and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
     let name = |key: &str, up: usize| study[key].as_str().map(str::to_owned).or_else(|| folder(up)).unwrap_or_default();
     let sparsity = ours.map_or(Some(0.0), |ours| ours["sparsity"].as_f64().filter(|sparsity| (0.0..=1.0).contains(sparsity)));

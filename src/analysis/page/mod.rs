@@ -30,9 +30,9 @@ const STYLE: &str = include_str!("style.css");
 pub struct Section<'a> {
     /// The study.
     pub study: &'a StudyResults,
-    /// Its fits.
+    /// The study's fits.
     pub fits: &'a [Fitted],
-    /// Its confirmed cells.
+    /// The study's confirmed cells.
     pub confirmed: Vec<ConfirmedCell>,
     /// The fits of these.
     pub confirmed_fits: Vec<ConfirmedFit>,
@@ -40,13 +40,13 @@ pub struct Section<'a> {
     pub claims: Vec<Finding>,
     /// What was measured along its training.
     pub smoothness: Vec<Smooth>,
-    /// Its critical batch sizes by several definitions.
+    /// The study's critical batch sizes by several definitions.
     pub critical: Vec<Critical>,
     /// How long its best trials take.
     pub times: Vec<Timed>,
-    /// Its figures.
+    /// The study's figures.
     pub figures: Vec<Drawn>,
-    /// Its warnings.
+    /// The study's warnings.
     pub warnings: Vec<String>,
     /// What it says in three sentences.
     pub answer: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Drawn {
     pub figure: Figure,
     /// The name of its files, without their kind.
     pub name: String,
-    /// Its SVG document.
+    /// The figure's SVG document.
     pub svg: String,
 }
 

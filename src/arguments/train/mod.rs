@@ -34,7 +34,7 @@ pub enum Train {
     },
     /// Say how far studies are.
     Status {
-        /// Their result files.
+        /// The studies' result files.
         results: Vec<PathBuf>,
         /// Text for people, or JSON.
         form: StatusForm,
@@ -57,7 +57,7 @@ pub enum Train {
     },
     /// Write a new configuration.
     Init {
-        /// Its file.
+        /// File of the new configuration.
         path: PathBuf,
         /// What it is of; the rest is asked.
         given: Given,
@@ -79,7 +79,7 @@ pub enum Train {
     Ended {
         /// The study's result file.
         output: PathBuf,
-        /// Its exit code.
+        /// Exit code of that start.
         code: u8,
     },
     /// List the configurations that come with the program, or print one.

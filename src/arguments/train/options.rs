@@ -209,7 +209,7 @@ pub(super) enum RawCommand {
     },
     /// Run a command that measures a study, and start it again after ends that a new start can mend: a lost rank, a signal's death, a stopped job.
     ///
-    /// It gives up where starts bring no progress. A signal to supervise stops the study, with everything saved.
+    /// Supervise gives up where starts bring no progress. A signal to it stops the study, with everything saved.
     #[command(after_help = "For example: dps-train supervise -- mpirun -n 8 dps-train configs/mnist-simple-cnn-momentum.toml")]
     Supervise {
         /// The study's result file [default: that of the command's dps-train]

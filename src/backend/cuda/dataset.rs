@@ -52,10 +52,10 @@ impl DeviceExamples {
 pub(super) enum Selection<'a> {
     /// From this one on, the same for every lane.
     Consecutive(usize),
-    /// Those of a batch of `batch` shuffled examples, from its number `first` on: of the step that `clock` says, in the order of the lanes'
+    /// Examples of a batch of `batch` shuffled examples, from its number `first` on: of the step that `clock` says, in the order of the lanes'
     /// `seeds`.
     Shuffled { first: usize, batch: usize, clock: ConstPointer<'a, u32>, seeds: ConstPointer<'a, u64> },
-    /// Those that the lane's own list says: `lists` is where the first lane's begins, and the next one's is `pitch` further.
+    /// Examples that the lane's own list says: `lists` is where the first lane's begins, and the next one's is `pitch` further.
     Listed { lists: ConstPointer<'a, u32>, pitch: usize },
 }
 

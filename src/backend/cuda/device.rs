@@ -30,7 +30,7 @@ pub struct Cuda {
     pub(super) shared: bool,
     pub(super) workspace: RefCell<Workspace>,
     products: Products,
-    /// Those of each network, compiled when a back end is made: a plan needs none.
+    /// Kernels of each network, compiled when a back end is made: a plan needs none.
     kernels: RefCell<Vec<(Arc<Network>, Rc<Kernels>)>>,
     /// Where they are kept, or why they are not; none without a place for it.
     cache: Option<std::result::Result<Cache, String>>,
@@ -79,7 +79,7 @@ impl Cuda {
         })
     }
 
-    /// The same, with micro-batches of at most so many images: the same bits in more launches.
+    /// This GPU, with micro-batches of at most so many images: the same bits in more launches.
     pub fn with_slots(self, slots: usize) -> Cuda {
         self.workspace.borrow_mut().limit = slots;
         self
@@ -90,7 +90,7 @@ impl Cuda {
         self.workspace.borrow().generation
     }
 
-    /// The same, with at most so many bytes for the patches that cuBLAS multiplies, but for an image's at least: the same sums in more
+    /// This GPU, with at most so many bytes for the patches that cuBLAS multiplies, but for an image's at least: the same sums in more
     /// launches.
     pub fn with_scratch(self, bytes: usize) -> Cuda {
         Cuda { scratch: bytes, ..self }

@@ -42,7 +42,7 @@ pub(super) struct Gpu {
     pub context: Arc<CudaContext>,
     pub stream: Arc<CudaStream>,
     pub name: String,
-    /// Its compute capability.
+    /// Compute capability of the GPU.
     pub capability: (i32, i32),
     /// Whether products are TF32's.
     pub tf32: bool,

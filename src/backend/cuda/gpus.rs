@@ -15,7 +15,7 @@ pub const OLDEST: (i32, i32) = (7, 0);
 /// One GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Description {
-    /// Its name.
+    /// Name of the GPU.
     pub name: String,
     /// Compute capability.
     pub capability: (i32, i32),

@@ -41,7 +41,7 @@ pub struct CudaLanes {
     pub(super) kept_count: CudaSlice<i32>,
     /// `[lane]` losses, as bits, then `[lane]` steps at which a lane stopped, or −1.
     pub(super) report: CudaSlice<i32>,
-    /// The same on the host, for the device to write.
+    /// The report on the host, for the device to write.
     pub(super) pinned: PinnedHostSlice<i32>,
     /// `[lane]`: its own number.
     pub(super) identity: CudaSlice<i32>,

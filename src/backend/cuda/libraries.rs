@@ -45,7 +45,7 @@ impl fmt::Display for Version {
 pub struct Found {
     /// The file.
     pub path: PathBuf,
-    /// Its version; the driver's is that of the newest CUDA it serves.
+    /// Version of the library; the driver's is that of the newest CUDA it serves.
     pub version: Version,
 }
 
@@ -62,7 +62,7 @@ impl Library {
     /// All of them.
     pub const ALL: [Library; 4] = [Library::Driver, Library::Nvrtc, Library::Cublas, Library::Nccl];
 
-    /// Its name in messages.
+    /// The library's name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Library::Driver => "NVIDIA driver",
@@ -117,7 +117,7 @@ impl Library {
         }
     }
 
-    /// Its version, as it says itself; none where it does not have the function that says it.
+    /// The library's version, as it says itself; none where it does not have the function that says it.
     fn version(self, handle: &Handle) -> Option<Version> {
         let split = |version: c_int, major: u32, minor: u32, patch: u32| {
             let version = u32::try_from(version).unwrap_or(0);

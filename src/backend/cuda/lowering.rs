@@ -3,7 +3,7 @@
 use super::launch::uses_tiles;
 use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Slot};
 
-/// The same network, whose hidden fully connected layers are convolutions of one position: a map of height × width × channels without a border lies
+/// This network, whose hidden fully connected layers are convolutions of one position: a map of height × width × channels without a border lies
 /// in memory as one of 1 × 1 × inputs does. Maps, parameters and the numbers of layers stay what they are.
 pub(super) fn lowered(network: &Network) -> Network {
     let layers = network.layers.iter().map(|layer| match layer {

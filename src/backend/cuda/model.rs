@@ -25,7 +25,7 @@ pub(super) struct Model<'a> {
     pub kernels: Rc<Kernels>,
     /// The study's network, and how many examples it trains on.
     pub task: Task,
-    /// As the kernels see it.
+    /// The network as the kernels see it.
     pub network: Arc<Network>,
     pub dataset: Rc<DeviceDataset>,
     /// The ranks that share every batch.

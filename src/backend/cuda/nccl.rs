@@ -91,7 +91,7 @@ impl Nccl {
         // SAFETY: the driver writes the context, or null, into a variable that is there.
         unsafe { driver::cuCtxGetCurrent(&mut context) }.result().doing("say its context")?;
         let (context, size) = (Sendable(context), group.size());
-        // It waits for the other ranks, for ever: so in a thread that can be left behind.
+        // NCCL waits for the other ranks, for ever: so in a thread that can be left behind.
         let joined = within(deadline, move || {
             let context = context;
             let mut communicator = std::ptr::null_mut();

@@ -53,7 +53,7 @@ impl<'a, T> MutPointer<'a, T> {
         MutPointer { address: self.address.checked_add(bytes).expect("an address of 64 bits"), ..self }
     }
 
-    /// The same, to read from.
+    /// This pointer, to read from.
     pub fn as_const(self) -> ConstPointer<'a, T> {
         ConstPointer(self)
     }
@@ -65,7 +65,7 @@ impl<'a, T> MutPointer<'a, T> {
 }
 
 impl<'a> MutPointer<'a, i32> {
-    /// The same words, as floats.
+    /// A pointer to these words as floats.
     pub fn as_floats(self) -> MutPointer<'a, f32> {
         MutPointer { address: self.address, buffer: PhantomData }
     }

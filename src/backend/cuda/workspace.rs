@@ -104,7 +104,7 @@ impl Workspace {
             }
             (had, training) = (buffers.slots, buffers.training || training);
         }
-        // What is there goes first: it counts as free.
+        // The old buffers go first: their memory counts as free.
         self.buffers = None;
         self.generation += 1;
         let bytes = slot_bytes(network, training);

@@ -1,6 +1,6 @@
 //! The reference: any network in plain loops, one image at a time.
 //!
-//! It is what the fast back ends are compared with, and what computes the Hessian's products of networks that the kernels for them do not know. It
+//! The fast back ends are compared with it, and it computes the Hessian's products of networks that the kernels for them do not know. It
 //! is written for reading: no vectors, no threads, no layouts of its own, and none of the shortcuts that layers offer
 //! ([`producer`](crate::network::Convolution::producer), [`bypass`](crate::network::Convolution::bypass)). It may not know of lanes, ranks or
 //! masks: a removed weight is a zero.

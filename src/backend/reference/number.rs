@@ -44,7 +44,7 @@ float!(f64, libm::exp, libm::log);
 pub struct Dual<T> {
     /// The value.
     pub value: T,
-    /// Its derivative.
+    /// Derivative of the number.
     pub slope: T,
 }
 

@@ -139,7 +139,7 @@ impl<'a, T: Number> Pass<'a, T> {
         self.network.forward(self);
     }
 
-    /// The same, and adds the image's loss.
+    /// The forward pass of an image, whose loss is added.
     pub(super) fn add_loss(&mut self, image: &[f32], label: u16) {
         self.label = label.into();
         self.forward(image);

@@ -58,7 +58,7 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
     let refuse = |problem: String| Err(Error::Results { path: output.to_owned(), problem });
     let journal = journal::journal_path(output);
     if journal.exists() {
-        // Its next run would write the file anew, without what was merged.
+        // The study's next run would write the file anew, without what was merged.
         return refuse(format!("it is the result of the study whose journal is {}; choose another --output", journal.display()));
     }
     if !force && output.exists() {

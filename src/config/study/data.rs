@@ -39,7 +39,7 @@ names! {
 names! {
     /// Where the files of a data set come from.
     DataSource {
-        /// Their publishers': every file must be the original, byte by byte.
+        /// The publisher's files: every file must be the original, byte by byte.
         Original = "original",
         /// Your own in the same format, such as images encoded anew: no file is compared with an original.
         Own = "own",

@@ -26,7 +26,7 @@ names! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum DatasetChoice {
-    /// One that has a name.
+    /// A data set that has a name.
     Named(DatasetName),
     /// Images of one's own.
     Own(OwnDataset),
@@ -47,7 +47,7 @@ impl From<DatasetName> for DatasetChoice {
     }
 }
 
-/// Its name.
+/// Writes the data set's name.
 impl fmt::Display for DatasetChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -52,9 +52,9 @@ pub struct Usual {
 /// A file as its publisher made it, uncompressed (except for an archive, which is taken as it is).
 #[derive(Debug, Clone, Copy)]
 pub struct DataFile {
-    /// Its name.
+    /// Name of the file.
     pub name: &'static str,
-    /// Its length.
+    /// Length of the file.
     pub bytes: u64,
     /// SHA-256 in hexadecimal.
     pub sha256: &'static str,

@@ -45,7 +45,7 @@ names! {
 
 /// What is declared of a metaparameter besides its name and its meaning.
 struct Declaration {
-    /// Its letter in formulae; empty where it has none.
+    /// The metaparameter's letter in formulae; empty where it has none.
     symbol: &'static str,
     /// What tables and axes call it.
     title: &'static str,
@@ -59,7 +59,7 @@ struct Declaration {
     only: Option<Only>,
     /// What cannot do without it.
     needed: Option<Only>,
-    /// Its setting where it is not given to what has it.
+    /// Setting of the metaparameter where it is not given to what has it.
     default: Option<Setting>,
 }
 
@@ -206,7 +206,7 @@ impl Metaparameter {
         }
     }
 
-    /// Its letter in formulae; empty where it has none.
+    /// The metaparameter's letter in formulae; empty where it has none.
     pub fn symbol(self) -> &'static str {
         self.declaration().symbol
     }
@@ -231,7 +231,7 @@ impl Metaparameter {
         self.declaration().values.nearest(number)
     }
 
-    /// Its unit, as netCDF names units.
+    /// Unit of the metaparameter, as netCDF names units.
     pub fn unit(self) -> &'static str {
         if self.is_whole() { "steps" } else { "1" }
     }
@@ -247,7 +247,7 @@ impl Metaparameter {
         Range { min: min.parse().unwrap_or(0.0), max: max.parse().unwrap_or(1.0), scale }
     }
 
-    /// Its key.
+    /// Key of the metaparameter in a configuration.
     pub(super) fn key(self) -> Key<Sometimes<Searched>> {
         let Declaration { values, scales, example, only, needed, default, .. } = self.declaration();
         let kind = Sometimes { kind: Searched { values, scales, example }, otherwise: default };
@@ -257,7 +257,7 @@ impl Metaparameter {
         Key::new("search", self.name(), Self::MEANINGS[self as usize], Some(unsaid), definition)
     }
 
-    /// Its setting where it is not given: none for a study that does not have it.
+    /// Setting of the metaparameter where it is not given: none for a study that does not have it.
     pub(super) fn default(self, optimizer: OptimizerName, schedule: ScheduleName) -> Option<Setting> {
         let Declaration { only, default, .. } = self.declaration();
         default.filter(|_| only.is_none_or(|only| only.includes(optimizer.name()) || only.includes(schedule.name())))

@@ -16,9 +16,9 @@ names! {
         SimpleCnn = "simple-cnn",
         /// The paper's for CIFAR-10: a 3×3 convolution, three residual blocks of 16, 32 and 64 channels, and one fully connected layer.
         Resnet8 = "resnet-8",
-        /// The same with nine residual blocks.
+        /// ResNet-8 with nine residual blocks instead of three.
         Resnet20 = "resnet-20",
-        /// The same with six residual blocks of 32, 64 and 128 channels.
+        /// ResNet-8 with six residual blocks, of 32, 64 and 128 channels.
         WideResnet16x2 = "wide-resnet-16-2",
         /// Fully connected layers of 300 and 100 outputs, with ReLU, and the last one.
         Lenet300x100 = "lenet-300-100",
@@ -33,9 +33,9 @@ names! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum NetworkChoice {
-    /// One that has a name.
+    /// A network that has a name.
     Named(NetworkName),
-    /// Its layers.
+    /// The layers of a network.
     Listed(Vec<LayerSpec>),
 }
 
@@ -49,7 +49,7 @@ impl NetworkChoice {
     }
 }
 
-/// Its name, or that it is listed.
+/// Writes the network's name, or that it is listed.
 impl fmt::Display for NetworkChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -194,7 +194,7 @@ impl LayerSpec {
         LayerSpec::Residual { channels, stride, initialisation: Initialisation::VarianceScaling }
     }
 
-    /// Its name in a configuration.
+    /// The layer's name in a configuration.
     pub fn name(&self) -> LayerName {
         match self {
             LayerSpec::Convolution { .. } => LayerName::Convolution,

@@ -36,7 +36,7 @@ impl Race {
     }
 }
 
-/// As in TOML.
+/// Writes the race as TOML has it.
 impl Serialize for Race {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {

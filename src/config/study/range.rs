@@ -25,7 +25,7 @@ names! {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Setting {
-    /// The same value for every trial.
+    /// One value for every trial.
     Fixed(f64),
     /// Drawn by the search.
     Range(Range),

@@ -41,9 +41,9 @@ names! {
     OptimizerName {
         /// Stochastic gradient descent: w ← w − η g.
         Sgd = "sgd",
-        /// The same with momentum: v ← m v + g; w ← w − η v.
+        /// Stochastic gradient descent with momentum: v ← m v + g; w ← w − η v.
         Momentum = "momentum",
-        /// The same with Nesterov's momentum: v ← m v + g; w ← w − η (g + m v).
+        /// Stochastic gradient descent with Nesterov's momentum: v ← m v + g; w ← w − η (g + m v).
         Nesterov = "nesterov",
         /// Adam (Kingma & Ba, ICLR 2015): a ← β1 a + (1 − β1) g; s ← β2 s + (1 − β2) g²; w ← w − η â / (√ŝ + ε), where â = a / (1 − β1^t) and
         /// ŝ = s / (1 − β2^t).
@@ -80,12 +80,12 @@ names! {
         /// The learning rate is η at every step.
         #[default]
         Constant = "constant",
-        /// It falls on a line and then stays: (η − η_end)(1 − min(k, D)/D) + η_end at step k, where D is `search.decay_steps` and η_end / η is
+        /// The rate falls on a line and then stays: (η − η_end)(1 − min(k, D)/D) + η_end at step k, where D is `search.decay_steps` and η_end / η is
         /// `search.end_learning_rate_factor`.
         LinearDecay = "linear-decay",
-        /// It falls along half a wave of a cosine and then stays: (η − η_end)(1 + cos(π min(k, D)/D))/2 + η_end, with the same two.
+        /// The rate falls along half a wave of a cosine and then stays: (η − η_end)(1 + cos(π min(k, D)/D))/2 + η_end, with the same two.
         Cosine = "cosine",
-        /// It falls every S steps: η γ^⌊k/S⌋, where S is `search.decay_every` and γ is `search.decay_factor`.
+        /// The rate falls every S steps: η γ^⌊k/S⌋, where S is `search.decay_every` and γ is `search.decay_factor`.
         StepDecay = "step-decay",
     }
 }

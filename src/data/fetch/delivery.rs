@@ -149,7 +149,7 @@ pub(super) fn remove_old_parts(folder: &Path) {
     for part in parts {
         let age = part.metadata().and_then(|data| data.modified()).ok().and_then(|time| time.elapsed().ok());
         if age.is_some_and(|age| age > PART_AGE) {
-            // One that cannot be removed does no harm.
+            // An old part that cannot be removed does no harm.
             let _ = fs::remove_file(part.path());
         }
     }

@@ -86,7 +86,7 @@ impl Element {
     }
 }
 
-/// As NumPy names it: uint8, float32.
+/// Writes the element as NumPy names it: uint8, float32.
 impl std::fmt::Display for Element {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.row().2)

@@ -14,9 +14,9 @@ use crate::reader;
 pub(super) struct Places {
     /// Images and labels.
     pub training: [ArrayPlace; 2],
-    /// The same of a validation set, where there is one.
+    /// Images and labels of a validation set, where there is one.
     pub validation: Option<[ArrayPlace; 2]>,
-    /// The same of the test set, where there is one.
+    /// Images and labels of the test set, where there is one.
     pub test: Option<[ArrayPlace; 2]>,
     /// Arrays that have other names.
     pub unused: Vec<ArrayPlace>,

@@ -26,7 +26,7 @@ const LONGEST_LINK: usize = 4_096;
 /// A dataset, or what should be one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) struct Table {
-    /// Its path in the file.
+    /// Path of the array in the file.
     pub name: String,
     /// What it is, or why it cannot be read.
     pub about: Found<About>,
@@ -262,7 +262,7 @@ fn code(kind: hdf5_sys::h5i::hid_t) -> String {
                     false => format!("|other floats of {bytes}"),
                 }
             }
-            // As h5py writes bool.
+            // h5py writes bool so.
             H5T_class_t::H5T_ENUM
                 if bytes == 1
                     && h5t::H5Tget_nmembers(kind) == 2

@@ -24,7 +24,7 @@ use crate::{Error, Result};
 /// The examples of a data set; without a test set there are none of it.
 pub(super) struct Own {
     pub training: Examples,
-    /// Those of a validation set of its own.
+    /// Examples of the validation set, where the data have one of their own.
     pub validation: Option<Examples>,
     pub test: Examples,
     /// Labels are below it.

@@ -43,7 +43,7 @@ impl ArrayPlace {
         }
     }
 
-    /// Its name, with its file's where there are several `files` of named arrays.
+    /// The array's name, with its file's where there are several `files` of named arrays.
     pub fn shown(&self, files: &[PathBuf]) -> String {
         match self {
             ArrayPlace::Npz(file, name) | ArrayPlace::Hdf5(file, Table { name, .. }) if files.len() > 1 => {
@@ -182,7 +182,7 @@ pub(super) fn arrays_of_npz(path: &Path) -> Found<Vec<String>> {
     Ok(names.filter(|name| !name.contains(char::is_control)).collect())
 }
 
-/// As the array is named on the page and by `dps-train data check`.
+/// Writes the array as the page and `dps-train data check` name it.
 impl fmt::Display for ArrayPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -39,7 +39,7 @@ impl Tile {
         }
     }
 
-    /// The same with a quarter of the rows: one warp, and at most 32 columns.
+    /// The tile for so many columns with a quarter of the rows: one warp, and at most 32 columns.
     fn low(columns: usize) -> Tile {
         Tile { rows: 32, columns: if columns <= 16 { 16 } else { 32 }, down: 1, across: 1, along: 1 }
     }
@@ -86,7 +86,8 @@ fn low_forward(c: &ConvolutionShape) -> usize {
     FEW_ROWS / c.positions()
 }
 
-/// The same for its data gradient. Many taps meet nothing where more than a third do, in the mean over the positions of the map.
+/// Images of a lane at most for which a layer's data gradient has low tiles. Many taps meet nothing where more than a third do, in the mean over the
+/// positions of the map.
 fn low_data_gradient(c: &ConvolutionShape) -> usize {
     let [kernel, stride, before] = [c.kernel, c.stride, c.in_before].map(|number| number as usize);
     // Pairs of a position and a tap that meet a sum, in one direction.
@@ -123,7 +124,7 @@ impl LayerKernels {
         LayerKernels { shape: ConvolutionShape::new(layer), tiles: uses_tiles(layer) }
     }
 
-    /// Those of the last layer's filter gradient.
+    /// Kernels of the last layer's filter gradient.
     pub fn dense(layer: &Dense) -> LayerKernels {
         LayerKernels { shape: ConvolutionShape::dense(layer), tiles: true }
     }
@@ -146,7 +147,7 @@ pub fn uses_tiles(layer: &Convolution) -> bool {
 /// Whether the kernels of `kernels/im2col.cu`, which surround cuBLAS's products, know a convolution.
 pub fn surrounds_products(network: &Network, layer: &Convolution) -> bool {
     let bypass = layer.bypass.map(|bypass| network.convolution(bypass));
-    // They tell an identity from the mean over 2 × 2 by its channels.
+    // The kernels tell an identity from the mean over 2 × 2 by its channels.
     let shortcut_fits = |last: &Convolution| match shortcut_factor(network, last) {
         0 => true,
         factor => factor == 2 && shortcut_channels(network, last) < last.output.channels,

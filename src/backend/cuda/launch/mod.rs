@@ -36,7 +36,7 @@ fn declarations() -> impl Iterator<Item = &'static Declaration> {
 }
 
 impl Kernels {
-    /// Those of a module compiled for a network, to run in that stream.
+    /// Kernels of a module compiled for a network, to run in that stream.
     pub fn new(module: &Arc<CudaModule>, stream: Arc<CudaStream>, source: &str) -> Result<Kernels> {
         let of = |symbol: String| {
             let function = module.load_function(&symbol).doing(&format!("have the kernel {symbol}"))?;

@@ -38,7 +38,7 @@ shared_structs! {
         pub epsilon: f32,
     }
 
-    /// The same at one step: the learning rate; for Adam, as [`Adam`] has these numbers.
+    /// What a lane trains by at one step: the learning rate; for Adam, as [`Adam`] has these numbers.
     pub struct StepNumbers {
         pub rate: f32,
         pub scale: f32,
@@ -74,7 +74,7 @@ impl UpdateRule {
             OptimizerName::Nesterov => NESTEROV,
             OptimizerName::Adam | OptimizerName::AdamW => ADAM,
         };
-        // The same at every step.
+        // These numbers do not depend on the step.
         let Adam { taken: [share_of_gradients, share_of_squares], epsilon, .. } = rule.adam(0);
         UpdateRule {
             momentum: rule.momentum,
@@ -89,7 +89,7 @@ impl UpdateRule {
 }
 
 impl StepNumbers {
-    /// Those of a rule at a step, from 0: computed as on the CPU, so that they have the same bits.
+    /// Numbers of a rule at a step, from 0: computed as on the CPU, so that they have the same bits.
     pub fn new(rule: &Rule, step: u32) -> StepNumbers {
         match rule.optimizer {
             OptimizerName::Adam | OptimizerName::AdamW => {

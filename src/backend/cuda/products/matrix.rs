@@ -16,10 +16,10 @@ pub(super) struct Matrix<P> {
     pub(super) transposed: bool,
 }
 
-/// One that is read.
+/// A matrix that is read.
 pub(super) type Operand<'a> = Matrix<ConstPointer<'a, f32>>;
 
-/// One that is written.
+/// A matrix that is written.
 pub(super) type Product<'a> = Matrix<MutPointer<'a, f32>>;
 
 impl<P: Copy> Matrix<P> {
@@ -31,7 +31,7 @@ impl<P: Copy> Matrix<P> {
         Matrix { transposed: true, ..self }
     }
 
-    /// The same matrices at another place.
+    /// Matrices of this layout at another place.
     pub(super) fn with<Q>(self, at: Q) -> Matrix<Q> {
         let Matrix { row, lane, group, transposed, .. } = self;
         Matrix { at, row, lane, group, transposed }
@@ -43,7 +43,7 @@ impl<P: Copy> Matrix<P> {
 }
 
 impl<'a> Product<'a> {
-    /// The same, to read from.
+    /// This matrix, to read from.
     pub(super) fn operand(self) -> Operand<'a> {
         self.with(self.at.as_const())
     }
