@@ -39,6 +39,7 @@ pub mod records;
 pub mod results;
 pub mod search;
 pub mod signals;
+pub mod statistics;
 pub mod storage;
 pub mod streams;
 pub mod study;

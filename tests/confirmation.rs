@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use dps::records::{Cell, Confirmation, Status};
-use dps::results;
+use dps::{results, statistics};
 use serde_json::Value;
 use support::records::{complete, complete_in_order};
 use support::study::{mpirun, succeed, train, write_config, write_data};
@@ -124,6 +124,12 @@ fn only_missing_ones_are_trained_when_there_are_to_be_more() {
     let whole = complete(&folder.join("whole.h5"));
 
     assert_eq!(trained(&config, "grown.h5", &[]), (2, 0));
+    // Cells that are measured and not yet confirmed are not done.
+    let planned = |options: &[&str]| {
+        let output = command(0, &config, "grown.h5", &[&["--plan"], options].concat()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(planned(&["--set", "confirm.points=2"]).contains("\nLeft: about ") && !planned(&[]).contains("Left: "));
     assert_eq!(with("grown.h5", 1, 2), (0, 4));
     assert_eq!(with("grown.h5", 1, 3), (0, 2));
     assert_eq!(with("grown.h5", 2, 1), (0, 6), "a study does not get smaller");
@@ -139,6 +145,46 @@ fn only_missing_ones_are_trained_when_there_are_to_be_more() {
     let refused = command(0, &config, "grown.h5", &["--set", "confirm.vary=[\"order\"]"]).output().unwrap();
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(refused.status.code() == Some(7) && said.contains("confirm.vary: journal has"), "{said}");
+}
+
+/// The confirmations are those that all seeds would give, as far as the rule of precision takes them.
+#[test]
+fn seeds_are_added_until_the_mean_is_known_well_enough() {
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 12\nlimit = 2\n\n[search]");
+    let whole = run(0, &config, "whole.h5", &[]);
+    let half_width = |cell: &Cell, seeds: u32| {
+        let best = f64::from(cell.steps_to_result().unwrap());
+        let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
+        let of_point = |point: u32| cell.confirmations_of(point).filter(|one| one.training.number < seeds).map(steps).collect::<Vec<_>>();
+        statistics::half_width(&cell.confirmed_points().into_iter().map(of_point).collect::<Vec<_>>(), 2.0 * best)
+    };
+    // One of the cells needs no more than the first seeds.
+    let precision = whole.iter().map(|cell| half_width(cell, 8)).fold(f64::INFINITY, f64::min) + 1e-6;
+    let needed = |cell: &Cell| statistics::seeds(precision, 12, |seeds| Some(half_width(cell, seeds)));
+    let seeds: Vec<u32> = whole.iter().map(needed).collect();
+    assert!(seeds.iter().any(|&seeds| seeds < 12) && seeds.iter().any(|&seeds| seeds > 8), "nothing to see: {seeds:?}");
+    let mut expected = whole.clone();
+    for (cell, seeds) in expected.iter_mut().zip(seeds) {
+        cell.confirmations.retain(|one| one.training.number < seeds);
+    }
+    let precision = format!("confirm.precision={precision}");
+    let set = ["--set", &precision];
+    assert_eq!(run(0, &config, "one.h5", &set), expected);
+    assert_eq!(run(2, &config, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), expected);
+    for milliseconds in [150, 300] {
+        let options = [&set[..], &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
+        let mut child = command(0, &config, "killed.h5", &options.concat()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(run(0, &config, "killed.h5", &set), expected);
+
+    // All seeds are more than any precision asks for.
+    let missing = confirmations(&whole).len() - confirmations(&expected).len();
+    assert_eq!(trained(&config, "one.h5", &[]), (0, missing));
+    assert_eq!(trained(&config, "one.h5", &set), (0, 0));
+    assert_eq!(complete_in_order(&config.parent().unwrap().join("one.h5")), whole);
 }
 
 #[test]
@@ -181,6 +227,27 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     let report = folder.join("report");
     let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
     succeed(command.args(["y.h5", "x.h5"].map(|name| folder.join(name))).arg("-o").arg(&report));
+    // In the layout of Shallue et al. they are studies of their own, which are not taken for trials when they are read.
+    let export = |source: &Path, name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+        succeed(command.arg(source).arg("--shallue").arg(folder.join(name)).arg("-o").arg(folder.join("again")));
+    };
+    export(&folder.join("x.h5"), "exported");
+    for cell in &whole {
+        let model = if cell.key.sparsity == 0.0 { "simple_cnn".to_owned() } else { format!("simple_cnn_sparsity_{}", cell.key.sparsity) };
+        let place = folder.join(format!("exported/fashion_mnist/{model}_confirmed/momentum/{}", cell.key.batch_size));
+        for (number, Confirmation { training, run }) in cell.confirmations.iter().enumerate() {
+            let metadata = std::fs::read_to_string(place.join(number.to_string()).join("metadata.json")).unwrap();
+            let ours: Value = serde_json::from_str::<Value>(&metadata).unwrap()["dps"].clone();
+            assert_eq!((&ours["confirmation"]["point"], &ours["steps_to_result"]), (&training.point.into(), &run.steps.into()));
+            let rows = std::fs::read_to_string(place.join(number.to_string()).join("measurements.csv")).unwrap();
+            assert_eq!(rows.lines().count(), 1 + run.curve.len());
+        }
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+    succeed(command.arg(folder.join("exported")).arg("-o").arg(folder.join("read")));
+    let read = std::fs::read_to_string(folder.join("read/cells.csv")).unwrap();
+    assert_eq!(read.lines().count(), 1 + whole.len(), "{read}");
     let table = std::fs::read_to_string(report.join("confirmations.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + confirmations(&whole).len(), "{table}");
     assert!(table.starts_with("study,batch_size,sparsity,point,number,weight_seed,order_seed,status,steps,"), "{table}");
@@ -192,7 +259,7 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
 /// What does not vary is that of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.
 #[test]
 fn weights_and_order_vary_apart() {
-    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 2\nlimit = 1\nevaluate_every = 4\n\n[search]");
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 2\nlimit = 20\nevaluate_every = 4\n\n[search]");
     let one = ["--sparsity", "0.9"];
     let both = run(0, &config, "both.h5", &one);
     let order = run(0, &config, "order.h5", &[&one[..], &["--set", "confirm.vary=[\"order\"]"]].concat());
@@ -209,4 +276,23 @@ fn weights_and_order_vary_apart() {
     assert_eq!(masks(&weights), masks(&both));
     let first = |cells: &[Cell]| confirmations(cells)[0].run.curve[0].loss.to_bits();
     assert!(first(&both) != first(&order) && first(&both) != first(&weights) && first(&order) != first(&weights));
+
+    // Another file of the same trials may be confirmed in another way, and a report tells what each draws.
+    let folder = config.parent().unwrap();
+    let vary = ["--set", "confirm.vary=[\"order\"]", "--quiet"];
+    let confirm = |output: &str| {
+        let mut command = train();
+        command.arg("confirm").arg(folder.join("both.h5")).arg("--data").arg(folder).args(vary).arg("--output").arg(folder.join(output));
+        command
+    };
+    succeed(&mut confirm("apart.h5"));
+    assert_eq!(complete_in_order(&folder.join("apart.h5")), order);
+    assert_eq!(confirm("both.h5").output().unwrap().status.code(), Some(7), "a file keeps its confirmations");
+    assert_eq!(complete_in_order(&folder.join("both.h5")), both);
+    assert!(both.iter().chain(&order).flat_map(|cell| &cell.confirmations).all(|one| one.run.steps.is_some()), "nothing to see");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+    succeed(command.args(["both.h5", "weights.h5", "apart.h5"].map(|name| folder.join(name))).arg("-o").arg(folder.join("report")));
+    let table = std::fs::read_to_string(folder.join("report/variances.csv")).unwrap();
+    let fresh: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').nth(3).unwrap()).collect();
+    assert_eq!(fresh, ["weights and order", "weights", "order"], "{table}");
 }

@@ -11,6 +11,7 @@ use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{COVERED, Estimate, Point, slope};
 use dps::analysis::{Claim, Definition, StudyResults, Verdict, claims, confirmed_cells, confirmed_fits, critical, fits, gather};
 use dps::records::{Confirmation, Seeds, Training, Trial};
+use dps::statistics;
 use rayon::prelude::*;
 use support::synthetic::{Synthetic, normal, uniform};
 
@@ -213,10 +214,15 @@ const UNKNOWN: Estimate = Estimate { value: f64::NAN, low: f64::NAN, high: f64::
 const SEEDS: u64 = 16;
 const LIMIT: f64 = 2_000.0;
 
+/// Seeds at most where they are added until the mean log steps are known to ±0.1, and the name of that column.
+const MOST_SEEDS: u32 = 32;
+const PRECISE: &str = "equal points, seeds added until precision = 0.1";
+
 /// Confirmed steps of two cells with the same seeds: names and shares. Points are equal, or 10 and 20 % slower than the first one; seeds scatter by
-/// 16 %, of which half is common to points and cells; steps are known to 10; in the last column trainings that take 1.2 times the median fail.
+/// 16 %, of which half is common to points and cells; steps are known to 10; in the third column trainings that take 1.2 times the median fail, in the
+/// last one seeds are added as the rule of precision says.
 fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
-    let cell = |seed: u64, cell: u64, spread: f64, limit: f64| {
+    let cell = |seed: u64, cell: u64, spread: f64, limit: f64, precision: f64| {
         let training = |point: u64, number: u64| {
             let noise =
                 0.16 * 0.5_f64.sqrt() * (normal(seed * 1000 + number) + normal((seed * 1000 + number) * 16 + 8_000_000 + point + 4 * cell));
@@ -224,11 +230,19 @@ fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
             let steps = (steps / 10.0).ceil() * 10.0;
             (steps <= limit).then_some((steps - 10.0, steps))
         };
-        let points: Vec<Vec<Reached>> = (0..3).map(|point| (0..SEEDS).map(|number| training(point, number)).collect()).collect();
+        let of_seeds = |seeds: u64| (0..3).map(|point| (0..seeds).map(|number| training(point, number)).collect()).collect();
+        let half_width = |seeds: u32| {
+            let points: Vec<Vec<Reached>> = of_seeds(seeds.into());
+            let steps = |reached: &Reached| reached.map_or(f64::INFINITY, |(_, steps)| steps);
+            let points: Vec<Vec<f64>> = points.iter().map(|point| point.iter().map(steps).collect()).collect();
+            Some(statistics::half_width(&points, limit))
+        };
+        let seeds = if precision > 0.0 { statistics::seeds(precision, MOST_SEEDS, half_width).into() } else { SEEDS };
+        let points: Vec<Vec<Reached>> = of_seeds(seeds);
         Confirmed::new(&points, limit).unwrap()
     };
-    let one = |seed: u64, spread: f64, limit: f64| {
-        let [own, other] = [0, 1].map(|number| cell(seed, number, spread, limit * if number == 0 { 1.0 } else { 2.0 }));
+    let one = |seed: u64, spread: f64, limit: f64, precision: f64| {
+        let [own, other] = [0, 1].map(|number| cell(seed, number, spread, limit * if number == 0 { 1.0 } else { 2.0 }, precision));
         // What the chosen points take in the mean.
         let truth = |confirmed: &Confirmed| confirmed.chosen.iter().map(|&point| spread * point as f64).sum::<f64>() / 2.0;
         let steps = 500.0 * truth(&own).exp();
@@ -242,10 +256,14 @@ fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
             ("ratio of two cells, by seed", other.over(&own).unwrap_or(UNKNOWN), (0.7 + truth(&other) - truth(&own)).exp()),
         ]
     };
-    let columns =
-        [("3 equal points", 0.0, LIMIT), ("points 10 % apart", 0.1, LIMIT), ("equal points, a fifth of the trainings fail", 0.0, 570.0)];
-    let column = |(name, spread, limit): (&str, f64, f64)| {
-        let all = (0..simulations).into_par_iter().map(|seed| one(seed + 1_000, spread, limit)).collect();
+    let columns = [
+        ("3 equal points", 0.0, LIMIT, 0.0),
+        ("points 10 % apart", 0.1, LIMIT, 0.0),
+        ("equal points, a fifth of the trainings fail", 0.0, 570.0, 0.0),
+        (PRECISE, 0.0, LIMIT, 0.1),
+    ];
+    let column = |(name, spread, limit, precision): (&str, f64, f64, f64)| {
+        let all = (0..simulations).into_par_iter().map(|seed| one(seed + 1_000, spread, limit, precision)).collect();
         (name.to_owned(), shares(all).into_iter().map(|(name, share)| (name.to_owned(), share)).collect())
     };
     columns.map(column).into()

@@ -1,6 +1,6 @@
 //! The cells of a study whose best points were trained again with fresh seeds: their steps with errors, and how lucky K* was.
 
-use super::confirmed::{Confirmed, Reached, variances};
+use super::confirmed::{Confirmed, Reached};
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
 use super::means::{Mean, MeanFit, fit_means};
@@ -18,8 +18,6 @@ pub struct ConfirmedCell {
     pub confirmed: Confirmed,
     /// K* over the geometric mean of the confirmed steps: how lucky it was.
     pub luck: Option<Estimate>,
-    /// Variances of log steps between points, between seeds and of what is left.
-    pub variances: Option<[f64; 3]>,
 }
 
 /// The law fitted to the confirmed steps of a sparsity.
@@ -29,6 +27,8 @@ pub struct ConfirmedFit {
     pub fitted: Fitted,
     /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
     pub goodness: f64,
+    /// The variance of each mean that its errors make, in the order of the fit's points.
+    pub variances: Vec<f64>,
     /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,
 }
@@ -45,9 +45,9 @@ pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
     study.results.cells.iter().filter_map(of_cell).collect()
 }
 
-fn of_cell(cell: &Cell) -> Option<ConfirmedCell> {
+/// The points of a cell's confirmations, and the trainings of each by seed.
+pub(super) fn trainings(cell: &Cell) -> (Vec<u32>, Vec<Vec<Reached>>) {
     let mut points: Vec<u32> = Vec::new();
-    // By point, then seed.
     let mut trainings: Vec<Vec<Reached>> = Vec::new();
     for confirmation in &cell.confirmations {
         let point = confirmation.run.index;
@@ -58,6 +58,11 @@ fn of_cell(cell: &Cell) -> Option<ConfirmedCell> {
         });
         trainings[place].push(confirmation.reached().map(|(above, steps)| (f64::from(above), f64::from(steps))));
     }
+    (points, trainings)
+}
+
+fn of_cell(cell: &Cell) -> Option<ConfirmedCell> {
+    let (points, trainings) = trainings(cell);
     let runs = || cell.confirmations.iter().map(|confirmation| &confirmation.run);
     // A training that failed took all steps of the limit, or became infeasible; then more than any that did not.
     let given_up = runs().filter(|run| run.status == Status::Incomplete).map(|run| run.steps_run).max();
@@ -66,7 +71,7 @@ fn of_cell(cell: &Cell) -> Option<ConfirmedCell> {
     let Estimate { value, low, high } = confirmed.mean;
     let luck = cell.steps_to_result().map(f64::from).filter(|_| !value.is_nan());
     let luck = luck.map(|steps| Estimate { value: steps / value, low: steps / high, high: steps / low });
-    Some(ConfirmedCell { key: cell.key, points, confirmed, luck, variances: variances(&trainings) })
+    Some(ConfirmedCell { key: cell.key, points, confirmed, luck })
 }
 
 /// The means of the cells of a sparsity that have one, by batch size.
@@ -86,10 +91,11 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity)).collect();
     let (fits, tuning) = fit_means(&curves.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let found = sparsities.into_iter().zip(&curves).zip(fits).filter_map(|((sparsity, means), fit)| {
-        let MeanFit { fit, goodness } = fit.ok()?;
-        Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), goodness))
+        let MeanFit { fit, goodness, variances } = fit.ok()?;
+        Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), (goodness, variances)))
     });
-    let (mut fits, goodness): (Vec<Fitted>, Vec<f64>) = found.unzip();
+    let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
     beside_dense(&mut fits);
-    fits.into_iter().zip(goodness).map(|(fitted, goodness)| ConfirmedFit { fitted, goodness, tuning }).collect()
+    let with = |(fitted, (goodness, variances))| ConfirmedFit { fitted, goodness, variances, tuning };
+    fits.into_iter().zip(errors).map(with).collect()
 }

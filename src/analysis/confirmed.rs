@@ -1,21 +1,17 @@
 //! Steps of points that were trained again with fresh seeds: plain numbers in, estimates with intervals out.
 //!
-//! The best point of a search was lucky, and so was the best of a few points with as many seeds each: what a point is chosen by must not measure it.
-//! So the seeds are halved; the point that one half chooses is measured on the other half, both ways round (cross-fitting). A training that did not
-//! reach the goal within its limit, or became infeasible, took more steps than that: it is never dropped.
+//! The point that one half of the seeds chooses is measured on the other half, both ways round ([`crate::statistics`]). A training that did not reach
+//! the goal within its limit, or became infeasible, took more steps than that: it is never dropped.
 
-use super::estimate::{Estimate, student};
+use super::estimate::Estimate;
 use super::fit::{Point, expected};
+use crate::statistics::{BEYOND_LIMIT, BY_EACH_OTHER, chosen, student};
 
 /// A training that reached the goal after more than the first number of steps, and after the second at the latest; none that failed.
 pub type Reached = Option<(f64, f64)>;
 
 /// The quantile of a normal number that 9 of 10 lie below.
 const NINE_OF_TEN: f64 = 1.2816;
-
-/// By how much the error of a mean is larger where two halves choose each other's point than of as many independent trainings: a point that one half
-/// chose and the other did not was slower there, and both halves are measured by such points. In simulations of equal points.
-const BY_EACH_OTHER: f64 = 1.08;
 
 /// The quantile of a 95 % interval.
 const QUANTILE: f64 = 1.96;
@@ -48,21 +44,9 @@ impl Confirmed {
     /// From the trainings of each point, by seed; every point with the same seeds. `limit` is the number of steps after which a training was given
     /// up. None where there is no point, or fewer than four seeds.
     pub fn new(points: &[Vec<Reached>], limit: f64) -> Option<Confirmed> {
-        let seeds = points.iter().map(Vec::len).min().filter(|&seeds| seeds >= 4)?;
-        // The point whose median over every second seed is the least: by the sum of the two in the middle, then the mean of all, failures at the
-        // limit.
-        let choose = |parity: usize| {
-            let rank = |point: &Vec<Reached>| {
-                let of_half = point.iter().take(seeds).skip(parity).step_by(2);
-                let mut steps: Vec<f64> = of_half.map(|reached| reached.map_or(f64::INFINITY, |(_, steps)| steps)).collect();
-                steps.sort_unstable_by(f64::total_cmp);
-                let middle = steps[(steps.len() - 1) / 2] + steps[steps.len() / 2];
-                (middle, steps.iter().map(|steps| steps.min(limit)).sum::<f64>())
-            };
-            let ranks: Vec<(f64, f64)> = points.iter().map(rank).collect();
-            (0..points.len()).min_by(|a, b| ranks[*a].0.total_cmp(&ranks[*b].0).then(ranks[*a].1.total_cmp(&ranks[*b].1)))
-        };
-        let chosen = [choose(0)?, choose(1)?];
+        let seeds = points.iter().map(Vec::len).min()?;
+        let steps = |reached: &Reached| reached.map_or(f64::INFINITY, |(_, steps)| steps);
+        let chosen = chosen(&points.iter().map(|point| point.iter().map(steps).collect()).collect::<Vec<_>>(), limit)?;
         let trainings: Vec<Reached> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
         let failed = trainings.iter().filter(|training| training.is_none()).count();
         let mut normal = Normal::new(&trainings, limit, chosen[0] != chosen[1]);
@@ -166,7 +150,7 @@ impl Normal {
             .collect();
         let count = trainings.len() as f64;
         let freedom = trainings.len() - 1 - usize::from(differ);
-        let start = |reached: &Reached| reached.map_or((1.5 * limit).ln(), |(above, steps)| ((above + steps) / 2.0).ln());
+        let start = |reached: &Reached| reached.map_or((BEYOND_LIMIT * limit).ln(), |(above, steps)| ((above + steps) / 2.0).ln());
         let mut logs: Vec<f64> = trainings.iter().map(start).collect();
         let mut variances = vec![0.0; logs.len()];
         let (mut means, mut deviation) = ([0.0; 2], 0.0);
@@ -246,28 +230,6 @@ fn share(found: usize, all: usize) -> Estimate {
     Estimate { value: share, low: (middle - margin).max(0.0), high: (middle + margin).min(1.0) }.about(share)
 }
 
-/// Variances of log steps: between points, between seeds at any point, and what is left, of a seed at a point (two-way analysis of variance).
-/// Failures are left out with their whole seed. None of fewer than two points or seeds.
-pub fn variances(points: &[Vec<Reached>]) -> Option<[f64; 3]> {
-    let seeds = points.iter().map(Vec::len).min()?;
-    let is_whole = |seed: &usize| points.iter().all(|point| point[*seed].is_some());
-    let whole: Vec<usize> = (0..seeds).filter(is_whole).collect();
-    let (rows, columns) = (points.len() as f64, whole.len() as f64);
-    if points.len() < 2 || whole.len() < 2 {
-        return None;
-    }
-    let log = |point: &Vec<Reached>, seed: usize| point[seed].map_or(f64::NAN, |(above, steps)| ((above + steps) / 2.0).ln());
-    let of_point = |point: &Vec<Reached>| whole.iter().map(|&seed| log(point, seed)).sum::<f64>() / columns;
-    let of_seed = |seed: usize| points.iter().map(|point| log(point, seed)).sum::<f64>() / rows;
-    let mean = points.iter().map(of_point).sum::<f64>() / rows;
-    let between_points = columns * points.iter().map(|point| (of_point(point) - mean).powi(2)).sum::<f64>() / (rows - 1.0);
-    let between_seeds = rows * whole.iter().map(|&seed| (of_seed(seed) - mean).powi(2)).sum::<f64>() / (columns - 1.0);
-    let left = points.iter().flat_map(|point| whole.iter().map(move |&seed| (point, seed)));
-    let left = left.map(|(point, seed)| (log(point, seed) - of_point(point) - of_seed(seed) + mean).powi(2)).sum::<f64>();
-    let left = left / (rows - 1.0) / (columns - 1.0);
-    Some([((between_points - left) / columns).max(0.0), ((between_seeds - left) / rows).max(0.0), left])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,27 +284,5 @@ mod tests {
             "{ratio:?} {:?}",
             own.mean
         );
-    }
-
-    #[test]
-    fn variances_are_told_apart() {
-        let of = |point: f64, seed: f64, rest: f64| {
-            let log = |row: i32, column: i32| {
-                6.0 + point * f64::from(row) + seed * f64::from(column % 4) + rest * f64::from((row * column) % 3 - 1)
-            };
-            let row = |row: i32| {
-                (0..16)
-                    .map(|column| {
-                        let steps = log(row, column).exp();
-                        Some((steps, steps))
-                    })
-                    .collect()
-            };
-            variances(&(0..3).map(row).collect::<Vec<Vec<Reached>>>()).unwrap()
-        };
-        let (points, seeds, rest) = (of(0.5, 0.0, 0.01), of(0.0, 0.5, 0.01), of(0.0, 0.0, 0.1));
-        assert!((points[0] - 0.25).abs() < 0.01 && points[1] < 0.001 && points[2] < 0.001, "{points:?}");
-        assert!(seeds[1] > 0.2 && seeds[0] < 0.01 && rest[2] > rest[0] && rest[2] > rest[1], "{seeds:?} {rest:?}");
-        assert_eq!(variances(&[reached(&[100.0; 4])]), None);
     }
 }

@@ -1,4 +1,6 @@
-//! A number with its interval; Student's t, and the random numbers of resamples.
+//! A number with its interval, and the random numbers of resamples.
+
+use crate::statistics::student;
 
 /// Share of resamples that a 95 % interval leaves out on each side.
 const TAIL: f64 = 0.025;
@@ -75,12 +77,6 @@ impl Estimate {
     pub fn holds(&self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
-}
-
-/// The 97.5th percentile of Student's t.
-pub(super) fn student(freedom: usize) -> f64 {
-    const FEW: [f64; 12] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
-    FEW.get(freedom.max(1) - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
 }
 
 /// The 97.5th percentile of Student's t for degrees of freedom that are no whole number: on a straight line in their inverse.

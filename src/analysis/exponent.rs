@@ -1,13 +1,15 @@
 //! Whether steps fall in proportion to the batch size: the law K ≈ c1/B^a + c2 with an exponent a that is fitted too. The paper's law has a = 1.
 
-use super::estimate::{Estimate, student};
-use super::fit::{Point, different, least_squares};
+use super::estimate::Estimate;
+use super::fit::{Point, different, least_weighted_squares};
+use crate::statistics::student;
 
 /// Points that are needed: one more than the law has parameters.
 const FEWEST_POINTS: usize = 4;
 
 /// Exponents that are tried: from one to the other, in so many steps. Between two of them the squares have one minimum at most.
 const TRIED: (f64, f64, usize) = (0.1, 4.0, 39);
+const WIDTH: f64 = (TRIED.1 - TRIED.0) / TRIED.2 as f64;
 
 /// The exponent of the points of one sparsity, by least squares of log K in the middles of their intervals. None where fewer than four batch sizes
 /// were measured.
@@ -19,24 +21,10 @@ pub fn exponent(points: &[Point]) -> Option<Estimate> {
     if different(points) < FEWEST_POINTS {
         return None;
     }
-    let squares = |exponent: f64| squares_with(points, exponent);
-    let (first, last, count) = TRIED;
-    let width = (last - first) / count as f64;
-    let tried: Vec<f64> = (0..=count).map(|step| first + width * step as f64).map(squares).collect();
-    let at = |place: usize| first + width * place as f64;
-    let coarse = (0..=count).min_by(|a, b| tried[*a].total_cmp(&tried[*b]))?;
-    // Between the neighbours of the best of these lies the best of all: thirds narrow it down.
-    let (mut low, mut high) = (at(coarse.saturating_sub(1)), at((coarse + 1).min(count)));
-    for _ in 0..20 {
-        let third = (high - low) / 3.0;
-        if squares(low + third) < squares(high - third) {
-            high -= third;
-        } else {
-            low += third;
-        }
-    }
-    let narrowed = (low + high) / 2.0;
-    let value = if tried[coarse] <= squares(narrowed) { at(coarse) } else { narrowed };
+    let squares = |exponent: f64| squares_with(points, exponent, None);
+    let (value, tried) = least_by_exponent(squares);
+    let at = |place: usize| TRIED.0 + WIDTH * place as f64;
+    let count = tried.len() - 1;
     let freedom = points.len() - 3;
     let rounding: f64 = points.iter().map(|point| point.variance()).sum();
     let least = squares(value);
@@ -58,18 +46,43 @@ pub fn exponent(points: &[Point]) -> Option<Estimate> {
     })
 }
 
-/// The least squares of log K about c1/B^a + c2, with this exponent a.
-pub(super) fn squares_with(points: &[Point], exponent: f64) -> f64 {
-    let (inverse, logs): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.batch_size.powf(-exponent), point.middle())).unzip();
-    let law = least_squares(&inverse, &logs);
-    inverse.iter().zip(&logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2)).sum()
+/// The exponent with the least squares, and the squares of those that are tried first.
+pub(super) fn least_by_exponent(squares: impl Fn(f64) -> f64) -> (f64, Vec<f64>) {
+    let (first, _, count) = TRIED;
+    let at = |place: usize| first + WIDTH * place as f64;
+    let tried: Vec<f64> = (0..=count).map(at).map(&squares).collect();
+    let coarse = (0..=count).min_by(|a, b| tried[*a].total_cmp(&tried[*b])).unwrap_or(0);
+    // Between the neighbours of the best of these lies the best of all: thirds narrow it down.
+    let (mut low, mut high) = (at(coarse.saturating_sub(1)), at((coarse + 1).min(count)));
+    for _ in 0..20 {
+        let third = (high - low) / 3.0;
+        if squares(low + third) < squares(high - third) {
+            high -= third;
+        } else {
+            low += third;
+        }
+    }
+    let narrowed = (low + high) / 2.0;
+    (if tried[coarse] <= squares(narrowed) { at(coarse) } else { narrowed }, tried)
 }
 
-/// The least squares of log K about a power law, c1/B^a with any exponent.
-pub(super) fn squares_of_power(points: &[Point]) -> f64 {
-    let ones = vec![1.0; points.len()];
-    let line = without(&points.iter().map(|point| point.batch_size.ln()).collect::<Vec<_>>(), &[&ones]);
-    let left = without(&points.iter().map(|point| point.middle()).collect::<Vec<_>>(), &[&ones, &line]);
+/// The least squares of log K about c1/B^a + c2, with this exponent a; weighted where the points have weights.
+pub(super) fn squares_with(points: &[Point], exponent: f64, weights: Option<&[f64]>) -> f64 {
+    let (inverse, logs): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.batch_size.powf(-exponent), point.middle())).unzip();
+    let equal = vec![1.0; points.len()];
+    let weights = weights.unwrap_or(&equal);
+    let law = least_weighted_squares(&inverse, &logs, weights);
+    let squares = inverse.iter().zip(&logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2));
+    squares.zip(weights).map(|(square, weight)| weight * square).sum()
+}
+
+/// The least squares of log K about a power law, c1/B^a with any exponent; weighted where the points have weights.
+pub(super) fn squares_of_power(points: &[Point], weights: Option<&[f64]>) -> f64 {
+    let root = |place: usize| weights.map_or(1.0, |weights| weights[place].sqrt());
+    let scaled = |value: fn(&Point) -> f64| points.iter().enumerate().map(|(place, point)| root(place) * value(point)).collect::<Vec<_>>();
+    let ones = scaled(|_| 1.0);
+    let line = without(&scaled(|point| point.batch_size.ln()), &[&ones]);
+    let left = without(&scaled(|point| point.middle()), &[&ones, &line]);
     product(&left, &left)
 }
 

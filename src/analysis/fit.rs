@@ -4,8 +4,9 @@
 //! those intervals, and what it says is never narrower than they are.
 
 pub use super::estimate::{COVERED, Estimate};
-use super::estimate::{normal, scramble, student, student_between, uniform};
+use super::estimate::{normal, scramble, student_between, uniform};
 use crate::config::ascending;
+use crate::statistics::student;
 
 /// Resamples of the bootstrap.
 pub const RESAMPLES: u32 = 2_000;

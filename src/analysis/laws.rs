@@ -1,6 +1,6 @@
 //! The law c1/B + c2 beside others, by Akaike's information criterion corrected for few points (AICc; Hurvich and Tsai, 1989).
 
-use super::exponent::{exponent, squares_of_power, squares_with};
+use super::exponent::{least_by_exponent, squares_of_power, squares_with};
 use super::fit::{Point, different};
 
 /// A law of steps against batch size B.
@@ -41,16 +41,47 @@ impl Rival {
         if different(points) < FEWEST_POINTS {
             return None;
         }
-        let squares = match self {
-            Rival::Paper => squares_with(points, 1.0),
-            Rival::FreeExponent => squares_with(points, exponent(points)?.value),
-            Rival::Power => squares_of_power(points),
-            Rival::Root => squares_with(points, 0.5),
-        };
         // Steps are known no better than to their intervals, nor to a millionth.
-        let squares = squares.max(points.iter().map(|point| point.variance()).sum()).max(1e-12 * count);
+        let squares = self.squares(points, None).max(points.iter().map(|point| point.variance()).sum()).max(1e-12 * count);
+        Some(count * (squares / count).ln() + self.penalty(count))
+    }
+
+    /// The criterion of means with known variances of their logarithms, and the squares of what is left over these variances. The criterion's law
+    /// may have a scatter beyond them, that of uneven tuning, which it fits as the others do. None of fewer than six batch sizes.
+    pub fn criterion_of_means(self, points: &[Point], variances: &[f64]) -> Option<(f64, f64)> {
+        if different(points) < FEWEST_POINTS {
+            return None;
+        }
+        let weights = |scatter: f64| variances.iter().map(|own| 1.0 / (own + scatter).max(1e-12)).collect::<Vec<f64>>();
+        let likelihood = |scatter: f64| {
+            let weights = weights(scatter);
+            self.squares(points, Some(&weights)) - weights.iter().map(|weight| weight.ln()).sum::<f64>()
+        };
+        // Deviations from a thousandth to one, in steps of a fifth, and none.
+        let scatters = (0..=38).map(|step| (1e-3 * 1.2_f64.powi(step)).powi(2)).chain([0.0]);
+        let least = scatters.map(likelihood).fold(f64::INFINITY, f64::min);
+        Some((least + self.penalty(points.len() as f64), self.squares(points, Some(&weights(0.0)))))
+    }
+
+    /// Degrees of freedom of the squares of so many means.
+    pub fn freedom(self, means: usize) -> usize {
+        means + 1 - self.parameters() as usize
+    }
+
+    /// The least squares of the law.
+    fn squares(self, points: &[Point], weights: Option<&[f64]>) -> f64 {
+        let with = |exponent: f64| squares_with(points, exponent, weights);
+        match self {
+            Rival::Paper => with(1.0),
+            Rival::FreeExponent => with(least_by_exponent(with).0),
+            Rival::Power => squares_of_power(points, weights),
+            Rival::Root => with(0.5),
+        }
+    }
+
+    fn penalty(self, count: f64) -> f64 {
         let parameters = self.parameters();
-        Some(count * (squares / count).ln() + 2.0 * parameters + 2.0 * parameters * (parameters + 1.0) / (count - parameters - 1.0))
+        2.0 * parameters + 2.0 * parameters * (parameters + 1.0) / (count - parameters - 1.0)
     }
 }
 
@@ -59,6 +90,7 @@ const FEWEST_POINTS: usize = 6;
 
 #[cfg(test)]
 mod tests {
+    use super::super::means::beyond_chi_squared;
     use super::*;
 
     /// Curves with a scatter of 1 % that each law makes: the criterion prefers it.
@@ -78,6 +110,15 @@ mod tests {
             let points = made(exponent, c2);
             let of = |rival: Rival| rival.criterion(&points).unwrap();
             assert!(Rival::ALL.into_iter().all(|rival| rival == best || of(best) < of(rival)), "{best:?}: {:?}", Rival::ALL.map(of));
+            // With the errors known, the right law also explains what is left, and the others do not.
+            let known = |rival: Rival| rival.criterion_of_means(&points, &[2e-4; 10]).unwrap();
+            let chance = |rival: Rival| beyond_chi_squared(known(rival).1, rival.freedom(10));
+            assert!(
+                Rival::ALL.into_iter().all(|rival| rival == best || known(best).0 < known(rival).0),
+                "{best:?}: {:?}",
+                Rival::ALL.map(known)
+            );
+            assert!(chance(best) > 0.05 && chance(if best == Rival::Root { Rival::Paper } else { Rival::Root }) < 0.01, "{best:?}");
         }
         assert_eq!(Rival::Paper.criterion(&made(1.0, 10.0)[..5]), None);
     }

@@ -5,8 +5,9 @@
 //! missing is a variance of its own, drawn for each cell.
 
 use super::confirmed::Confirmed;
-use super::estimate::{normal, student, uniform};
+use super::estimate::{normal, uniform};
 use super::fit::{Estimate, Fit, Law, Point, RESAMPLES, enough, key, least_weighted_squares};
+use crate::statistics::student;
 
 /// A cell's mean.
 #[derive(Debug, Clone, Copy)]
@@ -32,6 +33,8 @@ pub struct MeanFit {
     pub fit: Fit,
     /// How often means with these errors would lie as far from the law, if it held.
     pub goodness: f64,
+    /// The variance of each mean but for what seeds move in all cells alike.
+    pub variances: Vec<f64>,
 }
 
 /// The fits of curves that share their seeds, and the deviation of the logarithms of means that their errors leave over (0: none).
@@ -58,7 +61,7 @@ pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
         };
         let resamples = (0..u64::from(RESAMPLES)).map(resample).collect();
         let goodness = beyond_chi_squared(means.squares(0.0), means.freedom());
-        Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), None, resamples), goodness })
+        Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), None, resamples), goodness, variances: means.own.clone() })
     };
     (curves.iter().enumerate().map(fit).collect(), variance.sqrt())
 }
@@ -145,7 +148,7 @@ fn correlation(means: &[Mean]) -> f64 {
 }
 
 /// How often a sum of squares of so many normal numbers is larger (Wilson and Hilferty, 1931: a normal approximation of its cube root).
-fn beyond_chi_squared(squares: f64, freedom: usize) -> f64 {
+pub(super) fn beyond_chi_squared(squares: f64, freedom: usize) -> f64 {
     let ninth = 2.0 / 9.0 / freedom as f64;
     let normal = ((squares / freedom as f64).cbrt() - 1.0 + ninth) / ninth.sqrt();
     libm::erfc(normal * std::f64::consts::FRAC_1_SQRT_2) / 2.0

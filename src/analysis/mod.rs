@@ -38,6 +38,7 @@ mod terminal;
 mod timing;
 mod tree;
 mod values;
+mod variances;
 mod warnings;
 mod work;
 

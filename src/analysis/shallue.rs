@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::studies::StudyResults;
 use crate::config::{self, Metaparameter, Race, Scale, Setting};
-use crate::records::{Cell, Status, Trial};
+use crate::records::{Cell, Status, Training, Trial};
 use crate::results::WorkloadSummary;
 use crate::storage::{Disk, Storage, make_folder};
 use crate::{Error, Result};
@@ -21,6 +21,9 @@ use crate::{Error, Result};
 /// counted.
 const COLUMNS: [&str; 6] =
     ["step", "train/cross_entropy_error", "val/classification_error", "test/classification_error", "val/errors", "val/examples"];
+
+/// The key of a study's object `dps` that says whether its trials are confirmations.
+pub(super) const CONFIRMATIONS: &str = "confirmations";
 
 /// Writes every cell of the studies below `folder`, and returns how many there are.
 ///
@@ -45,13 +48,61 @@ pub fn shallue(studies: &[StudyResults], folder: &Path) -> Result<usize> {
     Ok(cells)
 }
 
+/// What becomes a study of their layout: the trials of a cell, or its confirmations, which are no trials of the search.
+struct Exported<'a> {
+    /// Behind the model's name.
+    suffix: &'static str,
+    /// Most steps of a trial, and whether one ends because of another.
+    train_steps: u32,
+    early_stopping: bool,
+    steps_to_result: Option<u32>,
+    /// The trials, by their numbers there, each with what it is a confirmation of.
+    trials: Vec<(u32, &'a Trial, Option<&'a Training>)>,
+    /// The number of the trial whose test errors are known.
+    tested: Option<u32>,
+}
+
+impl Exported<'_> {
+    fn trials<'a>(cell: &'a Cell, workload: &WorkloadSummary, race: Race) -> Exported<'a> {
+        Exported {
+            suffix: "",
+            train_steps: workload.max_steps,
+            early_stopping: race != Race::Off,
+            steps_to_result: cell.steps_to_result(),
+            trials: cell.trials.iter().map(|trial| (trial.index, trial, None)).collect(),
+            tested: cell.best().map(|trial| trial.index),
+        }
+    }
+
+    /// None where nothing is confirmed.
+    fn confirmations(cell: &Cell) -> Option<Exported<'_>> {
+        let runs = || cell.confirmations.iter().map(|one| &one.run);
+        Some(Exported {
+            suffix: "_confirmed",
+            train_steps: runs().map(|run| run.steps_run).max()?,
+            early_stopping: false,
+            steps_to_result: runs().filter_map(|run| run.steps).min(),
+            trials: (0..).zip(&cell.confirmations).map(|(number, one)| (number, &one.run, Some(&one.training))).collect(),
+            tested: None,
+        })
+    }
+}
+
 fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::Study, folder: &Path) -> Result<()> {
+    let trials = Exported::trials(cell, workload, configuration.execution.race);
+    for exported in std::iter::once(trials).chain(Exported::confirmations(cell)) {
+        write_study(&exported, cell, workload, configuration, folder)?;
+    }
+    Ok(())
+}
+
+fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, configuration: &config::Study, folder: &Path) -> Result<()> {
     // What a file says becomes the name of a folder, and nothing else: no path of its own.
     let words =
         |name: &str| -> String { name.chars().take(80).map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect() };
     let model = match cell.key.sparsity {
-        0.0 => words(&workload.network),
-        sparsity => format!("{}_sparsity_{sparsity}", words(&workload.network)),
+        0.0 => format!("{}{}", words(&workload.network), exported.suffix),
+        sparsity => format!("{}_sparsity_{sparsity}{}", words(&workload.network), exported.suffix),
     };
     // The names that their data have for these.
     let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum".to_owned() } else { words(&workload.optimizer) };
@@ -76,8 +127,8 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
         "dataset": dataset,
         "model": model,
         "optimizer": optimizer,
-        "early_stopping": configuration.execution.race != Race::Off,
-        "train_steps": workload.max_steps,
+        "early_stopping": exported.early_stopping,
+        "train_steps": exported.train_steps,
         "parameter_configs": parameter_configs(configuration),
         "dps": {
             "sparsity": cell.key.sparsity,
@@ -89,16 +140,16 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
             // Shallue's steps-to-result are of errors strictly below a goal; ours of no more errors than the goal allows.
             "strict_goal_error": (f64::from(workload.goal_threshold) + 0.5) / f64::from(workload.validation_examples),
             "validation_examples": workload.validation_examples,
-            "steps_to_result": cell.steps_to_result(),
+            "steps_to_result": exported.steps_to_result,
+            CONFIRMATIONS: exported.trials.iter().any(|(.., training)| training.is_some()),
         },
     });
     write(&place.join("study.json"), &pretty(&study))?;
-    let best = cell.best().map(|trial| trial.index);
-    for trial in &cell.trials {
-        let place = place.join(trial.index.to_string());
+    for &(number, trial, training) in &exported.trials {
+        let place = place.join(number.to_string());
         fs::create_dir(&place).map_err(failed)?;
-        write(&place.join("metadata.json"), &pretty(&metadata(trial)))?;
-        let test_errors = cell.test_errors.filter(|_| best == Some(trial.index) && workload.test_examples > 0);
+        write(&place.join("metadata.json"), &pretty(&metadata(number, trial, training)))?;
+        let test_errors = cell.test_errors.filter(|_| exported.tested == Some(number) && workload.test_examples > 0);
         let measurements = measurements(trial, test_errors, workload).map_err(|problem| failed(io::Error::other(problem)))?;
         write(&place.join("measurements.csv"), &measurements)?;
     }
@@ -133,22 +184,28 @@ pub(super) fn their_name(name: Metaparameter) -> String {
     }
 }
 
-/// A trial's `metadata.json`. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one that a race cut off
+/// The `metadata.json` of a trial or confirmation. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one that a race cut off
 /// has not.
-fn metadata(trial: &Trial) -> Value {
+fn metadata(number: u32, trial: &Trial, training: Option<&Training>) -> Value {
     let status = match trial.status {
         Status::Complete | Status::Incomplete => "COMPLETE",
         Status::Censored => "INCOMPLETE",
         Status::Infeasible => "INFEASIBLE",
     };
-    let number = |name: Metaparameter, value: f64| if name.is_whole() { json!(value as u64) } else { json!(value) };
-    let parameters: Map<_, _> = trial.metaparameters.iter().map(|(name, value)| (their_name(name), number(name, value))).collect();
+    let value_of = |name: Metaparameter, value: f64| if name.is_whole() { json!(value as u64) } else { json!(value) };
+    let parameters: Map<_, _> = trial.metaparameters.iter().map(|(name, value)| (their_name(name), value_of(name, value))).collect();
+    let mut ours = json!({ "status": trial.status.name(), "steps_to_result": trial.steps, "parameters_kept": trial.parameters_kept });
+    if let Some(Training { point, number, seeds, evaluate_every }) = training {
+        ours["confirmation"] = json!({
+            "point": point, "number": number, "weight_seed": seeds.weights, "order_seed": seeds.order, "evaluate_every": evaluate_every,
+        });
+    }
     json!({
-        "trial_id": trial.index,
+        "trial_id": number,
         "status": status,
         "steps": trial.steps_run,
         "parameters": parameters,
-        "dps": { "status": trial.status.name(), "steps_to_result": trial.steps, "parameters_kept": trial.parameters_kept },
+        "dps": ours,
     })
 }
 

@@ -226,6 +226,11 @@ impl StudyResults {
         self.results.cells.iter().map(|cell| (cell, self.environment(cell.key))).chain(elsewhere)
     }
 
+    /// The cells of all its files: those of the results, then those that several files have.
+    pub fn all_cells(&self) -> impl Iterator<Item = &Cell> {
+        self.results.cells.iter().chain(self.measured_again.iter().map(|(cell, _)| cell))
+    }
+
     /// The study's cells as a grid.
     pub fn grid(&self) -> Grid<'_> {
         Grid::new(&self.results)

@@ -259,7 +259,7 @@ fn missing(study: &StudyResults) -> String {
     }
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
     let trials = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
-    if let Some(forecast) = Forecast::new(&measured, &missing, trials, 0.0, None) {
+    if let Some(forecast) = Forecast::new(&measured, &missing.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), trials, None) {
         text +=
             &format!("\nBy the seconds of the measured cells, with the same race and on the same machine, they take {}.\n", forecast.left);
     }

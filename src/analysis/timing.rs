@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::estimate::{Estimate, student};
+use super::estimate::Estimate;
 use super::studies::StudyResults;
 use crate::readable::{count, significant, some};
 use crate::records::{Cell, CellKey};
 use crate::results::Environment;
+use crate::statistics::student;
 
 /// The time of a cell's steps.
 #[derive(Debug, Clone)]

@@ -39,19 +39,19 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// The forecast for the cells `left` of `trials` trials each, of which the first has taken `elapsed` seconds so far, from those that are
-    /// measured, in their order. `assumed` are the seconds of a dense cell where time does not depend on the batch size, by what is known before any
-    /// is measured. None where there is neither an assumption nor a measured cell, and where nothing is left.
-    pub fn new(measured: &[Measured], left: &[CellKey], trials: usize, elapsed: f64, assumed: Option<f64>) -> Option<Forecast> {
+    /// The forecast for the cells `left` of `trials` trials each, each with the seconds that it has taken so far, from those that are measured, in
+    /// their order. `assumed` are the seconds of a dense cell where time does not depend on the batch size, by what is known before any is
+    /// measured. None where there is neither an assumption nor a measured cell, and where nothing is left.
+    pub fn new(measured: &[Measured], left: &[(CellKey, f64)], trials: usize, assumed: Option<f64>) -> Option<Forecast> {
         let known: Vec<(CellKey, f64)> = measured.iter().filter_map(|cell| cell.with(trials)).collect();
         if left.is_empty() || known.is_empty() && assumed.is_none() {
             return None;
         }
         let last_over_forecast = known.split_last().filter(|(_, before)| !before.is_empty()).map(|(last, before)| {
-            let forecast = Model::new(before, None).left(&[last.0], 0.0);
+            let forecast = Model::new(before, None).left(&[(last.0, 0.0)]);
             last.1 / forecast.seconds
         });
-        Some(Forecast { left: Model::new(&known, assumed).left(left, elapsed), cells: known.len(), last_over_forecast })
+        Some(Forecast { left: Model::new(&known, assumed).left(left), cells: known.len(), last_over_forecast })
     }
 }
 
@@ -91,6 +91,11 @@ mod tests {
         SIZES.iter().flat_map(|&batch_size| SPARSITIES.map(|sparsity| CellKey { batch_size, sparsity })).collect()
     }
 
+    /// Some of these, each with so many seconds behind it.
+    fn begun(places: std::ops::Range<usize>, elapsed: f64) -> Vec<(CellKey, f64)> {
+        keys()[places].iter().map(|&key| (key, elapsed)).collect()
+    }
+
     /// A study drawn at random from what the model takes for likely: the seconds of its cells.
     fn study(seed: u64) -> Vec<Measured> {
         let mut draws = vec![0.0; 6 + keys().len()];
@@ -115,9 +120,9 @@ mod tests {
             let mut held = 0;
             for seed in 0..studies {
                 let cells = study(seed);
-                let rest: Vec<CellKey> = cells[done..].iter().map(|cell| cell.key).collect();
+                let rest: Vec<(CellKey, f64)> = cells[done..].iter().map(|cell| (cell.key, 0.0)).collect();
                 let truth: f64 = cells[done..].iter().map(|cell| cell.seconds).sum();
-                let Left { seconds, low, high } = Forecast::new(&cells[..done], &rest, 100, 0.0, None).unwrap().left;
+                let Left { seconds, low, high } = Forecast::new(&cells[..done], &rest, 100, None).unwrap().left;
                 assert!(low <= seconds && seconds <= high);
                 held += i32::from((low..=high).contains(&truth));
             }
@@ -130,7 +135,7 @@ mod tests {
     fn more_cells_make_it_narrower() {
         let cells = study(7);
         let width = |done: usize| {
-            let Left { low, high, .. } = Forecast::new(&cells[..done], &keys()[18..], 100, 0.0, None).unwrap().left;
+            let Left { low, high, .. } = Forecast::new(&cells[..done], &begun(18..24, 0.0), 100, None).unwrap().left;
             high / low
         };
         assert!(width(18) < width(6) && width(6) < width(1), "{} {} {}", width(18), width(6), width(1));
@@ -139,36 +144,43 @@ mod tests {
     #[test]
     fn assumptions_are_used_until_cells_are_there() {
         // Batch size 16 at three sparsities: by the means of the model 300 s times 1.6, and times 1, 1.2 and 2.
-        let none = Forecast::new(&[], &keys()[3..6], 100, 0.0, Some(300.0)).unwrap();
+        let none = Forecast::new(&[], &begun(3..6, 0.0), 100, Some(300.0)).unwrap();
         assert_eq!((none.cells, none.last_over_forecast), (0, None));
         assert!((1_400.0..2_900.0).contains(&none.left.seconds) && none.left.high / none.left.low > 10.0, "{none}");
-        assert_eq!(Forecast::new(&[], &keys(), 100, 0.0, None), None);
-        assert_eq!(Forecast::new(&study(1), &[], 100, 0.0, Some(300.0)), None);
+        assert_eq!(Forecast::new(&[], &begun(0..24, 0.0), 100, None), None);
+        assert_eq!(Forecast::new(&study(1), &[], 100, Some(300.0)), None);
         // Ten thousand times as slow as assumed.
         let slow: Vec<Measured> = study(1).iter().map(|cell| Measured { seconds: cell.seconds * 1e4, ..*cell }).collect();
         let truth: f64 = slow[12..].iter().map(|cell| cell.seconds).sum();
-        let found = Forecast::new(&slow[..12], &keys()[12..], 100, 0.0, Some(300.0)).unwrap().left.seconds;
+        let found = Forecast::new(&slow[..12], &begun(12..24, 0.0), 100, Some(300.0)).unwrap().left.seconds;
         assert!((0.5..2.0).contains(&(found / truth)), "{found} of {truth}");
     }
 
     #[test]
-    fn what_the_first_cell_has_taken_is_not_left() {
+    fn what_cells_have_taken_is_not_left() {
         let cells = study(3);
-        let left = |elapsed: f64, trials: usize| Forecast::new(&cells[..23], &keys()[23..], trials, elapsed, None).unwrap().left;
+        let left = |elapsed: f64, trials: usize| Forecast::new(&cells[..23], &begun(23..24, elapsed), trials, None).unwrap().left;
         let whole = left(0.0, 100).seconds;
         assert!((left(whole / 2.0, 100).seconds / whole - 0.5).abs() < 0.1);
         assert!((left(0.0, 200).seconds / whole - 2.0).abs() < 0.01, "twice the trials take twice the time");
         // However long it takes, some of it is left.
         let late = left(1e9, 100);
         assert!(late.low > 0.0 && late.high.is_finite(), "{late}");
+        // Any of the cells may have begun.
+        let of_three = |elapsed: [f64; 3]| {
+            let left: Vec<_> = keys()[21..].iter().copied().zip(elapsed).collect();
+            Forecast::new(&cells[..21], &left, 100, None).unwrap().left.seconds
+        };
+        let spent = of_three([0.0; 3]) / 12.0;
+        assert!((of_three([spent; 3]) / spent - 9.0).abs() < 0.3, "{} {spent}", of_three([spent; 3]));
     }
 
     #[test]
     fn odd_cells_are_no_harm() {
         let odd = |batch_size: u32, sparsity: f64, seconds: f64| Measured { key: CellKey { batch_size, sparsity }, trials: 3, seconds };
         let cells = [odd(0, 0.0, 0.0), odd(u32::MAX, 1.0, 1e300), odd(1, 0.999_999, f64::NAN), odd(2, 0.3, 1e-300), odd(2, 0.3, 5.0)];
-        let left = [CellKey { batch_size: 0, sparsity: 1.0 }, CellKey { batch_size: u32::MAX, sparsity: 0.0 }];
-        let found = Forecast::new(&cells, &left, 3, f64::NAN, Some(0.0)).unwrap();
+        let left = [(CellKey { batch_size: 0, sparsity: 1.0 }, f64::NAN), (CellKey { batch_size: u32::MAX, sparsity: 0.0 }, 0.0)];
+        let found = Forecast::new(&cells, &left, 3, Some(0.0)).unwrap();
         assert!(!found.left.seconds.is_nan() && found.cells == 3, "{found:?}");
         assert!(!found.to_string().is_empty());
     }

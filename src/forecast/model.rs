@@ -97,14 +97,14 @@ impl Model {
         model
     }
 
-    /// What the cells will take, the first of them less the seconds that it has taken.
-    pub(super) fn left(&self, cells: &[CellKey], elapsed: f64) -> Left {
+    /// What the cells will take, each less the seconds that it has taken.
+    pub(super) fn left(&self, cells: &[(CellKey, f64)]) -> Left {
         // Sparsities that no measured cell has.
         let is_unknown = |sparsity: &f64| *sparsity > 0.0 && !self.factors.contains(sparsity);
-        let mut unknown: Vec<f64> = cells.iter().map(|key| key.sparsity).filter(is_unknown).collect();
+        let mut unknown: Vec<f64> = cells.iter().map(|(key, _)| key.sparsity).filter(is_unknown).collect();
         unknown.sort_by(f64::total_cmp);
         unknown.dedup();
-        let law = |&key: &CellKey| {
+        let law = |&(key, _): &(CellKey, f64)| {
             let (log, gradient) = self.log_seconds(key);
             Law { log, gradient, unknown: unknown.binary_search_by(|sparsity| sparsity.total_cmp(&key.sparsity)).ok() }
         };
@@ -124,9 +124,9 @@ impl Model {
                     let factor = law.unknown.map_or(0.0, |place| OWN * factors[place]);
                     bounded((law.log + moved + factor + self.scatter * scatter).exp())
                 };
-                let all = laws.iter().zip(scatters).map(seconds).enumerate();
+                let all = laws.iter().zip(scatters).map(seconds).zip(cells);
                 // A cell that takes longer than was thought goes on for a while.
-                all.map(|(number, whole)| if number == 0 { (whole - elapsed).max(0.1 * whole) } else { whole }).sum()
+                all.map(|(whole, (_, elapsed))| if *elapsed == 0.0 { whole } else { (whole - elapsed).max(0.1 * whole) }).sum()
             })
             .collect();
         totals.sort_by(f64::total_cmp);

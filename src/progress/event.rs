@@ -264,7 +264,7 @@ mod tests {
     fn what_a_bar_says_fits_a_line_of_eighty_letters() {
         let moment = Moment { least_errors: Some(2_400), loss: Some(0.123_456), alive: 100, ..Moment::default() };
         let measured = [Measured { key: KEY, trials: 100, seconds: 40_000.0 }];
-        let left = crate::forecast::Forecast::new(&measured, &[KEY; 3], 100, 0.0, None);
+        let left = crate::forecast::Forecast::new(&measured, &[(KEY, 0.0); 3], 100, None);
         let words = standing(&moment, &told(&[moment]), left);
         assert!(
             words.starts_with("error at least 40.0 %, goal 22.0 %, loss 0.123, 100 trials left, ") && words.ends_with(" more"),

@@ -15,4 +15,4 @@ pub use confirmation::{Confirmation, Seeds, Training, median_steps};
 pub use mask::MaskRecord;
 pub use start::{Ending, Start};
 pub use trial::{CurvePoint, Measurement, Status, Trial};
-pub use wanted::{Wanted, all_finished, is_confirmed, is_finished, is_searched};
+pub use wanted::{Wanted, all_finished, is_confirmed, is_finished, is_searched, keep_wanted};

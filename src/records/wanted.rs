@@ -1,7 +1,10 @@
 //! What a study asks of a cell: how many trials, and which confirmations.
 
+use std::collections::BTreeMap;
+
 use super::{Cell, CellKey, Confirmation, Seeds, Status, Training, Trial, cells};
 use crate::config::{Race, Study};
+use crate::statistics;
 
 /// Evaluations of a training until it has taken as many steps as the cell's best trial, unless the configuration says otherwise.
 const EVALUATIONS: u32 = 50;
@@ -18,7 +21,8 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// What a study asks of a cell whose trials are all measured. None where it confirms nothing, and where no trial reached the goal.
+    /// What a study asks of a cell whose trials are all measured: where its mean is to reach a precision, the seeds that the cell's confirmations call
+    /// for next. None where it confirms nothing, and where no trial reached the goal.
     pub fn of(cell: &Cell, study: &Study) -> Option<Wanted> {
         let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
         let evaluate_every = match confirm.evaluate_every {
@@ -27,17 +31,33 @@ impl Wanted {
         };
         let mut points: Vec<&Trial> = cell.trials.iter().filter(|trial| trial.steps.is_some()).collect();
         points.sort_by_key(|trial| (trial.steps, trial.index));
+        points.truncate(confirm.points as usize);
         let training = |point: u32, number: u32| {
             let seeds = Seeds::fresh(number, point, confirm, study.data.order);
             Training { point, number, seeds, evaluate_every }
         };
-        let of_point = |trial: &&Trial| (0..confirm.seeds).map(move |number| (trial.index, number)).collect::<Vec<_>>();
-        let numbers = points.iter().take(confirm.points as usize).flat_map(of_point);
-        Some(Wanted {
+        let wanted = |seeds: u32| Wanted {
             evaluate_every,
             last_step: Race::Until(confirm.limit).last_step(best, evaluate_every).unwrap_or(u32::MAX),
-            trainings: numbers.map(|(point, number)| training(point, number)).collect(),
-        })
+            trainings: points.iter().flat_map(|trial| (0..seeds).map(|number| training(trial.index, number))).collect(),
+        };
+        if confirm.precision == 0.0 {
+            return Some(wanted(confirm.seeds));
+        }
+        let half_width = |seeds: u32| wanted(seeds).half_width(&cell.confirmations);
+        Some(wanted(statistics::seeds(confirm.precision, confirm.seeds, half_width)))
+    }
+
+    /// Half the width of the interval of the mean log steps, by these trainings; none where not all of them are known.
+    fn half_width(&self, known: &[Confirmation]) -> Option<f64> {
+        let known = self.among(known);
+        if known.len() < self.trainings.len() {
+            return None;
+        }
+        let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
+        let points: Vec<Vec<f64>> =
+            known.chunk_by(|a, b| a.training.point == b.training.point).map(|point| point.iter().map(steps).collect()).collect();
+        Some(statistics::half_width(&points, self.last_step.into()))
     }
 
     /// How many points are confirmed.
@@ -47,7 +67,14 @@ impl Wanted {
 
     /// The confirmations of `known` that are wanted, in the order of the trainings, each cut at the limit, which may have been higher before.
     pub fn among(&self, known: &[Confirmation]) -> Vec<Confirmation> {
-        let of_training = |training: &Training| known.iter().filter(|one| one.training == *training).find_map(|one| self.cut(one));
+        let mut numbered: BTreeMap<(u32, u32), Vec<&Confirmation>> = BTreeMap::new();
+        for one in known {
+            numbered.entry((one.training.point, one.training.number)).or_default().push(one);
+        }
+        let of_training = |training: &Training| {
+            let known = numbered.get(&(training.point, training.number))?;
+            known.iter().filter(|one| one.training == *training).find_map(|one| self.cut(one))
+        };
         self.trainings.iter().filter_map(of_training).collect()
     }
 
@@ -76,6 +103,11 @@ impl Wanted {
 /// Whether a cell has all the confirmations that a study asks of it.
 pub fn is_confirmed(cell: &Cell, study: &Study) -> bool {
     Wanted::of(cell, study).is_none_or(|wanted| wanted.among(&cell.confirmations).len() == wanted.trainings.len())
+}
+
+/// Leaves a cell the confirmations that a study asks of it.
+pub fn keep_wanted(cell: &mut Cell, study: &Study) {
+    cell.confirmations = Wanted::of(cell, study).map_or_else(Vec::new, |wanted| wanted.among(&cell.confirmations));
 }
 
 /// Whether a cell is among `cells`, with `trials` trials or more.

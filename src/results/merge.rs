@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Results;
 use super::attributes::Attributes;
 use crate::config::{self, MOST_TRIALS, Search, Study, contradictions};
-use crate::records::{Cell, Confirmation, Trial, Wanted, all_finished};
+use crate::records::{Cell, Confirmation, Trial, all_finished, keep_wanted};
 use crate::{Error, Result};
 
 /// The results of one study from parts of it that measured different cells, or different trials of them, each with its file's name: the cells of all
@@ -61,9 +61,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
     let order = |a: &Cell, b: &Cell| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity));
     merged.cells.sort_by(order);
     for cell in &mut merged.cells {
-        if let Some(wanted) = Wanted::of(cell, &study) {
-            cell.confirmations = wanted.among(&cell.confirmations);
-        }
+        keep_wanted(cell, &study);
     }
     merged.complete = all_finished(&merged.cells, &study);
     merged.configuration = config::canonical(&study).map_err(|problem| refuse(&first, problem))?;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use super::layers::MOST_DRAWN;
+use super::measured;
 use super::memory::Memory;
 use crate::comm::MemoryLimit;
 use crate::config::{Confirm, Race, Study, first_of};
@@ -153,15 +154,16 @@ impl CostBound {
         if self.threshold == 0 || self.study.smoothness.is_some() {
             return None;
         }
-        let examples =
-            f64::from(self.study.grid.trials) * self.study.execution.race.factor()? * SHARE_OF_PASS * self.site.training_examples as f64;
+        let trials = f64::from(self.study.grid.trials) * self.study.execution.race.factor()?;
+        let examples = trials * (1.0 + measured::confirmation(&self.study)) * SHARE_OF_PASS * self.site.training_examples as f64;
         let seconds = examples * self.cost.training_flop / (SHARE_OF_SPEED * self.site.flop_per_second);
         seconds.is_finite().then_some(seconds)
     }
 
-    /// Seconds of all cells where no trial reaches the goal, without the scores, at half of the site's speed; infinite where that is not known.
+    /// Seconds of all cells where no trial reaches the goal, or as late, and with confirmations; without the scores, at half of the site's speed;
+    /// infinite where that is not known.
     pub fn assumed_most(&self) -> f64 {
-        let seconds = (self.seconds() - self.score_seconds()) / SHARE_OF_SPEED;
+        let seconds = (self.seconds() - self.score_seconds()) * (1.0 + measured::confirmation(&self.study)) / SHARE_OF_SPEED;
         if seconds.is_nan() { f64::INFINITY } else { seconds }
     }
 
@@ -262,11 +264,15 @@ impl fmt::Display for CostBound {
             }
             Race::Off => writeln!(f, "\nEvery trial runs to its own goal or end (race = false)."),
         }?;
-        let Some(Confirm { points, seeds, limit, .. }) = &study.confirm else { return Ok(()) };
+        let Some(Confirm { points, seeds, precision, limit, .. }) = &study.confirm else { return Ok(()) };
         let (points, seeds) = (some(*points as usize, "point"), some(*seeds as usize, "fresh seed"));
+        let fewer = match precision {
+            0.0 => String::new(),
+            _ => format!(", fewer once the mean log steps are known to ±{precision}"),
+        };
         writeln!(
             f,
-            "Confirmation comes besides: in each cell up to {points} with {seeds} each, to at most {limit} times the cell's steps-to-result."
+            "Confirmation comes besides: in each cell up to {points} with {seeds} each{fewer}, to at most {limit} times the cell's steps-to-result."
         )
     }
 }

@@ -10,7 +10,7 @@ use crate::comm::{Communicator, together};
 use crate::config::Study;
 use crate::forecast::{Forecast, Measured};
 use crate::progress::{Event, Observer};
-use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted, is_finished};
+use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted};
 use crate::results::Results;
 use crate::training::{CellState, Conductor, Decision, Masks, Moment};
 use crate::{Error, Result};
@@ -40,7 +40,7 @@ pub(super) struct Driver<'a> {
 #[derive(Default)]
 pub(super) struct Forecasting {
     measured: Vec<Measured>,
-    left: Vec<CellKey>,
+    left: Vec<(CellKey, f64)>,
     /// When the cell under way, or its confirmation, began or went on, and the seconds that the cell had taken before.
     began: Option<Instant>,
     before: f64,
@@ -54,7 +54,10 @@ impl Forecasting {
             Some((at, said)) if now.saturating_duration_since(at) < FORECAST_EVERY => said,
             _ => {
                 let elapsed = self.before + self.began.map_or(0.0, |began| now.saturating_duration_since(began).as_secs_f64());
-                let said = Forecast::new(&self.measured, &self.left, trials as usize, elapsed, None);
+                if let Some((_, spent)) = self.left.first_mut() {
+                    *spent = elapsed;
+                }
+                let said = Forecast::new(&self.measured, &self.left, trials as usize, None);
                 self.said = Some((now, said));
                 said
             }
@@ -139,16 +142,12 @@ impl Driver<'_> {
     /// When the rest of the cells is probably done; the one under way, which may be without its confirmations, is the first of them.
     fn left(&self, measured: &[Cell], keys: &[CellKey]) -> Option<Forecast> {
         let left = self.unfinished(measured, keys);
-        let begun = measured.iter().find(|cell| left.first() == Some(&cell.key) && cell.key == self.key);
-        let elapsed = begun.map_or(0.0, |cell| cell.seconds);
-        Forecast::new(&measured::measured(measured, self.whole), &left, self.whole.grid.trials as usize, elapsed, None)
+        Forecast::new(&measured::measured(measured, self.whole), &left, self.whole.grid.trials as usize, None)
     }
 
-    /// Cells without all their trials and confirmations, the one under way first.
-    fn unfinished(&self, measured: &[Cell], keys: &[CellKey]) -> Vec<CellKey> {
-        let mut left: Vec<CellKey> = keys.iter().copied().filter(|&key| !is_finished(measured, key, self.whole)).collect();
-        left.sort_by_key(|&key| key != self.key);
-        left
+    /// Cells without all their trials and confirmations, the one under way first, each with the seconds that it has taken.
+    fn unfinished(&self, measured: &[Cell], keys: &[CellKey]) -> Vec<(CellKey, f64)> {
+        measured::left(measured, keys, self.whole, Some((self.key, 0.0)))
     }
 
     pub(super) fn publish(&mut self, results: &Results) -> Result<()> {

@@ -12,7 +12,7 @@ use super::check::check_length;
 use super::place::Place;
 use super::possible::Possible;
 use super::surroundings::{Started, Surroundings};
-use crate::config::{self, Configuration};
+use crate::config::{self, Configuration, Study};
 use crate::data::Dataset;
 use crate::error::short;
 use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
@@ -121,7 +121,8 @@ impl Files {
             started: now(),
         };
         if let Some(from) = from.filter(|_| !path.exists()) {
-            adopt(from, &header, &path, &*storage)?;
+            let apart = (!journal::overwrites(output, from)).then_some(&configuration.study);
+            adopt(from, &header, apart, &path, &*storage)?;
         }
         let begun = path.exists();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
@@ -337,16 +338,30 @@ fn extension(CellKey { batch_size, sparsity }: CellKey) -> Record {
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.
 const LONGEST_NAME: usize = 60;
 
-/// Starts the journal at `path` with what the result file at `from` has, which is to be of the data of this run's header.
-fn adopt(from: &Path, Header { data_digest, earlier_data_digest, .. }: &Header, path: &Path, storage: &dyn Storage) -> Result<()> {
-    let results = results::read(from)?;
+/// Starts the journal at `path` with what the result file at `from` has, which is to be of the data of this run's header. Where another file is
+/// written, of the study `apart`, confirmations of another kind than that asks for are left out: the file they are in keeps them.
+fn adopt(
+    from: &Path,
+    Header { data_digest, earlier_data_digest, .. }: &Header,
+    apart: Option<&Study>,
+    path: &Path,
+    storage: &dyn Storage,
+) -> Result<()> {
+    let mut results = results::read(from)?;
     let environment = results.environment;
     if ![data_digest, earlier_data_digest].contains(&&environment.data_digest) {
         let found = environment.data_digest;
         let problem = format!("it is of other data (SHA-256 {found}; the data files have {data_digest}): name its data with --data");
         return Err(Error::Results { path: from.to_owned(), problem });
     }
-    let configuration = config::parse(&from.display().to_string(), &results.configuration, &[])?;
+    let mut configuration = config::parse(&from.display().to_string(), &results.configuration, &[])?;
+    let is_of_confirmations = |difference: &config::Difference| difference.key.starts_with("confirm.");
+    if apart.is_some_and(|study| config::contradictions(&configuration.study, study).iter().any(is_of_confirmations)) {
+        configuration.study.confirm = None;
+        configuration.text =
+            config::canonical(&configuration.study).map_err(|problem| Error::Results { path: from.to_owned(), problem })?;
+        results.cells.iter_mut().for_each(|cell| cell.confirmations.clear());
+    }
     let header = Header {
         configuration: configuration.text,
         digest: configuration.digest,

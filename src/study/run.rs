@@ -21,7 +21,9 @@ use crate::journal::Checkpoint;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::some;
-use crate::records::{CellKey, Confirmation, Ending, Seeds, Wanted, all_finished, cells, is_confirmed, is_finished, is_searched};
+use crate::records::{
+    CellKey, Confirmation, Ending, Seeds, Wanted, all_finished, cells, is_confirmed, is_finished, is_searched, keep_wanted,
+};
 use crate::results::{Results, distinct};
 use crate::training::{CellWork, Groups, Masks, Probe, Run, Workers, measure};
 use crate::version::VERSION_AND_COMMIT;
@@ -104,7 +106,7 @@ fn go_on(
     let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
     results.cells = restored.finished;
     for cell in &mut results.cells {
-        cell.confirmations = Wanted::of(cell, &whole).map_or_else(Vec::new, |wanted| wanted.among(known(cell.key)));
+        keep_wanted(cell, &whole);
     }
     let (key, began) = (CellKey { batch_size: 0, sparsity: 0.0 }, (surroundings.now)());
     let mut driver = Driver {
@@ -192,7 +194,8 @@ fn go_on(
                 driver.keep(Files::wait)?;
                 return Ok(RunEnd::Stopped);
             };
-            cell.confirmations = Wanted::of(&cell, &whole).map_or_else(Vec::new, |wanted| wanted.among(known(key)));
+            cell.confirmations = known(key).to_vec();
+            keep_wanted(&mut cell, &whole);
             results.cells.retain(|known| known.key != key);
             results.cells.push(cell);
             driver.finished(&results.cells, &keys)?;
@@ -200,28 +203,32 @@ fn go_on(
             results.environment.finished = now();
             driver.publish(&results)?;
         }
-        let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &whole)) else { continue };
-        let Some(wanted) = Wanted::of(&results.cells[place], &whole) else { continue };
-        let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
-        let seeds: Vec<u64> = seeds.into_iter().collect();
-        if !driver.masks(&mut masks, &mut scorer, &seeds, key.sparsity, dataset.training.len())? {
-            return Ok(RunEnd::Stopped);
+        let mut left = restored.left.as_ref().filter(|left| left.key() == key && left.confirming.is_some());
+        // Where the mean is to reach a precision, what is found says whether more seeds are trained.
+        while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &whole)) {
+            let Some(wanted) = Wanted::of(&results.cells[place], &whole) else { break };
+            let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
+            let seeds: Vec<u64> = seeds.into_iter().collect();
+            if !driver.masks(&mut masks, &mut scorer, &seeds, key.sparsity, dataset.training.len())? {
+                return Ok(RunEnd::Stopped);
+            }
+            let left = left.take();
+            let before = results.cells[place].seconds + left.map_or(0.0, |left| left.state.seconds);
+            driver.begins(key, before, &results.cells, &keys);
+            let mut cell = results.cells.remove(place);
+            let confirmed =
+                confirm(&Asked { work: &work, cell: &cell, wanted: &wanted, left }, &mut backend, &groups, &masks, &mut driver)?;
+            let Some(confirmations) = confirmed else {
+                driver.keep(Files::wait)?;
+                return Ok(RunEnd::Stopped);
+            };
+            cell.confirmations = confirmations;
+            results.cells.insert(place, cell);
+            driver.confirmed(&results.cells[place], &results.cells, &keys, &wanted);
+            results.complete = all_finished(&results.cells, &whole);
+            results.environment.finished = now();
+            driver.publish(&results)?;
         }
-        let left = restored.left.as_ref().filter(|left| left.key() == key && left.confirming.is_some());
-        let before = results.cells[place].seconds + left.map_or(0.0, |left| left.state.seconds);
-        driver.begins(key, before, &results.cells, &keys);
-        let mut cell = results.cells.remove(place);
-        let confirmed = confirm(&Asked { work: &work, cell: &cell, wanted: &wanted, left }, &mut backend, &groups, &masks, &mut driver)?;
-        let Some(confirmations) = confirmed else {
-            driver.keep(Files::wait)?;
-            return Ok(RunEnd::Stopped);
-        };
-        cell.confirmations = confirmations;
-        results.cells.insert(place, cell);
-        driver.confirmed(&results.cells[place], &results.cells, &keys, &wanted);
-        results.complete = all_finished(&results.cells, &whole);
-        results.environment.finished = now();
-        driver.publish(&results)?;
     }
     Ok(RunEnd::Finished(Box::new(results)))
 }

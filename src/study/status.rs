@@ -10,10 +10,10 @@ use serde::Serialize;
 use super::cost::numbers;
 use super::measured;
 use crate::config::{self, Study};
-use crate::forecast::{Forecast, Measured};
+use crate::forecast::Forecast;
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::readable::{duration, first_line, some};
-use crate::records::{Cell, CellKey, Status, Wanted, cells, is_finished, is_searched};
+use crate::records::{Cell, CellKey, Start, Status, Wanted, cells, is_searched};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
 
@@ -129,51 +129,16 @@ pub struct UnderWay {
 /// # Errors
 /// [`Error::Results`]: there is neither a result file nor a journal beside it; and what reading them meets.
 pub fn status(output: &Path) -> Result<StudyStatus> {
-    let journal_path = journal::journal_path(output);
+    let Found { study, digest, started, finished, partial, scored, starts, checkpoint } = found(output)?;
     let job = Lock::holder(&journal::lock_path(output));
-    let journal = Journal::read(&journal_path, &Disk)?;
-    let checkpoint_path = journal::checkpoint_path(output);
-    let (configuration, started, finished, partial, scored, starts, checkpoint) = match journal {
-        Some(contents) => {
-            let header = contents.header;
-            let checkpoint = match journal::load(&checkpoint_path, &header.digest, &header.data_digest, &Disk)? {
-                Loaded::Checkpoint(found) => Some(found),
-                Loaded::Absent | Loaded::Damaged(_) => None,
-            };
-            let scored = contents.scores.len() + contents.masks.len();
-            (header.configuration, header.started, contents.finished, contents.partial, scored, Some(contents.starts), checkpoint)
-        }
-        None if output.exists() => {
-            let results = results::read(output)?;
-            (results.configuration, results.environment.started, results.cells, Vec::new(), 0, None, None)
-        }
-        None => {
-            let problem = format!(
-                "expected a result file or its journal {}, found neither; give the --output of the study, by default results/<name of CONFIG>.h5",
-                journal_path.display()
-            );
-            return Err(Error::Results { path: output.to_owned(), problem });
-        }
-    };
-    let study = config::parse("its configuration", &configuration, &[]).map_err(|error| Error::Results {
-        path: output.to_owned(),
-        problem: format!(
-            "its configuration is damaged, or of another version of this program, which reads it: {}",
-            first_line(&error.to_string())
-        ),
-    })?;
-    let (study, digest) = (study.study, study.digest);
     let keys = cells(&study.grid);
-    let mut left: Vec<CellKey> = keys.iter().copied().filter(|&key| !is_finished(&finished, key, &study)).collect();
     // A run goes on with the cell of the checkpoint.
-    let checkpointed = checkpoint.as_ref().map(Checkpoint::key);
-    left.sort_by_key(|key| Some(*key) != checkpointed);
+    let left = measured::left(&finished, &keys, &study, checkpoint.as_ref().map(begun));
     let next = left.first();
-    let under_way = left.iter().find(|&&key| !is_searched(&finished, key, study.grid.trials)).and_then(|&key| {
+    let under_way = left.iter().map(|(key, _)| key).find(|&&key| !is_searched(&finished, key, study.grid.trials)).and_then(|&key| {
         let known = under_way(&study, key, &partial, checkpoint.as_ref());
         (job.is_some() || known.step.is_some() || known.ended > 0).then_some(known)
     });
-    let elapsed = under_way.as_ref().and_then(|cell| cell.seconds).unwrap_or(0.0);
     let measured = measured::measured(&finished, &study);
     let (whole, grown): (Vec<&Cell>, Vec<&Cell>) = finished.iter().partition(|cell| cell.trials.len() >= study.grid.trials as usize);
     let state = match (&job, next) {
@@ -181,12 +146,15 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         (None, Some(_)) => State::Stopped,
         (None, None) => State::Finished,
     };
-    let written = [output, &journal_path, &checkpoint_path].iter().filter_map(|path| fs::metadata(path).ok()?.modified().ok()).max();
+    let written = [output, &journal::journal_path(output), &journal::checkpoint_path(output)]
+        .iter()
+        .filter_map(|path| fs::metadata(path).ok()?.modified().ok())
+        .max();
     Ok(StudyStatus {
         study: output.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         state,
         cells: keys.len(),
-        left: Forecast::new(&measured, &left, study.grid.trials as usize, elapsed, None),
+        left: Forecast::new(&measured, &left, study.grid.trials as usize, None),
         digest,
         finished: whole.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
         grown: grown.into_iter().map(|cell| FinishedCell::new(cell, &study)).collect(),
@@ -201,6 +169,62 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
         started,
         last_write: written.map(|time| humantime::format_rfc3339_seconds(time).to_string()).unwrap_or_default(),
     })
+}
+
+/// What the files of a study say.
+pub(super) struct Found {
+    /// Its configuration, and the digest of what decides its results.
+    pub study: Study,
+    pub digest: String,
+    started: String,
+    /// Cells whose trials are measured, and others that have some.
+    pub finished: Vec<Cell>,
+    partial: Vec<Partial>,
+    scored: usize,
+    /// Unknown of a result file without a journal.
+    starts: Option<Vec<Start>>,
+    pub checkpoint: Option<Checkpoint>,
+}
+
+/// Reads the files of the study of the result file at `output`.
+pub(super) fn found(output: &Path) -> Result<Found> {
+    let path = journal::journal_path(output);
+    let (configuration, started, finished, partial, scored, starts, checkpoint) = match Journal::read(&path, &Disk)? {
+        Some(contents) => {
+            let header = contents.header;
+            let checkpoint = match journal::load(&journal::checkpoint_path(output), &header.digest, &header.data_digest, &Disk)? {
+                Loaded::Checkpoint(found) => Some(found),
+                Loaded::Absent | Loaded::Damaged(_) => None,
+            };
+            let scored = contents.scores.len() + contents.masks.len();
+            (header.configuration, header.started, contents.finished, contents.partial, scored, Some(contents.starts), checkpoint)
+        }
+        None if output.exists() => {
+            let results = results::read(output)?;
+            (results.configuration, results.environment.started, results.cells, Vec::new(), 0, None, None)
+        }
+        None => {
+            let problem = format!(
+                "expected a result file or its journal {}, found neither; give the --output of the study, by default results/<name of CONFIG>.h5",
+                path.display()
+            );
+            return Err(Error::Results { path: output.to_owned(), problem });
+        }
+    };
+    let configuration = config::parse("its configuration", &configuration, &[]).map_err(|error| Error::Results {
+        path: output.to_owned(),
+        problem: format!(
+            "its configuration is damaged, or of another version of this program, which reads it: {}",
+            first_line(&error.to_string())
+        ),
+    })?;
+    let (study, digest) = (configuration.study, configuration.digest);
+    Ok(Found { study, digest, started, finished, partial, scored, starts, checkpoint })
+}
+
+/// The cell of a checkpoint, and the seconds that it or its confirmation had taken then.
+pub(super) fn begun(checkpoint: &Checkpoint) -> (CellKey, f64) {
+    (checkpoint.key(), checkpoint.state.seconds)
 }
 
 fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Option<&Checkpoint>) -> UnderWay {
@@ -225,20 +249,7 @@ impl Confirming {
     }
 }
 
-impl UnderWay {
-    /// Which cell.
-    pub(super) fn key(&self) -> CellKey {
-        CellKey { batch_size: self.batch_size, sparsity: self.sparsity }
-    }
-}
-
 impl FinishedCell {
-    /// What a forecast takes of it.
-    fn measured(&self) -> Measured {
-        let key = CellKey { batch_size: self.batch_size, sparsity: self.sparsity };
-        Measured { key, trials: self.trials, seconds: self.seconds + self.confirmation_seconds }
-    }
-
     fn new(cell: &Cell, study: &Study) -> FinishedCell {
         let wanted = Wanted::of(cell, study);
         FinishedCell {
@@ -257,11 +268,6 @@ impl FinishedCell {
 }
 
 impl StudyStatus {
-    /// What a forecast takes of the cells that are measured, with whatever number of trials.
-    pub(super) fn measured(&self) -> Vec<Measured> {
-        self.finished.iter().chain(&self.grown).map(FinishedCell::measured).collect()
-    }
-
     /// A line that changes exactly when the study advances: finished cells, ended trials and steps of the cell under way, and scored trials. Scripts
     /// that restart a job give up where the line stays the same.
     pub fn progress(&self) -> String {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::shallue::their_name;
+use super::super::shallue::{CONFIRMATIONS, their_name};
 use super::{MOST_BYTES, cell, excess, results, trial};
 use crate::config::Metaparameter;
 use crate::error::short;
@@ -49,6 +49,10 @@ pub fn read_layout(folder: &Path, goal: Option<f64>) -> Result<Vec<Results>> {
         }
         let mut found: Vec<Results> = Vec::new();
         for place in places {
+            // Confirmations are no trials of the search.
+            if json(&place.join(STUDY))?["dps"][CONFIRMATIONS] == true {
+                continue;
+            }
             let (key, workload, trials) = read_cell(&place, goal)?;
             let (cell, every) = (cell(key, trials), workload.evaluate_every);
             let of = |workload: &WorkloadSummary| WorkloadSummary { evaluate_every: 0, max_steps: 0, ..workload.clone() };

@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use super::super::confirmations::{ConfirmedCell, ConfirmedFit};
 use super::super::fit::{Estimate, Fit, RESAMPLES};
 use super::super::means::half_width;
+use super::super::variances::{Fresh, Scatter, Variances};
 use super::table::{ABSENT, interval, table};
 use crate::readable::{count, digits};
 
@@ -22,8 +23,10 @@ const FITS: [&str; 9] = [
     "uneven tuning",
 ];
 
+const SCATTER: [&str; 6] = ["sparsity", "fresh", "cells", "between points", "between seeds, at all points alike", "of a seed at a point"];
+
 /// A row a confirmed cell, and a row a sparsity that is fitted.
-pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit]) -> Markup {
+pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scatter]) -> Markup {
     html! {
         p {
             "The best points of a cell's search, trained again with fresh seeds that took no part in it; all cells have the same ones. The point that one half of "
@@ -31,6 +34,13 @@ pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit]) -> Markup {
             "its limit failed; failures count as more steps than that. " b { "K* over the mean" } " says how lucky K* is, the least of many trainings."
         }
         (table(&HEADING, &cells.iter().map(row).collect::<Vec<_>>()))
+        @if !scatter.is_empty() {
+            p {
+                "Where the scatter of log steps comes from: deviations, over all cells of a sparsity. " b { "Fresh" } " is what each seed draws anew: initial weights with "
+                "their mask, the order of the examples. A file confirmed with " code { "confirm.vary" } " of one of the two, beside this one, tells them apart."
+            }
+            (table(&SCATTER, &scatter_rows(scatter)))
+        }
         @if !fits.is_empty() {
             p {
                 "K ≈ c1/B + c2 fitted to the geometric means, each by its error. Intervals are those of " (count(RESAMPLES)) " draws of the seeds, the same ones for all "
@@ -56,6 +66,25 @@ fn row(cell: &ConfirmedCell) -> Vec<String> {
         interval(confirmed.failures),
         cell.luck.map_or(ABSENT.to_owned(), interval),
     ]
+}
+
+/// A row a sparsity and what seeds drew anew.
+fn scatter_rows(scatter: &[Scatter]) -> Vec<Vec<String>> {
+    let mut kinds: Vec<(f64, Fresh)> = scatter.iter().map(|one| (one.key.sparsity, one.fresh)).collect();
+    kinds.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    kinds.dedup();
+    let row = |(sparsity, fresh): (f64, Fresh)| {
+        let variances: Vec<Variances> =
+            scatter.iter().filter(|one| (one.key.sparsity, one.fresh) == (sparsity, fresh)).map(|one| one.variances).collect();
+        let deviation = |of: fn(&Variances) -> Option<f64>| {
+            let known: Vec<f64> = variances.iter().filter_map(of).collect();
+            let mean = known.iter().sum::<f64>() / known.len() as f64;
+            if known.is_empty() { ABSENT.to_owned() } else { format!("{:.1} %", 100.0 * mean.sqrt()) }
+        };
+        let deviations = [deviation(|one| one.points), deviation(|one| one.seeds), deviation(|one| Some(one.left))];
+        [sparsity.to_string(), fresh.name().to_owned(), variances.len().to_string()].into_iter().chain(deviations).collect()
+    };
+    kinds.into_iter().map(row).collect()
 }
 
 fn fit_row(fitted: &ConfirmedFit) -> Vec<String> {

@@ -6,9 +6,10 @@ use super::super::confirmations::ConfirmedFit;
 use super::super::fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime};
 use super::super::fits::{EnoughTrials, Fitted, NEAR, Shift};
 use super::super::laws::Rival;
+use super::super::means::beyond_chi_squared;
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, interval, table};
-use crate::readable::{count, significant};
+use crate::readable::{count, digits, significant};
 
 const HEADING: [&str; 10] =
     ["sparsity", "points", "c1", "c2", "critical batch size", "exponent", "enough trials", "deviation", "c1 / dense c1", "measured shift"];
@@ -61,25 +62,37 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Markup {
 
 /// The law beside others; nothing of fewer than six batch sizes.
 pub fn laws(fits: &[Fitted], confirmed: &[ConfirmedFit]) -> Markup {
-    let confirmed: Vec<&Fitted> = confirmed.iter().map(|confirmed| &confirmed.fitted).collect();
-    let columns = [("K*", fits.iter().collect()), ("confirmed steps", confirmed)].map(|(name, fits): (&str, Vec<&Fitted>)| {
-        let criterion = |rival: Rival| fits.iter().filter_map(|fitted| rival.criterion(&fitted.points)).reduce(|a, b| a + b);
-        (name, Rival::ALL.map(criterion))
-    });
-    let columns: Vec<(&str, [f64; 4])> =
-        columns.into_iter().filter_map(|(name, of)| Some((name, [of[0]?, of[1]?, of[2]?, of[3]?]))).collect();
-    let heading: Vec<&str> = std::iter::once("law").chain(columns.iter().map(|column| column.0)).collect();
-    let row = |(place, rival): (usize, &Rival)| {
-        let fields = columns.iter().map(|(_, of)| format!("{:+.1}", of[place] - of[0]).replace('-', "−"));
-        std::iter::once(rival.name().to_owned()).chain(fields).collect::<Vec<_>>()
+    let by_least = |rival: Rival| fits.iter().filter_map(|fitted| rival.criterion(&fitted.points)).reduce(|a, b| a + b);
+    // Criterion, squares and their degrees of freedom, over all sparsities.
+    let by_means = |rival: Rival| {
+        let of = |one: &ConfirmedFit| {
+            let (criterion, squares) = rival.criterion_of_means(&one.fitted.points, &one.variances)?;
+            Some((criterion, squares, rival.freedom(one.fitted.points.len())))
+        };
+        confirmed.iter().filter_map(of).reduce(|a, b| (a.0 + b.0, a.1 + b.1, a.2 + b.2))
     };
+    let (paper, paper_of_means) = (by_least(Rival::Paper), by_means(Rival::Paper));
+    let over = |criterion: f64, paper: f64| format!("{:+.1}", criterion - paper).replace('-', "−");
+    let row = |rival: &Rival| {
+        let least = paper.zip(by_least(*rival)).map(|(paper, criterion)| over(criterion, paper));
+        let means = paper_of_means
+            .zip(by_means(*rival))
+            .map(|((paper, ..), (criterion, squares, freedom))| [over(criterion, paper), digits(beyond_chi_squared(squares, freedom), 2)]);
+        std::iter::once(rival.name().to_owned()).chain(least).chain(means.into_iter().flatten()).collect::<Vec<_>>()
+    };
+    let of_means = ["confirmed steps", "goodness of the fit"].into_iter().filter(|_| paper_of_means.is_some());
+    let heading: Vec<&str> = std::iter::once("law").chain(paper.map(|_| "K*")).chain(of_means).collect();
     html! {
-        @if !columns.is_empty() {
+        @if heading.len() > 1 {
             p {
                 "The law beside others: Akaike's criterion for few points (AICc), all sparsities together, less that of c1/B + c2. Where it is above 0 the paper's law "
                 "explains the steps better, for the numbers that each fits; by 10 it leaves the other no support."
+                @if paper_of_means.is_some() {
+                    " Means of confirmed steps have errors, which the criterion takes for the least that they scatter. " b { "Goodness of the fit" }
+                    ": how often means with these errors would lie as far from the law, if it held and points were tuned alike."
+                }
             }
-            (table(&heading, &Rival::ALL.iter().enumerate().map(row).collect::<Vec<_>>()))
+            (table(&heading, &Rival::ALL.iter().map(row).collect::<Vec<_>>()))
         }
     }
 }

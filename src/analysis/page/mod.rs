@@ -22,6 +22,7 @@ use super::others::{has_trials, is_of_dps};
 use super::smoothness::Smooth;
 use super::studies::StudyResults;
 use super::timing::Timed;
+use super::variances::scatter;
 use crate::readable::{some, steers};
 
 const STYLE: &str = include_str!("style.css");
@@ -164,7 +165,7 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
             }
             @if !confirmed.is_empty() {
                 h3 { "Confirmed steps" }
-                (confirmed::confirmed(confirmed, confirmed_fits))
+                (confirmed::confirmed(confirmed, confirmed_fits, &scatter(study)))
                 (links(figures, &["steps-to-result", "luck"]))
             }
             h3 { "Fits" }

@@ -70,9 +70,10 @@ pub fn run(study: &StudyResults) -> Markup {
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
     let most = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
     if !missing.is_empty() {
-        let forecast = Forecast::new(&measured, &missing, most, 0.0, None).map_or("how long is not known yet".to_owned(), |forecast| {
-            format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left)
-        });
+        let forecast = Forecast::new(&measured, &missing.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), most, None)
+            .map_or("how long is not known yet".to_owned(), |forecast| {
+                format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left)
+            });
         rows.push(("To come", format!("{}: {forecast}", some(missing.len(), "cell"))));
     }
     for environment in &study.environments {

@@ -1,19 +1,16 @@
 //! Confirmed steps, and laws beside that of the paper.
 
 use super::rows::{Rows, optional};
-use crate::analysis::confirmations::ConfirmedCell;
+use crate::analysis::confirmations::ConfirmedFit;
 use crate::analysis::fits::Fitted;
 use crate::analysis::laws::Rival;
-use crate::analysis::means::half_width;
+use crate::analysis::means::{beyond_chi_squared, half_width};
 use crate::analysis::page::Section;
-use crate::analysis::studies::StudyResults;
 use crate::analysis::table::Table;
+use crate::analysis::variances::scatter;
 
 /// A row a confirmed cell.
 pub(super) fn confirmed(sections: &[Section]) -> Table {
-    let variance = |number: usize| {
-        move |(_, cell): &(&StudyResults, &ConfirmedCell)| optional(cell.variances.and_then(|variances| variances.get(number).copied()))
-    };
     let rows = sections.iter().flat_map(|section| section.confirmed.iter().map(|cell| (section.study, cell)));
     Rows::new("confirmed", rows)
         .of_cell(|(study, cell)| (*study, cell.key))
@@ -24,9 +21,20 @@ pub(super) fn confirmed(sections: &[Section]) -> Table {
         .estimate("steps_of_nine_in_ten", |(_, cell)| Some(cell.confirmed.nine_of_ten))
         .estimate("failures", |(_, cell)| Some(cell.confirmed.failures))
         .estimate("luck", |(_, cell)| cell.luck)
-        .column("variance_of_points", variance(0))
-        .column("variance_of_seeds", variance(1))
-        .column("variance_left", variance(2))
+        .table()
+}
+
+/// A row a confirmed cell and what its seeds drew anew.
+pub(super) fn variances(sections: &[Section]) -> Table {
+    let rows = sections.iter().flat_map(|section| scatter(section.study).into_iter().map(|scatter| (section.study, scatter)));
+    Rows::new("variances", rows)
+        .of_cell(|(study, scatter)| (*study, scatter.key))
+        .column("fresh", |(_, scatter)| scatter.fresh.name().to_owned())
+        .column("points", |(_, scatter)| scatter.points.to_string())
+        .column("seeds", |(_, scatter)| scatter.seeds.to_string())
+        .column("variance_of_points", |(_, scatter)| optional(scatter.variances.points))
+        .column("variance_of_seeds", |(_, scatter)| optional(scatter.variances.seeds))
+        .column("variance_left", |(_, scatter)| scatter.variances.left.to_string())
         .table()
 }
 
@@ -53,14 +61,21 @@ pub(super) fn fits(sections: &[Section]) -> Table {
 /// A row a sparsity, kind of steps and law.
 pub(super) fn laws(sections: &[Section]) -> Table {
     let of_study = |section: &Section| {
-        let least = section.fits.iter().map(|fitted| ("K*", fitted));
-        let confirmed = section.confirmed_fits.iter().map(|confirmed| ("confirmed", &confirmed.fitted));
-        let criteria = |(steps, fitted): (&'static str, &Fitted)| {
-            let slug = section.study.slug.clone();
-            let of = move |rival: Rival| Some((slug.clone(), steps, fitted.sparsity, rival, rival.criterion(&fitted.points)?));
-            Rival::ALL.into_iter().filter_map(of).collect::<Vec<_>>()
+        let slug = &section.study.slug;
+        let of_least = |fitted: &Fitted| {
+            let row = |rival: Rival| Some((slug.clone(), "K*", fitted.sparsity, rival, rival.criterion(&fitted.points)?, None));
+            Rival::ALL.into_iter().filter_map(row).collect::<Vec<_>>()
         };
-        least.chain(confirmed).flat_map(criteria).collect::<Vec<_>>()
+        let of_means = |confirmed: &ConfirmedFit| {
+            let Fitted { sparsity, points, .. } = &confirmed.fitted;
+            let row = |rival: Rival| {
+                let (criterion, squares) = rival.criterion_of_means(points, &confirmed.variances)?;
+                let goodness = beyond_chi_squared(squares, rival.freedom(points.len()));
+                Some((slug.clone(), "confirmed", *sparsity, rival, criterion, Some(goodness)))
+            };
+            Rival::ALL.into_iter().filter_map(row).collect::<Vec<_>>()
+        };
+        section.fits.iter().flat_map(of_least).chain(section.confirmed_fits.iter().flat_map(of_means)).collect::<Vec<_>>()
     };
     Rows::new("laws", sections.iter().flat_map(of_study))
         .column("study", |row| row.0.clone())
@@ -68,5 +83,6 @@ pub(super) fn laws(sections: &[Section]) -> Table {
         .column("sparsity", |row| row.2.to_string())
         .column("law", |row| row.3.name().to_owned())
         .column("aicc", |row| row.4.to_string())
+        .column("goodness", |row| optional(row.5))
         .table()
 }

@@ -29,6 +29,7 @@ pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
     let where_there_are_rows = [
         trials::confirmations(sections, &shown),
         confirmed::confirmed(sections),
+        confirmed::variances(sections),
         confirmed::fits(sections),
         confirmed::laws(sections),
         findings::critical(sections),

@@ -11,6 +11,8 @@ use crate::config::section::section;
 /// Points, and seeds of a point, at most.
 const MOST_POINTS: u32 = 1_000;
 const MOST_SEEDS: u32 = 10_000;
+/// Half of an interval's width at most: a factor of 22,000.
+const MOST_PRECISION: f64 = 10.0;
 /// Times a cell's steps-to-result at most.
 const MOST_TIMES: f64 = 1e6;
 
@@ -26,6 +28,10 @@ section! {
         points: u32 = 3 => key(Whole::between(1, MOST_POINTS), "3").see("how-it-works.md#confirmation"),
         /// Trainings of each point, each with a fresh seed. They are the same seeds for all points and cells.
         seeds: u32 = 16 => key(Whole::between(1, MOST_SEEDS), "16"),
+        /// Half the width of the 95 % interval of the mean logarithm of the steps at which no more seeds are added, so 0.1 for about 10 %: each point of
+        /// a cell is trained with 8 seeds, then with some more at a time, until the mean is known that well or all `seeds` are spent. 0: all of them.
+        #[serde(skip_serializing_if = "is_zero")]
+        precision: f64 = 0.0 => key(Number::real((Included(0.0), Included(MOST_PRECISION))), "0.1").see("how-it-works.md#confirmation"),
         /// Most steps of such a training, in times the cell's steps-to-result.
         limit: f64 = 4.0 => key(Number::real((Included(1.0), Included(MOST_TIMES))), "4"),
         /// Steps between two evaluations of such a training; 0: a fiftieth of the cell's steps-to-result, and at least 1.
@@ -45,11 +51,18 @@ names! {
     }
 }
 
+/// Keys whose default came later than the section are not written down: the text of older studies stays what it was.
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
+}
+
 impl Confirm {
-    /// Takes in what another run of the study asked for: the more points and seeds, and the higher limit.
+    /// Takes in what another run of the study asked for: the more points and seeds, the narrower interval, and the higher limit.
     pub fn join(&mut self, other: &Confirm) {
         self.points = self.points.max(other.points);
         self.seeds = self.seeds.max(other.seeds);
+        // 0 asks for all seeds, which is more than any interval does.
+        self.precision = self.precision.min(other.precision);
         self.limit = self.limit.max(other.limit);
     }
 

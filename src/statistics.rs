@@ -1,0 +1,110 @@
+//! Steps of several points that were trained with the same seeds, as plain numbers: which point each half of the seeds chooses, how narrowly the mean
+//! is known, and how many seeds make it narrow enough. Where the numbers come from it does not know.
+//!
+//! The best point of a search was lucky, and so was the best of a few points with as many seeds each: what a point is chosen by must not measure it.
+//! So the seeds are halved; the point that one half chooses is measured on the other half, both ways round (cross-fitting).
+
+/// By how much the error of a mean is larger where two halves choose each other's point than of as many independent trainings: a point that one half
+/// chose and the other did not was slower there, and both halves are measured by such points. In simulations of equal points.
+pub const BY_EACH_OTHER: f64 = 1.08;
+
+/// Seeds that a mean begins with where it is to reach a precision, and the fewest that are added at once.
+const FIRST_SEEDS: u32 = 8;
+const MORE_SEEDS: u32 = 4;
+
+/// What a training that failed is taken to have needed, in times the limit, where its steps must be a number.
+pub const BEYOND_LIMIT: f64 = 1.5;
+
+/// The 97.5th percentile of Student's t.
+pub fn student(freedom: usize) -> f64 {
+    const FEW: [f64; 12] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
+    FEW.get(freedom.max(1) - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
+}
+
+/// The points that the even and the odd seeds choose, by their places: those whose median over every second seed is the least, by the sum of the two
+/// in the middle, then by the mean of all with failures at the limit. `points` has the steps of each by seed, infinite ones of a training that
+/// failed. None where there is no point or a point has fewer than four seeds.
+pub fn chosen(points: &[Vec<f64>], limit: f64) -> Option<[usize; 2]> {
+    let seeds = points.iter().map(Vec::len).min().filter(|&seeds| seeds >= 4)?;
+    let choose = |parity: usize| {
+        let rank = |point: &Vec<f64>| {
+            let mut steps: Vec<f64> = point.iter().take(seeds).skip(parity).step_by(2).copied().collect();
+            steps.sort_unstable_by(f64::total_cmp);
+            let middle = steps[(steps.len() - 1) / 2] + steps[steps.len() / 2];
+            (middle, steps.iter().map(|steps| steps.min(limit)).sum::<f64>())
+        };
+        let ranks: Vec<(f64, f64)> = points.iter().map(rank).collect();
+        (0..points.len()).min_by(|a, b| ranks[*a].0.total_cmp(&ranks[*b].0).then(ranks[*a].1.total_cmp(&ranks[*b].1)))
+    };
+    Some([choose(0)?, choose(1)?])
+}
+
+/// Half the width of the 95 % interval of the mean logarithm of the steps of the chosen points; infinite where more than half of their trainings
+/// failed, or there are too few. `points` and `limit` as in [`chosen`].
+pub fn half_width(points: &[Vec<f64>], limit: f64) -> f64 {
+    let Some(chosen) = chosen(points, limit) else { return f64::INFINITY };
+    let seeds = points.iter().map(Vec::len).min().unwrap_or(0);
+    let steps: Vec<f64> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
+    if 2 * steps.iter().filter(|steps| steps.is_infinite()).count() > seeds {
+        return f64::INFINITY;
+    }
+    let logs: Vec<f64> = steps.iter().map(|steps| libm::log(steps.min(BEYOND_LIMIT * limit))).collect();
+    let halves = if chosen[0] == chosen[1] { 1 } else { 2 };
+    // Halves that measure different points have means of their own.
+    let squares: f64 = (0..halves)
+        .map(|half| {
+            let of_half: Vec<f64> = logs.iter().skip(half).step_by(halves).copied().collect();
+            let mean = of_half.iter().sum::<f64>() / of_half.len() as f64;
+            of_half.iter().map(|log| (log - mean) * (log - mean)).sum::<f64>()
+        })
+        .sum();
+    let freedom = seeds - halves;
+    let by_each_other = if points.len() > 1 { BY_EACH_OTHER } else { 1.0 };
+    student(freedom) * (squares / freedom as f64 / seeds as f64).sqrt() * by_each_other
+}
+
+/// How many seeds a mean has or is to have next: the first few, then more, until the half-width of so many seeds is at most `precision`, or `most`
+/// are spent. `half_width` is none of seeds that are not all trained yet.
+pub fn seeds(precision: f64, most: u32, half_width: impl Fn(u32) -> Option<f64>) -> u32 {
+    let mut seeds = FIRST_SEEDS.min(most);
+    // A quarter more each time, so that many seeds take few looks; an even number, for halves of equal size.
+    while seeds < most && half_width(seeds).is_some_and(|width| width > precision) {
+        seeds = (seeds + MORE_SEEDS.max(seeds / 8 * 2)).min(most);
+    }
+    seeds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first point's steps are 100 and 121 in turns; the second point is slower.
+    fn points(seeds: usize) -> Vec<Vec<f64>> {
+        let steps = |slow: f64| (0..seeds).map(|seed| if seed / 2 % 2 == 0 { 100.0 * slow } else { 121.0 * slow }).collect();
+        vec![steps(1.0), steps(2.0)]
+    }
+
+    #[test]
+    fn half_widths_are_those_of_student() {
+        let alone = &points(16)[..1];
+        // Half of log 1.21 is the deviation, but for one degree of freedom.
+        let expected = student(15) * 1.1_f64.ln() / 15_f64.sqrt();
+        assert!((half_width(alone, 1e3) / expected - 1.0).abs() < 1e-3, "{}", half_width(alone, 1e3));
+        assert!((half_width(&points(16), 1e3) / expected / BY_EACH_OTHER - 1.0).abs() < 1e-3);
+        assert!(half_width(&points(64), 1e3) < half_width(alone, 1e3) / 1.8);
+        let mut failed = points(16)[..1].to_vec();
+        failed[0][0] = f64::INFINITY;
+        assert!((2.0..20.0).contains(&(half_width(&failed, 500.0) / expected)));
+        failed[0].iter_mut().skip(7).for_each(|steps| *steps = f64::INFINITY);
+        assert_eq!((half_width(&failed, 500.0), half_width(&points(3), 500.0)), (f64::INFINITY, f64::INFINITY));
+    }
+
+    #[test]
+    fn seeds_are_added_until_the_mean_is_narrow_or_all_are_spent() {
+        let width = |seeds: u32| Some(1.0 / f64::from(seeds).sqrt());
+        assert_eq!([0.5, 0.3, 0.2, 0.1].map(|precision| seeds(precision, 64, width)), [8, 12, 30, 64]);
+        assert_eq!([4, 10, 1_000].map(|most| seeds(0.01, most, width)), [4, 10, 1_000]);
+        // Seeds that are not trained yet come first.
+        assert_eq!(seeds(0.01, 64, |seeds| (seeds < 16).then_some(1.0)), 16);
+    }
+}
