@@ -187,6 +187,53 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
     assert_eq!(complete_in_order(&config.parent().unwrap().join("one.h5")), whole);
 }
 
+/// Trainings that go on after the goal reach it where others do, see all validation examples, and say when the mean error reaches it.
+#[test]
+fn the_mean_error_is_known_where_trainings_go_on() {
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 4\nlimit = 3\n\n[search]");
+    let set = ["--set", "confirm.mean_error=true"];
+    let short = run(0, &config, "short.h5", &[]);
+    let whole = run(0, &config, "whole.h5", &set);
+    let examples = results::read(&config.with_file_name("whole.h5")).unwrap().workload.validation_examples;
+    for (short, whole) in short.iter().zip(&whole) {
+        let last = 3 * whole.steps_to_result().unwrap();
+        for (one, other) in short.confirmations.iter().zip(&whole.confirmations) {
+            assert_eq!((one.run.status, one.run.steps, other.run.steps_run), (other.run.status, other.run.steps, last));
+            assert!(other.run.curve.len() == last as usize && other.run.curve.iter().all(|point| point.examples == examples));
+        }
+    }
+    assert!(confirmations(&whole).iter().filter(|one| one.run.steps.is_some()).count() > 4, "nothing to see");
+    assert_eq!(run(2, &config, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), whole);
+    for milliseconds in [100, 200, 300] {
+        let options = [&set[..], &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
+        let mut child = command(0, &config, "killed.h5", &options.concat()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(run(0, &config, "killed.h5", &set), whole);
+    // A higher limit goes on further; a study that was told otherwise is another one.
+    let further = [&set[..], &["--set", "confirm.limit=4"]].concat();
+    assert_eq!(run(0, &config, "killed.h5", &further), run(0, &config, "further.h5", &further));
+    assert_eq!(command(0, &config, "killed.h5", &[]).output().unwrap().status.code(), Some(7));
+
+    let of_last = whole.last().unwrap();
+    let point = of_last.confirmations[0].training.point.to_string();
+    let mut replay = train();
+    replay.arg("replay").arg(config.with_file_name("whole.h5")).arg("--data").arg(config.parent().unwrap());
+    replay.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", &point, "--confirmation", "0"]);
+    assert!(replay.output().unwrap().status.success(), "{:?}", replay.output());
+    let report = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+        succeed(command.arg(config.with_file_name(name)).arg("-o").arg(config.with_file_name("report")));
+        let mut table = csv::Reader::from_path(config.with_file_name("report").join("confirmed.csv")).unwrap();
+        let column = table.headers().unwrap().iter().position(|name| name == "steps_of_mean_error").unwrap();
+        table.records().map(|row| row.unwrap()[column].to_owned()).collect::<Vec<String>>()
+    };
+    assert_eq!(report("short.h5"), ["", ""]);
+    assert!(report("whole.h5").iter().all(|steps| steps.parse::<f64>().is_ok()), "{:?}", report("whole.h5"));
+}
+
 #[test]
 fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     let (_folder, config) = folder("[search]");

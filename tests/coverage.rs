@@ -6,7 +6,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use dps::analysis::confirmed::{Confirmed, Reached};
+use dps::analysis::confirmed::{Confirmed, Reached, mean_error};
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{COVERED, Estimate, Point, slope};
 use dps::analysis::{Claim, Definition, StudyResults, Verdict, claims, confirmed_cells, confirmed_fits, critical, fits, gather};
@@ -202,9 +202,27 @@ fn of_student(simulations: u64) -> Vec<(String, f64)> {
         let means = (0..simulations).map(|seed| vec![("mean", mean(seed, count), 2.0)]);
         found.push((format!("geometric mean of {count} trials"), shares(means.collect())[0].1));
     }
+    let errors = (0..simulations).map(|seed| vec![of_mean_error(seed)]);
+    found.push(("steps at which the mean error of 16 seeds reaches the goal".to_owned(), shares(errors.collect())[0].1));
     let products = (0..simulations).map(|seed| vec![("product", mean(seed, 10).times(mean(seed + simulations, 10)), 4.0)]);
     found.push(("product of two geometric means of 10 trials".to_owned(), shares(products.collect())[0].1));
     found
+}
+
+/// The steps at which the mean error of seeds reaches a goal of 1, and where it does in truth: errors fall with the root of the steps, at speeds that
+/// scatter by 16 %, and each evaluation by 3 %.
+fn of_mean_error(simulation: u64) -> Known {
+    let errors = |seed: u64| {
+        let speed = 0.16 * normal(simulation * 100 + seed);
+        let at = |evaluation: u64| {
+            let noise = 0.03 * normal(7_000_000_000 + (simulation * 100 + seed) * 1000 + evaluation);
+            ((500.0_f64 / (10 * evaluation) as f64).ln() / 2.0 + speed / 2.0 + noise).exp()
+        };
+        (1..=200).map(at).collect::<Vec<f64>>()
+    };
+    // The mean of log-normal numbers lies above their median.
+    let truth = 500.0 * (2.0 * (0.08 * 0.08 + 0.03 * 0.03) / 2.0_f64).exp();
+    ("mean error", mean_error(&(0..SEEDS).map(errors).collect::<Vec<_>>(), 10.0, 1.0), truth)
 }
 
 /// No interval: more than half of a cell's trainings failed.
@@ -219,8 +237,8 @@ const MOST_SEEDS: u32 = 32;
 const PRECISE: &str = "equal points, seeds added until precision = 0.1";
 
 /// Confirmed steps of two cells with the same seeds: names and shares. Points are equal, or 10 and 20 % slower than the first one; seeds scatter by
-/// 16 %, of which half is common to points and cells; steps are known to 10; in the third column trainings that take 1.2 times the median fail, in the
-/// last one seeds are added as the rule of precision says.
+/// 16 %, of which half is common to points and cells; steps are known to 10; in the third column trainings that take 1.2 times the median fail, in
+/// the last one seeds are added as the rule of precision says.
 fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
     let cell = |seed: u64, cell: u64, spread: f64, limit: f64, precision: f64| {
         let training = |point: u64, number: u64| {

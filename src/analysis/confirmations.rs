@@ -1,11 +1,12 @@
 //! The cells of a study whose best points were trained again with fresh seeds: their steps with errors, and how lucky K* was.
 
-use super::confirmed::{Confirmed, Reached};
+use super::confirmed::{Confirmed, Reached, mean_error};
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
 use super::means::{Mean, MeanFit, fit_means};
 use super::studies::StudyResults;
-use crate::records::{Cell, CellKey, Status};
+use crate::records::{Cell, CellKey, Confirmation, Status};
+use crate::results::WorkloadSummary;
 
 /// What confirmations say of a cell.
 #[derive(Debug, Clone)]
@@ -16,6 +17,8 @@ pub struct ConfirmedCell {
     pub points: Vec<u32>,
     /// Steps of the points' confirmations.
     pub confirmed: Confirmed,
+    /// The steps at which the mean error over the seeds reaches the goal, where the trainings went on after it.
+    pub mean_error: Option<Estimate>,
     /// K* over the geometric mean of the confirmed steps: how lucky it was.
     pub luck: Option<Estimate>,
 }
@@ -42,27 +45,52 @@ impl ConfirmedFit {
 
 /// The confirmed cells of a study, in its order.
 pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
-    study.results.cells.iter().filter_map(of_cell).collect()
+    study.results.cells.iter().filter_map(|cell| of_cell(cell, &study.results.workload)).collect()
 }
 
-/// The points of a cell's confirmations, and the trainings of each by seed.
-pub(super) fn trainings(cell: &Cell) -> (Vec<u32>, Vec<Vec<Reached>>) {
+/// The points of a cell's confirmations, and the confirmations of each by seed.
+fn by_point(cell: &Cell) -> (Vec<u32>, Vec<Vec<&Confirmation>>) {
     let mut points: Vec<u32> = Vec::new();
-    let mut trainings: Vec<Vec<Reached>> = Vec::new();
+    let mut confirmations: Vec<Vec<&Confirmation>> = Vec::new();
     for confirmation in &cell.confirmations {
         let point = confirmation.run.index;
         let place = points.iter().position(|&known| known == point).unwrap_or_else(|| {
             points.push(point);
-            trainings.push(Vec::new());
+            confirmations.push(Vec::new());
             points.len() - 1
         });
-        trainings[place].push(confirmation.reached().map(|(above, steps)| (f64::from(above), f64::from(steps))));
+        confirmations[place].push(confirmation);
     }
-    (points, trainings)
+    (points, confirmations)
 }
 
-fn of_cell(cell: &Cell) -> Option<ConfirmedCell> {
-    let (points, trainings) = trainings(cell);
+/// The trainings of each point of a cell's confirmations, by seed.
+pub(super) fn trainings(cell: &Cell) -> Vec<Vec<Reached>> {
+    let reached = |one: &&Confirmation| one.reached().map(|(above, steps)| (f64::from(above), f64::from(steps)));
+    by_point(cell).1.iter().map(|point| point.iter().map(reached).collect()).collect()
+}
+
+/// The errors of each seed at its evaluations, every so many steps, by the point that the other half of the seeds chose. None where an evaluation
+/// did not see the whole validation set, or a training ended at its goal.
+fn errors(cell: &Cell, chosen: [usize; 2], examples: u32) -> Option<(Vec<Vec<f64>>, u32)> {
+    let points = by_point(cell).1;
+    let seeds = points.iter().map(Vec::len).min()?;
+    let chosen: Vec<&Confirmation> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
+    let every = chosen.first()?.training.evaluate_every.max(1);
+    let last = chosen.iter().map(|one| one.run.steps_run).max()?;
+    let of_seed = |one: &&Confirmation| {
+        let at = |number: u32| match one.run.curve.get(number as usize) {
+            Some(point) => (point.examples == examples).then_some(f64::from(point.errors)),
+            // Without a finite loss every example is wrong.
+            None => (one.run.status == Status::Infeasible || one.run.steps_run == last).then_some(f64::from(examples)),
+        };
+        (0..last / every).map(at).collect::<Option<Vec<f64>>>()
+    };
+    Some((chosen.iter().map(of_seed).collect::<Option<_>>()?, every))
+}
+
+fn of_cell(cell: &Cell, workload: &WorkloadSummary) -> Option<ConfirmedCell> {
+    let (points, trainings) = (by_point(cell).0, trainings(cell));
     let runs = || cell.confirmations.iter().map(|confirmation| &confirmation.run);
     // A training that failed took all steps of the limit, or became infeasible; then more than any that did not.
     let given_up = runs().filter(|run| run.status == Status::Incomplete).map(|run| run.steps_run).max();
@@ -71,7 +99,10 @@ fn of_cell(cell: &Cell) -> Option<ConfirmedCell> {
     let Estimate { value, low, high } = confirmed.mean;
     let luck = cell.steps_to_result().map(f64::from).filter(|_| !value.is_nan());
     let luck = luck.map(|steps| Estimate { value: steps / value, low: steps / high, high: steps / low });
-    Some(ConfirmedCell { key: cell.key, points, confirmed, luck })
+    let goal = workload.goal_error * f64::from(workload.validation_examples);
+    let mean_error =
+        errors(cell, confirmed.chosen, workload.validation_examples).map(|(errors, every)| mean_error(&errors, every.into(), goal));
+    Some(ConfirmedCell { key: cell.key, points, confirmed, mean_error, luck })
 }
 
 /// The means of the cells of a sparsity that have one, by batch size.

@@ -122,6 +122,24 @@ impl Confirmed {
     }
 }
 
+/// The steps at which the mean error over seeds reaches a goal: of the first evaluation that finds it. `errors` has those of each seed at its
+/// evaluations, every `every` steps; all seeds have equally many. The interval goes from the last evaluation at which the lower limit of the mean
+/// (Student's t) is above the goal to the first one at which the upper limit is not, infinite where there is none.
+pub fn mean_error(errors: &[Vec<f64>], every: f64, goal: f64) -> Estimate {
+    let (seeds, evaluations) = (errors.len() as f64, errors.iter().map(Vec::len).min().unwrap_or(0));
+    let of = |evaluation: usize| {
+        let mean = errors.iter().map(|errors| errors[evaluation]).sum::<f64>() / seeds;
+        let squares = errors.iter().map(|errors| (errors[evaluation] - mean).powi(2)).sum::<f64>();
+        (mean, student(errors.len().saturating_sub(1)) * (squares / (seeds - 1.0) / seeds).sqrt())
+    };
+    let means: Vec<(f64, f64)> = (0..evaluations).map(of).collect();
+    let steps = |evaluation: Option<usize>| evaluation.map_or(f64::INFINITY, |evaluation| every * (evaluation + 1) as f64);
+    let value = steps(means.iter().position(|(mean, _)| *mean <= goal));
+    let above = means.iter().rposition(|(mean, margin)| mean - margin > goal);
+    let high = steps(means.iter().position(|(mean, margin)| mean + margin <= goal));
+    Estimate { value, low: above.map_or(0.0, |above| steps(Some(above))), high }.about(value)
+}
+
 /// More steps than a limit.
 fn beyond(limit: f64) -> Estimate {
     Estimate { value: f64::INFINITY, low: limit, high: f64::INFINITY }
@@ -270,6 +288,19 @@ mod tests {
         assert!(found.mean.low < found.mean.high && found.median.low <= 90.0 && found.median.high >= 100.0, "{found:?}");
         assert!(found.failures.value == 0.0 && found.failures.high > 0.1);
         assert_eq!((Confirmed::new(&[reached(&[100.0; 3])], 400.0), Confirmed::new(&[], 400.0)), (None, None));
+    }
+
+    /// Errors of seeds that fall at their own speeds: the mean reaches the goal between theirs.
+    #[test]
+    fn the_mean_error_reaches_the_goal_with_an_interval() {
+        let errors: Vec<Vec<f64>> = [400.0, 450.0, 500.0, 550.0]
+            .iter()
+            .map(|speed| (1..=100).map(|evaluation| speed / f64::from(10 * evaluation)).collect())
+            .collect();
+        let found = mean_error(&errors, 10.0, 1.0);
+        assert!(found.value == 480.0 && (300.0..400.0).contains(&found.low) && (560.0..600.0).contains(&found.high), "{found:?}");
+        let never = mean_error(&errors, 10.0, 0.1);
+        assert_eq!(never, Estimate { value: f64::INFINITY, low: 1000.0, high: f64::INFINITY });
     }
 
     /// Seeds that are slow in one cell are slow in the other: their ratio is known better than either.

@@ -184,8 +184,8 @@ pub(super) fn their_name(name: Metaparameter) -> String {
     }
 }
 
-/// The `metadata.json` of a trial or confirmation. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one that a race cut off
-/// has not.
+/// The `metadata.json` of a trial or confirmation. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one
+/// that a race cut off has not.
 fn metadata(number: u32, trial: &Trial, training: Option<&Training>) -> Value {
     let status = match trial.status {
         Status::Complete | Status::Incomplete => "COMPLETE",

@@ -106,7 +106,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Scatter> {
 
 fn of_cell(cell: &Cell) -> Option<Scatter> {
     let fresh = Fresh::of(cell.confirmations.first()?.training.seeds);
-    let trainings = super::confirmations::trainings(cell).1;
+    let trainings = super::confirmations::trainings(cell);
     let seeds = trainings.iter().map(Vec::len).min()?;
     Some(Scatter { key: cell.key, fresh, points: trainings.len(), seeds, variances: Variances::new(&trainings)? })
 }

@@ -446,6 +446,7 @@ fn every_range_is_held() {
         ("confirm.points", &["1", "1000"], &["0", "1001", "1.5", "-1"]),
         ("confirm.seeds", &["1", "10000"], &["0", "10001", "many"]),
         ("confirm.precision", &["0", "0.05", "10"], &["-0.1", "10.1", "nan"]),
+        ("confirm.mean_error", &["true", "false"], &["1", "\"yes\""]),
         ("confirm.limit", &["1", "1.5", "1000000"], &["0.9", "-4", "inf", "nan"]),
         ("confirm.evaluate_every", &["0", "16"], &["-1", "0.5"]),
         (

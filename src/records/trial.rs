@@ -104,6 +104,13 @@ pub struct Trial {
 }
 
 impl Trial {
+    /// Notes that it reached the goal after `step` steps, where it has at most `threshold` errors there and had more before.
+    pub fn reach(&mut self, step: u32, errors: u32, threshold: u32) {
+        if errors <= threshold && self.steps.is_none() {
+            (self.status, self.steps) = (Status::Complete, Some(step));
+        }
+    }
+
     /// A trial of which nothing is recorded yet: incomplete, after no step.
     pub fn new(index: u32, metaparameters: Metaparameters) -> Trial {
         Trial {

@@ -16,13 +16,15 @@ pub struct Wanted {
     pub evaluate_every: u32,
     /// The step at which a training ends that has not reached the goal.
     pub last_step: u32,
+    /// Whether one that has reached it goes on until then.
+    pub goes_on: bool,
     /// The trainings, by point from the best one on, then number.
     pub trainings: Vec<Training>,
 }
 
 impl Wanted {
-    /// What a study asks of a cell whose trials are all measured: where its mean is to reach a precision, the seeds that the cell's confirmations call
-    /// for next. None where it confirms nothing, and where no trial reached the goal.
+    /// What a study asks of a cell whose trials are all measured: where its mean is to reach a precision, the seeds that the cell's confirmations
+    /// call for next. None where it confirms nothing, and where no trial reached the goal.
     pub fn of(cell: &Cell, study: &Study) -> Option<Wanted> {
         let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
         let evaluate_every = match confirm.evaluate_every {
@@ -39,6 +41,7 @@ impl Wanted {
         let wanted = |seeds: u32| Wanted {
             evaluate_every,
             last_step: Race::Until(confirm.limit).last_step(best, evaluate_every).unwrap_or(u32::MAX),
+            goes_on: confirm.mean_error,
             trainings: points.iter().flat_map(|trial| (0..seeds).map(|number| training(trial.index, number))).collect(),
         };
         if confirm.precision == 0.0 {
@@ -83,7 +86,7 @@ impl Wanted {
         let Confirmation { training, mut run } = known.clone();
         let end = self.last_step;
         let ended_itself = match run.status {
-            Status::Complete => run.steps_run <= end,
+            Status::Complete => !self.goes_on && run.steps_run <= end,
             // A training that broke in the step after the end had not broken by then.
             Status::Infeasible => run.steps_run < end,
             Status::Incomplete | Status::Censored => false,
@@ -93,7 +96,9 @@ impl Wanted {
                 return None;
             }
             run.seconds *= f64::from(end) / f64::from(run.steps_run.max(1));
-            (run.status, run.steps, run.steps_run) = (Status::Incomplete, None, end);
+            run.steps = run.steps.filter(|&steps| steps <= end);
+            run.status = if run.steps.is_some() { Status::Complete } else { Status::Incomplete };
+            run.steps_run = end;
             run.curve.retain(|point| point.step <= end);
         }
         Some(Confirmation { training, run })

@@ -28,13 +28,23 @@ pub(super) fn confirm<B: Backend>(
     masks: &Masks,
     driver: &mut Driver,
 ) -> Result<Option<Vec<Confirmation>>> {
-    let Wanted { evaluate_every, last_step, trainings } = wanted;
+    let Wanted { evaluate_every, last_step, goes_on, trainings } = wanted;
     let point = |training: &Training| cell.trials.iter().find(|trial| trial.index == training.point);
     let run = |training: &Training| Some(Run { metaparameters: point(training)?.metaparameters, seeds: training.seeds });
     let trials: Vec<Run> = trainings.iter().filter_map(run).collect();
     let workload = Workload { evaluate_every: *evaluate_every, max_steps: *last_step, ..work.workload.clone() };
-    let work =
-        CellWork { workload: &workload, trials: &trials, first: 0, race: Race::Off, tested: false, extended: false, probe: None, ..**work };
+    let work = CellWork {
+        workload: &workload,
+        trials: &trials,
+        first: 0,
+        race: Race::Off,
+        full_evaluation: work.full_evaluation || *goes_on,
+        goes_on: *goes_on,
+        tested: false,
+        extended: false,
+        probe: None,
+        ..**work
+    };
 
     let known = wanted.among(&cell.confirmations);
     let mut state = left.map_or_else(CellState::default, |left| renumbered(left, trainings));
@@ -61,7 +71,8 @@ pub(super) fn confirm<B: Backend>(
     let Some(Cell { trials, .. }) = confirmed else { return Ok(None) };
     let confirmations: Vec<Confirmation> = trials.into_iter().filter_map(|run| Confirmation::numbered(trainings, run)).collect();
     // Confirmations that ended by themselves were journaled then.
-    let is_fresh = |one: &&Confirmation| one.run.status == Status::Incomplete && known.iter().all(|other| other.training != one.training);
+    let at_limit = |one: &Confirmation| one.run.status == Status::Incomplete || *goes_on && one.run.status == Status::Complete;
+    let is_fresh = |one: &&Confirmation| at_limit(one) && known.iter().all(|other| other.training != one.training);
     let spent: Vec<Confirmation> = confirmations.iter().filter(is_fresh).cloned().collect();
     driver.keep(|files| files.confirmed(cell.key, spent))?;
     Ok(Some(confirmations))

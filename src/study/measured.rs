@@ -20,16 +20,16 @@ pub(super) fn measured(cells: &[Cell], study: &Study) -> Vec<Measured> {
 
 /// The steps of a cell's confirmations over those of its trials, before any is known.
 pub(super) fn confirmation(study: &Study) -> f64 {
-    let Some(Confirm { points, seeds, limit, .. }) = study.confirm else { return 0.0 };
+    let Some(Confirm { points, seeds, limit, mean_error, .. }) = study.confirm else { return 0.0 };
     let factor = study.execution.race.factor();
     // A race that ends at the first trial leaves one point.
     let points = if factor == Some(1.0) { 1 } else { points.min(study.grid.trials) };
     let trials = f64::from(study.grid.trials) * factor.unwrap_or(limit);
-    f64::from(points) * f64::from(seeds) * AGAIN.min(limit) / trials
+    f64::from(points) * f64::from(seeds) * if mean_error { limit } else { AGAIN.min(limit) } / trials
 }
 
-/// Those of the cells `keys` that are without some of their trials or confirmations, each with the seconds that it has taken. The cell that has
-/// begun and goes on comes first; it has taken so many more.
+/// Cells of `keys` that are without some of their trials or confirmations, each with the seconds that it has taken. The cell `begun` goes on: it
+/// comes first, and has taken so many seconds more.
 pub(super) fn left(cells: &[Cell], keys: &[CellKey], study: &Study, begun: Option<(CellKey, f64)>) -> Vec<(CellKey, f64)> {
     let missing = keys.iter().copied().filter(|&key| !is_finished(cells, key, study));
     let spent = |key: CellKey| {

@@ -32,6 +32,8 @@ pub(super) struct Possible<'a> {
     first: u32,
     /// Whether an incomplete trial has spent exactly `max_steps`: confirmations end at a limit that may have been another one before.
     spends_all: bool,
+    /// Whether a trial that has reached the goal goes on to its end.
+    goes_on: bool,
 }
 
 impl<'a> Possible<'a> {
@@ -40,7 +42,17 @@ impl<'a> Possible<'a> {
         let threshold = study.workload.goal_threshold(validation as u64) as u32;
         let (drawn, first) = (study.search.draw(study.grid.trials), study.search.first_trial);
         let study = Cow::Borrowed(study);
-        Possible { study, network, validation: validation as u32, test: test as u32, threshold, drawn, first, spends_all: true }
+        Possible {
+            study,
+            network,
+            validation: validation as u32,
+            test: test as u32,
+            threshold,
+            drawn,
+            first,
+            spends_all: true,
+            goes_on: false,
+        }
     }
 
     /// The records of trainings that confirm points, each as the trial of its number among `trainings`.
@@ -56,10 +68,12 @@ impl<'a> Possible<'a> {
             expect(fits, || format!("expected confirmations of the study's points and seeds, found number {number} of trial {point}"))?;
         }
         let workload = Workload { evaluate_every: every, max_steps: u32::MAX, ..self.study.workload.clone() };
-        let execution = Execution { race: Race::Off, ..self.study.execution.clone() };
+        let goes_on = confirm.mean_error;
+        let full_evaluation = self.study.execution.full_evaluation || goes_on;
+        let execution = Execution { race: Race::Off, full_evaluation, ..self.study.execution.clone() };
         let study = Cow::Owned(Study { workload, execution, smoothness: None, ..self.study.clone().into_owned() });
         let drawn = trainings.iter().filter_map(|training| self.drawn(training.point)).copied().collect();
-        Ok(Possible { study, drawn, first: 0, spends_all: false, test: 0, ..*self })
+        Ok(Possible { study, drawn, first: 0, spends_all: false, goes_on, test: 0, ..*self })
     }
 
     /// Whether the study can go on from a checkpoint.
@@ -162,7 +176,9 @@ impl<'a> Possible<'a> {
         expect(lane.state.broken.map_or(step == 0 || loss.is_finite(), |broken| broken < step), || {
             format!("expected a loss that is finite, or broke at a step before {step}, found {loss}, {:?}", lane.state.broken)
         })?;
-        expect(self.reached(&lane.curve).is_none(), || "expected a trial that trains, found one that reached the goal".into())?;
+        expect(self.goes_on || self.reached(&lane.curve).is_none(), || {
+            "expected a trial that trains, found one that reached the goal".into()
+        })?;
         self.curve(&lane.curve, step)?;
         self.measurements(lane.trial, &lane.measurements, step)?;
         duration(lane.seconds)
@@ -203,7 +219,9 @@ impl<'a> Possible<'a> {
         })?;
         let reached = self.reached(curve);
         expect(
-            *steps == reached && steps.is_some() == (*status == Status::Complete) && steps.is_none_or(|steps| steps == *steps_run),
+            *steps == reached
+                && steps.is_some() == (*status == Status::Complete)
+                && steps.is_none_or(|steps| steps == *steps_run || self.goes_on && steps < *steps_run),
             || {
                 let words = |steps: Option<u32>| steps.map_or("no step".into(), |steps| format!("step {steps}"));
                 format!("{}: expected the goal at {}, as its evaluations have it, found {}", status.name(), words(reached), words(*steps))
@@ -225,7 +243,7 @@ impl<'a> Possible<'a> {
         duration(trial.seconds)
     }
 
-    /// The step of the first evaluation that reached the goal, which is the last one of its trial.
+    /// The step of the first evaluation that reached the goal, which is the last one of its trial unless that goes on.
     fn reached(&self, curve: &[CurvePoint]) -> Option<u32> {
         curve.iter().find(|point| point.errors <= self.threshold).map(|point| point.step)
     }
@@ -235,7 +253,9 @@ impl<'a> Possible<'a> {
     fn curve(&self, curve: &[CurvePoint], steps: u32) -> Found {
         let every = self.study.workload.evaluate_every;
         let count = steps / every;
-        expect(curve.len() == count as usize, || format!("expected {count} evaluations in {steps} steps, found {}", curve.len()))?;
+        // A trial that has reached its goal and breaks later has no more evaluations.
+        let broke = self.goes_on && curve.len() < count as usize && self.reached(curve).is_some();
+        expect(curve.len() == count as usize || broke, || format!("expected {count} evaluations in {steps} steps, found {}", curve.len()))?;
         for (point, number) in curve.iter().zip(1..) {
             let CurvePoint { step, errors, examples, loss } = *point;
             expect(u64::from(step) == number * u64::from(every), || {

@@ -88,6 +88,7 @@ pub fn replay(
         threshold: study.workload.goal_threshold(dataset.validation.len() as u64) as u32,
         race: Race::Off,
         full_evaluation: true,
+        goes_on: training.is_some() && study.confirm.as_ref().is_some_and(|confirm| confirm.mean_error),
         tested: false,
         lanes: 1,
         extended: false,

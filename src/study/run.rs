@@ -167,6 +167,7 @@ fn go_on(
             threshold,
             race: study.execution.race,
             full_evaluation: study.execution.full_evaluation,
+            goes_on: false,
             tested: true,
             lanes,
             extended: false,
@@ -223,11 +224,16 @@ fn go_on(
                 return Ok(RunEnd::Stopped);
             };
             cell.confirmations = confirmations;
+            let is_new = wanted.among(&cell.confirmations).len() == wanted.trainings.len();
             results.cells.insert(place, cell);
             driver.confirmed(&results.cells[place], &results.cells, &keys, &wanted);
             results.complete = all_finished(&results.cells, &whole);
             results.environment.finished = now();
             driver.publish(&results)?;
+            // No number of steps of 32 bits may be far enough for a limit.
+            if !is_new {
+                break;
+            }
         }
     }
     Ok(RunEnd::Finished(Box::new(results)))

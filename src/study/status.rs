@@ -173,7 +173,7 @@ pub fn status(output: &Path) -> Result<StudyStatus> {
 
 /// What the files of a study say.
 pub(super) struct Found {
-    /// Its configuration, and the digest of what decides its results.
+    /// The configuration, and the digest of what decides its results.
     pub study: Study,
     pub digest: String,
     started: String,

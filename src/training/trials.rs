@@ -33,10 +33,11 @@ impl Trials {
     }
 
     /// Records what an evaluation after `step` steps has found of the trials that train, in their order. A trial with at most `threshold` errors is
-    /// complete.
+    /// complete; one that has been so before stays so, also where it breaks.
     pub fn record_outcomes(&mut self, step: u32, outcomes: &[Outcome], threshold: u32) {
         for (record, &outcome) in self.training.values_mut().zip(outcomes) {
             match outcome {
+                Outcome::Broken { .. } if record.steps.is_some() => {}
                 Outcome::Broken { step } => {
                     record.status = Status::Infeasible;
                     record.steps_run = step;
@@ -44,10 +45,7 @@ impl Trials {
                 Outcome::Evaluated { loss, errors, examples } => {
                     record.steps_run = step;
                     record.curve.push(CurvePoint { step, loss, errors, examples });
-                    if errors <= threshold {
-                        record.status = Status::Complete;
-                        record.steps = Some(step);
-                    }
+                    record.reach(step, errors, threshold);
                 }
             }
         }
@@ -73,27 +71,34 @@ impl Trials {
         self.training.iter().filter(|(_, record)| record.status == Status::Complete).map(|(&trial, _)| trial).collect()
     }
 
-    /// Takes out of training those whose last evaluation found them complete or broken.
-    pub fn take_ended(&mut self) -> BTreeMap<usize, Trial> {
+    /// Takes out of training those whose last evaluation found them broken, or complete unless these go on.
+    pub fn take_ended(&mut self, goes_on: bool) -> BTreeMap<usize, Trial> {
         let all = std::mem::take(&mut self.training);
-        let (training, ended) = all.into_iter().partition(|(_, record)| record.status == Status::Incomplete);
+        let trains = |record: &Trial| record.status == Status::Incomplete || goes_on && record.status == Status::Complete;
+        let (training, ended) = all.into_iter().partition(|(_, record)| trains(record));
         self.training = training;
         ended
     }
 
-    /// Ends those that still train, and gives the records of all that have ended.
-    pub fn end(mut self, status: Status) -> Vec<Trial> {
-        self.ended.extend(self.training.into_iter().map(|(trial, record)| (trial, Trial { status, ..record })));
+    /// Ends those that still train, after `step` steps, and gives the records of all that have ended.
+    pub fn end(mut self, status: Status, step: u32) -> Vec<Trial> {
+        let end = |record: Trial| match record.status {
+            // The trial went on after its goal, and may have broken since.
+            Status::Complete => Trial { steps_run: step, ..record },
+            _ => Trial { status, ..record },
+        };
+        self.ended.extend(self.training.into_iter().map(|(trial, record)| (trial, end(record))));
         self.ended.into_values().collect()
     }
 }
 
-/// The record of a trial that trains, from its beginning or from where it was left.
-pub fn begun(trial: usize, metaparameters: Metaparameters, left: Option<&LaneRecord>) -> Trial {
+/// The record of a trial that trains, from its beginning or from where it was left. It may have reached the goal, at most `threshold` errors.
+pub fn begun(trial: usize, metaparameters: Metaparameters, left: Option<&LaneRecord>, threshold: u32) -> Trial {
     let mut record = Trial::new(trial as u32, metaparameters);
     if let Some(left) = left {
         record.steps_run = left.curve.last().map_or(0, |point| point.step);
         record.curve = left.curve.clone();
+        left.curve.iter().for_each(|point| record.reach(point.step, point.errors, threshold));
         record.measurements = left.measurements.clone();
         record.seconds = left.seconds;
     }

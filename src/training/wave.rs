@@ -62,7 +62,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         let mut training = BTreeMap::new();
         let (mut lanes, mut starts, mut facts) = (Vec::new(), Vec::new(), Vec::new());
         for &trial in wave {
-            training.insert(trial, begun(trial, work.run(trial).metaparameters, left.get(&trial)));
+            training.insert(trial, begun(trial, work.run(trial).metaparameters, left.get(&trial), work.threshold));
             if groups.trains(trial) {
                 let (lane, start) = Lane::begin(work, masks, trial, left.remove(&trial));
                 facts.push(masks.facts(&start.mask));
@@ -171,7 +171,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
 
     /// Evaluates all lanes, whose last steps went as `progress` says, and ends the trials that have reached the goal or broken.
     fn evaluate(&mut self, progress: &[Progress]) -> Result<()> {
-        let CellWork { threshold, full_evaluation, .. } = *self.work;
+        let CellWork { threshold, full_evaluation, goes_on, .. } = *self.work;
         let evaluated = self.lanes.evaluate(self.work, progress);
         let mine = self.unless_stopped(evaluated)?;
         let outcomes = self.groups.share(&self.trials.numbers(), &mine)?;
@@ -203,7 +203,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         let begun = self.trials.training.len() + self.trials.ended.len();
         // Trials that end here have trained until now.
         self.share_out_seconds();
-        let ended = self.trials.take_ended();
+        let ended = self.trials.take_ended(goes_on);
         if self.work.ends_are_final(begun) {
             ended.values().try_for_each(|record| self.conductor.ended(record))?;
         }
@@ -227,7 +227,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
             end?;
         }
         let (test_errors, seconds) = (self.test_errors, self.seconds());
-        let ended = self.trials.end(if have_spent { Status::Incomplete } else { Status::Censored });
+        let ended = self.trials.end(if have_spent { Status::Incomplete } else { Status::Censored }, self.moment.step);
         Ok(Some(CellState { ended, test_errors, seconds, ..CellState::default() }))
     }
 

@@ -34,6 +34,8 @@ pub struct CellWork<'a> {
     pub race: Race,
     /// Count every evaluation to its end, though it is decided.
     pub full_evaluation: bool,
+    /// Whether trials that have reached the goal train on until their steps are spent. Only where no race, test error or measurement waits for them.
+    pub goes_on: bool,
     /// Whether the errors of the best trial on the test set are counted.
     pub tested: bool,
     /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.

@@ -108,7 +108,7 @@ def main():
         curve = curves[end : end + int(one["curve_length"])]
         end += int(one["curve_length"])
         check(all(curve["step"] % one["evaluate_every"] == 0), f"{name}: evaluated at other steps than multiples of {one['evaluate_every']}")
-        check(one["steps"] in (-1, curve["step"][-1] if len(curve) else -1), f"{name}: reached the goal at step {one['steps']}, not its last")
+        check(one["steps"] in (-1, *curve["step"]), f"{name}: reached the goal at step {one['steps']}, where it was not evaluated")
         check(max(one["weight_seed"], one["order_seed"]) >= 2**31, f"{name}: no seed of it is fresh")
         owner = trials[(trials["cell"] == one["cell"]) & (trials["trial"] == one["point"])]
         check(len(owner) == 1 and owner["steps"][0] >= 0, f"{name}: no trial that reached the goal has its metaparameters")

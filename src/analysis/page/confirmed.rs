@@ -27,13 +27,22 @@ const SCATTER: [&str; 6] = ["sparsity", "fresh", "cells", "between points", "bet
 
 /// A row a confirmed cell, and a row a sparsity that is fitted.
 pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scatter]) -> Markup {
+    let with_errors = cells.iter().any(|cell| cell.mean_error.is_some());
+    let heading: Vec<&str> = HEADING.into_iter().chain(with_errors.then_some("mean error")).collect();
+    let of_error = |cell: &ConfirmedCell| with_errors.then(|| cell.mean_error.map_or(ABSENT.to_owned(), interval));
+    let rows: Vec<Vec<String>> = cells.iter().map(|cell| row(cell).into_iter().chain(of_error(cell)).collect()).collect();
     html! {
         p {
             "The best points of a cell's search, trained again with fresh seeds that took no part in it; all cells have the same ones. The point that one half of "
             "the seeds chooses is measured by the other half, both ways round. In brackets 95 % intervals. A training that did not reach the goal within "
             "its limit failed; failures count as more steps than that. " b { "K* over the mean" } " says how lucky K* is, the least of many trainings."
         }
-        (table(&HEADING, &cells.iter().map(row).collect::<Vec<_>>()))
+        @if with_errors {
+            p {
+                b { "Mean error" } ": the first evaluation at which the mean error over the seeds reaches the goal, by Student's t; no training was stopped at the goal."
+            }
+        }
+        (table(&heading, &rows))
         @if !scatter.is_empty() {
             p {
                 "Where the scatter of log steps comes from: deviations, over all cells of a sparsity. " b { "Fresh" } " is what each seed draws anew: initial weights with "

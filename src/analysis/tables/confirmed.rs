@@ -19,6 +19,7 @@ pub(super) fn confirmed(sections: &[Section]) -> Table {
         .estimate("mean_steps", |(_, cell)| Some(cell.confirmed.mean))
         .estimate("median_steps", |(_, cell)| Some(cell.confirmed.median))
         .estimate("steps_of_nine_in_ten", |(_, cell)| Some(cell.confirmed.nine_of_ten))
+        .estimate("steps_of_mean_error", |(_, cell)| cell.mean_error)
         .estimate("failures", |(_, cell)| Some(cell.confirmed.failures))
         .estimate("luck", |(_, cell)| cell.luck)
         .table()

@@ -3,7 +3,7 @@
 use std::ops::Bound::Included;
 
 use crate::config::key::key;
-use crate::config::kind::{List, Number, OneOf, Whole};
+use crate::config::kind::{Flag, List, Number, OneOf, Whole};
 use crate::config::names::names;
 use crate::config::reader::Section;
 use crate::config::section::section;
@@ -28,14 +28,19 @@ section! {
         points: u32 = 3 => key(Whole::between(1, MOST_POINTS), "3").see("how-it-works.md#confirmation"),
         /// Trainings of each point, each with a fresh seed. They are the same seeds for all points and cells.
         seeds: u32 = 16 => key(Whole::between(1, MOST_SEEDS), "16"),
-        /// Half the width of the 95 % interval of the mean logarithm of the steps at which no more seeds are added, so 0.1 for about 10 %: each point of
-        /// a cell is trained with 8 seeds, then with some more at a time, until the mean is known that well or all `seeds` are spent. 0: all of them.
+        /// Half the width of the 95 % interval of the mean logarithm of the steps at which no more seeds are added, so 0.1 for about 10 %: each point
+        /// of a cell is trained with 8 seeds, then with some more at a time, until the mean is known that well or all `seeds` are spent. 0: all of
+        /// them.
         #[serde(skip_serializing_if = "is_zero")]
         precision: f64 = 0.0 => key(Number::real((Included(0.0), Included(MOST_PRECISION))), "0.1").see("how-it-works.md#confirmation"),
         /// Most steps of such a training, in times the cell's steps-to-result.
         limit: f64 = 4.0 => key(Number::real((Included(1.0), Included(MOST_TIMES))), "4"),
         /// Steps between two evaluations of such a training; 0: a fiftieth of the cell's steps-to-result, and at least 1.
         evaluate_every: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
+        /// Whether such trainings go on to the limit after they have reached the goal, with evaluations of the whole validation set. So it is also
+        /// known when the mean error over the seeds reaches the goal. It costs several times as much; `limit = 2` mostly is enough.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        mean_error: bool = false => key(Flag, "true").see("how-it-works.md#confirmation"),
         /// What a fresh seed draws anew. What it does not draw is that of the point's own trial.
         vary: Vec<Varied> = vec![Varied::Weights, Varied::Order] => key(List::of("names", 2, OneOf::any()), "[\"weights\", \"order\"]"),
     }
