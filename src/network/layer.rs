@@ -1,5 +1,6 @@
 //! Layers, and the feature maps between them.
 
+use std::fmt::{self, Display, Formatter};
 use std::ops::Range;
 
 /// Index into [`Network::maps`](super::Network::maps).
@@ -237,6 +238,16 @@ impl Layer {
         }
     }
 
+    /// The map that it reads.
+    pub fn input(&self) -> Slot {
+        match self {
+            Layer::Convolution(convolution) => convolution.input,
+            Layer::Pool(pool) => pool.input,
+            Layer::GlobalMean(mean) => mean.input,
+            Layer::Dense(dense) => dense.input,
+        }
+    }
+
     /// The map that the next layer reads; none for the logits.
     pub fn written(&self) -> Option<Slot> {
         match self {
@@ -272,16 +283,50 @@ impl Layer {
 
     /// Where its weights and its biases are in the flat parameter vector; none where it has no parameters. Without a bias the second range is empty.
     pub fn parameters(&self) -> Option<[Range<usize>; 2]> {
-        let (weights, bias, outputs, has_bias) = match self {
-            Layer::Convolution(layer) => (layer.weights, layer.bias, layer.output.channels, layer.has_bias),
-            Layer::Dense(layer) => (layer.weights, layer.bias, layer.outputs, layer.has_bias),
-            Layer::Pool(_) | Layer::GlobalMean(_) => return None,
-        };
+        let (weights, bias, outputs, has_bias) = self.weighted()?;
         Some([weights..bias, bias..bias + if has_bias { outputs } else { 0 }])
+    }
+
+    /// Outputs that its weights lead to; none where it has no parameters.
+    pub fn outputs(&self) -> Option<usize> {
+        self.weighted().map(|(_, _, outputs, _)| outputs)
     }
 
     /// Whether it has weights.
     pub fn has_weights(&self) -> bool {
-        matches!(self, Layer::Convolution(_) | Layer::Dense(_))
+        self.weighted().is_some()
+    }
+
+    fn weighted(&self) -> Option<(usize, usize, usize, bool)> {
+        match self {
+            Layer::Convolution(layer) => Some((layer.weights, layer.bias, layer.output.channels, layer.has_bias)),
+            Layer::Dense(layer) => Some((layer.weights, layer.bias, layer.outputs, layer.has_bias)),
+            Layer::Pool(_) | Layer::GlobalMean(_) => None,
+        }
+    }
+}
+
+/// In words, for the table of layers.
+impl Display for Layer {
+    fn fmt(&self, to: &mut Formatter) -> fmt::Result {
+        match self {
+            Layer::Convolution(layer) => {
+                let then = match layer.epilogue {
+                    Epilogue::Linear { .. } => "",
+                    Epilogue::Relu { .. } => ", relu",
+                    Epilogue::ReluMaxPool { .. } => ", relu, max-pool 2 × 2",
+                    Epilogue::Stream { shortcut: None, .. } => ", relu beside it",
+                    Epilogue::Stream { shortcut: Some(_), .. } => ", shortcut, relu",
+                };
+                let stride = if layer.stride > 1 { format!(", stride {}", layer.stride) } else { String::new() };
+                write!(to, "convolution {0} × {0}{stride}{then}", layer.kernel)
+            }
+            Layer::Pool(layer) => {
+                let kind = if layer.kind == PoolKind::Max { "max-pool" } else { "average-pool" };
+                write!(to, "{kind} {0} × {0}, stride {1}{2}", layer.size, layer.stride, if layer.relu { ", relu" } else { "" })
+            }
+            Layer::GlobalMean(_) => to.write_str("global mean"),
+            Layer::Dense(_) => write!(to, "dense{}", if self.has_relu() { ", relu" } else { "" }),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Networks as data: layers over feature maps, the layout of their parameters, and their cost.
 //!
-//! Written once for every back end: a back end implements [`Operations`], and [`Network::forward`] and [`Network::backward`]
-//! call them in order. Nothing here may know of a device, a rank, an optimizer or a data set.
+//! Written once for every back end, which goes through [`Network::layers`] in order, and back. Nothing here may know of a device, a rank, an
+//! optimizer or a data set.
 
 mod builder;
 mod description;
@@ -10,7 +10,7 @@ mod layer;
 mod listed;
 mod tensor;
 
-pub use description::{Network, Operations};
+pub use description::Network;
 pub use initialisation::{initial_weights, weights_drawn_anew};
 pub use layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Pool, PoolKind, Slot};
 pub use tensor::{Tensor, TensorKind};

@@ -2,7 +2,7 @@
 
 use crate::backend::cpu;
 use crate::config::Study;
-use crate::network::{DenseOutput, Epilogue, Layer, Network, PoolKind};
+use crate::network::{Layer, Network};
 use crate::pruning::{keep_highest, random_scores};
 use crate::readable::{aligned, count};
 
@@ -20,7 +20,7 @@ pub fn layer_table(study: &Study, network: &Network) -> String {
     for (index, (layer, kernels)) in network.layers.iter().zip(cpu_kernels(study, network)).enumerate() {
         let parameters = parameters(layer);
         let mut row = vec![
-            what(layer),
+            layer.to_string(),
             written(network, layer),
             if parameters > 0 { count(parameters as u64) } else { "·".to_owned() },
             if layer.has_weights() { count(layer.forward_flop() as u64) } else { "·".to_owned() },
@@ -70,28 +70,6 @@ fn gpu_kernels(network: &Network) -> Option<Vec<&'static str>> {
     {
         let _ = network;
         None
-    }
-}
-
-fn what(layer: &Layer) -> String {
-    match layer {
-        Layer::Convolution(layer) => {
-            let then = match layer.epilogue {
-                Epilogue::Linear { .. } => "",
-                Epilogue::Relu { .. } => ", relu",
-                Epilogue::ReluMaxPool { .. } => ", relu, max-pool 2 × 2",
-                Epilogue::Stream { shortcut: None, .. } => ", relu beside it",
-                Epilogue::Stream { shortcut: Some(_), .. } => ", shortcut, relu",
-            };
-            let stride = if layer.stride > 1 { format!(", stride {}", layer.stride) } else { String::new() };
-            format!("convolution {0} × {0}{stride}{then}", layer.kernel)
-        }
-        Layer::Pool(layer) => {
-            let kind = if layer.kind == PoolKind::Max { "max-pool" } else { "average-pool" };
-            format!("{kind} {0} × {0}, stride {1}{2}", layer.size, layer.stride, if layer.relu { ", relu" } else { "" })
-        }
-        Layer::GlobalMean(_) => "global mean".to_owned(),
-        Layer::Dense(layer) => format!("dense{}", if let DenseOutput::Hidden { relu: true, .. } = layer.output { ", relu" } else { "" }),
     }
 }
 

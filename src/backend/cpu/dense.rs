@@ -8,8 +8,8 @@ pub(super) const ROWS: usize = 32;
 /// Floats that a row of logits takes, and one of their weights, where there are at most so many classes: the widest vector.
 pub(super) const LOGITS: usize = 16;
 
-/// Whether a fully connected layer makes the logits of so few classes that one row of its weights is a vector or two: `worker/logits.rs` computes
-/// it, any other one `worker/matrix.rs`.
+/// Whether a fully connected layer makes the logits of so few classes that one row of its weights is a vector or two: `layer/logits.rs` computes
+/// it, any other one `layer/matrix.rs`.
 pub(super) fn is_narrow(inputs: usize, outputs: usize, output: DenseOutput) -> bool {
     // A row is read as LOGITS floats: into the next row, or into the bias.
     output == DenseOutput::Logits && (LOGITS / 2..=LOGITS).contains(&outputs) && inputs.is_multiple_of(ROWS)

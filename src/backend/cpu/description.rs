@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::physical::Physical;
-use super::plan::{Path, Plan, Pooled, PooledGradient};
-use super::winograd;
-use crate::network::{Layer, Network};
+use super::plan::Plan;
+use crate::network::Network;
 use crate::pruning::Mask;
 
 /// Which kernels compute each layer of a network with a mask, in words; without one, those of the dense network, which takes no memory for each
@@ -14,29 +13,7 @@ pub fn kernels(network: &Network, mask: Option<&Mask>) -> Vec<&'static str> {
     let network = Arc::new(network.clone());
     let physical = Physical::network_of(&network);
     let mask = mask.map_or(Mask::Dense(physical.parameters()), |mask| Physical::new(&network).mask(mask));
-    let plans = Plan::layers(&physical, &mask, true);
-    physical.layers.iter().zip(&plans).map(|(layer, plan)| words(layer, &plan.path)).collect()
-}
-
-fn words(layer: &Layer, path: &Path) -> &'static str {
-    match (path, layer) {
-        (Path::Plain, _) => "plain loops",
-        (Path::Sparse(_), _) => "kept weights, in sub-maps",
-        (Path::Pooled(Pooled { taps, gradient }), _) => {
-            let kept_blocks = matches!(gradient, PooledGradient::Events(blocks) if blocks.places.is_some());
-            match (taps.is_some(), kept_blocks) {
-                (false, false) => "rows, pooled in registers",
-                (true, false) => "kept weights, pooled in registers",
-                (false, true) => "rows, pooled in registers; gradients by kept blocks",
-                (true, true) => "kept weights, pooled in registers; gradients by kept blocks",
-            }
-        }
-        (Path::Logits(Some(_)), _) => "logits of few classes, from kept inputs",
-        (Path::Logits(None), _) => "logits of few classes",
-        (Path::Matrix, _) => "images as positions",
-        (Path::Rows, Layer::Convolution(layer)) if winograd::fits(layer) => "rows, Winograd",
-        (Path::Rows, _) => "rows",
-    }
+    Plan::layers(&physical, &mask, true).iter().map(|plan| plan.layer.describe()).collect()
 }
 
 #[cfg(test)]

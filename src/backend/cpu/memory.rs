@@ -1,11 +1,9 @@
 //! The memory that training takes, by arithmetic, before anything is allocated.
 
-use super::convolution::laid_out_len;
-use super::plan::Plan;
-use super::winograd;
+use super::layer::{LayerPlan, layers};
 use super::worker::{image_floats, images_a_pass, images_at_once};
 use crate::comm::Leaves;
-use crate::network::{Layer, Network};
+use crate::network::Network;
 
 /// What a rank trains at once.
 #[derive(Debug, Clone, Copy)]
@@ -32,12 +30,14 @@ impl Wave {
     /// Bytes of the lanes of a physical network, and of what their steps need, on the rank that needs most.
     pub fn bytes(&self, network: &Network) -> u64 {
         let floats = network.parameters() as u64 + 1;
+        let layers = layers(network, None, true);
         let (kept, lanes) = (self.kept as u64, self.lanes as u64);
         // Weights, averaged ones, and what the optimizer keeps of those that are kept; the last margin of each validation example, and their order.
         let mut lane = floats * (1 + u64::from(self.averaged)) + kept * self.numbers as u64 + 2 * self.validation as u64;
         if self.kept < network.parameters() {
             // The kept weights by themselves, their indices, and the plan: a kept weight is in it twice, with its place and an offset.
-            lane += 2 * kept + (6 * kept).min(Plan::most_bytes(network) / 4);
+            let most = layers.iter().map(|plan| plan.layer.most_bytes()).sum::<u64>() / 4;
+            lane += 2 * kept + (6 * kept).min(floats - 1 + most);
         }
         let leaves = Leaves::new(self.batch);
         let nodes: Vec<u64> = (0..self.ranks).map(|rank| leaves.nodes(leaves.slice(rank, self.ranks)).len() as u64).collect();
@@ -54,17 +54,17 @@ impl Wave {
         };
         let waiting = u64::from(leaves.count().next_power_of_two().ilog2());
         // The back end that scores connections has threads of its own.
-        let threads = self.threads as u64 * (2 * worker_floats(network) + waiting * floats);
+        let threads = self.threads as u64 * (2 * worker_floats(network, &layers) + waiting * floats);
         4 * (lanes * (lane + parts * (kept + 1)) + threads)
     }
 }
 
 /// Floats of a thread's buffers, about: the images of a pass, or of the leaves computed together and of a pass, with their gradients, weights in four
 /// layouts, and Winograd's points.
-fn worker_floats(network: &Network) -> u64 {
-    let convolutions = || network.layers.iter().filter_map(|layer| if let Layer::Convolution(layer) = layer { Some(layer) } else { None });
-    let weights = 2 * network.parameters() + 2 * convolutions().map(laid_out_len).sum::<usize>();
-    let points = convolutions().map(|layer| winograd::lengths(layer).iter().sum()).max().unwrap_or(0);
+fn worker_floats(network: &Network, layers: &[LayerPlan]) -> u64 {
+    let floats: Vec<[usize; 2]> = layers.iter().map(|plan| plan.layer.floats()).collect();
+    let weights = 2 * network.parameters() + 2 * floats.iter().map(|[weights, _]| weights).sum::<usize>();
+    let points = floats.iter().map(|&[_, points]| points).max().unwrap_or(0);
     let pass = Leaves::LONGEST.min(images_a_pass(network));
-    (images_at_once(network, pass) * image_floats(network) + weights + points) as u64
+    (images_at_once(layers, pass) * image_floats(network) + weights + points) as u64
 }

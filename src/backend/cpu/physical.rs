@@ -89,36 +89,20 @@ fn dense_outputs(inputs: usize, outputs: usize, output: DenseOutput) -> usize {
     if is_narrow(inputs, outputs, output) { outputs } else { outputs.next_multiple_of(VECTOR) }
 }
 
-/// Says where the elements of a bias are.
-fn place_bias(places: &mut [u32], logical: usize, physical: usize, elements: usize) {
-    (0..elements).for_each(|element| places[logical + element] = (physical + element) as u32);
-}
-
 /// Where each parameter of the logical network is in the physical one.
 fn places(logical: &Network, physical: &Network) -> Vec<u32> {
     let mut places = vec![0; logical.parameters()];
-    for (layer, before) in physical.layers.iter().zip(&logical.layers) {
-        match (layer, before) {
-            (Layer::Convolution(layer), Layer::Convolution(before)) => {
-                let (inputs, outputs) = (before.input_map.channels, before.output.channels);
-                for index in 0..before.weight_count() {
-                    let (place, input, output) = (index / outputs / inputs, index / outputs % inputs, index % outputs);
-                    let at = layer.weights + (place * layer.input_map.channels + input) * layer.output.channels + output;
-                    places[before.weights + index] = at as u32;
-                }
-                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { outputs } else { 0 });
-            }
-            (Layer::Dense(layer), Layer::Dense(before)) => {
-                let (map, old) = (physical.maps[layer.input], logical.maps[layer.input]);
-                for index in 0..before.inputs * before.outputs {
-                    let (input, output) = (index / before.outputs, index % before.outputs);
-                    let input = input / old.channels * map.channels + input % old.channels;
-                    places[before.weights + index] = (layer.weights + input * layer.outputs + output) as u32;
-                }
-                place_bias(&mut places, before.bias, layer.bias, if before.has_bias { before.outputs } else { 0 });
-            }
-            _ => {}
+    for index in 0..logical.layers.len() {
+        let (Some((from, [inputs, outputs])), Some((to, [wide_inputs, wide_outputs]))) = (logical.weights(index), physical.weights(index))
+        else {
+            continue;
+        };
+        let [weights, bias] = from;
+        for (at, place) in places[weights].iter_mut().enumerate() {
+            let (row, output) = (at / outputs, at % outputs);
+            *place = (to[0].start + (row / inputs * wide_inputs + row % inputs) * wide_outputs + output) as u32;
         }
+        places[bias].iter_mut().zip(to[1].clone()).for_each(|(place, at)| *place = at as u32);
     }
     places
 }
@@ -128,16 +112,17 @@ fn pad(logical: &Network) -> Network {
     let mut network = logical.clone();
     let mut offset = 0;
     let wide = |map: Map| Map { channels: map.channels.next_multiple_of(VECTOR), ..map };
-    for (layer, before) in network.layers.iter_mut().zip(&logical.layers) {
-        match (layer, before) {
-            (Layer::Convolution(layer), Layer::Convolution(before)) => {
+    for layer in &mut network.layers {
+        match layer {
+            Layer::Convolution(layer) => {
+                let before = layer.output;
                 layer.input_map = network.maps[layer.input];
-                layer.output = wide(layer.output);
+                layer.output = wide(before);
                 if let Epilogue::Stream { stream, shortcut, .. } = layer.epilogue {
                     // Kernels tell a shortcut that is the block's input from others by the shapes: equal ones stay so, and others stay different.
                     if let Some(slot) = shortcut {
                         let (from, old) = (network.maps[slot], logical.maps[slot]);
-                        layer.output.channels = match (old == before.output, from.height == layer.output.height) {
+                        layer.output.channels = match (old == before, from.height == layer.output.height) {
                             (true, _) => from.channels,
                             (false, true) => layer.output.channels.max(from.channels + VECTOR),
                             (false, false) => layer.output.channels.max(from.channels),
@@ -149,9 +134,7 @@ fn pad(logical: &Network) -> Network {
                 (layer.weights, layer.bias, layer.has_bias) = (offset, offset + layer.weight_count(), true);
                 offset = layer.bias + layer.output.channels;
             }
-            (Layer::Pool(layer), _) => network.maps[layer.output].channels = network.maps[layer.input].channels,
-            (Layer::GlobalMean(layer), _) => network.maps[layer.output].channels = network.maps[layer.input].channels,
-            (Layer::Dense(layer), Layer::Dense(_)) => {
+            Layer::Dense(layer) => {
                 layer.inputs = network.maps[layer.input].inner_len();
                 layer.outputs = dense_outputs(layer.inputs, layer.outputs, layer.output);
                 if let DenseOutput::Hidden { written, .. } = layer.output {
@@ -160,7 +143,12 @@ fn pad(logical: &Network) -> Network {
                 (layer.weights, layer.bias, layer.has_bias) = (offset, offset + layer.inputs * layer.outputs, true);
                 offset = layer.bias + layer.outputs;
             }
-            _ => {}
+            // A layer without parameters keeps the channels, or `check` refuses what comes out.
+            other => {
+                if let Some(written) = other.written() {
+                    network.maps[written].channels = network.maps[other.input()].channels;
+                }
+            }
         }
     }
     let ranges = network.layers.iter().filter_map(Layer::parameters);

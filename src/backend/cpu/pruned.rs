@@ -1,6 +1,6 @@
 //! What a mask leaves of a convolution: single weights (taps) for forward passes, blocks of weights for gradients.
 
-use crate::network::{Convolution, Layer, Network};
+use crate::network::{Convolution, Network};
 
 /// A pooled convolution with less than this part of the weights between its live channels visits kept weights alone in its forward pass.
 const FORWARD_KEPT: f64 = 0.6;
@@ -68,18 +68,11 @@ pub(super) fn most_bytes(layer: &Convolution) -> u64 {
 }
 
 /// Whether a kept weight of the next layer reads an output channel of the convolution at `index`; a stream has other readers, too.
-pub(super) fn reads(network: &Network, index: usize, layer: &Convolution, kept: &[bool], channel: usize) -> bool {
-    match network.layers.get(index + 1) {
-        Some(Layer::Convolution(next)) => {
-            let kept = &kept[next.weights..][..next.weight_count()];
-            kept.chunks_exact(next.output.channels).skip(channel).step_by(next.input_map.channels).any(|row| row.contains(&true))
-        }
-        Some(Layer::Dense(next)) => {
-            let kept = &kept[next.weights..][..next.inputs * next.outputs];
-            kept.chunks_exact(next.outputs).skip(channel).step_by(layer.output.channels).any(|row| row.contains(&true))
-        }
-        _ => true,
-    }
+pub(super) fn reads(network: &Network, index: usize, kept: &[bool], channel: usize) -> bool {
+    // A layer without weights reads all channels.
+    network.weights(index + 1).is_none_or(|([weights, _], [inputs, outputs])| {
+        kept[weights].chunks_exact(outputs).skip(channel).step_by(inputs).any(|row| row.contains(&true))
+    })
 }
 
 impl Taps {

@@ -5,7 +5,7 @@ use super::micro_batch::{MicroBatch, Output};
 use super::pointer::{ConstPointer, at, at_mut};
 use super::products::{Blas, ForwardOutputs, InputGradient};
 use crate::Result;
-use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Network, Operations, Pool};
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Layer, Network, Pool};
 
 /// Sends a micro-batch through the network: forward, with the losses or the margins; and backward, where gradients are asked for. `blas` is
 /// cuBLAS, where the products are its own.
@@ -13,20 +13,29 @@ use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Network, Operatio
 /// # Safety
 /// The batch's images and labels are in its workspace; its weights, and its output's memory, are there for all of its lanes and groups.
 pub(super) unsafe fn propagate(batch: &MicroBatch, blas: Option<&Blas>) -> Result<()> {
-    let mut layers = Layers { batch, blas, failed: Ok(()) };
-    batch.network.forward(&mut layers);
-    if let Output::Gradients(_) = batch.output {
-        batch.network.backward(&mut layers);
+    let (pass, layers) = (Layers { batch, blas }, batch.network.layers.iter().enumerate());
+    for (index, layer) in layers.clone() {
+        match layer {
+            Layer::Convolution(layer) => pass.forward(index, layer),
+            Layer::Pool(layer) => pass.pool(layer),
+            Layer::GlobalMean(layer) => pass.mean(layer),
+            // With the loss and its gradient, or the errors: the logits never leave the registers.
+            Layer::Dense(layer) => pass.head(layer),
+        }?;
     }
-    layers.failed
+    let Output::Gradients(_) = batch.output else { return Ok(()) };
+    layers.rev().try_for_each(|(index, layer)| match layer {
+        Layer::Convolution(layer) => pass.backward(index, layer, batch.network),
+        Layer::Pool(layer) => pass.pool_backward(index, layer),
+        Layer::GlobalMean(layer) => pass.mean_backward(index, layer),
+        Layer::Dense(layer) => pass.head_backward(index, layer),
+    })
 }
 
 /// A micro-batch on its way through the network: [`propagate`] alone makes one.
 struct Layers<'a> {
     batch: &'a MicroBatch<'a>,
     blas: Option<&'a Blas>,
-    /// The first launch that failed; what follows it is left out.
-    failed: Result<()>,
 }
 
 /// Has a kernel, or cuBLAS, compute on the micro-batch of [`Layers`].
@@ -40,12 +49,6 @@ macro_rules! on_batch {
 }
 
 impl Layers<'_> {
-    fn attempt(&mut self, work: impl FnOnce(&Self) -> Result<()>) {
-        if self.failed.is_ok() {
-            self.failed = work(self);
-        }
-    }
-
     fn forward(&self, index: usize, layer: &Convolution) -> Result<()> {
         let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, output, .. } = *self.batch;
         let maps = &network.maps;
@@ -237,41 +240,4 @@ impl Layers<'_> {
             to,
         ))
     }
-}
-
-impl Operations for Layers<'_> {
-    fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
-        self.attempt(|layers| layers.forward(index, layer));
-    }
-
-    fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network) {
-        self.attempt(|layers| layers.backward(index, layer, network));
-    }
-
-    fn pool_forward(&mut self, _index: usize, layer: &Pool) {
-        self.attempt(|layers| layers.pool(layer));
-    }
-
-    fn pool_backward(&mut self, index: usize, layer: &Pool) {
-        self.attempt(|layers| layers.pool_backward(index, layer));
-    }
-
-    fn global_mean_forward(&mut self, _index: usize, layer: &GlobalMean) {
-        self.attempt(|layers| layers.mean(layer));
-    }
-
-    fn global_mean_backward(&mut self, index: usize, layer: &GlobalMean) {
-        self.attempt(|layers| layers.mean_backward(index, layer));
-    }
-
-    /// With the loss and its gradient, or the errors: the logits never leave the registers.
-    fn dense_forward(&mut self, _index: usize, layer: &Dense) {
-        self.attempt(|layers| layers.head(layer));
-    }
-
-    fn dense_backward(&mut self, index: usize, layer: &Dense) {
-        self.attempt(|layers| layers.head_backward(index, layer));
-    }
-
-    fn softmax_cross_entropy(&mut self) {}
 }

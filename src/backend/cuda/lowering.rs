@@ -38,9 +38,9 @@ pub fn kernels(network: &Network) -> Vec<&'static str> {
     let network = lowered(network);
     let words = |layer: &Layer| match layer {
         Layer::Convolution(layer) if uses_tiles(layer) => "tiles of sums",
-        Layer::Convolution(_) | Layer::Pool(_) => "plain loops",
         Layer::GlobalMean(_) => "a thread a channel",
         Layer::Dense(_) => "a warp an image",
+        _ => "plain loops",
     };
     network.layers.iter().map(words).collect()
 }

@@ -49,17 +49,12 @@ impl Default for Workspace {
 
 /// Floats of a layer's gradient, bytes of its pool's choice, and floats of the gradient before the pool, an image.
 fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
+    let written = layer.written().map_or(0, |slot| network.maps[slot].inner_len());
     match layer {
-        Layer::Convolution(convolution) => match convolution.epilogue {
-            Epilogue::ReluMaxPool { pooled } => {
-                let unpooled = if is_unpooled(convolution) { convolution.output.inner_len() } else { 0 };
-                [network.maps[pooled].inner_len(), network.maps[pooled].inner_len(), unpooled]
-            }
-            _ => [convolution.output.inner_len(), 0, 0],
-        },
-        Layer::Pool(pool) => [network.maps[pool.output].inner_len(), 0, 0],
-        Layer::GlobalMean(mean) => [network.maps[mean.output].inner_len(), 0, 0],
-        Layer::Dense(_) => [0; 3],
+        Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
+            [written, written, if is_unpooled(layer) { layer.output.inner_len() } else { 0 }]
+        }
+        _ => [written, 0, 0],
     }
 }
 

@@ -1,7 +1,7 @@
 //! One image on its way through a network and back.
 
 use super::number::Number;
-use crate::network::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Map, Network, Operations, Pool, PoolKind, Slot};
+use crate::network::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Network, Pool, PoolKind, Slot};
 
 /// An image's maps, and the gradients of its loss with respect to them. Maps have no border here.
 pub(super) struct Pass<'a, T> {
@@ -136,7 +136,14 @@ impl<'a, T: Number> Pass<'a, T> {
     pub(super) fn forward(&mut self, image: &[f32]) {
         assert_eq!(image.len(), self.maps[0].len(), "values of an image");
         self.maps[0] = image.iter().map(|&value| value.into()).collect();
-        self.network.forward(self);
+        for (index, layer) in self.network.layers.iter().enumerate() {
+            match layer {
+                Layer::Convolution(layer) => self.convolution_forward(index, layer),
+                Layer::Pool(layer) => self.pool_forward(index, layer),
+                Layer::GlobalMean(layer) => self.global_mean_forward(layer),
+                Layer::Dense(layer) => self.dense_forward(layer),
+            }
+        }
     }
 
     /// The forward pass of an image, whose loss is added.
@@ -149,7 +156,14 @@ impl<'a, T: Number> Pass<'a, T> {
     /// Adds the gradient of the loss that was added last.
     pub(super) fn add_gradient(&mut self) {
         self.map_gradients.iter_mut().for_each(|gradient| gradient.fill(T::from(0.0)));
-        self.network.backward(self);
+        for (index, layer) in self.network.layers.iter().enumerate().rev() {
+            match layer {
+                Layer::Convolution(layer) => self.convolution_backward(index, layer),
+                Layer::Pool(layer) => self.pool_backward(index, layer),
+                Layer::GlobalMean(layer) => self.global_mean_backward(layer),
+                Layer::Dense(layer) => self.dense_backward(layer),
+            }
+        }
     }
 
     /// Adds the gradient of the sum of the logits, and returns the sum.
@@ -180,9 +194,7 @@ impl<'a, T: Number> Pass<'a, T> {
         self.chosen[index].iter().zip(received).for_each(|(&place, &received)| gradient[place] = gradient[place] + received);
         gradient
     }
-}
 
-impl<T: Number> Operations for Pass<'_, T> {
     fn convolution_forward(&mut self, index: usize, layer: &Convolution) {
         let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
         let (input, weights) = (&self.maps[layer.input], &self.weights[layer.weights..][..layer.weight_count()]);
@@ -209,7 +221,7 @@ impl<T: Number> Operations for Pass<'_, T> {
         }
     }
 
-    fn convolution_backward(&mut self, index: usize, layer: &Convolution, network: &Network) {
+    fn convolution_backward(&mut self, index: usize, layer: &Convolution) {
         let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
         // The gradient of the sums.
         let mut sums = self.received(layer.epilogue.written(), !matches!(layer.epilogue, Epilogue::Linear { .. }));
@@ -218,7 +230,7 @@ impl<T: Number> Operations for Pass<'_, T> {
             Epilogue::Stream { stream, shortcut: from, .. } => {
                 add(&mut sums, T::from(1.0), &self.map_gradients[stream]);
                 if let Some(from) = from {
-                    self.send(from, &shortcut_backward(network.maps[from], &self.maps[from], layer.output, &sums));
+                    self.send(from, &shortcut_backward(self.network.maps[from], &self.maps[from], layer.output, &sums));
                 }
             }
             Epilogue::Linear { .. } | Epilogue::Relu { .. } => {}
@@ -259,17 +271,17 @@ impl<T: Number> Operations for Pass<'_, T> {
         self.send(layer.input, &gradient);
     }
 
-    fn global_mean_forward(&mut self, _: usize, layer: &GlobalMean) {
+    fn global_mean_forward(&mut self, layer: &GlobalMean) {
         let map = self.network.maps[layer.input];
         self.maps[layer.output] = means(map, &self.maps[layer.input], [map.height, map.width, 1]);
     }
 
-    fn global_mean_backward(&mut self, _: usize, layer: &GlobalMean) {
+    fn global_mean_backward(&mut self, layer: &GlobalMean) {
         let map = self.network.maps[layer.input];
         self.send(layer.input, &means_backward(map, &self.map_gradients[layer.output], [map.height, map.width, 1]));
     }
 
-    fn dense_forward(&mut self, _: usize, layer: &Dense) {
+    fn dense_forward(&mut self, layer: &Dense) {
         let mut sums = self.bias(layer.bias, layer.outputs, layer.has_bias);
         let rows = self.weights[layer.weights..].chunks_exact(layer.outputs);
         self.maps[layer.input].iter().zip(rows).for_each(|(&value, row)| add(&mut sums, value, row));
@@ -279,7 +291,7 @@ impl<T: Number> Operations for Pass<'_, T> {
         }
     }
 
-    fn dense_backward(&mut self, _: usize, layer: &Dense) {
+    fn dense_backward(&mut self, layer: &Dense) {
         let sums = match layer.output {
             DenseOutput::Logits => self.logit_gradients.clone(),
             DenseOutput::Hidden { written, relu } => self.received(written, relu),

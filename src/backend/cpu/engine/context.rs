@@ -12,7 +12,7 @@ use crate::backend::cpu::physical::Physical;
 use crate::backend::cpu::plan::Plan;
 use crate::backend::cpu::tangents::{Along, Tangents};
 use crate::backend::cpu::vector_unit::VectorUnit;
-use crate::backend::cpu::worker::{Worker, collect};
+use crate::backend::cpu::worker::Worker;
 use crate::backend::reference::{self, Batch};
 use crate::backend::task::Task;
 use crate::backend::{EvaluationSet, Interrupt};
@@ -78,7 +78,7 @@ impl<'a> Context<'a> {
         let merge_two = |stack: &mut [Floats], waiting: &mut usize, base: usize| {
             // Below such a one, the weights of fully connected layers are summed already.
             if *waiting >= base + 2 {
-                merge(self.unit, stack, waiting, job.plan.outside_matrices(length + 1));
+                merge(self.unit, stack, waiting, job.plan.added(length + 1));
             } else {
                 merge(self.unit, stack, waiting, std::iter::once(0..length + 1));
             }
@@ -125,7 +125,7 @@ impl<'a> Context<'a> {
         let most = length.max(self.network.parameters() + LOGITS);
         if let [total, scratch] = slots(stack, 2, most + 1) {
             match job.derivative {
-                Derivative::Gradient => collect(self.unit, &self.network, job.plan, job.mask, &total[..length], scratch, sum),
+                Derivative::Gradient => job.plan.collect(self.unit, &self.network, job.mask, &total[..length], scratch, sum),
                 Derivative::HessianProduct(_) | Derivative::ReferenceProduct { .. } => sum[..length].copy_from_slice(&total[..length]),
             }
             sum[job.mask.kept()] = total[length];

@@ -10,7 +10,6 @@ use super::context::{Context, Seat};
 use super::sums::slots;
 use crate::Result;
 use crate::backend::cpu::dense::LOGITS;
-use crate::backend::cpu::worker::collect;
 use crate::pruning::Mask;
 
 /// Examples that one thread sums over by itself; sums of blocks are added in order. It is no function of ranks or threads.
@@ -54,7 +53,7 @@ impl Context<'_> {
             worker.gather(&self.dataset.training, &self.tables, indices);
             self.plan.clear(&mut leaf[..self.plan.length]);
             worker.gradient(&self.plan, weights, 1.0, leaf, 1);
-            collect(self.unit, &self.network, &self.plan, &self.whole, leaf, between, gradient);
+            self.plan.collect(self.unit, &self.network, &self.whole, leaf, between, gradient);
             let gradient = &gradient[..self.task.network.parameters()];
             sum += match mask {
                 Mask::Dense(_) => {

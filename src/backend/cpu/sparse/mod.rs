@@ -11,9 +11,9 @@
 //! sub-maps' sums in a tree ([`products::total`]). The order is the same on every vector unit.
 
 mod layers;
-mod products;
-mod submaps;
+pub(super) mod products;
+pub(super) mod submaps;
 mod weights;
 
-pub(super) use layers::SparseLayers;
-pub(super) use weights::KeptWeights;
+pub(super) use layers::{SparseLayers, TURNS};
+pub(super) use weights::{KeptWeights, received};

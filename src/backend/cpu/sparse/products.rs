@@ -6,7 +6,7 @@ use super::submaps::SUBMAPS;
 use crate::network::Map;
 
 /// Rows of a channel that the loops take at once: as many as registers hold.
-pub(super) fn band<S: Simd>(width: usize) -> usize {
+pub(in super::super) fn band<S: Simd>(width: usize) -> usize {
     ((if S::WIDTH == 16 { 16 } else { 8 }) / width).min(width)
 }
 
@@ -34,7 +34,7 @@ macro_rules! shaped {
 
 /// Where sums go: floats from one row, and from one point, to the next.
 #[derive(Clone, Copy)]
-pub(super) struct Target {
+pub(in super::super) struct Target {
     pub row: usize,
     pub point: usize,
 }
@@ -45,7 +45,7 @@ pub(super) struct Target {
 /// `input` is valid for reads of what each tap reads at every point of the band, `to` for writes of a point of sums, `target` apart, for each.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn sums<S: Simd>(
+pub(in super::super) unsafe fn sums<S: Simd>(
     width: usize,
     step: usize,
     taps: &[Event],
@@ -101,7 +101,7 @@ unsafe fn sums_tile<S: Simd, const R: usize, const C: usize, const STEP: usize>(
 /// for each tap.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn gradients<S: Simd>(
+pub(in super::super) unsafe fn gradients<S: Simd>(
     width: usize,
     step: usize,
     taps: &[Event],
@@ -171,7 +171,7 @@ unsafe fn gradients_tile<S: Simd, const R: usize, const C: usize, const STEP: us
 
 /// The sum of the sub-maps' sums: halves added to halves, until one is left.
 #[inline(always)]
-pub(super) fn total(submaps: &[f32; SUBMAPS]) -> f32 {
+pub(in super::super) fn total(submaps: &[f32; SUBMAPS]) -> f32 {
     let eight: [f32; 8] = std::array::from_fn(|i| submaps[i] + submaps[i + 8]);
     let four: [f32; 4] = std::array::from_fn(|i| eight[i] + eight[i + 4]);
     (four[0] + four[2]) + (four[1] + four[3])

@@ -7,29 +7,29 @@ use super::super::simd::Simd;
 use crate::network::Map;
 
 /// Sub-maps of a map.
-pub(super) const SUBMAPS: usize = 16;
+pub(in super::super) const SUBMAPS: usize = 16;
 
 /// Sub-maps in a row of them, and in a column.
 const SIDE: usize = 4;
 
 /// Whether a map can be cut into sub-maps that the kernels know.
-pub(super) fn fit(map: Map) -> bool {
+pub(in super::super) fn fit(map: Map) -> bool {
     map.height == map.width && matches!(map.height, 8 | 16 | 32) && map.before.max(map.after) <= map.height / SIDE
 }
 
 /// One channel of a map in sub-maps.
-pub(super) fn channel_map(map: Map) -> Map {
+pub(in super::super) fn channel_map(map: Map) -> Map {
     Map { height: map.height / SIDE, width: map.width / SIDE, channels: SUBMAPS, ..map }
 }
 
 /// Floats of a map in sub-maps.
-pub(super) fn submaps_len(map: Map) -> usize {
+pub(in super::super) fn submaps_len(map: Map) -> usize {
     map.channels * channel_map(map).len()
 }
 
 /// A map in sub-maps, all of which must be there.
 #[inline(always)]
-pub(super) fn submaps_of(floats: &[f32], map: Map) -> &[f32] {
+pub(in super::super) fn submaps_of(floats: &[f32], map: Map) -> &[f32] {
     &floats[..submaps_len(map)]
 }
 
@@ -55,7 +55,7 @@ const fn neighbours(dy: isize, dx: isize) -> [u32; SUBMAPS] {
 /// # Panics
 /// Unless `points` are one channel's, and no border is wider than a sub-map.
 #[inline(always)]
-pub(super) unsafe fn fill_borders<S: Simd>(channel_map: Map, points: &mut [f32]) {
+pub(in super::super) unsafe fn fill_borders<S: Simd>(channel_map: Map, points: &mut [f32]) {
     assert!(points.len() == channel_map.len() && channel_map.before.max(channel_map.after) <= channel_map.width.min(channel_map.height));
     // SAFETY: the assert and the caller have said what `fill_border` relies on.
     unsafe {
@@ -114,7 +114,7 @@ fn corners(map: Map) -> [usize; SUBMAPS] {
 /// # Panics
 /// Unless `image` has the shape of `from`, and `submaps` that of `to` in sub-maps.
 #[inline(always)]
-pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, submaps: &mut [f32]) {
+pub(in super::super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, submaps: &mut [f32]) {
     assert!(image.len() == from.len() && submaps.len() >= submaps_len(to));
     let (channel_map, corners, channels) = (channel_map(to), corners(from), from.channels);
     for y in 0..channel_map.height {
@@ -155,7 +155,7 @@ pub(super) unsafe fn cut<S: Simd>(from: Map, image: &[f32], to: Map, submaps: &m
 /// # Panics
 /// As [`cut`], and unless the channels are a multiple of the vector.
 #[inline(always)]
-pub(super) unsafe fn join<S: Simd>(from: Map, submaps: &[f32], to: Map, image: &mut [f32]) {
+pub(in super::super) unsafe fn join<S: Simd>(from: Map, submaps: &[f32], to: Map, image: &mut [f32]) {
     assert!(image.len() == to.len() && submaps.len() >= submaps_len(from) && to.channels.is_multiple_of(S::WIDTH));
     let (channel_map, corners, channels) = (channel_map(from), corners(to), to.channels);
     let mut rows = [0.0; SUBMAPS * SUBMAPS];

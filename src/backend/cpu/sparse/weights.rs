@@ -27,10 +27,12 @@ pub(in super::super) struct KeptWeights {
     /// Output channels that need computing. Inside a block between two layers in sub-maps that is not so of a channel that is zero, because it has
     /// neither weights nor bias, nor of one that no kept weight reads: its gradient is zero. Nothing reads or writes them.
     pub live: Vec<bool>,
+    /// The input channels whose gradient is wanted: the live ones of the producer.
+    pub sources: Vec<bool>,
 }
 
 /// The output of a convolution with the border that its data gradient reads.
-pub(super) fn received(layer: &Convolution) -> Map {
+pub(in super::super) fn received(layer: &Convolution) -> Map {
     match (layer.producer, layer.stride) {
         (None, _) => layer.output,
         (Some(_), 1) => layer.output.bordered(1, 1),
@@ -63,7 +65,7 @@ impl KeptWeights {
             Some(_) => backward(layer, visited),
             None => Taps { starts: vec![0], ..Taps::default() },
         };
-        KeptWeights { forward: forward(layer, visited), backward, live }
+        KeptWeights { forward: forward(layer, visited), backward, live, sources }
     }
 
     /// Bytes that a layer takes at most.
@@ -109,7 +111,7 @@ fn live(network: &Network, index: usize, layer: &Convolution, kept: &[bool]) -> 
         matches!(layer.epilogue, Epilogue::Relu { .. }) && [index, index + 1].iter().all(|&index| KeptWeights::pays(network, index, kept));
     let weights = &kept[layer.weights..][..layer.weight_count()];
     let is_written = |channel: usize| kept[layer.bias + channel] || weights.iter().skip(channel).step_by(outputs).any(|&kept| kept);
-    (0..outputs).map(|channel| !inside || is_written(channel) && reads(network, index, layer, kept, channel)).collect()
+    (0..outputs).map(|channel| !inside || is_written(channel) && reads(network, index, kept, channel)).collect()
 }
 
 fn forward(layer: &Convolution, visited: impl Fn(usize, usize, usize) -> bool) -> Taps {

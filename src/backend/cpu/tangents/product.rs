@@ -80,9 +80,10 @@ impl Tangents {
                         from == layer.output || from.height == 2 * layer.output.height
                     }
                 },
-                Layer::Pool(_) => false,
                 Layer::GlobalMean(layer) => layer.producer.is_some(),
                 Layer::Dense(layer) => layer.output == DenseOutput::Logits && layer.outputs == network.classes,
+                // The reference has products with the Hessian of all other layers.
+                _ => false,
             };
             let mean = |index: usize| matches!((&network.layers[index], layer), (Layer::GlobalMean(_), Layer::Dense(_)));
             known && layer.producer().is_none_or(|producer| convolution(producer) || mean(producer))
@@ -130,7 +131,7 @@ impl Tangents {
                     }
                 }
                 Layer::Dense(layer) => tangents.dense = pair(layer.inputs * PASS),
-                Layer::Pool(_) | Layer::GlobalMean(_) => {}
+                _ => {}
             }
             tangents.gradients.push(pair(sums * PASS));
             tangents.choices.push(vec![DEAD; chosen * PASS]);
@@ -170,18 +171,18 @@ impl Tangents {
             for (index, layer) in network.layers.iter().enumerate() {
                 match layer {
                     Layer::Convolution(layer) => self.convolution(index, layer, along, count),
-                    Layer::Pool(_) => unreachable!("`fits` refuses it"),
                     Layer::GlobalMean(layer) => self.mean(layer, count),
                     Layer::Dense(layer) => self.fully_connected(layer, along, count),
+                    other => unreachable!("`fits` refuses {other}"),
                 }
             }
             loss += self.softmax(labels, along.temperature);
             for (index, layer) in network.layers.iter().enumerate().rev() {
                 match layer {
                     Layer::Convolution(layer) => self.convolution_backward(index, layer, count, product),
-                    Layer::Pool(_) => unreachable!("`fits` refuses it"),
                     Layer::GlobalMean(layer) => self.mean_backward(layer, count),
                     Layer::Dense(layer) => self.fully_connected_backward(layer, along, count, product),
+                    other => unreachable!("`fits` refuses {other}"),
                 }
             }
         }

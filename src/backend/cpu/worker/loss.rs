@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-use super::pass::Pass;
+use super::room::Worker;
 
-/// Adds the losses of some images to the pass's, and writes the gradient of their logits. Logits that are there for whole vectors alone take no part.
-pub(super) fn softmax_cross_entropy(pass: &mut Pass, images: Range<usize>) {
-    let worker = &mut *pass.worker;
-    let (classes, stride) = (worker.network.classes, worker.logits_stride);
+/// Adds the losses of some images to `loss`, and writes the gradient of their logits, which are divided by `temperature`. Logits that are there for
+/// whole vectors alone take no part.
+pub(super) fn softmax_cross_entropy(worker: &mut Worker, images: Range<usize>, temperature: f32, mut loss: f32) -> f32 {
+    let (classes, stride) = (worker.space.network.classes, worker.logits_stride);
     for image in images {
-        let logits = &mut worker.logits[image * stride..][..classes];
-        logits.iter_mut().for_each(|logit| *logit /= pass.temperature);
-        let gradient = &mut worker.logit_gradients[image * stride..][..classes];
+        let logits = &mut worker.space.logits[image * stride..][..classes];
+        logits.iter_mut().for_each(|logit| *logit /= temperature);
+        let gradient = &mut worker.space.logit_gradients[image * stride..][..classes];
         let label = usize::from(worker.labels[image]);
         let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let mut sum = 0.0;
@@ -24,7 +24,8 @@ pub(super) fn softmax_cross_entropy(pass: &mut Pass, images: Range<usize>) {
             *to /= sum;
         }
         gradient[label] -= 1.0;
-        gradient.iter_mut().for_each(|to| *to /= pass.temperature);
-        pass.loss += libm::logf(sum) + largest - logits[label];
+        gradient.iter_mut().for_each(|to| *to /= temperature);
+        loss += libm::logf(sum) + largest - logits[label];
     }
+    loss
 }

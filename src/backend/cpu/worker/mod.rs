@@ -1,26 +1,14 @@
-//! One thread's share of the work: the buffers for a few images of one lane, and the network's operations on them.
+//! One thread's share of the work: the images of one lane, sent through the layers of its plan.
 //!
-//! The plan of a lane says for each layer which kernels compute it (`Path`); there is a file for each kind here: convolutions row
-//! by row (`rows.rs`), those with a pool (`pooled.rs`), fully connected layers (`matrix.rs`) and logits (`logits.rs`), layers without
-//! parameters (`pool.rs`), the loss (`loss.rs`). `pass.rs` has the buffers, `operations.rs` sends each layer to its file,
-//! and `together.rs` brings several leaves to fully connected layers at once. Nothing here knows of batches, ranks or trials.
+//! `images.rs` gathers images, `passes.rs` sends them forward and backward layer by layer, `together.rs` brings several leaves to fully connected
+//! layers at once, `loss.rs` has the loss. What computes a layer is in the folder `layer`. Nothing here knows of batches, ranks or trials.
 
-mod backward;
-mod buffers;
-mod collect;
-mod logits;
+mod images;
 mod loss;
-mod matrix;
-mod operations;
-mod pass;
-mod pool;
-mod pooled;
-mod prepare;
-mod rows;
+mod passes;
+mod room;
 mod tail;
 mod together;
 
-pub(super) use buffers::{image_floats, images_a_pass};
-pub(super) use collect::collect;
-pub(super) use pass::Worker;
+pub(super) use room::{Worker, image_floats, images_a_pass};
 pub(super) use tail::images_at_once;

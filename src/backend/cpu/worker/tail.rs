@@ -1,11 +1,11 @@
 //! The fully connected layers at the end of a network, and what up to eight leaves leave for them in the layers before (`together.rs`).
 
-use super::super::dense::is_narrow;
 use super::super::floats::Floats;
+use super::super::layer::{Buffers, LayerPlan};
+use super::super::plan::writes_weights;
 use super::super::tile::TOGETHER;
-use super::buffers::gradient_floats;
 use crate::comm::Leaves;
-use crate::network::{Epilogue, Layer, Network};
+use crate::network::{Layer, Network, Slot};
 
 /// The layers, and the leaves that wait for them.
 pub(super) struct Tail {
@@ -28,37 +28,64 @@ pub(super) struct Bank {
 }
 
 impl Bank {
-    pub(super) fn new(network: &Network, first: usize, pass: usize) -> Bank {
+    /// For a worker whose buffers of the layers before are these, of `pass` images each.
+    pub(super) fn new(network: &Network, buffers: &[Buffers], first: usize, pass: usize) -> Bank {
         let (before, behind) = network.layers.split_at(first);
+        let gradients = || before.iter().map(|layer| gradient_floats(network, layer) * pass);
         let map = |slot: usize| if behind.iter().any(|layer| layer.written() == Some(slot)) { 0 } else { network.maps[slot].len() };
-        let choices = before.iter().map(|layer| if has_choice(layer) { gradient_floats(network, layer) } else { 0 });
         Bank {
             maps: (0..network.maps.len()).map(|slot| Floats::zeros(map(slot) * pass)).collect(),
-            gradients: before.iter().map(|layer| Floats::zeros(gradient_floats(network, layer) * pass)).collect(),
-            choices: choices.map(|choices| vec![0; choices * pass]).collect(),
+            gradients: gradients().map(Floats::zeros).collect(),
+            choices: gradients().zip(buffers).map(|(floats, own)| vec![0; if own.choice.is_empty() { 0 } else { floats }]).collect(),
             labels: vec![0; pass],
         }
     }
 }
 
-/// Whether the layer keeps what its pool chose.
-pub(super) fn has_choice(layer: &Layer) -> bool {
-    matches!(layer, Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }))
-}
-
 impl Tail {
     /// None where a pass does not hold a leaf, or fully connected layers with many outputs are not all that the network ends with.
-    pub(super) fn new(network: &Network, pass: usize) -> Option<Tail> {
-        let is_dense = |layer: &Layer| matches!(layer, Layer::Dense(_));
-        let is_wide = |layer: &Layer| matches!(layer, Layer::Dense(layer) if !is_narrow(layer.inputs, layer.outputs, layer.output));
-        let first = network.layers.iter().position(is_dense)?;
-        let layers = &network.layers[first..];
-        let fits = pass >= Leaves::LONGEST && layers.iter().all(is_dense) && layers.iter().any(is_wide);
+    pub(super) fn new(layers: &[LayerPlan], pass: usize) -> Option<Tail> {
+        let first = layers.iter().position(|plan| plan.layer.dense().is_some())?;
+        let layers = &layers[first..];
+        let all_dense = layers.iter().all(|plan| plan.layer.dense().is_some());
+        let fits = pass >= Leaves::LONGEST && all_dense && layers.iter().any(|plan| writes_weights(&*plan.layer));
         fits.then(|| Tail { first, banks: Vec::new(), counts: Vec::new(), losses: Vec::new() })
     }
 }
 
+/// Floats of an image's gradient that is kept for a layer. The logits' gradient is the workspace's.
+pub(super) fn gradient_floats(network: &Network, layer: &Layer) -> usize {
+    layer.written().map_or(0, |slot| network.maps[slot].inner_len())
+}
+
 /// Images of a worker's buffers, of `pass` images a pass.
-pub(in super::super) fn images_at_once(network: &Network, pass: usize) -> usize {
-    if Tail::new(network, pass).is_some() { (1 + TOGETHER) * pass } else { pass }
+pub(in super::super) fn images_at_once(layers: &[LayerPlan], pass: usize) -> usize {
+    if Tail::new(layers, pass).is_some() { (1 + TOGETHER) * pass } else { pass }
+}
+
+/// Images that there is room for.
+#[derive(Clone, Copy)]
+pub(super) struct Images {
+    /// Of a pass.
+    pub pass: usize,
+    /// The first of the layers that are computed over several leaves at once, if there are such.
+    pub tail: Option<usize>,
+}
+
+impl Images {
+    /// Where several leaves are computed at once.
+    pub(super) fn most(self) -> usize {
+        if self.tail.is_some() { self.pass * TOGETHER } else { self.pass }
+    }
+
+    /// In a map.
+    pub(super) fn of_map(self, network: &Network, slot: Slot) -> usize {
+        if self.tail.is_some_and(|tail| network.layers[tail..].iter().any(|layer| layer.input() == slot)) { self.most() } else { self.pass }
+    }
+
+    /// In what is kept for a layer.
+    pub(super) fn of_layer(self, network: &Network, index: usize) -> usize {
+        let sends = |tail: usize| index >= tail || network.layers[tail].producer() == Some(index);
+        if self.tail.is_some_and(sends) { self.most() } else { self.pass }
+    }
 }

@@ -1,0 +1,274 @@
+//! A convolution that ends in ReLU and 2 × 2 max-pooling, by the kernels that the plan chose.
+
+use std::sync::OnceLock;
+
+use super::super::convolution::{RESIDENT_WEIGHTS, forward_rows, group_rows, laid_out_len, lay_out, transpose_matrix};
+use super::super::pooled::{self, Event};
+use super::super::pruned::{BLOCK, Blocks, Taps, deep, most_bytes, reads};
+use super::super::simd::{Kernel, Simd};
+use super::super::taps;
+use super::super::vector_unit::VectorUnit;
+use super::super::winograd;
+use super::buffers::{Buffers, Scratch};
+use super::kind::{CpuLayer, Place, Vectorised};
+use super::workspace::{Pass, Workspace, image_of};
+use crate::network::{Convolution, Network};
+
+pub(super) struct Pooled {
+    layer: Convolution,
+    /// The weights that the forward pass visits; none: all.
+    taps: Option<Taps>,
+    /// How the gradients go.
+    gradient: Way,
+}
+
+/// How the gradients go.
+enum Way {
+    /// From window to window, with all weights: for a layer that reads few channels of the image, whose own gradient nobody needs.
+    Windows,
+    /// From event to event, with these blocks of weights. Blocks of all weights are made when they are first asked for: they are many, and who plans
+    /// memory needs none.
+    Events(OnceLock<Blocks>),
+}
+
+impl Pooled {
+    /// The layer at `index`, between so many pairs of live channels, where `kept` flags the network's parameters that kernels are to make use of, and
+    /// `flags` those that may be other than zero.
+    pub(super) fn new(network: &Network, index: usize, layer: &Convolution, [kept, flags]: [Option<&[bool]>; 2], live: usize) -> Pooled {
+        let kept = kept.map(|kept| &kept[layer.weights..layer.bias]);
+        let read = |channel: usize| flags.is_none_or(|flags| reads(network, index, flags, channel));
+        let all = layer.kernel * layer.kernel * live;
+        assert!(deep(layer) || layer.producer.is_none(), "gradients go from window to window where no layer needs them");
+        Pooled {
+            layer: layer.clone(),
+            taps: kept.and_then(|kept| Taps::new(network, layer, kept, all, read)),
+            gradient: match kept {
+                _ if !deep(layer) => Way::Windows,
+                Some(kept) => Way::Events(Blocks::new(layer, Some(kept)).into()),
+                None => Way::Events(OnceLock::new()),
+            },
+        }
+    }
+
+    /// The blocks of weights that the gradients go through.
+    fn blocks(&self) -> Option<&Blocks> {
+        match &self.gradient {
+            Way::Windows => None,
+            Way::Events(blocks) => Some(blocks.get_or_init(|| Blocks::new(&self.layer, None))),
+        }
+    }
+
+    /// The blocks, where some are left out, and the places of the kept weights in them.
+    fn kept_blocks(&self) -> Option<(&Blocks, &[(u32, u32)])> {
+        let Way::Events(blocks) = &self.gradient else { return None };
+        blocks.get().and_then(|blocks| Some((blocks, blocks.places.as_deref()?)))
+    }
+}
+
+impl CpuLayer for Pooled {
+    fn describe(&self) -> &'static str {
+        match (self.taps.is_some(), self.kept_blocks().is_some()) {
+            (false, false) => "rows, pooled in registers",
+            (true, false) => "kept weights, pooled in registers",
+            (false, true) => "rows, pooled in registers; gradients by kept blocks",
+            (true, true) => "kept weights, pooled in registers; gradients by kept blocks",
+        }
+    }
+
+    fn make_room(&self, network: &Network, images: usize, buffers: &mut Buffers, scratch: &mut Scratch) {
+        let layer = &self.layer;
+        scratch.rows.grow(group_rows(layer) * layer.output.row());
+        scratch.points.grow(layer);
+        buffers.forward.grow(laid_out_len(layer));
+        buffers.choice = vec![0; network.maps[layer.epilogue.written()].inner_len() * images];
+        if deep(layer) {
+            scratch.events.grow(layer);
+            scratch.input_gradient.grow(pooled::sent_len(layer.input_map));
+        } else {
+            scratch.patches.grow(pooled::patches_len(layer.input_map));
+            scratch.input_gradient.grow(layer.input_map.len());
+        }
+        if layer.producer.is_some() {
+            buffers.backward.grow(layer.weight_count());
+        }
+    }
+
+    /// From event to event the weights stand as `[out][kernel][kernel][in]`, or as kept blocks of that.
+    fn lay_out(&self, places: &mut [u32]) -> usize {
+        if let Some((blocks, kept)) = self.kept_blocks() {
+            kept.iter().for_each(|&(place, weight)| places[weight as usize] = place);
+            return blocks.offsets.len() * BLOCK;
+        }
+        let (count, outputs, transposed) = (places.len(), self.layer.output.channels, self.is_transposed());
+        for (weight, place) in places.iter_mut().enumerate() {
+            *place = if transposed { weight % outputs * (count / outputs) + weight / outputs } else { weight } as u32;
+        }
+        count
+    }
+
+    fn collect(&self, unit: VectorUnit, from: &[f32], to: &mut [f32]) {
+        let outputs = self.layer.output.channels;
+        if let Some((_, kept)) = self.kept_blocks() {
+            kept.iter().for_each(|&(place, weight)| to[weight as usize] = from[place as usize]);
+        } else if self.is_transposed() {
+            unit.run(Transpose { from, rows: outputs, columns: from.len() / outputs, to: &mut to[..from.len()] });
+        } else {
+            to[..from.len()].copy_from_slice(from);
+        }
+    }
+
+    fn is_transposed(&self) -> bool {
+        matches!(self.gradient, Way::Events(_)) && self.kept_blocks().is_none()
+    }
+
+    fn work(&self, forward: f64) -> f64 {
+        let part = |count: usize| count as f64 / self.layer.weight_count() as f64;
+        let taps = self.taps.as_ref().map_or(1.0, |taps| part(taps.taps.len()));
+        // A pool lets the gradient of one of four positions through.
+        let (filter, data) = self.kept_blocks().map_or((1.0, 1.0), |(blocks, _)| {
+            let filter = part(blocks.offsets.len() * BLOCK);
+            (filter, if blocks.sent.is_some() { filter } else { 1.0 })
+        });
+        forward * (taps + (filter + data) / 4.0)
+    }
+
+    fn most_bytes(&self) -> u64 {
+        most_bytes(&self.layer)
+    }
+
+    fn floats(&self) -> [usize; 2] {
+        [laid_out_len(&self.layer), winograd::lengths(&self.layer).iter().sum()]
+    }
+}
+
+struct Transpose<'a> {
+    from: &'a [f32],
+    rows: usize,
+    columns: usize,
+    to: &'a mut [f32],
+}
+
+impl Kernel for Transpose<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self) {
+        transpose_matrix::<S>(self.from, self.rows, self.columns, self.to);
+    }
+}
+
+impl Vectorised for Pooled {
+    /// For the data gradient those of the blocks that are sent, or all as `[kernel][out][kernel · in]`.
+    #[inline(always)]
+    fn prepare<S: Simd>(&self, place: &Place, space: &mut Workspace, weights: &[f32], backward: bool) {
+        let (layer, buffers, scratch) = (&self.layer, &mut space.layers[place.index], &mut space.scratch);
+        let weights = &weights[layer.weights..layer.bias];
+        if let Some(taps) = &self.taps {
+            buffers.taps.clear();
+            buffers.taps.extend(taps.taps.iter().map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
+            scratch.phases.grow(taps::phases_len(layer));
+            scratch.planar.grow(taps::planar_len(layer));
+        } else {
+            lay_out::<S>(layer, weights, &mut buffers.forward);
+        }
+        if !backward {
+            return;
+        }
+        let to = &mut buffers.backward;
+        if let Some((blocks, kept)) = self.kept_blocks().filter(|(blocks, _)| blocks.sent.is_some()) {
+            to[..blocks.offsets.len() * BLOCK].fill(0.0);
+            kept.iter().for_each(|&(place, weight)| to[place as usize] = weights[weight as usize]);
+            return;
+        }
+        let (run, outputs) = (layer.run(), layer.output.channels);
+        for (from, to) in weights.chunks_exact(run * outputs).zip(to.chunks_exact_mut(run * outputs)) {
+            transpose_matrix::<S>(from, run, outputs, to);
+        }
+    }
+
+    #[inline(always)]
+    fn forward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
+        let is_training = pass.is_training;
+        let (space, layer) = (&mut *pass.space, &self.layer);
+        let bias = &pass.weights[layer.bias..][..layer.output.channels];
+        let written = layer.epilogue.written();
+        let map = space.network.maps[written];
+        let mut output = std::mem::take(&mut space.maps[written]);
+        let (group, live) = (group_rows(layer), place.inputs);
+        // Which of the two it is changes no bit.
+        let resident = layer.kernel * layer.run() * S::WIDTH.min(layer.output.channels) * 2 <= RESIDENT_WEIGHTS;
+        for image in 0..pass.count {
+            let input = image_of(&space.maps[layer.input], layer.input_map, image);
+            let (buffers, scratch) = (&mut space.layers[place.index], &mut space.scratch);
+            let output = &mut output[image * map.len()..][..map.len()];
+            let choice: &mut [u8] = if is_training { &mut buffers.choice[image * map.inner_len()..][..map.inner_len()] } else { &mut [] };
+            if let Some(plan) = &self.taps {
+                let (phases, planar) = (&mut scratch.phases, &mut scratch.planar);
+                // SAFETY: the plan is of this network (`Task::check_lanes`), so its taps and corners are the layer's, and `prepare` has made
+                // `buffers.taps` of them; `Taps::new` has made sure of whole vectors and even rows.
+                unsafe {
+                    taps::phases::<S>(layer, &plan.corners, input, phases);
+                    taps::forward_taps::<S>(layer, plan, &buffers.taps, phases, bias, planar, output, choice);
+                }
+            } else if resident {
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+                unsafe { pooled::forward_resident::<S>(layer, input, &buffers.forward, bias, map, output, choice) };
+            } else {
+                for first in (0..layer.output.height).step_by(group) {
+                    let rows = group.min(layer.output.height - first);
+                    let sums = &mut scratch.rows[..rows * layer.output.row()];
+                    // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+                    unsafe {
+                        forward_rows::<S>(layer, live, input, &buffers.forward, Some(bias), first, sums, &mut scratch.points);
+                        pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice);
+                    }
+                }
+            }
+        }
+        space.maps[written] = output;
+    }
+
+    #[inline(always)]
+    fn backward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
+        let (space, layer, blocks) = (&mut *pass.space, &self.layer, self.blocks());
+        let own = space.network.maps[layer.epilogue.written()].inner_len();
+        let (weight_gradient, bias_gradient) = pass.gradient[place.weights..].split_at_mut(place.bias - place.weights);
+        let bias_gradient = &mut bias_gradient[..layer.output.channels];
+        let mut producer = layer.producer.map(|producer| (producer, std::mem::take(&mut space.layers[producer].gradient)));
+        for image in 0..pass.count {
+            let input = image_of(&space.maps[layer.input], layer.input_map, image);
+            let (buffers, scratch) = (&space.layers[place.index], &mut space.scratch);
+            let received = &buffers.gradient[image * own..][..own];
+            let choice = &buffers.choice[image * own..][..own];
+            let sent = if producer.is_some() { layer.input_map.len() } else { 0 };
+            scratch.input_gradient[..sent].fill(0.0);
+            pooled::bias_gradient(received, bias_gradient);
+            match blocks {
+                None => {
+                    pooled::patches(layer.input_map, input, &mut scratch.patches);
+                    // SAFETY: `patches` has just been called with this map; channels of a physical network are whole vectors.
+                    unsafe { pooled::filter_gradient_selected::<S>(layer, &scratch.patches, received, choice, weight_gradient) };
+                }
+                // SAFETY: the plan is of this network (`Task::check_lanes`), so its blocks are the layer's, whose events are listed first.
+                Some(blocks) => unsafe {
+                    let few = blocks.sent.is_some();
+                    if few {
+                        scratch.events.list_few::<S>(layer, blocks, received, choice);
+                    } else {
+                        scratch.events.list(layer, blocks, received, choice);
+                    }
+                    pooled::filter_gradient_events::<S>(layer, input, &scratch.events, blocks, weight_gradient);
+                    if producer.is_some() && few {
+                        pooled::data_gradient_blocks::<S>(layer, blocks, &buffers.backward, &scratch.events, &mut scratch.input_gradient);
+                    } else if producer.is_some() {
+                        pooled::data_gradient_events::<S>(layer, &buffers.backward, &scratch.events, &mut scratch.input_gradient[..sent]);
+                    }
+                },
+            }
+            let Some((producer, gradients)) = &mut producer else { continue };
+            space.keep(*producer, layer.input, image, layer.input_map, &space.scratch.input_gradient[..sent], gradients);
+        }
+        if let Some((index, gradients)) = producer {
+            space.layers[index].gradient = gradients;
+        }
+    }
+}

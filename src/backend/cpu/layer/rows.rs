@@ -1,0 +1,190 @@
+//! A convolution without a pool, with all of its weights: groups of rows of sums, and what follows them while they are in the cache.
+
+use super::super::convolution::{
+    add_positions, adjoint, data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, laid_out_len, lay_out, transpose,
+};
+use super::super::epilogue;
+use super::super::floats::Floats;
+use super::super::simd::Simd;
+use super::super::sparse::KeptWeights;
+use super::super::tile::Start;
+use super::super::winograd;
+use super::buffers::{Buffers, Scratch};
+use super::kind::{CpuLayer, Place, Vectorised};
+use super::workspace::{Pass, Workspace, image_of};
+use crate::network::{Convolution, Epilogue, Map, Network};
+
+pub(super) struct Rows {
+    layer: Convolution,
+    /// The convolution that is the data gradient, where that is how it is computed.
+    adjoint: Option<Convolution>,
+}
+
+impl Rows {
+    pub(super) fn new(layer: &Convolution) -> Rows {
+        Rows { layer: layer.clone(), adjoint: layer.producer.and_then(|_| adjoint(layer)) }
+    }
+}
+
+impl CpuLayer for Rows {
+    fn describe(&self) -> &'static str {
+        if winograd::fits(&self.layer) { "rows, Winograd" } else { "rows" }
+    }
+
+    fn make_room(&self, _network: &Network, _images: usize, buffers: &mut Buffers, scratch: &mut Scratch) {
+        let Rows { layer, adjoint } = self;
+        scratch.rows.grow(group_rows(layer) * layer.output.row());
+        scratch.points.grow(layer);
+        scratch.input_gradient.grow(layer.input_map.len());
+        buffers.forward.grow(laid_out_len(layer));
+        if layer.producer.is_some() {
+            buffers.backward.grow(adjoint.as_ref().map_or(layer.weight_count(), laid_out_len));
+            buffers.bordered.grow(adjoint.as_ref().map_or(0, |adjoint| adjoint.input_map.len()));
+            scratch.reordered.grow(layer.weight_count());
+        }
+    }
+
+    fn most_bytes(&self) -> u64 {
+        KeptWeights::most_bytes(&self.layer)
+    }
+
+    fn floats(&self) -> [usize; 2] {
+        [laid_out_len(&self.layer), winograd::lengths(&self.layer).iter().sum()]
+    }
+}
+
+impl Vectorised for Rows {
+    #[inline(always)]
+    fn prepare<S: Simd>(&self, place: &Place, space: &mut Workspace, weights: &[f32], backward: bool) {
+        let (Rows { layer, adjoint }, buffers, scratch) = (self, &mut space.layers[place.index], &mut space.scratch);
+        let weights = &weights[layer.weights..layer.bias];
+        lay_out::<S>(layer, weights, &mut buffers.forward);
+        if backward {
+            transpose::<S>(layer, adjoint.as_ref(), weights, &mut scratch.reordered, &mut buffers.backward);
+        }
+    }
+
+    #[inline(always)]
+    fn forward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
+        let (space, layer) = (&mut *pass.space, &self.layer);
+        let bias = &pass.weights[layer.bias..][..layer.output.channels];
+        let written = layer.epilogue.written();
+        let map = space.network.maps[written];
+        let mut output = std::mem::take(&mut space.maps[written]);
+        let mut stream = match layer.epilogue {
+            Epilogue::Stream { stream, .. } => std::mem::take(&mut space.maps[stream]),
+            _ => Floats::default(),
+        };
+        let (group, live) = (group_rows(layer), place.inputs);
+        for image in 0..pass.count {
+            let input = image_of(&space.maps[layer.input], layer.input_map, image);
+            let output = &mut output[image * map.len()..][..map.len()];
+            for first in (0..layer.output.height).step_by(group) {
+                let rows = group.min(layer.output.height - first);
+                let sums = &mut space.scratch.rows[..rows * layer.output.row()];
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+                unsafe {
+                    forward_rows::<S>(
+                        layer,
+                        live,
+                        input,
+                        &space.layers[place.index].forward,
+                        Some(bias),
+                        first,
+                        sums,
+                        &mut space.scratch.points,
+                    )
+                };
+                match layer.epilogue {
+                    Epilogue::Linear { .. } => epilogue::copy(layer, sums, first, rows, map, output),
+                    Epilogue::Stream { shortcut, .. } => {
+                        if let Some(shortcut) = shortcut {
+                            let from = space.network.maps[shortcut];
+                            epilogue::add_shortcut(layer, from, image_of(&space.maps[shortcut], from, image), first, rows, sums);
+                        }
+                        let offset = image * layer.output.len() + first * layer.output.row();
+                        stream[offset..][..sums.len()].copy_from_slice(sums);
+                        epilogue::relu(layer, sums, first, rows, map, output);
+                    }
+                    Epilogue::Relu { .. } | Epilogue::ReluMaxPool { .. } => epilogue::relu(layer, sums, first, rows, map, output),
+                }
+            }
+        }
+        space.maps[written] = output;
+        if let Epilogue::Stream { stream: slot, .. } = layer.epilogue {
+            space.maps[slot] = stream;
+        }
+    }
+
+    #[inline(always)]
+    fn backward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
+        let Rows { layer, adjoint } = self;
+        let space = &mut *pass.space;
+        let network = &*space.network;
+        let (channels, row, group) = (layer.output.channels, layer.output.row(), group_rows(layer));
+        let own = layer.output.inner_len();
+        let (weight_gradient, bias_gradient) = pass.gradient[place.weights..].split_at_mut(place.bias - place.weights);
+        let bias_gradient = &mut bias_gradient[..channels];
+        let mut producer = layer.producer.map(|producer| (producer, std::mem::take(&mut space.layers[producer].gradient)));
+        let winograd = winograd::fits(layer);
+        if winograd {
+            let input = |image: usize| image_of(&space.maps[layer.input], layer.input_map, image);
+            let d = |image: usize| &space.layers[place.index].gradient[image * own..][..own];
+            // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+            unsafe {
+                winograd::filter_gradient::<S>(layer, place.inputs, pass.count, input, d, weight_gradient, &mut space.scratch.points)
+            };
+        }
+        for image in 0..pass.count {
+            let input = image_of(&space.maps[layer.input], layer.input_map, image);
+            let buffers = &mut space.layers[place.index];
+            let received = &buffers.gradient[image * own..][..own];
+            let gradient_map = adjoint.as_ref().map_or(layer.input_map, |adjoint| adjoint.output);
+            let sent = if producer.is_some() { gradient_map.len() } else { 0 };
+            let input_gradient = &mut space.scratch.input_gradient[..sent];
+            let scattered = producer.is_some() && adjoint.is_none();
+            if scattered {
+                input_gradient.fill(0.0);
+            }
+            for first in (0..layer.output.height).step_by(group) {
+                let rows = group.min(layer.output.height - first);
+                let d = &received[first * row..][..rows * row];
+                add_positions::<S>(d, bias_gradient);
+                // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+                unsafe {
+                    if !winograd {
+                        filter_gradient_rows::<S>(layer, place.inputs, input, d, first, rows, Start::Chain, weight_gradient);
+                    }
+                    if scattered {
+                        data_gradient_rows::<S>(layer, place.outputs, &buffers.backward, d, first, rows, input_gradient);
+                    }
+                }
+            }
+            let Some((producer, gradients)) = &mut producer else { continue };
+            if let Some(adjoint) = adjoint {
+                for (y, from) in received.chunks_exact(row).enumerate() {
+                    buffers.bordered[adjoint.input_map.at_row(y)..][..row].copy_from_slice(from);
+                }
+                let (row, group) = (adjoint.output.row(), group_rows(adjoint));
+                for (number, sums) in input_gradient.chunks_mut(group * row).enumerate() {
+                    let (weights, points) = (&buffers.backward, &mut space.scratch.points);
+                    // SAFETY: the adjoint has the extents of a physical network's layer, which `check` has bounded.
+                    unsafe { forward_rows::<S>(adjoint, place.outputs, &buffers.bordered, weights, None, number * group, sums, points) };
+                }
+            }
+            space.keep(*producer, layer.input, image, gradient_map, &space.scratch.input_gradient[..sent], gradients);
+            if let Some(bypass) = layer.bypass {
+                let block = network.convolution(bypass);
+                let size = block.output.inner_len();
+                let gradient = &space.layers[bypass].gradient[image * size..][..size];
+                let inner = layer.input_map.inner_len();
+                let to = &mut gradients[image * inner..][..inner];
+                let stream = Map { before: 0, after: 0, ..layer.input_map };
+                epilogue::add_shortcut_backward(block, gradient, stream, layer.input_map, input, to);
+            }
+        }
+        if let Some((index, gradients)) = producer {
+            space.layers[index].gradient = gradients;
+        }
+    }
+}
