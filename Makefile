@@ -75,15 +75,15 @@ gpu-cost: setup nvrtc ## predict a GPU's times from the machine code of its kern
 		touch "$$folder/done"
 	fi
 	made=$(TARGET)/tmp/kernels/simple-cnn-split.cubin
-	if [ ! -e "$$made" ] || [ -n "$$(find kernels src/backend/cuda src/network tests/kernels_compile.rs -newer "$$made" -type f)" ]; then
-		DPS_NEED_NVRTC=1 cargo test --quiet --test kernels_compile
+	if [ ! -e "$$made" ] || [ -n "$$(find kernels src/backend/cuda src/network tests/gpu/kernels_compile.rs -newer "$$made" -type f)" ]; then
+		DPS_NEED_NVRTC=1 cargo test --quiet --test gpu kernels_compile::
 	fi
 	chmod +x "$$folder/nvidia/cu13/bin/nvdisasm"
 	python3 tests/gpu/cost.py $(TARGET)/tmp/kernels "$$folder/nvidia/cu13/bin/nvdisasm" --page docs/gpu.md $(if $(WRITE),--write)
 
 test-data: build ## test on real data what the others test on made-up ones
 	@$(TRAIN) data fetch fashion-mnist
-	cargo test --test real_data -- --ignored --nocapture
+	cargo test --test study real_data:: -- --ignored --nocapture
 
 test-mpi: setup ## build with Open MPI 5 and MPICH 5 (from PyPI) too, and start each program by each mpirun; needs Python's venv
 	@tests/mpi/run.sh $(TARGET)
@@ -116,10 +116,10 @@ simulate: setup ## play SEEDS=1000 histories of studies on simulated ranks and d
 	@SEED=$(SEED) FROM=$(FROM) SEEDS=$(SEEDS) cargo test --test simulation -- --ignored --nocapture many
 
 soak: setup ## kill a random rank 200 times, and compare what comes out
-	@cargo test --test resume -- --ignored --nocapture soak
+	@cargo test --test stops -- --ignored --nocapture soak
 
 coverage: setup ## simulate 600 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
-	@DPS_COVERAGE=600 DPS_WRITE_PAGES=1 cargo test --test coverage -- --nocapture
+	@DPS_COVERAGE=600 DPS_WRITE_PAGES=1 cargo test --test report coverage:: -- --nocapture
 
 # With the tests, whose libraries want more features of some that the programs use too: without them these would be built twice.
 build: setup ## build the optimised programs; PROFILE=dev: those that the tests start, and the tests

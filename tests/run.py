@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Runs Rust's tests as `cargo test` does, but several programs at once: run.py [ARGUMENT OF cargo test]…
+"""Runs Rust's tests as `cargo test` does, but several at once: run.py [ARGUMENT OF cargo test]…
 
-Each file of tests/ is a program. `cargo test` runs them one after the other, and many wait more than they compute. Here as many run side by side as
-there are cores, each with one test at a time. What a program prints comes when it has ended. The last lines name what failed.
+Each program of tests/ has a module for each thing that it tests. `cargo test` runs the programs one after the other, and many tests wait more than they
+compute. Here each module runs in a process of its own, one test at a time, and as many processes run side by side as there are cores. What a process
+prints comes when it has ended. The last lines name what failed.
 """
 
 import json
@@ -12,8 +13,9 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-# What takes longest begins first; a name that no program has does no harm.
-FIRST = ["ranks", "resume", "interrupts", "kernels_compile", "cuda_backend", "cuda", "cuda_products", "reference", "networks"]
+# Modules that take longest begin first.
+FIRST = ["study::ranks", "stops::resume", "stops::interrupts", "gpu::kernels_compile", "gpu::cuda_backend", "cuda", "cuda_products"]
+FIRST += ["kernels::reference", "kernels::networks"]
 
 
 def programs(arguments):
@@ -23,39 +25,48 @@ def programs(arguments):
     if built.returncode != 0:
         sys.exit(built.returncode)
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
-    found = {
+    return {
         (message["target"]["name"] + ("" if "test" in message["target"]["kind"] else f" ({message['target']['kind'][0]})"), message["executable"])
         for message in messages
         if message["reason"] == "compiler-artifact" and message["profile"]["test"] and message["executable"]
     }
-    rank = {name: place for place, name in enumerate(FIRST)}
-    return sorted(found, key=lambda program: (rank.get(program[0], len(FIRST)), program[0]))
 
 
-def run(path):
-    """Runs a program; gives its exit code, what it printed, and its seconds."""
+def parts(name, path):
+    """Gives (name, command) of each module of a program; a program whose tests lie in no module, or of src/, is one part."""
+    listed = subprocess.run([path, "--list", "--format=terse"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    tests = [line.removesuffix(": test") for line in listed if line.endswith(": test")]
+    modules = sorted({test.partition("::")[0] for test in tests})
+    if " " in name or not all("::" in test for test in tests):
+        return [(name, [path])]
+    return [(f"{name}::{module}", [path, "--exact", *(test for test in tests if test.startswith(f"{module}::"))]) for module in modules]
+
+
+def run(command):
+    """Runs a command; gives its exit code, what it printed, and its seconds."""
     begun = time.monotonic()
     done = subprocess.run(
-        [path], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "RUST_TEST_THREADS": "1"}
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "RUST_TEST_THREADS": "1"}
     )
     return done.returncode, done.stdout.decode(errors="replace"), time.monotonic() - begun
 
 
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-    found = programs(sys.argv[1:])
+    found = [part for program in programs(sys.argv[1:]) for part in parts(*program)]
     if not found:
         sys.exit("no tests were found")
+    found.sort(key=lambda part: (FIRST.index(part[0]) if part[0] in FIRST else len(FIRST), part[0]))
     failed = []
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        tasks = {pool.submit(run, path): name for name, path in found}
+        tasks = {pool.submit(run, command): name for name, command in found}
         for task in as_completed(tasks):
             code, text, seconds = task.result()
             print(f"--- {tasks[task]}: {seconds:.1f} s{text}", flush=True)
             if code != 0:
                 failed.append(tasks[task])
     for name in sorted(failed):
-        print(f"FAILED: {name}; again: cargo test --test {name}" if " " not in name else f"FAILED: {name}")
+        print(f"FAILED: {name}; again: cargo test --test {name.replace('::', ' ')}" if " " not in name else f"FAILED: {name}")
     sys.exit(1 if failed else 0)
 
 

@@ -1,4 +1,4 @@
-//! What several test crates share.
+//! What several test programs share.
 //!
 //! `noise`, `reference`, `fixture`, `study` and `double` do not use the `dps` crate: their worth is that they share no code with what they
 //! test.
@@ -14,7 +14,7 @@
 //! - `foreign`: what back ends must refuse because it is of another network;
 //! - `gpu`: the GPU, small problems and lanes on it.
 
-// Every file of tests/ is a crate of its own and compiles all of this folder. Each uses a part, and the compiler would call the rest unused.
+// Each program of tests/ compiles all of this folder and uses a part of it. The compiler would call the rest unused.
 #![allow(dead_code)]
 
 pub mod double;

@@ -86,7 +86,7 @@ pub fn succeed(command: &mut Command) -> String {
     stderr
 }
 
-/// A folder with data and a configuration, and the result file that a study of them writes. Test crates add what they do with it.
+/// A folder with data and a configuration, and the result file that a study of them writes. Tests add what they do with it.
 pub struct Study {
     pub folder: tempfile::TempDir,
     pub config: PathBuf,
@@ -103,7 +103,13 @@ impl Study {
         Study { folder, config, output }
     }
 
-    /// Its processes, however it was started: those that were given its output.
+    /// A command that measures the study in one thread a rank.
+    pub fn command(&self, mut command: Command) -> Command {
+        command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(&self.output).args(["--threads", "1"]);
+        command
+    }
+
+    /// Processes of the study, however it was started: those that were given its output.
     pub fn ranks(&self) -> Vec<u32> {
         let found = Command::new("pgrep").args(["-f", &format!("^[^ ]*dps-train .*{}", self.output.display())]).output().unwrap();
         String::from_utf8_lossy(&found.stdout).lines().filter_map(|line| line.parse().ok()).collect()

@@ -1,0 +1,353 @@
+//! The networks, the optimizers and pruning, compared with PyTorch's numbers (tests/fixtures) and with finite differences of a naive f64
+//! reference (tests/support).
+
+use std::sync::Arc;
+
+use crate::support::fixture::{self, Biases, Cut, Fixture, Theory};
+use crate::support::noise;
+use crate::support::reference::{self, Net};
+use dps::backend::cpu::{CpuBackend, VectorUnit};
+use dps::backend::{Backend, EvaluationSet, LaneStart};
+use dps::comm::Single;
+use dps::config::{BiasPruning, NetworkName, OptimizerName, Smoothness};
+use dps::data::{Dataset, Examples, ImageShape, Normalisation, Pixels, Sampler};
+use dps::network::Network;
+use dps::optimizer::{Decay, Rule, Schedule};
+use dps::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest};
+use dps::training::Probe;
+
+/// The name in a configuration of the reference's network.
+fn name(net: Net) -> NetworkName {
+    match net {
+        Net::SimpleCnn => NetworkName::SimpleCnn,
+        Net::ResNet8 => NetworkName::Resnet8,
+    }
+}
+
+/// A data set whose training and validation images are those of the fixture's batches, in order.
+fn dataset(fixture: &Fixture, seeds: impl Iterator<Item = u32>, batch: usize) -> Dataset {
+    let shape = ImageShape { height: fixture.image.height, width: fixture.image.width, channels: fixture.image.channels };
+    let (mut images, mut labels) = (Vec::new(), Vec::new());
+    for seed in seeds {
+        let (more_images, more_labels) = fixture.images(seed, batch);
+        images.extend(more_images);
+        labels.extend(more_labels);
+    }
+    let examples = Examples { images: Pixels::Bytes(images), labels, shape };
+    let normalisation = fixture.image.mean.iter().zip(&fixture.image.std).map(|(&mean, &std)| Normalisation { mean, std }).collect();
+    Dataset {
+        name: "fixture".into(),
+        shape,
+        classes: 10,
+        training: examples.clone(),
+        validation: examples.clone(),
+        test: examples,
+        normalisation,
+        digest: String::new(),
+        particulars: Default::default(),
+    }
+}
+
+fn sparse(kept: &[bool]) -> Mask {
+    let indices = (0..kept.len() as u32).filter(|&index| kept[index as usize]).collect();
+    Mask::Sparse { kept: indices, parameters: kept.len() }
+}
+
+fn rule(optimizer: OptimizerName) -> Rule {
+    Rule::plain(optimizer, Schedule::constant(0.1))
+}
+
+/// A sum of n float32 products is off by about √n · 2⁻²⁴ of the terms' size; PyTorch's own float32 gradients of these batches differ from
+/// float64 by up to 4.8e-6, the losses by 1e-6 (tests/fixtures/README.md).
+const GRADIENT_TOLERANCE: f64 = 2e-5;
+
+#[test]
+fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_unit() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        for (ours, theirs) in network.tensors.iter().zip(&fixture.tensors) {
+            assert_eq!((ours.offset, ours.len), (theirs.offset, theirs.length), "{} and {}", ours.name, theirs.name);
+        }
+        let kept = noise::mask(fixture.parameters);
+        for batch in &fixture.batches {
+            let dataset = dataset(&fixture, [batch.image_seed].into_iter(), batch.size);
+            let mask = if batch.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut weights = fixture.start();
+            mask.apply(&mut weights);
+            let mut first: Option<(Vec<f32>, f32, Vec<f32>)> = None;
+            for unit in VectorUnit::available() {
+                let mut backend = CpuBackend::new(network.clone(), &dataset, unit, 1, &Single);
+                let (gradient, loss) = backend.gradient(&weights, batch.size).unwrap();
+                assert!((f64::from(loss) - batch.loss_sum).abs() < 1e-5, "{net:?}: loss {loss}, expected {}", batch.loss_sum);
+                for (sample, &expected) in batch.gradient.samples.iter().enumerate() {
+                    let index = sample * fixture.sample_stride;
+                    let found = if batch.masked && !kept[index] { 0.0 } else { f64::from(gradient[index]) };
+                    let difference = (found - expected).abs();
+                    assert!(difference < GRADIENT_TOLERANCE, "{net:?} {}: d{index} = {found}, expected {expected}", unit.name());
+                }
+                for (tensor, expected) in network.tensors.iter().zip(&batch.gradient.tensors) {
+                    let squares = tensor.range().filter(|&index| !batch.masked || kept[index]);
+                    let norm = squares.map(|index| f64::from(gradient[index]).powi(2)).sum::<f64>().sqrt();
+                    let tolerance = GRADIENT_TOLERANCE * (1.0 + expected.l2);
+                    assert!((norm - expected.l2).abs() < tolerance, "{}: norm {norm}, expected {}", tensor.name, expected.l2);
+                }
+                let start =
+                    LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd), state: None };
+                let lanes = backend.lanes(vec![start]).unwrap();
+                assert_eq!(backend.evaluate(&lanes, &[0], EvaluationSet::Validation).unwrap()[0] as usize, batch.errors);
+                let examples: Vec<u32> = (0..batch.size as u32).collect();
+                let margins = backend.margins(&lanes, &[0], EvaluationSet::Validation, &examples).unwrap();
+                match &first {
+                    None => first = Some((gradient, loss, margins)),
+                    Some((expected, expected_loss, expected_margins)) => {
+                        let same = |found: &[f32], expected: &[f32]| found.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits());
+                        let same = same(&gradient, expected) && same(&margins, expected_margins);
+                        assert!(same && loss.to_bits() == expected_loss.to_bits(), "{net:?}: {} has other bits", unit.name());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_are_finite_differences_of_the_f64_reference() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        let kept = noise::mask(fixture.parameters);
+        for masked in [false, true] {
+            // Images and weights that PyTorch has not seen, and few: the reference is slow.
+            let (bytes, labels) = fixture.images(77, 2);
+            let dataset = dataset(&fixture, [77].into_iter(), 2);
+            let mask = if masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut weights = dps::network::initial_weights(&network, 9);
+            mask.apply(&mut weights);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
+            let (gradient, loss) = backend.gradient(&weights, 2).unwrap();
+            let exact: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
+            let images = noise::normalise(&bytes, &fixture.image.mean, &fixture.image.std);
+            let expected_loss = reference::loss(net, &exact, &images, &labels);
+            assert!((f64::from(loss) - expected_loss).abs() < 1e-5 * expected_loss, "{loss} {expected_loss}");
+            let (mut checked, mut kinks) = (0, 0);
+            for tensor in &network.tensors {
+                // Spread over the tensor, whatever its length.
+                let candidates = tensor.range().filter(|&index| !masked || kept[index]).collect::<Vec<_>>();
+                for &index in candidates.iter().step_by(candidates.len() / 5 + 1) {
+                    match reference::finite_difference(net, &exact, &images, &labels, expected_loss, index) {
+                        Some(slope) => {
+                            let found = f64::from(gradient[index]);
+                            assert!(
+                                (found - slope).abs() < GRADIENT_TOLERANCE * (1.0 + slope.abs()),
+                                "{} {index}: {found} {slope}",
+                                tensor.name
+                            );
+                            checked += 1;
+                        }
+                        None => kinks += 1,
+                    }
+                }
+            }
+            assert!(checked > 20 && checked > 4 * kinks, "{net:?}: {checked} checked, {kinks} at kinks");
+        }
+    }
+}
+
+#[test]
+fn ten_steps_of_every_optimizer_are_pytorchs() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        let kept = noise::mask(fixture.parameters);
+        for trajectory in &fixture.trajectories {
+            let (steps, batch) = (trajectory.losses.len(), trajectory.batch_size);
+            let mut dataset = dataset(&fixture, (0..steps as u32).map(|step| trajectory.first_image_seed + step), batch);
+            // One epoch holds all batches: put every image where the trial's shuffled order will look for it.
+            let order = Sampler::new(5, (steps * batch) as u32);
+            let mut order_of = vec![0; steps * batch];
+            for position in 0..steps * batch {
+                order_of[order.index(position as u64) as usize] = position as u32;
+            }
+            dataset.training = dataset.training.gather(&order_of);
+            let rate = trajectory.learning_rate;
+            let optimizer = match trajectory.optimizer {
+                fixture::Optimizer::Sgd => OptimizerName::Sgd,
+                fixture::Optimizer::Momentum => OptimizerName::Momentum,
+                fixture::Optimizer::Nesterov => OptimizerName::Nesterov,
+            };
+            let decay = match trajectory.schedule {
+                fixture::Schedule::Constant => Decay::Constant,
+                fixture::Schedule::Linear { decay_steps, end_factor } => {
+                    Decay::Linear { end: end_factor * rate, steps: decay_steps as f64 }
+                }
+            };
+            let schedule = Schedule { decay, ..Schedule::constant(rate) };
+            let rule = Rule { momentum: trajectory.momentum as f32, ..Rule::plain(optimizer, schedule) };
+            let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
+            let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule, state: None }]).unwrap();
+            let what = format!("{net:?} {:?} masked {}", trajectory.optimizer, trajectory.masked);
+            for (step, &expected) in trajectory.losses.iter().enumerate() {
+                let progress = backend.train(&mut lanes, step as u32..step as u32 + 1, batch).unwrap()[0];
+                assert!((f64::from(progress.loss) - expected).abs() < 2e-5, "{what}: step {step}: {} {expected}", progress.loss);
+            }
+            let weights = backend.state(&lanes, 0).unwrap().weights;
+            for (sample, &expected) in trajectory.r#final.samples.iter().enumerate() {
+                let index = sample * fixture.sample_stride;
+                let found = f64::from(weights[index]);
+                assert!((found - expected).abs() < 5e-6, "{what}: parameter {index}: {found} {expected}");
+            }
+        }
+    }
+}
+
+/// Among the millions of sums that these images make in ResNet-8, one may be so close to zero that its ReLU lets a gradient through on one side
+/// alone: that changes scores, whose mean is 1.3e-5, by up to 4e-8.
+const OPENED: f64 = 1e-7;
+
+#[test]
+fn connection_sensitivity_and_its_masks_are_pytorchs() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let fixture = Fixture::read(net);
+        let network = Arc::new(Network::new(name(net)));
+        let expected = &fixture.connection_sensitivity;
+        let seeds = (0..expected.batches as u32).map(|batch| expected.first_image_seed + batch);
+        let dataset = dataset(&fixture, seeds, expected.batch_size);
+        let weights = fixture.start();
+        let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
+        let (gradient, _) = backend.gradient(&weights, dataset.training.len()).unwrap();
+        let scores = connection_sensitivity(&weights, &gradient);
+        let opened = if net == Net::ResNet8 { OPENED } else { 1e-9 };
+        let mut off = 0.0;
+        for (sample, &expected) in expected.samples.iter().enumerate() {
+            let found = f64::from(scores[sample * fixture.sample_stride]);
+            assert!((found - expected).abs() < opened + 1e-4 * expected, "{net:?}: score {sample}: {found}, expected {expected}");
+            off += (found - expected).abs();
+        }
+        // Scores add up to 1.
+        let sampled = expected.samples.iter().sum::<f64>();
+        assert!(off < 1e-4 * sampled, "{net:?}: scores are off by {off} of {sampled}");
+        for cut in &expected.cuts {
+            assert_cut(&network, &scores, cut, &format!("{net:?}"));
+        }
+    }
+}
+
+/// Float32 gradients are off by about 1e-6 of their largest entries, and the step of the dense Simple-CNN moves its gradient by many times itself.
+const SMOOTHNESS_TOLERANCE: f64 = 2e-4;
+
+#[test]
+fn smoothness_and_the_gradients_variance_are_pytorchs() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let (fixture, theory) = (Fixture::read(net), Theory::read(net));
+        let network = Arc::new(Network::new(name(net)));
+        let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
+        let kept = noise::mask(fixture.parameters);
+        for expected in &theory.measurements {
+            let mask = if expected.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mut weights = fixture.start();
+            mask.apply(&mut weights);
+            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
+            let (mut step, _) = backend.gradient(&weights, expected.step_examples).unwrap();
+            mask.apply(&mut step);
+            let rate = expected.rate / expected.step_examples as f64;
+            let next: Vec<f32> = weights.iter().zip(&step).map(|(&w, &g)| (f64::from(w) - rate * f64::from(g)) as f32).collect();
+            let settings = Smoothness { every: 1, start: false, trials: 0, points: expected.points, whole_step: true, examples: 0 };
+            let probe = Probe::new(&settings, theory.images);
+            let found = probe.measure(&mut backend, 7, &weights, Some(&next), &mask, &mut || Ok(())).unwrap();
+            for (what, found, theirs) in [
+                ("loss", found.loss, expected.loss),
+                ("gradient", found.gradient_norm, expected.gradient_norm),
+                ("squares", found.squared_norms, expected.squared_norms),
+                ("Lipschitz constant", found.lipschitz.unwrap(), expected.lipschitz),
+                ("variance", found.variance(), expected.squared_norms - expected.gradient_norm.powi(2)),
+            ] {
+                let difference = (found / theirs - 1.0).abs();
+                assert!(difference < SMOOTHNESS_TOLERANCE, "{net:?} masked {}: {what} {found}, expected {theirs}", expected.masked);
+            }
+            assert_eq!(found.step, 7);
+            assert_eq!(
+                probe.measure(&mut backend, 7, &weights, None, &mask, &mut || Ok(())).unwrap(),
+                dps::records::Measurement { lipschitz: None, ..found }
+            );
+        }
+    }
+}
+
+#[test]
+fn squared_norms_are_those_of_each_examples_gradient_on_any_threads_and_vector_unit() {
+    let fixture = Fixture::read(Net::SimpleCnn);
+    let network = Arc::new(Network::new(NetworkName::SimpleCnn));
+    // More than a block of them, and not a whole number of blocks.
+    let dataset = dataset(&fixture, [3].into_iter(), 150);
+    let weights = dps::network::initial_weights(&network, 4);
+    let kept = noise::mask(fixture.parameters);
+    for mask in [Mask::Dense(fixture.parameters), sparse(&kept)] {
+        let mut expected = 0.0;
+        for example in 0..150 {
+            // Alone in a data set, an example's gradient is a batch's.
+            let alone = Dataset { training: dataset.training.gather(&[example]), ..dataset.clone() };
+            let (mut gradient, _) = CpuBackend::new(network.clone(), &alone, VectorUnit::best(), 1, &Single).gradient(&weights, 1).unwrap();
+            mask.apply(&mut gradient);
+            expected += gradient.iter().map(|&g| f64::from(g).powi(2)).sum::<f64>();
+        }
+        let mut bits = Vec::new();
+        for (unit, threads) in VectorUnit::available().into_iter().flat_map(|unit| [(unit, 1), (unit, 3)]) {
+            let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
+            let found = backend.squared_norms(&weights, &mask, 150).unwrap();
+            assert!((found / expected - 1.0).abs() < 1e-12, "{found}, expected {expected}");
+            bits.push(found.to_bits());
+        }
+        bits.dedup();
+        assert_eq!(bits.len(), 1, "the bits depend on threads or vector unit");
+    }
+}
+
+/// Float32 gradients differ from float64's by about 1e-6 of their norm, PyTorch's products by up to 1.5e-6 (make_theory_fixtures.py prints it).
+const PRODUCT_TOLERANCE: f64 = 2e-5;
+
+#[test]
+fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
+    for net in [Net::SimpleCnn, Net::ResNet8] {
+        let (fixture, theory) = (Fixture::read(net), Theory::read(net));
+        let network = Arc::new(Network::new(name(net)));
+        let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
+        let weights = fixture.start();
+        let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+        for expected in &theory.grasp {
+            let mut first: Option<Vec<f32>> = None;
+            for (unit, threads) in VectorUnit::available().into_iter().zip([2, 1, 3]) {
+                let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
+                let product = backend.hessian_gradient(&weights, expected.temperature as f32, theory.images).unwrap();
+                let scores = gradient_signal(&weights, &product);
+                let what = format!("{net:?}, temperature {}, {}", expected.temperature, unit.name());
+                let samples = scores.iter().step_by(fixture.sample_stride).map(|&score| f64::from(score));
+                let off: Vec<f64> = samples.zip(&expected.samples).map(|(found, expected)| found - expected).collect();
+                let off = norm(&off) / norm(&expected.samples);
+                assert!(off < PRODUCT_TOLERANCE, "{what}: off by {off}");
+                let length = norm(&scores.iter().map(|&score| f64::from(score)).collect::<Vec<_>>());
+                assert!((length / expected.norm - 1.0).abs() < PRODUCT_TOLERANCE, "{what}: norm {length}, expected {}", expected.norm);
+                for cut in &expected.cuts {
+                    assert_cut(&network, &scores, cut, &what);
+                }
+                match &first {
+                    None => first = Some(scores),
+                    Some(first) => assert!(first.iter().zip(&scores).all(|(a, b)| a.to_bits() == b.to_bits()), "{what}: other bits"),
+                }
+            }
+        }
+    }
+}
+
+/// Checks that scores keep what PyTorch's keep.
+fn assert_cut(network: &Network, scores: &[f32], cut: &Cut, what: &str) {
+    let biases = match cut.biases {
+        Biases::Included => BiasPruning::Prunable,
+        Biases::Exempt => BiasPruning::Exempt,
+    };
+    let Mask::Sparse { kept, parameters } = keep_highest(network, scores, cut.sparsity, biases) else { panic!("a sparse mask") };
+    let mut flags = vec![false; parameters];
+    kept.iter().for_each(|&index| flags[index as usize] = true);
+    assert_eq!(cut.difference(&flags), None, "{what}");
+}

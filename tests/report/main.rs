@@ -1,0 +1,10 @@
+//! What a report says and draws, of results whose law is known. The library alone: no test starts a process.
+
+mod answers;
+mod claims;
+mod coverage;
+mod figures;
+mod fits;
+mod page;
+#[path = "../support/mod.rs"]
+mod support;

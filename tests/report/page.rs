@@ -1,0 +1,509 @@
+//! The page, its tables and its warnings, of studies in every state.
+
+use std::fs;
+
+use crate::support::synthetic::Synthetic;
+use dps::analysis::{self, Options, Report, Style, fits, gather, warnings};
+use dps::config::{Metaparameter, Race};
+use dps::records::{Ending, Start, Status};
+use dps::results::Results;
+
+/// The report of some results, named 0.h5, 1.h5 …, and its folder.
+fn report(results: Vec<Results>) -> (Report, tempfile::TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = results.into_iter().enumerate().map(|(number, results)| (format!("{number}.h5"), results)).collect();
+    (analysis::report(files, folder.path(), &Options::default()).unwrap(), folder)
+}
+
+/// The page of a report, after the checks that every page must pass.
+fn page(report: &Report) -> String {
+    let page = fs::read_to_string(&report.page).unwrap();
+    for outside in ["<script", "<link", "<img", "src=", "url(", "@import", "https:"] {
+        assert!(!page.contains(outside), "{outside} in the page");
+    }
+    assert_eq!(page.matches("http://").count(), page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count());
+    for tag in ["figure", "table", "dl", "ul", "svg", "h2", "h3", "pre", "p", "li", "td", "text"] {
+        let (opened, closed) = (
+            page.matches(&format!("<{tag}>")).count() + page.matches(&format!("<{tag} ")).count(),
+            page.matches(&format!("</{tag}>")).count(),
+        );
+        assert_eq!(opened, closed, "<{tag}>");
+    }
+    page
+}
+
+#[test]
+fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
+    let (report, folder) = report(vec![Synthetic::small().results()]);
+    let page = page(&report);
+    let told = [
+        "fashion-mnist, simple-cnn, momentum, constant learning rate",
+        "validation error ≤ 0.14: at most 840 of 6,000 examples wrong",
+        "every 16 steps, up to 40,000",
+        "2 ranks of 1 thread",
+        "<td>2</td><td>4,592</td><td>8,736</td>",
+        "fewest steps any trial",
+        "The best learning rates",
+        "critical batch size",
+        "next multiple of 16 steps",
+        "linear scaling at 2, diminishing returns from 8 to 128",
+        "What it says of the paper's claims",
+        "<td>holds</td>",
+        "The rules",
+        "momentum = { min = 0.9",
+        "trials.csv",
+    ];
+    let mut from = 0;
+    for words in told {
+        let at = page[from..].find(words).unwrap_or_else(|| panic!("no \"{words}\" after {from} in the page"));
+        from += at;
+    }
+    assert_eq!(page.matches("<svg").count(), 13);
+    let pictures = |kind: &str| {
+        fs::read_dir(folder.path()).unwrap().filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().ends_with(kind)).count()
+    };
+    assert_eq!(
+        [".svg", ".pdf", ".png", ".csv", ".md"].map(pictures),
+        [13, 13, 13, 11 + 13, 11],
+        "tables, and a table of each figure's values"
+    );
+    // Each figure's files and the table of what it shows are linked below it, and tables have links to their figures.
+    let name = "fashion-mnist-simple-cnn-momentum-ratio";
+    let files = ["svg", "pdf", "png", "csv"].map(|kind| format!("<a href=\"{name}.{kind}\">{}</a> ", kind.to_uppercase())).concat();
+    assert!(page.contains(&(files + "<a href=\"cells.csv\">")), "{page}");
+    let values = fs::read_to_string(folder.path().join(format!("{name}.csv"))).unwrap();
+    assert!(values.starts_with("panel,series,drawn,x,y,low,high,words\n") && values.contains(",sparsity 0.9,point,2,"), "{values}");
+    assert!(page.contains(&format!("<h3 id=\"{name}\">")) && page.contains(&format!("<a href=\"#{name}\">")));
+    // On a dark page black is light, and white is dark.
+    let (_, dark) = page.split_once("@media screen and (prefers-color-scheme: dark) {\n").unwrap();
+    for colour in ["#000000\"] { fill: #e6e6e6", "#FFFFFF\"] { fill: #171717", "#0072B2\"] { fill: #66aad0"] {
+        assert!(dark.contains(&format!("svg [fill=\"{colour}; }}")), "{dark}");
+    }
+    // The same results are the same page.
+    let (again, _folder) = self::report(vec![Synthetic::small().results()]);
+    assert!(fs::read_to_string(again.page).unwrap() == page);
+}
+
+/// Figures for papers are 5.5 inches wide, and all their text has 8 points.
+#[test]
+fn figures_for_papers_have_their_width_and_their_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let results = Synthetic { sparsities: vec![0.0, 0.5, 0.9], ..Synthetic::small() }.results();
+    analysis::report(vec![("x.h5".to_owned(), results)], folder.path(), &Options { style: Style::Paper, ..Options::default() }).unwrap();
+    let files = || fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path());
+    let attribute = |line: &str, name: &str| {
+        line.split_once(&format!(" {name}=\"")).and_then(|(_, rest)| rest.split_once('"')).map(|(value, _)| value.to_owned())
+    };
+    let mut figures = 0;
+    for path in files().filter(|path| path.extension().unwrap() == "svg") {
+        let svg = fs::read_to_string(&path).unwrap();
+        assert!(svg.contains("width=\"5.5in\"") && svg.contains("viewBox=\"0 0 1597 "), "{}", path.display());
+        let (title, _) = svg.split_once("<title>").unwrap().1.split_once('<').unwrap();
+        assert!(title.starts_with("fashion-mnist, ") && !svg.contains(&format!("\n{title}\n")), "a title in {}", path.display());
+        for (number, text) in svg.lines().enumerate().filter(|(_, line)| line.starts_with("<text")) {
+            let size: f64 = attribute(text, "font-size").unwrap().parse().unwrap();
+            assert!((size * 72.0 * 5.5 / 1597.0 - 8.0).abs() < 0.01, "{text}");
+            let words = svg.lines().nth(number + 1).unwrap().chars().count() as f64;
+            let (x, anchor) = (attribute(text, "x").unwrap().parse::<f64>().unwrap(), attribute(text, "text-anchor").unwrap());
+            let before = match anchor.as_str() {
+                "start" => 0.0,
+                "middle" => 0.5,
+                _ => 1.0,
+            };
+            if text.contains("rotate") {
+                let y: f64 = attribute(text, "y").unwrap().parse().unwrap();
+                assert!(y - before * words * 17.0 > -10.0, "{} cuts {text}", path.display());
+            } else {
+                let left = x - before * words * 17.0;
+                assert!(left > -10.0 && left + words * 17.0 < 1607.0, "{} cuts {text}", path.display());
+            }
+        }
+        let png = fs::read(path.with_extension("png")).unwrap();
+        assert_eq!(u32::from_be_bytes(png[16..20].try_into().unwrap()), 1650, "300 dots an inch");
+        // 5.5 inches are 396 points.
+        let pdf = String::from_utf8_lossy(&fs::read(path.with_extension("pdf")).unwrap()).into_owned();
+        assert!(pdf.starts_with("%PDF-") && pdf.contains("/MediaBox [0 0 396 "), "{}", path.display());
+        assert!(pdf.contains("/FontFile"), "the PDF carries its font");
+        figures += 1;
+    }
+    assert_eq!(figures, 13);
+}
+
+#[test]
+fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = || {
+        let names = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        names.collect::<std::collections::BTreeSet<_>>()
+    };
+    let report = |results: Results| analysis::report(vec![("x.h5".to_owned(), results)], folder.path(), &Options::default()).unwrap();
+    let mut other = Synthetic::small().results();
+    other.workload.optimizer = "sgd".to_owned();
+    fs::write(folder.path().join("mine.svg"), "mine").unwrap();
+    fs::write(folder.path().join("notes.md"), "mine").unwrap();
+    report(other);
+    let before = files();
+    report(Synthetic::small().results());
+    let after = files();
+    assert!(after.contains("mine.svg") && after.contains("notes.md") && after.contains("index.html"), "{after:?}");
+    assert!(before.iter().any(|name| name.contains("-sgd-")) && !after.iter().any(|name| name.contains("-sgd-")), "{after:?}");
+    // A name in the list that no report writes is not removed.
+    let list = folder.path().join(analysis::LIST);
+    let text = fs::read_to_string(&list).unwrap();
+    fs::create_dir(folder.path().join("inner")).unwrap();
+    fs::write(folder.path().join("inner/x.svg"), "mine").unwrap();
+    fs::write(folder.path().join("x.h5"), "mine").unwrap();
+    fs::write(&list, format!("{text}inner/x.svg\n../x.svg\nx.h5\n.svg\n")).unwrap();
+    report(Synthetic::small().results());
+    assert!(folder.path().join("inner/x.svg").exists() && folder.path().join("x.h5").exists());
+}
+
+#[test]
+fn a_study_that_was_started_again_says_after_what() {
+    let mut results = Synthetic::small().results();
+    let start = |number: u32, before: Ending| Start { number, before, ranks: 8 - number, ..Start::default() };
+    results.environment.starts = vec![start(0, Ending::First)];
+    assert!(!page(&report(vec![results.clone()]).0).contains("<dt>Starts</dt>"));
+    results.environment.starts.extend([start(1, Ending::Killed(9)), start(2, Ending::Stopped)]);
+    let words = "<dt>Starts</dt><dd>3 starts: after signal 9 killed it, on 7 ranks; after a stop, on 6 ranks</dd>";
+    assert!(page(&report(vec![results]).0).contains(words));
+}
+
+#[test]
+fn trials_with_dead_layers_are_counted() {
+    let mut results = Synthetic::small().results();
+    let sparsity = results.cells.iter().map(|cell| cell.key.sparsity).fold(0.0, f64::max);
+    let mut trials = 0;
+    for cell in results.cells.iter_mut().filter(|cell| cell.key.sparsity == sparsity) {
+        trials = cell.trials.len();
+        cell.trials[1].dead_layers = 2;
+    }
+    let words = format!("Sparsity {sparsity}: trials with a dead layer (pruning left it no weight): 1 of {trials}.");
+    assert_eq!(analysis::table(&results).matches(&words).count(), 1);
+    assert_eq!(page(&report(vec![results]).0).matches(&words).count(), 1);
+}
+
+#[test]
+fn text_of_a_file_cannot_become_markup() {
+    let mut results = Synthetic::small().results();
+    let hostile = "<script>alert(1)</script> & \"'\u{1}\u{8}</svg>|\n";
+    results.configuration = hostile.to_owned();
+    for text in
+        [&mut results.workload.dataset, &mut results.workload.network, &mut results.workload.optimizer, &mut results.workload.schedule]
+    {
+        *text = hostile.to_owned();
+    }
+    for text in [&mut results.environment.host, &mut results.environment.device, &mut results.environment.started] {
+        *text = hostile.to_owned();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let report = analysis::report(vec![(hostile.to_owned(), results)], folder.path(), &Options::default()).unwrap();
+    let page = page(&report);
+    assert!(page.matches("&lt;script&gt;alert(1)").count() > 12 && !page.contains('\u{1}'));
+    assert!(!fs::read_to_string(folder.path().join("fits.md")).unwrap().contains("<script"));
+}
+
+#[test]
+fn tables_parse_back_to_the_results() {
+    let results = Synthetic::small().results();
+    // A part that was raced is of the same study.
+    let mut part = Synthetic { race: Race::Until(3.0), ..Synthetic::small() }.results();
+    part.cells.truncate(2);
+    let (_, folder) = report(vec![results.clone(), part]);
+    let read = |name: &str| {
+        let mut reader = csv::Reader::from_path(folder.path().join(name)).unwrap();
+        let heading = reader.headers().unwrap().clone();
+        let rows: Vec<csv::StringRecord> = reader.records().map(Result::unwrap).collect();
+        move |row: usize, column: &str| rows[row][heading.iter().position(|name| name == column).unwrap()].to_owned()
+    };
+    let cells = read("cells.csv");
+    for (number, cell) in results.cells.iter().enumerate() {
+        assert_eq!(cells(number, "batch_size"), cell.key.batch_size.to_string());
+        assert_eq!(cells(number, "steps_to_result"), cell.steps_to_result().unwrap().to_string());
+        assert_eq!(cells(number, "complete"), cell.count(Status::Complete).to_string());
+        assert_eq!(
+            cells(number, "learning_rate").parse::<f64>().unwrap(),
+            cell.best().unwrap().metaparameters.get(Metaparameter::LearningRate).unwrap()
+        );
+        assert_eq!(cells(number, "test_error"), "0.1409");
+    }
+    let trials = read("trials.csv");
+    let all: Vec<_> = results.cells.iter().flat_map(|cell| &cell.trials).collect();
+    for (number, trial) in all.iter().enumerate() {
+        assert_eq!(trials(number, "status"), trial.status.name());
+        assert_eq!(trials(number, "steps"), trial.steps.map_or(String::new(), |steps| steps.to_string()));
+        assert_eq!(trials(number, "momentum").parse::<f64>().unwrap(), trial.metaparameters.get(Metaparameter::Momentum).unwrap());
+    }
+    let fits = read("fits.csv");
+    // The law of sparsity 0.9, to the rounding to whole evaluations.
+    for (column, law) in [("c1", 17_100.0), ("c2", 171.0), ("c1_over_dense", 1.9), ("shift", 1.9)] {
+        let value: f64 = fits(1, column).parse().unwrap();
+        assert!((value / law - 1.0).abs() < 0.1, "{column}: {value}");
+    }
+    assert_eq!((fits(0, "c1_over_dense"), fits(1, "shift_points"), fits(1, "left_out")), (String::new(), "4".to_owned(), String::new()));
+    let studies = read("studies.csv");
+    for (column, value) in
+        [("files", "0.h5; 1.h5"), ("optimizer", "momentum"), ("goal_error", "0.14"), ("criterion", "snip"), ("race", "false; 3")]
+    {
+        assert_eq!(studies(0, column), value, "{column}");
+    }
+    // The best trials' evaluations, and for each number of trials of each cell what so many find: of all of them K*.
+    let curves = read("curves.csv");
+    let best = results.cells[0].best().unwrap();
+    for (number, point) in best.curve.iter().enumerate() {
+        assert_eq!((curves(number, "trial"), curves(number, "step")), (best.index.to_string(), point.step.to_string()));
+        assert_eq!(curves(number, "training_loss").parse::<f32>().unwrap().to_bits(), point.loss.to_bits());
+    }
+    let fewer = read("fewer-trials.csv");
+    for (number, cell) in results.cells.iter().enumerate() {
+        let all = (number + 1) * cell.trials.len() - 1;
+        assert_eq!(fewer(all, "trials"), cell.trials.len().to_string());
+        let found = ["steps_to_result", "steps_to_result_low", "steps_to_result_high"].map(|column| fewer(all, column));
+        assert_eq!(found, [0; 3].map(|_| cell.steps_to_result().unwrap().to_string()));
+    }
+    assert_eq!(
+        (trials(0, "mask_hash"), trials(0, "dead_layers"), trials(0, "best_errors")),
+        (format!("{:016x}", 1), "0".into(), "840".into())
+    );
+    let markdown = fs::read_to_string(folder.path().join("cells.md")).unwrap();
+    assert_eq!(markdown.lines().count(), 2 + 8);
+    assert!(markdown.lines().all(|line| line.matches(" | ").count() == 14), "{markdown}");
+}
+
+#[test]
+fn empty_single_and_unfinished_studies_have_a_sensible_page() {
+    let part = |cells: usize| {
+        let mut results = Synthetic::small().results();
+        results.cells.truncate(cells);
+        results.complete = false;
+        results
+    };
+    let (empty, _folder) = report(vec![part(0)]);
+    let text = page(&empty);
+    assert!(text.contains("No cell is finished yet") && text.contains("Nothing to fit yet") && text.contains("0 of 8 cells so far"));
+    assert!(empty.warnings.len() == 1 && empty.warnings[0].starts_with("Not measured yet: batch size 2 at sparsity 0, 8 at sparsity 0,"));
+
+    let (single, _folder) = report(vec![part(1)]);
+    let text = page(&single);
+    assert!(text.contains("1 of 8 cells so far") && text.contains("no fit; a fit needs 3 batch sizes with a result, and there are 1"));
+
+    let mut unfinished = part(6);
+    unfinished.cells[1].trials.iter_mut().for_each(|trial| (trial.status, trial.steps) = (Status::Incomplete, None));
+    let (unfinished, folder) = report(vec![unfinished]);
+    let text = page(&unfinished);
+    // A cell that is still to come is a row too, of its place alone; one that did not reach the goal has trials.
+    let cells = fs::read_to_string(folder.path().join("cells.csv")).unwrap();
+    let rows: Vec<&str> = cells.lines().skip(1).map(|row| row.split_once("momentum,").unwrap().1).collect();
+    assert_eq!(rows.len(), 8);
+    assert!(rows[1].starts_with("8,0,,") && rows[1].contains(",8,0,8,"), "{rows:?}");
+    assert_eq!([rows[6], rows[7]], ["32,0.9,·,,0,,,,,,,,,", "128,0.9,·,,0,,,,,,,,,"]);
+    // Sparsity 0 keeps three points and loses one; 0.9 has two.
+    assert!(text.contains("Sparsity 0: left out, as no trial reached the goal: batch size 8."));
+    assert!(text.contains("Sparsity 0.9: no fit") && text.contains("<td>–</td>") && text.contains("<td>·</td>"));
+    assert!(
+        unfinished
+            .warnings
+            .iter()
+            .any(|warning| warning.starts_with("Batch size 8, sparsity 0: no trial reached the goal within 40,000 steps (8 incomplete"))
+    );
+}
+
+#[test]
+fn parts_of_a_study_become_one_and_other_studies_are_compared() {
+    let whole = Synthetic::small().results();
+    let part = |sparsity: f64, ranks: u32| {
+        let mut part = Synthetic { sparsities: vec![sparsity], ..Synthetic::small() }.results();
+        part.environment.ranks = ranks;
+        part
+    };
+    let (merged, _folder) = report(vec![part(0.9, 4), part(0.0, 2), part(0.9, 4)]);
+    assert_eq!((merged.studies.len(), merged.studies[0].environments.len()), (1, 2));
+    assert_eq!(merged.studies[0].results.cells, whole.cells);
+    assert!(merged.studies[0].results.complete && merged.warnings.is_empty(), "{:?}", merged.warnings);
+    assert!(page(&merged).contains("0.h5, 1.h5, 2.h5"));
+
+    // The same cell with other trials is another measurement: the larger is kept, and it is said.
+    let mut other = part(0.0, 2);
+    other.cells[0].trials.truncate(3);
+    let (merged, _folder) = report(vec![other, part(0.0, 2), part(0.9, 2)]);
+    assert_eq!(merged.studies[0].results.cells, whole.cells);
+    assert!(merged.warnings.len() == 1 && merged.warnings[0].contains("in several files with different results"), "{:?}", merged.warnings);
+
+    // Of several keys in which studies differ the goal is named, and no others where it is enough.
+    let mut other_goal = whole.clone();
+    other_goal.configuration =
+        other_goal.configuration.replace("goal_error = 0.14", "goal_error = 0.12").replace("min = 1e-4", "min = 1e-5");
+    other_goal.workload.goal_error = 0.12;
+    let (goals, _folder) = report(vec![whole.clone(), other_goal]);
+    let slugs: Vec<&str> = goals.studies.iter().map(|study| study.slug.as_str()).collect();
+    assert_eq!(slugs, ["fashion-mnist-simple-cnn-momentum-goal-error-0-14", "fashion-mnist-simple-cnn-momentum-goal-error-0-12"]);
+
+    let sgd = Synthetic { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Synthetic::small() }.results();
+    let mut other_search = whole.clone();
+    other_search.configuration = other_search.configuration.replace("min = 1e-4", "min = 1e-5");
+    let (compared, folder) = report(vec![whole, sgd, other_search]);
+    assert_eq!(
+        compared.studies.iter().map(|study| study.slug.as_str()).collect::<Vec<_>>(),
+        [
+            "fashion-mnist-simple-cnn-momentum-learning-rate-min-0-0001",
+            "fashion-mnist-simple-cnn-sgd",
+            "fashion-mnist-simple-cnn-momentum-learning-rate-min-0-00001"
+        ]
+    );
+    assert!(page(&compared).contains("3 studies compared") && page(&compared).contains("Optimizers compared"));
+    assert!(page(&compared).contains("simple-cnn, momentum, constant learning rate (learning rate min 0.00001)</h2>"));
+    let figure = fs::read_to_string(folder.path().join("optimizers.svg")).unwrap();
+    for words in
+        ["sparsity 0\n", "sparsity 0.9\n", "\nsgd\n", "momentum (learning rate min 0.0001)", "momentum (learning rate min 0.00001)"]
+    {
+        assert!(figure.contains(words), "{words}");
+    }
+    // Discs, squares and triangles at the batch sizes of each, twice, and in the legend.
+    assert_eq!((figure.matches("<circle").count(), figure.matches("<polygon").count()), (2 * 4 + 1, 2 * 3 + 2 * 4 + 2));
+}
+
+#[test]
+fn warnings_name_edges_and_cells_that_few_trials_decided() {
+    let warned = |made: Synthetic, change: &dyn Fn(&mut Results)| {
+        let mut results = made.results();
+        change(&mut results);
+        {
+            let study = &gather(vec![("study.h5".to_owned(), results)])[0];
+            warnings(study, &fits(study))
+        }
+    };
+    assert!(warned(Synthetic::small(), &|_| {}).is_empty());
+    let by_another_law = |results: &mut Results| {
+        for cell in &mut results.cells {
+            let steps = 1e5 / f64::from(cell.key.batch_size).powf(0.7);
+            cell.trials.iter_mut().for_each(|trial| trial.steps = trial.steps.map(|_| steps.round() as u32));
+        }
+    };
+    let found = warned(Synthetic::small(), &by_another_law);
+    assert!(found.iter().any(|warning| warning.contains("the exponent a is 0.700") && warning.contains("excludes 1")), "{found:?}");
+    let few = warned(Synthetic::small(), &|results| results.cells[0].trials.truncate(7));
+    assert!(few.iter().any(|warning| warning.starts_with("Some cells have 7 trials")), "{few:?}");
+    let raced = warned(Synthetic { race: Race::Until(1.0), ..Synthetic::small() }, &|_| {});
+    assert!(raced.iter().any(|warning| warning.starts_with("All cells' races end at K*")), "{raced:?}");
+    // 5 % of four decades is a fifth of one: 1e-4 to 1.58e-4, and 0.631 to 1; of three decades of 1 − m 1.41: 0.9 to 0.929.
+    for (rate, momentum, said) in [
+        (1.6e-4, 0.93, None),
+        (1.5e-4, 0.93, Some("the best learning rate, 1.500e-4, lies at the lower edge of its range (0.0001)")),
+        (0.64, 0.93, Some("the best learning rate, 0.6400, lies at the upper edge of its range (1)")),
+        (0.62, 0.92, Some("the best momentum, 0.9200, lies at the lower edge of its range (0.9)")),
+        (0.62, 0.99987, Some("the best momentum, 0.9999, lies at the upper edge of its range (0.9999)")),
+    ] {
+        let found = warned(Synthetic::small(), &|results| {
+            let cell = &mut results.cells[5];
+            let best = cell.best().unwrap().index as usize;
+            // Two others lie at the ends of the ranges: the best is never the lowest or the highest of all.
+            for (trial, rate, momentum) in [(best, rate, momentum), (6, 1.01e-4, 0.901), (7, 0.99, 0.99989)] {
+                cell.trials[trial].metaparameters.set(Metaparameter::LearningRate, Some(rate));
+                cell.trials[trial].metaparameters.set(Metaparameter::Momentum, Some(momentum));
+            }
+        });
+        match said {
+            None => assert!(found.is_empty(), "{found:?}"),
+            Some(said) => {
+                assert!(found.len() == 1 && found[0].starts_with("Batch size 8, sparsity 0.9: ") && found[0].contains(said), "{found:?}")
+            }
+        }
+    }
+    // Where no trial lies beyond the best one, nothing is known of what lies there.
+    for (rate, momentum, said) in [
+        (0.5, 0.95, "the best learning rate, 0.5000, is the highest that any trial had; the true K* may be lower, take more trials"),
+        (0.1, 0.99, "the best momentum, 0.9900, is the highest that any trial had"),
+        (2e-4, 0.95, "the best learning rate, 2.000e-4, is the lowest that any trial had"),
+    ] {
+        let found = warned(Synthetic::small(), &|results| {
+            let cell = &mut results.cells[5];
+            let best = cell.best().unwrap().index;
+            for trial in &mut cell.trials {
+                let place = 0.01 * f64::from(trial.index);
+                let others = (0.1 + place, 0.95 + if trial.index % 2 == 0 { place } else { -place } / 5.0);
+                let (rate, momentum) = if trial.index == best { (rate, momentum) } else { others };
+                trial.metaparameters.set(Metaparameter::LearningRate, Some(rate));
+                trial.metaparameters.set(Metaparameter::Momentum, Some(momentum));
+            }
+        });
+        assert!(found.iter().any(|found| found.starts_with("Batch size 8, sparsity 0.9: ") && found.contains(said)), "{found:?}");
+    }
+    // A cell whose K* only one trial comes near.
+    let lonely = |results: &mut Results| {
+        let best = results.cells[5].best().unwrap().index;
+        let others = results.cells[5].trials.iter_mut().filter(|trial| trial.index != best && trial.steps.is_some());
+        others.for_each(|trial| (trial.steps, trial.steps_run) = (Some(16_000), 16_000));
+    };
+    let found = warned(Synthetic::small(), &lonely);
+    assert!(found.len() == 1 && found[0].contains("of random halves of the 8 trials, one in four finds 16,000 steps or more"), "{found:?}");
+    // Cells with the same fault share a sentence.
+    let lonely_too = |results: &mut Results| {
+        lonely(results);
+        let best = results.cells[6].best().unwrap().index;
+        let others = results.cells[6].trials.iter_mut().filter(|trial| trial.index != best && trial.steps.is_some());
+        others.for_each(|trial| (trial.steps, trial.steps_run) = (Some(16_000), 16_000));
+    };
+    let shared = warned(Synthetic::small(), &lonely_too);
+    assert_eq!(shared, [format!("{} Likewise at 1 further cell: batch size 32 at sparsity 0.9.", found[0])]);
+    let few = |results: &mut Results| {
+        let best = results.cells[0].best().unwrap().index;
+        results.cells[0]
+            .trials
+            .iter_mut()
+            .filter(|trial| trial.index != best)
+            .for_each(|trial| (trial.status, trial.steps) = (Status::Infeasible, None));
+    };
+    assert!(warned(Synthetic::small(), &few)[0].contains("only 1 of 8 trials reached the goal, fewer than 3"));
+    let raced = Synthetic { race: Race::Until(1.0), ..Synthetic::small() };
+    assert_eq!(warned(raced.clone(), &|_| {}).len(), 1, "a race's censored trials count");
+    assert!(warned(raced, &few)[1].contains("only 1 of 8 trials stayed feasible, fewer than 3 (a race"));
+    let unread = warned(Synthetic::small(), &|results| results.configuration = "[workload".to_owned());
+    assert!(unread.len() == 1 && unread[0].starts_with("The configuration in the file cannot be read"), "{unread:?}");
+}
+
+/// The row of the table "Work" that begins with `name`, without its ratios; where it is wide, its columns stand below each other.
+fn work(results: &dps::results::Results, name: &str) -> [String; 2] {
+    let table = dps::analysis::table(results);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let line: String = table.lines().filter_map(|line| line.trim_start().strip_prefix(name)).collect();
+    let columns: Vec<&str> = line.split(')').collect();
+    assert!(columns.len() > 2, "{name}: {table}");
+    [0, 1].map(|column| columns[column].split('(').next().unwrap().trim().to_owned())
+}
+
+#[test]
+fn the_work_of_both_rules_is_named_and_a_range_where_a_race_hides_it() {
+    let made = |race| Synthetic { batch_sizes: vec![128], sparsities: vec![0.0], trials: 8, race, ..Synthetic::small() };
+    // Every trial ran to its own end.
+    let full = made(Race::Off).results();
+    let trials = || full.cells[0].trials.iter();
+    let steps: u64 = trials().map(|trial| u64::from(trial.steps_run)).sum();
+    let all: u64 = trials().map(|trial| if trial.status == Status::Infeasible { 48 } else { 40_000 }).sum();
+    assert!(trials().any(|trial| trial.status == Status::Infeasible) && steps < all);
+    let thousands = |number: u64| {
+        let digits = number.to_string();
+        let groups: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
+        groups.join(",")
+    };
+    let counts = |steps: u64| [thousands(128 * steps), thousands(steps / 16 * 6_000)];
+    assert_eq!(work(&full, "to the goal, else to step 40,000"), counts(steps));
+    assert_eq!(work(&full, "all to step 40,000"), counts(all));
+    // A race cuts trials off: each might have reached the goal an evaluation later, or never.
+    let raced = made(Race::Until(1.0)).results();
+    let (mut least, mut most) = (0, 0);
+    for trial in &raced.cells[0].trials {
+        let (low, high) = match trial.status {
+            Status::Censored => (trial.steps_run + 16, 40_000),
+            _ => (trial.steps_run, trial.steps_run),
+        };
+        (least, most) = (least + u64::from(low), most + u64::from(high));
+    }
+    assert!(least < steps && steps < most);
+    let range = |column: usize| format!("{} to {}", counts(least)[column], counts(most)[column]);
+    assert_eq!(work(&raced, "to the goal, else to step 40,000"), [range(0), range(1)]);
+    // A smaller budget than the paper's is counted besides.
+    let mut short = full.clone();
+    short.workload.max_steps = 20_000;
+    let names = ["to the goal, else to step 20,000", "all to step 20,000", "all to step 40,000"];
+    assert_eq!(names.map(|name| work(&short, name)[0].is_empty()), [false; 3]);
+}

@@ -1,0 +1,250 @@
+//! `dps-train merge`: parts of one study become one result file; files of different studies are refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::support::study::{succeed, train, write_config, write_data};
+use dps::records::Ending;
+use dps::results::{self, Results};
+
+/// A small study's folder.
+struct Folder {
+    folder: tempfile::TempDir,
+    config: PathBuf,
+}
+
+impl Folder {
+    fn new() -> Folder {
+        Folder::with(&[("max_steps = 40", "max_steps = 12")])
+    }
+
+    fn with(changes: &[(&str, &str)]) -> Folder {
+        let folder = tempfile::tempdir().unwrap();
+        write_data(folder.path(), 200, 40);
+        let config = write_config(folder.path(), &[changes, &[("trials = 5", "trials = 3")]].concat());
+        Folder { folder, config }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Measures a part, or all, into a file.
+    fn measure(&self, name: &str, options: &[&str]) -> PathBuf {
+        let output = self.path(name);
+        let mut command = train();
+        command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(&output).arg("--quiet");
+        succeed(command.args(options));
+        output
+    }
+}
+
+fn merge(parts: &[&Path], output: &Path, options: &[&str]) -> Command {
+    let mut command = train();
+    command.arg("merge").args(parts).arg("--output").arg(output).args(options);
+    command
+}
+
+/// The sentence with which a merge is refused, after checking that nothing was written.
+fn refusal(command: &mut Command, output: &Path) -> String {
+    let before = fs::read(output).ok();
+    let found = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&found.stderr).into_owned();
+    assert_eq!(found.status.code(), Some(4), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert_eq!(fs::read(output).ok(), before, "{stderr}");
+    stderr
+}
+
+/// Results without what depends on the run: times, and the environment.
+fn timeless(mut results: Results) -> Results {
+    results.environment = results::Environment::default();
+    results.cells = crate::support::records::timeless(results.cells);
+    results
+}
+
+#[test]
+fn parts_in_any_order_become_the_result_of_the_whole() {
+    let _alone = crate::alone();
+    let study = Folder::new();
+    let whole = study.measure("whole.h5", &[]);
+    let a = study.measure("a.h5", &["--batch-size", "37", "--threads", "1"]);
+    let b = study.measure("b.h5", &["--batch-size", "2", "--sparsity", "0.9", "--threads", "2"]);
+    let c = study.measure("c.h5", &["--sparsity", "0"]);
+    let output = study.path("folder/all.h5");
+
+    // These two files lack one cell, and share another.
+    succeed(&mut merge(&[&a, &b], &output, &[]));
+    let found = results::read(&output).unwrap();
+    assert_eq!((found.cells.len(), found.complete), (3, false));
+    succeed(&mut merge(&[&c, &b, &a], &output, &["--force"]));
+    let found = results::read(&output).unwrap();
+    assert_eq!((found.cells.len(), found.environment.threads >= 2), (4, true));
+    assert_eq!(timeless(found.clone()), timeless(results::read(&whole).unwrap()));
+
+    // A cell that is to get more trials is not whole.
+    let mut growing = results::read(&whole).unwrap();
+    growing.cells[1].trials.truncate(2);
+    let part = study.path("growing.h5");
+    results::write(&part, &growing).unwrap();
+    let grown = study.path("grown.h5");
+    succeed(&mut merge(&[&part], &grown, &[]));
+    assert!(!results::read(&grown).unwrap().complete);
+
+    // The starts of all parts, by time.
+    let starts = &found.environment.starts;
+    assert_eq!((starts.len(), starts.is_sorted_by_key(|start| start.began)), (3, true), "{starts:?}");
+    assert!(starts.iter().all(|start| (start.number, start.before, start.ranks) == (0, Ending::First, 1)), "{starts:?}");
+
+    let environment = &found.environment;
+    assert_eq!(environment.command_line.matches("dps-train ").count(), 3, "{}", environment.command_line);
+    assert!(environment.compiler.starts_with("rustc 1.") && !environment.processor.is_empty(), "{environment:?}");
+    assert!(["clean", "modified", "unknown"].contains(&environment.source_tree.as_str()), "{environment:?}");
+
+    // What was merged can be merged again, and its parts with it.
+    let again = study.path("again.h5");
+    succeed(&mut merge(&[&output, &a, &output], &again, &[]));
+    assert_eq!(results::read(&again).unwrap(), found);
+}
+
+/// Trials 0 to 4 and trials 5 to 7 of the same cells are trials 0 to 7, in either order: without a race record by record, with a race once the
+/// files' races are one.
+#[test]
+fn disjoint_trials_of_the_same_cells_become_one_study() {
+    let _alone = crate::alone();
+    let study = Folder::with(&[
+        ("evaluate_every = 4", "evaluate_every = 1"),
+        ("max_steps = 40", "max_steps = 24"),
+        ("min = 1e-3, max = 1e4", "min = 1e-2, max = 1"),
+    ]);
+    let measure = |name: &str, first: &str, trials: &str, race: &str| {
+        let (first, race) = (format!("search.first_trial={first}"), format!("execution.race={race}"));
+        study.measure(name, &["--set", &first, "--trials", trials, "--set", &race])
+    };
+    let mut shortened = 0;
+    for race in ["false", "1"] {
+        let parts = ["0", "5", "0"].into_iter().zip(["5", "3", "8"]).zip(["a", "b", "whole"]);
+        let files: Vec<PathBuf> = parts.map(|((first, trials), name)| measure(&format!("{name}{race}.h5"), first, trials, race)).collect();
+        let [a, b, whole] = [&files[0], &files[1], &files[2]];
+        let second = results::read(b).unwrap();
+        assert!(second.cells.iter().all(|cell| cell.trials.iter().map(|trial| trial.index).eq(5..8)) && second.complete);
+        assert!(second.configuration.contains("first_trial = 5"), "{}", second.configuration);
+        let expected = timeless(results::read(whole).unwrap());
+        assert!(!expected.configuration.contains("first_trial"));
+        let of_whole = |at: usize| expected.cells[at].trials[5..].iter();
+        let second = timeless(second);
+        let differing: usize =
+            second.cells.iter().enumerate().map(|(at, cell)| cell.trials.iter().zip(of_whole(at)).filter(|(a, b)| a != b).count()).sum();
+        assert!(race != "false" || differing == 0, "{differing} trials differ from those of the whole study");
+        shortened += differing;
+        for (name, parts) in [("ab.h5", [a, b]), ("ba.h5", [b, a])] {
+            let output = study.path(name);
+            succeed(&mut merge(&parts.map(PathBuf::as_path), &output, &["--force"]));
+            assert_eq!(timeless(results::read(&output).unwrap()), expected);
+            // With a part of it once more, whose own race may have been longer.
+            let again = study.path("again.h5");
+            succeed(&mut merge(&[&output, b], &again, &["--force"]));
+            assert_eq!(timeless(results::read(&again).unwrap()), expected);
+        }
+    }
+    assert!(shortened > 0, "no race of a file was longer than that of all trials");
+
+    // The plan and the status say which trials there are, a study goes on with more of them, and a trial is replayed.
+    let (a, b) = (study.path("a1.h5"), study.path("b1.h5"));
+    let mut plan = train();
+    plan.arg(&study.config).arg("--data").arg(study.folder.path()).args(["--set", "search.first_trial=5", "--plan"]);
+    let text = |output: std::process::Output| String::from_utf8(output.stdout).unwrap();
+    assert!(text(plan.output().unwrap()).contains("3 trials (numbers 5 to 7)"));
+    let mut status = train();
+    assert!(text(status.arg("status").arg(&b).output().unwrap()).contains("3 trials (numbers 5 to 7) each"));
+    measure("b1.h5", "5", "4", "1");
+    let numbers = |path: &Path| results::read(path).unwrap().cells[0].trials.iter().map(|trial| trial.index).collect::<Vec<_>>();
+    assert_eq!(numbers(&b), [5, 6, 7, 8]);
+    let replay = |trial: &str| {
+        let mut replay = train();
+        replay.arg("replay").arg(&b).arg("--data").arg(study.folder.path());
+        replay.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", trial]);
+        replay
+    };
+    succeed(&mut replay("8"));
+    let found = replay("4").output().unwrap();
+    assert!(String::from_utf8_lossy(&found.stderr).contains("found 4 trials, from 5"), "{found:?}");
+
+    // Another first trial is another study, not its growth.
+    let mut other = train();
+    other.arg(&study.config).arg("--data").arg(study.folder.path()).args(["--set", "search.first_trial=4", "--output"]).arg(&b);
+    let found = other.output().unwrap();
+    let said = String::from_utf8_lossy(&found.stderr);
+    assert!(!found.status.success() && said.contains("search.first_trial: journal has 5, configuration has 4"), "{said}");
+
+    // Its points are confirmed, with seeds that no trial has.
+    let mut confirm = train();
+    confirm.arg("confirm").arg(&b).arg("--data").arg(study.folder.path()).args(["--set", "confirm.points=2", "--set", "confirm.seeds=2"]);
+    succeed(confirm.arg("--quiet"));
+    let cells = results::read(&b).unwrap().cells;
+    let confirmed: Vec<_> = cells.iter().flat_map(|cell| &cell.confirmations).collect();
+    assert!(!confirmed.is_empty() && confirmed.iter().all(|one| (5..9).contains(&one.training.point) && one.training.seeds.weights > 8));
+
+    // A gap between the trials leaves the study unfinished, and a gap that is too wide is refused.
+    let far = measure("far.h5", "9", "1", "1");
+    let gap = study.path("gap.h5");
+    succeed(&mut merge(&[&a, &far], &gap, &[]));
+    assert!(!results::read(&gap).unwrap().complete);
+    let farther = measure("farther.h5", "200000", "1", "1");
+    let said = refusal(&mut merge(&[&a, &farther], &study.path("none.h5"), &[]), &study.path("none.h5"));
+    assert!(said.contains("at most 100000 apart, found trials from 0 to 200000"), "{said}");
+}
+
+#[test]
+fn an_existing_file_is_replaced_only_by_force_and_a_study_never() {
+    let _alone = crate::alone();
+    let study = Folder::new();
+    let a = study.measure("a.h5", &["--batch-size", "2"]);
+    let output = study.path("all.h5");
+    fs::write(&output, "a letter").unwrap();
+    let sentence = refusal(&mut merge(&[&a], &output, &[]), &output);
+    assert!(sentence.contains("all.h5") && sentence.contains("--force"), "{sentence}");
+    succeed(&mut merge(&[&a], &output, &["--force"]));
+    assert_eq!(results::read(&output).unwrap().cells.len(), 2);
+    let sentence = refusal(&mut merge(&[&output], &a, &["--force"]), &a);
+    assert!(sentence.contains("a.journal"), "{sentence}");
+}
+
+#[test]
+fn what_is_not_of_one_study_is_refused_by_name() {
+    let _alone = crate::alone();
+    let study = Folder::new();
+    let a = study.measure("a.h5", &["--batch-size", "2"]);
+    let output = study.path("all.h5");
+    let other = study.measure("other.h5", &["--batch-size", "37", "--trials", "2", "--set", "search.momentum=0.9"]);
+    let sentence = refusal(&mut merge(&[&a, &other], &output, &[]), &output);
+    for expected in ["other.h5: expected a part of the study in", "search.momentum", "this file has 0.9"] {
+        assert!(sentence.contains(expected), "{expected}: {sentence}");
+    }
+    assert!(!sentence.contains("grid."), "{sentence}");
+    let raced = study.measure("raced.h5", &["--batch-size", "37", "--set", "execution.race=false"]);
+    let sentence = refusal(&mut merge(&[&a, &raced], &output, &[]), &output);
+    assert!(sentence.contains("execution.race"), "{sentence}");
+
+    let changed = |name: &str, change: &dyn Fn(&mut Results)| {
+        let mut results = results::read(&a).unwrap();
+        change(&mut results);
+        let path = study.path(name);
+        results::write(&path, &results).unwrap();
+        refusal(&mut merge(&[&a, &path], &output, &[]), &output)
+    };
+    let sentence = changed("data.h5", &|results| results.environment.data_digest = "0".repeat(64));
+    assert!(sentence.contains("data.h5: ") && sentence.contains("this file has 0000"), "{sentence}");
+    let sentence = changed("hash.h5", &|results| results.cells[1].trials[2].mask_hash ^= 1);
+    assert!(sentence.contains("hash.h5: its records of batch size 2, sparsity 0.9 differ"), "{sentence}");
+    let sentence = changed("size.h5", &|results| results.workload.parameters += 1);
+    assert!(sentence.contains("/workload"), "{sentence}");
+    let sentence = changed("old.h5", &|results| results.environment.program_version = "0.1.0".into());
+    assert!(sentence.contains("a.h5 is by dps 0.2, this file by dps 0.1"), "{sentence}");
+    let sentence = changed("text.h5", &|results| results.configuration = "[workload]\nshape = 3\n".into());
+    assert!(sentence.contains("text.h5: its configuration is none"), "{sentence}");
+
+    let sentence = refusal(&mut merge(&[&a, &study.path("nowhere.h5")], &output, &[]), &output);
+    assert!(sentence.contains("nowhere.h5"), "{sentence}");
+}

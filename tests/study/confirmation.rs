@@ -1,0 +1,343 @@
+//! Confirmations: the best points of each cell, trained again with fresh seeds. They are the same on any ranks, in any waves, after interruptions and
+//! in a study that grew; and a result file alone can be confirmed.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::support::records::{complete, complete_in_order};
+use crate::support::study::{mpirun, succeed, train, write_config, write_data};
+use dps::records::{Cell, Confirmation, Status};
+use dps::{results, statistics};
+use serde_json::Value;
+
+const CONFIRM: &str = "[confirm]\npoints = 2\nseeds = 3\nlimit = 2\n\n[search]";
+
+/// A folder with data and a configuration of two cells of five trials, of which several reach the goal.
+fn folder(section: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 600, 90);
+    let changes = [
+        ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
+        ("min = 1e-3, max = 1e4", "min = 1e-2, max = 1"),
+        ("[search]", &format!("[execution]\nrace = 3\n\n{section}")),
+    ];
+    let config = write_config(folder.path(), &changes);
+    (folder, config)
+}
+
+/// The program on the configuration, which writes `output`.
+fn command(ranks: usize, config: &Path, output: &str, options: &[&str]) -> Command {
+    let folder = config.parent().unwrap();
+    let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
+    command.arg(config).arg("--data").arg(folder).arg("--output").arg(folder.join(output)).args(options);
+    command
+}
+
+/// The cells that a quiet run ends with.
+fn run(ranks: usize, config: &Path, output: &str, options: &[&str]) -> Vec<Cell> {
+    succeed(command(ranks, config, output, options).arg("--quiet"));
+    complete_in_order(&config.parent().unwrap().join(output))
+}
+
+/// What a run trained: trials that ended in it, and confirmations.
+fn trained(config: &Path, output: &str, options: &[&str]) -> (usize, usize) {
+    let log = succeed(command(0, config, output, options).args(["--progress", "json"]));
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
+    let mut limit = None;
+    for event in &events {
+        match (event["event"].as_str(), &limit) {
+            (Some("confirming"), _) => limit = Some(event["last_step"].clone()),
+            (Some("confirmed"), _) => limit = None,
+            (Some("evaluated"), Some(limit)) => assert!(event["last_step"] == *limit && event["left"]["seconds"].is_number(), "{event}"),
+            _ => {}
+        }
+    }
+    let of = |name: &str| events.iter().filter(|event| event["event"] == name).cloned().collect::<Vec<_>>();
+    let confirmed =
+        of("confirming").iter().map(|event| event["trainings"].as_u64().unwrap() - event["done"].as_u64().unwrap()).sum::<u64>();
+    (of("cell_finished").len(), confirmed as usize)
+}
+
+fn confirmations(cells: &[Cell]) -> Vec<&Confirmation> {
+    cells.iter().flat_map(|cell| &cell.confirmations).collect()
+}
+
+#[test]
+fn they_are_the_same_on_any_ranks_in_any_waves_and_after_a_kill_and_change_no_trial() {
+    let (_folder, config) = folder(CONFIRM);
+    let expected = run(0, &config, "one.h5", &["--threads", "1"]);
+    for cell in &expected {
+        let best = cell.best().unwrap();
+        assert_eq!(cell.confirmations.len(), 6, "2 points by 3 seeds");
+        assert_eq!(cell.confirmations[0].training.point, best.index);
+        for Confirmation { training, run } in &cell.confirmations {
+            let fresh = (1 << 31) + u64::from(training.number);
+            assert_eq!((training.seeds.weights, training.seeds.order), (fresh, fresh));
+            assert_eq!(training.evaluate_every, 1, "a fiftieth of few steps");
+            let trial = cell.trials.iter().find(|trial| trial.index == training.point).unwrap();
+            assert_eq!(run.metaparameters, trial.metaparameters);
+            assert!(run.steps_run <= 2 * best.steps.unwrap() && run.status != Status::Censored);
+            assert!(run.curve.iter().zip(1..).all(|(point, step)| point.step == step));
+        }
+    }
+    assert!(confirmations(&expected).iter().filter(|one| one.run.steps.is_some()).count() > 3, "too few reach the goal to compare");
+    for one in confirmations(&expected[1..]) {
+        let (point, number) = (one.training.point.to_string(), one.training.number.to_string());
+        let mut command = train();
+        command.arg("replay").arg(config.parent().unwrap().join("one.h5")).arg("--data").arg(config.parent().unwrap());
+        command.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", &point, "--confirmation", &number]);
+        let output = command.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && told.contains(&format!("confirmation {number} of trial {point}'s point, ")), "{output:?}");
+    }
+    let mut bare = expected.clone();
+    bare.iter_mut().for_each(|cell| cell.confirmations.clear());
+    assert_eq!(run(0, &config, "bare.h5", &["--set", "confirm.points=", "--set", "confirm="]), bare);
+
+    assert_eq!(run(0, &config, "waves.h5", &["--set", "execution.lanes=2"]), expected);
+    for ranks in [2, 3] {
+        assert_eq!(run(ranks, &config, &format!("{ranks}.h5"), &["--threads", "1"]), expected, "{ranks} ranks");
+    }
+    for milliseconds in [60, 120, 180, 240, 300] {
+        let options = ["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"];
+        let mut child = command(0, &config, "killed.h5", &options).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(run(0, &config, "killed.h5", &[]), expected);
+}
+
+#[test]
+fn only_missing_ones_are_trained_when_there_are_to_be_more() {
+    let (_folder, config) = folder("[search]");
+    let set = |points: u32, seeds: u32| [format!("confirm.points={points}"), format!("confirm.seeds={seeds}")];
+    let with = |output: &str, points: u32, seeds: u32| {
+        let [points, seeds] = set(points, seeds);
+        trained(&config, output, &["--set", &points, "--set", &seeds])
+    };
+    let folder = config.parent().unwrap();
+    assert_eq!(with("whole.h5", 2, 3), (2, 12));
+    let whole = complete(&folder.join("whole.h5"));
+
+    assert_eq!(trained(&config, "grown.h5", &[]), (2, 0));
+    // Cells that are measured and not yet confirmed are not done.
+    let planned = |options: &[&str]| {
+        let output = command(0, &config, "grown.h5", &[&["--plan"], options].concat()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(planned(&["--set", "confirm.points=2"]).contains("\nLeft: about ") && !planned(&[]).contains("Left: "));
+    assert_eq!(with("grown.h5", 1, 2), (0, 4));
+    assert_eq!(with("grown.h5", 1, 3), (0, 2));
+    assert_eq!(with("grown.h5", 2, 1), (0, 6), "a study does not get smaller");
+    assert_eq!(complete(&folder.join("grown.h5")), whole);
+    assert_eq!(trained(&config, "grown.h5", &[]), (0, 0));
+    assert_eq!(complete(&folder.join("grown.h5")), whole);
+
+    // More trials may find other points.
+    assert_eq!(trained(&config, "trials.h5", &["--trials", "2", "--set", "confirm.points=2", "--set", "confirm.seeds=3"]).0, 2);
+    trained(&config, "trials.h5", &[]);
+    assert_eq!(complete(&folder.join("trials.h5")), whole);
+
+    let refused = command(0, &config, "grown.h5", &["--set", "confirm.vary=[\"order\"]"]).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(7) && said.contains("confirm.vary: journal has"), "{said}");
+}
+
+/// The confirmations are those that all seeds would give, as far as the rule of precision takes them.
+#[test]
+fn seeds_are_added_until_the_mean_is_known_well_enough() {
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 12\nlimit = 2\n\n[search]");
+    let whole = run(0, &config, "whole.h5", &[]);
+    let half_width = |cell: &Cell, seeds: u32| {
+        let best = f64::from(cell.steps_to_result().unwrap());
+        let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
+        let of_point = |point: u32| cell.confirmations_of(point).filter(|one| one.training.number < seeds).map(steps).collect::<Vec<_>>();
+        statistics::half_width(&cell.confirmed_points().into_iter().map(of_point).collect::<Vec<_>>(), 2.0 * best)
+    };
+    // One of the cells needs no more than the first seeds.
+    let precision = whole.iter().map(|cell| half_width(cell, 8)).fold(f64::INFINITY, f64::min) + 1e-6;
+    let needed = |cell: &Cell| statistics::seeds(precision, 12, |seeds| Some(half_width(cell, seeds)));
+    let seeds: Vec<u32> = whole.iter().map(needed).collect();
+    assert!(seeds.iter().any(|&seeds| seeds < 12) && seeds.iter().any(|&seeds| seeds > 8), "nothing to see: {seeds:?}");
+    let mut expected = whole.clone();
+    for (cell, seeds) in expected.iter_mut().zip(seeds) {
+        cell.confirmations.retain(|one| one.training.number < seeds);
+    }
+    let precision = format!("confirm.precision={precision}");
+    let set = ["--set", &precision];
+    assert_eq!(run(0, &config, "one.h5", &set), expected);
+    assert_eq!(run(2, &config, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), expected);
+    for milliseconds in [150, 300] {
+        let options = [&set[..], &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
+        let mut child = command(0, &config, "killed.h5", &options.concat()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(run(0, &config, "killed.h5", &set), expected);
+
+    // All seeds are more than any precision asks for.
+    let missing = confirmations(&whole).len() - confirmations(&expected).len();
+    assert_eq!(trained(&config, "one.h5", &[]), (0, missing));
+    assert_eq!(trained(&config, "one.h5", &set), (0, 0));
+    assert_eq!(complete_in_order(&config.parent().unwrap().join("one.h5")), whole);
+}
+
+/// Trainings that go on after the goal reach it where others do, see all validation examples, and say when the mean error reaches it.
+#[test]
+fn the_mean_error_is_known_where_trainings_go_on() {
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 4\nlimit = 3\n\n[search]");
+    let set = ["--set", "confirm.mean_error=true"];
+    let short = run(0, &config, "short.h5", &[]);
+    let whole = run(0, &config, "whole.h5", &set);
+    let examples = results::read(&config.with_file_name("whole.h5")).unwrap().workload.validation_examples;
+    for (short, whole) in short.iter().zip(&whole) {
+        let last = 3 * whole.steps_to_result().unwrap();
+        for (one, other) in short.confirmations.iter().zip(&whole.confirmations) {
+            assert_eq!((one.run.status, one.run.steps, other.run.steps_run), (other.run.status, other.run.steps, last));
+            assert!(other.run.curve.len() == last as usize && other.run.curve.iter().all(|point| point.examples == examples));
+        }
+    }
+    assert!(confirmations(&whole).iter().filter(|one| one.run.steps.is_some()).count() > 4, "nothing to see");
+    assert_eq!(run(2, &config, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), whole);
+    for milliseconds in [100, 200, 300] {
+        let options = [&set[..], &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
+        let mut child = command(0, &config, "killed.h5", &options.concat()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(milliseconds));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert_eq!(run(0, &config, "killed.h5", &set), whole);
+    // A higher limit goes on further; a study that was told otherwise is another one.
+    let further = [&set[..], &["--set", "confirm.limit=4"]].concat();
+    assert_eq!(run(0, &config, "killed.h5", &further), run(0, &config, "further.h5", &further));
+    assert_eq!(command(0, &config, "killed.h5", &[]).output().unwrap().status.code(), Some(7));
+
+    let of_last = whole.last().unwrap();
+    let point = of_last.confirmations[0].training.point.to_string();
+    let mut replay = train();
+    replay.arg("replay").arg(config.with_file_name("whole.h5")).arg("--data").arg(config.parent().unwrap());
+    replay.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", &point, "--confirmation", "0"]);
+    assert!(replay.output().unwrap().status.success(), "{:?}", replay.output());
+    let report = |name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+        succeed(command.arg(config.with_file_name(name)).arg("-o").arg(config.with_file_name("report")));
+        let mut table = csv::Reader::from_path(config.with_file_name("report").join("confirmed.csv")).unwrap();
+        let column = table.headers().unwrap().iter().position(|name| name == "steps_of_mean_error").unwrap();
+        table.records().map(|row| row.unwrap()[column].to_owned()).collect::<Vec<String>>()
+    };
+    assert_eq!(report("short.h5"), ["", ""]);
+    assert!(report("whole.h5").iter().all(|steps| steps.parse::<f64>().is_ok()), "{:?}", report("whole.h5"));
+}
+
+#[test]
+fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
+    let (_folder, config) = folder("[search]");
+    let folder = config.parent().unwrap();
+    let set = ["--set", "confirm.points=2", "--set", "confirm.seeds=2", "--set", "confirm.limit=2"];
+    let whole = run(0, &config, "whole.h5", &set);
+    run(0, &config, "x.h5", &[]);
+    std::fs::remove_file(folder.join("x.journal")).unwrap();
+    // As a program left it that recorded no starts.
+    let mut bare = results::read(&folder.join("x.h5")).unwrap();
+    bare.environment.starts.clear();
+    results::write(&folder.join("x.h5"), &bare).unwrap();
+    let before = std::fs::read(folder.join("x.h5")).unwrap();
+    let confirm = |output: Option<&str>| {
+        let mut command = train();
+        command.arg("confirm").arg(folder.join("x.h5")).arg("--data").arg(folder).args(set).arg("--quiet");
+        output.map(|output| command.arg("--output").arg(folder.join(output)));
+        succeed(&mut command);
+    };
+    // A file of its own, then the same file.
+    confirm(Some("y.h5"));
+    assert_eq!(complete_in_order(&folder.join("y.h5")), whole);
+    assert_eq!(std::fs::read(folder.join("x.h5")).unwrap(), before);
+    confirm(None);
+    assert_eq!(complete_in_order(&folder.join("x.h5")), whole);
+    // The same command finds that all is done, and the study goes on as any other.
+    confirm(None);
+    assert_eq!(run(0, &config, "x.h5", &[]), whole);
+
+    let table = dps::analysis::table(&results::read(&folder.join("x.h5")).unwrap());
+    let confirmed = table.split("Confirmed steps").nth(1).unwrap();
+    assert!(confirmed.contains(" of 2\n") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
+
+    // A part of the study without confirmations and one with them are one study.
+    succeed(train().arg("merge").arg(folder.join("y.h5")).arg(folder.join("whole.h5")).arg("-o").arg(folder.join("merged.h5")));
+    assert_eq!(complete_in_order(&folder.join("merged.h5")), whole);
+    // In a report they are one study too, with a table of confirmations.
+    let report = folder.join("report");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+    succeed(command.args(["y.h5", "x.h5"].map(|name| folder.join(name))).arg("-o").arg(&report));
+    // In the layout of Shallue et al. they are studies of their own, which are not taken for trials when they are read.
+    let export = |source: &Path, name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+        succeed(command.arg(source).arg("--shallue").arg(folder.join(name)).arg("-o").arg(folder.join("again")));
+    };
+    export(&folder.join("x.h5"), "exported");
+    for cell in &whole {
+        let model = if cell.key.sparsity == 0.0 { "simple_cnn".to_owned() } else { format!("simple_cnn_sparsity_{}", cell.key.sparsity) };
+        let place = folder.join(format!("exported/fashion_mnist/{model}_confirmed/momentum/{}", cell.key.batch_size));
+        for (number, Confirmation { training, run }) in cell.confirmations.iter().enumerate() {
+            let metadata = std::fs::read_to_string(place.join(number.to_string()).join("metadata.json")).unwrap();
+            let ours: Value = serde_json::from_str::<Value>(&metadata).unwrap()["dps"].clone();
+            assert_eq!((&ours["confirmation"]["point"], &ours["steps_to_result"]), (&training.point.into(), &run.steps.into()));
+            let rows = std::fs::read_to_string(place.join(number.to_string()).join("measurements.csv")).unwrap();
+            assert_eq!(rows.lines().count(), 1 + run.curve.len());
+        }
+    }
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+    succeed(command.arg(folder.join("exported")).arg("-o").arg(folder.join("read")));
+    let read = std::fs::read_to_string(folder.join("read/cells.csv")).unwrap();
+    assert_eq!(read.lines().count(), 1 + whole.len(), "{read}");
+    let table = std::fs::read_to_string(report.join("confirmations.csv")).unwrap();
+    assert_eq!(table.lines().count(), 1 + confirmations(&whole).len(), "{table}");
+    assert!(table.starts_with("study,batch_size,sparsity,point,number,weight_seed,order_seed,status,steps,"), "{table}");
+    let starts = results::read(&folder.join("x.h5")).unwrap().environment.starts;
+    assert_eq!(starts.len(), 4, "the first one measured the trials: {starts:?}");
+    assert!(starts[0].began > 0 && starts.is_sorted_by_key(|start| start.began), "{starts:?}");
+}
+
+/// What does not vary is that of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.
+#[test]
+fn weights_and_order_vary_apart() {
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 2\nlimit = 20\nevaluate_every = 4\n\n[search]");
+    let one = ["--sparsity", "0.9"];
+    let both = run(0, &config, "both.h5", &one);
+    let order = run(0, &config, "order.h5", &[&one[..], &["--set", "confirm.vary=[\"order\"]"]].concat());
+    let weights = run(0, &config, "weights.h5", &[&one[..], &["--set", "confirm.vary=[\"weights\"]"]].concat());
+    let best = both[0].best().unwrap();
+    let seeds =
+        |cells: &[Cell]| confirmations(cells).iter().map(|one| (one.training.seeds.weights, one.training.seeds.order)).collect::<Vec<_>>();
+    let (own, fresh) = (u64::from(best.index), 1 << 31);
+    assert_eq!(seeds(&both), [(fresh, fresh), (fresh + 1, fresh + 1)]);
+    assert_eq!(seeds(&order), [(own, fresh), (own, fresh + 1)]);
+    assert_eq!(seeds(&weights), [(fresh, own), (fresh + 1, own)]);
+    let masks = |cells: &[Cell]| confirmations(cells).iter().map(|one| one.run.mask_hash).collect::<Vec<_>>();
+    assert_eq!(masks(&order), [best.mask_hash; 2]);
+    assert_eq!(masks(&weights), masks(&both));
+    let first = |cells: &[Cell]| confirmations(cells)[0].run.curve[0].loss.to_bits();
+    assert!(first(&both) != first(&order) && first(&both) != first(&weights) && first(&order) != first(&weights));
+
+    // Another file of the same trials may be confirmed in another way, and a report tells what each draws.
+    let folder = config.parent().unwrap();
+    let vary = ["--set", "confirm.vary=[\"order\"]", "--quiet"];
+    let confirm = |output: &str| {
+        let mut command = train();
+        command.arg("confirm").arg(folder.join("both.h5")).arg("--data").arg(folder).args(vary).arg("--output").arg(folder.join(output));
+        command
+    };
+    succeed(&mut confirm("apart.h5"));
+    assert_eq!(complete_in_order(&folder.join("apart.h5")), order);
+    assert_eq!(confirm("both.h5").output().unwrap().status.code(), Some(7), "a file keeps its confirmations");
+    assert_eq!(complete_in_order(&folder.join("both.h5")), both);
+    assert!(both.iter().chain(&order).flat_map(|cell| &cell.confirmations).all(|one| one.run.steps.is_some()), "nothing to see");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+    succeed(command.args(["both.h5", "weights.h5", "apart.h5"].map(|name| folder.join(name))).arg("-o").arg(folder.join("report")));
+    let table = std::fs::read_to_string(folder.join("report/variances.csv")).unwrap();
+    let fresh: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').nth(3).unwrap()).collect();
+    assert_eq!(fresh, ["weights and order", "weights", "order"], "{table}");
+}

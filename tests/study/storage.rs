@@ -1,0 +1,123 @@
+//! Lets each file operation of a whole study fail in turn. The next run must end with the results of an undisturbed study.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::support::faults::{Failing, Fault};
+use crate::support::records::timeless;
+use crate::support::study::{write_config, write_data};
+use dps::backend::cpu::{Cpu, VectorUnit};
+use dps::comm::{MemoryLimit, Single};
+use dps::config::{self, Configuration};
+use dps::data::Dataset;
+use dps::progress::{Event, Observer};
+use dps::records::Cell;
+use dps::storage::{Disk, Storage};
+use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
+use dps::{Result, progress, results};
+
+/// Runs the study at `output` on a storage, or what is left of it.
+fn measure(loaded: &Configuration, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>) -> Result<RunEnd> {
+    run_told(loaded, dataset, output, storage, &mut *progress::silent())
+}
+
+fn run_told(
+    loaded: &Configuration,
+    dataset: &Dataset,
+    output: &Path,
+    storage: Arc<dyn Storage>,
+    observer: &mut dyn Observer,
+) -> Result<RunEnd> {
+    let place = Place {
+        world: &Single,
+        mpi_library: "none".into(),
+        command_line: String::new(),
+        threads: 1,
+        memory: MemoryLimit::NONE,
+        storage,
+        surroundings: Surroundings::PROCESS,
+    };
+    run(loaded, dataset, &place, &Cpu { unit: VectorUnit::best(), threads: 1 }, output, Beginning::Journal, observer)
+}
+
+/// Counts what a run was told to do.
+#[derive(Default)]
+struct Told {
+    scored: usize,
+    cells: usize,
+}
+
+impl Observer for Told {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Scored { .. } => self.scored += 1,
+            Event::CellFinished { .. } => self.cells += 1,
+            _ => {}
+        }
+    }
+}
+
+/// The finished cells, without their times.
+fn cells(path: &Path) -> Vec<Cell> {
+    timeless(results::read(path).unwrap().cells)
+}
+
+#[test]
+fn whichever_file_operation_fails_the_study_ends_in_a_sentence_and_the_next_run_makes_good() {
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 60, 20);
+    let changes = [("max_steps = 40", "max_steps = 8"), ("trials = 5", "trials = 2"), ("[0, 0.9]", "[0.5]"), ("[2, 37]", "[2, 5]")];
+    let config = write_config(folder.path(), &changes);
+    let loaded = config::load(&config, &[]).unwrap();
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), folder.path(), &loaded.study.data).unwrap();
+    let whole = folder.path().join("whole.h5");
+    measure(&loaded, &dataset, &whole, Arc::new(Disk)).unwrap();
+    let expected = cells(&whole);
+    assert_eq!(expected.len(), 2);
+
+    let mut failed = Vec::new();
+    // One call that fails, as on a disk that is full for a moment; all from that call on, as on one that stays full.
+    for calls in [1, u64::MAX] {
+        for at in 1.. {
+            let folder = tempfile::tempdir().unwrap();
+            let output = folder.path().join("study.h5");
+            let storage = Arc::new(Failing::new(Disk, at, Fault { kind: ErrorKind::StorageFull, written: 7, calls }));
+            let outcome = measure(&loaded, &dataset, &output, storage.clone());
+            let operations = storage.operations();
+            let Some(operation) = operations.get(at as usize - 1) else {
+                outcome.unwrap();
+                break;
+            };
+            if let Err(error) = outcome {
+                let said = error.to_string();
+                assert!(said.contains("free some space") && said.lines().count() == 1, "{operation} {at}: {said}");
+                failed.push(*operation);
+            }
+            if output.exists() {
+                let so_far = cells(&output);
+                assert_eq!(so_far, expected[..so_far.len()], "{operation} {at}");
+            }
+            measure(&loaded, &dataset, &output, Arc::new(Disk)).unwrap();
+            assert_eq!(cells(&output), expected, "{operation} {at}");
+        }
+    }
+    // Scores take a pass over the data and are kept: a study stopped at the first record of a trial scores nothing again.
+    let output = folder.path().join("scores.h5");
+    let counted = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
+    measure(&loaded, &dataset, &folder.path().join("counted.h5"), counted.clone()).unwrap();
+    let appends: Vec<usize> = (0..).zip(counted.operations()).filter(|(_, operation)| *operation == "append").map(|(at, _)| at).collect();
+    // The journal's beginning, the start, the results so far, the scores of two trials, then the end of the first.
+    let storage = Arc::new(Failing::new(Disk, appends[5] as u64 + 1, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
+    measure(&loaded, &dataset, &output, storage).unwrap_err();
+    let journal = dps::journal::Journal::read(&output.with_extension("journal"), &Disk).unwrap().unwrap();
+    assert_eq!((journal.scores.len(), journal.partial.len(), journal.finished.len()), (2, 0, 0));
+    let mut told = Told::default();
+    run_told(&loaded, &dataset, &output, Arc::new(Disk), &mut told).unwrap();
+    assert_eq!((told.scored, told.cells), (0, 2));
+    assert_eq!(cells(&output), expected);
+
+    for operation in ["create", "append", "sync", "rename", "sync_folder", "open"] {
+        assert!(failed.contains(&operation), "no study failed at {operation}: {failed:?}");
+    }
+}
