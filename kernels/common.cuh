@@ -57,7 +57,7 @@ __device__ __forceinline__ double sum_of_threads(double value, double* scratch) 
 // the buffer. Rust's is in src/backend/cuda/launch/update.rs.
 struct Parts {
     int count;
-    // As `count` where the parts are single leaves, one after the other, and a power of two of them; else 0.
+    // Equal to `count` where the parts are single leaves, one after the other, and a power of two of them; else 0.
     int leaves;
     u8 level[MOST_PARTS];
     u8 place[MOST_PARTS];
@@ -100,7 +100,7 @@ struct Tree {
     }
 };
 
-// The same for LEAVES leaves, one after the other: a power of two of them make halves of halves.
+// The sum of LEAVES leaves, one after the other: a power of two of them make halves of halves.
 template <int LEAVES>
 __device__ __forceinline__ float leaf_sum(const float* from, i64 stride) {
     if constexpr (LEAVES == 1) {

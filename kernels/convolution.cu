@@ -99,7 +99,7 @@ __device__ __forceinline__ int base_in(const C& c, int p) {
     return image * c.in_len + y * c.stride * c.in_row + x * c.stride * c.in_channels;
 }
 
-// The same in the order of a layer's forward pass: in windows where its sums are pooled.
+// The position in the order of a layer's forward pass: in windows where its sums are pooled.
 template <class C>
 __device__ __forceinline__ void locate(const C& c, int p, int& image, int& y, int& x) {
     locate_in(c, c.pooled != 0, p, image, y, x);

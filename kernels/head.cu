@@ -87,7 +87,7 @@ __device__ __forceinline__ float cross_entropy(float* row, int label) {
     return logf(sum) + largest - own;
 }
 
-// The same as for few classes, above.
+// The margin, as for few classes, above.
 __device__ __forceinline__ float margin_of(const float* row, int label) {
     const float own = row[label];
     float other = -INFINITE, wrong = 0.0f;

@@ -54,7 +54,7 @@ __device__ __forceinline__ void copy_four(float* to, const float* from, bool the
     }
 }
 
-// The same address, of which the compiler does not know how it was found: copies add to it, where they would else add up its parts again.
+// This address, of which the compiler does not know how it was found: copies add to it, where they would else add up its parts again.
 __device__ __forceinline__ const float* known(const float* from) {
 #ifndef CUDA_EMU
     asm("" : "+l"(from));
@@ -142,7 +142,7 @@ struct ByTerm {
     static constexpr int TERMS = TERMS_, PITCH = TERMS / 4 % 2 ? TERMS : TERMS + 4, FLOATS = SIZE * PITCH;
 };
 
-// The same, rows side by side.
+// The layout with rows side by side.
 template <int SIZE, int TERMS_>
 struct ByRow {
     static constexpr bool TERMS_TOGETHER = false;

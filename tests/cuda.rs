@@ -86,7 +86,7 @@ fn gradients_and_losses_agree() {
     }
 }
 
-/// As exact as in 32 bits: the same bounds, which TF32 alone does not keep (below).
+/// Split products are as exact as 32 bits: the same bounds, which TF32 alone does not keep (below).
 #[test]
 fn gradients_by_split_products_agree() {
     let split = Execution { products: Products::Split, ..Execution::default() };
@@ -141,7 +141,7 @@ fn gradients_of_other_networks_agree() {
     ];
     for (image, layers) in networks {
         let network = Network::listed(&[layers, vec![LayerSpec::dense(10)]].concat(), image, 10).unwrap();
-        // The same layouts, but for the order of rows and columns in shared memory: one network stands for all.
+        // Both have equal layouts, but for the order of rows and columns in shared memory: one network stands for all.
         let both = if image[2] == 1 { &[Products::Fused, Products::Split][..] } else { &[Products::Fused] };
         for &products in both {
             let execution = Execution { products, ..Execution::default() };

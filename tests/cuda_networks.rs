@@ -78,7 +78,7 @@ fn any_number_of_terms_agrees() {
     compare(&Case::of_layers(&layers, [3, 3, 1], 3, 130), &Execution::default());
 }
 
-/// Those that tests/cuda.rs does not go through step by step.
+/// Networks that tests/cuda.rs does not go through step by step.
 #[test]
 fn built_in_networks_agree() {
     for name in [NetworkName::Lenet300x100, NetworkName::Lenet5Caffe, NetworkName::WideResnet16x2] {

@@ -78,7 +78,7 @@ fn the_report_names_cells_with_fewer_trials_than_the_study() {
     assert!(said.contains("not measured: batch size 2, sparsity 0.9"), "{said}");
     let (code, said) = report("3");
     assert_eq!((code, said.matches("not measured: ").count()), (1, 4), "{said}");
-    // One of them has grown; parts of several numbers of trials are merged.
+    // A part has grown; parts of several numbers of trials are merged.
     measure("37", "0", "3");
     let (code, said) = report("3");
     assert_eq!((code, said.matches("not measured: ").count()), (1, 3), "{said}");

@@ -91,7 +91,7 @@ fn a_plan_of_a_large_network_takes_little_memory() {
 #[test]
 fn a_study_takes_the_memory_that_its_plan_says() {
     let folder = tempfile::tempdir().unwrap();
-    // As large as the real data set, whose size the plan assumes.
+    // The data set is as large as the real one, whose size the plan assumes.
     write_data(folder.path(), 60_000, 10_000);
     let config = write_config(
         folder.path(),

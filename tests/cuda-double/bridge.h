@@ -23,7 +23,7 @@ void emuRecordUse(void* stream, const void* what);
 int emuRecorded(const void* what);
 // Whether all of `bytes` bytes at `address` lie in one live device allocation.
 int emuInside(unsigned long long address, size_t bytes);
-// The same, for work that a stream runs: the lock is taken already.
+// Whether the bytes lie in one live allocation, for work that a stream runs: the lock is taken already.
 int emuInsideLocked(unsigned long long address, size_t bytes);
 // Whether the calling thread has a current context.
 int emuHasContext();

@@ -349,7 +349,7 @@ EXPORT int ncclCommInitRank(Communicator** result, int size, Id id, int rank) {
     auto* shared = (Shared*)memory;
     shared->ranks[rank].process = getpid();
     if (shared->ranks[rank].joined.exchange(1)) return refuse(kInvalidUsage, "two ranks " + std::to_string(rank));
-    // As NCCL does, this waits for all, for ever.
+    // This waits for all, for ever, as NCCL does.
     for (int other = 0; other < size; other++) {
         while (!shared->ranks[other].joined) usleep(100);
     }

@@ -111,7 +111,7 @@ fn the_digest_is_of_pixels_labels_and_split() {
     let first = digest(&data, 0, 0.1);
     assert_eq!(first, digest(&data, 0, 0.1));
     assert_eq!(first.len(), 64);
-    // As versions before wrote it into results and journals: a label is a byte.
+    // Versions before wrote it so into results and journals: a label is a byte.
     let loaded = load(&data).unwrap();
     let mut expected = Sha256::new();
     expected.update("mnist");
@@ -323,7 +323,7 @@ fn mnist_has_its_known_normalisation() {
     };
     let data = Dataset::load(DatasetName::Mnist, Path::new(&folder), &DataSplit::default()).unwrap();
     assert_eq!(format!("{:.4} {:.4}", data.normalisation[0].mean, data.normalisation[0].std), "0.1307 0.3081");
-    // As in docs/experiments/data.
+    // The digest in docs/experiments/data.
     assert_eq!(data.digest, "4d8c569848132f0ea2a01e7c47f71e91eff6c051ddc8d30e8ff9b7e593e2707c");
 }
 

@@ -94,7 +94,7 @@ fn every_format() -> TempDir {
         ("emnist-mine-train-images-idx3-ubyte.gz", gzip(&idx(8, &SHAPE, &pixels(SHAPE, 1)))),
         ("emnist-mine-train-labels-idx1-ubyte", idx(8, &SHAPE[..1], &labels(SHAPE[0]))),
         ("t10k-images.idx3-ubyte", idx(8, &TESTS, &pixels(TESTS, 2))),
-        // As blocks of a tape or a disk image are filled up.
+        // Blocks of a tape or a disk image are filled up so.
         ("t10k-labels.idx1-ubyte.gz", [gzip(&idx(8, &TESTS[..1], &labels(TESTS[0]))), vec![0; 700]].concat()),
         ("README", b"text".to_vec()),
         // What macOS, downloads and dps-train data fetch leave beside data.
@@ -241,12 +241,12 @@ fn every_type_of_numbers_is_read_by_its_values() {
             assert_eq!(found, *first, "{code}, big-endian {is_big_endian}, Fortran's order {is_fortran}");
         }
     }
-    // As the values are: not divided by 255.
+    // The values stay as they are: not divided by 255.
     let mean: f64 = small(SHAPE, 1).iter().step_by(2).map(|&value| f64::from(value)).sum::<f64>() / 480.0;
     assert!((first.unwrap().normalisation[0].mean - mean).abs() < 1e-12);
 }
 
-/// The same images with their channels first, in every format.
+/// The images with their channels first, in every format.
 fn channels_first(data: &Path) {
     let planes = |[count, height, width, channels]: [usize; 4], seed| {
         let values = pixels([count, height, width, channels], seed);
@@ -567,7 +567,7 @@ fn the_digest_is_not_of_the_name() {
         Dataset::load(dataset, data.path(), &DataSplit { validation_fraction: 0.25, ..DataSplit::default() }).unwrap()
     };
     assert_eq!(named("one").digest, named("other").digest);
-    // As versions before wrote it into journals and results.
+    // Versions before wrote it so into journals and results.
     let digits = DatasetChoice::Own(OwnDataset { path: "digits.npz".into(), name: "digits".into() });
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data");
     let digits = Dataset::load(digits, &fixtures, &DataSplit::default()).unwrap();

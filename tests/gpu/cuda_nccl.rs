@@ -13,7 +13,7 @@ use dps::comm::MpiWorld;
 
 const RANKS: usize = 3;
 
-/// One of the ignored tests by [`RANKS`] processes, each with a device of its own.
+/// An ignored test by [`RANKS`] processes, each with a device of its own.
 fn program(test: &str, order: (&str, &str)) -> Command {
     let plain = itself(test);
     let mut command = Command::new("mpirun");
@@ -95,7 +95,7 @@ fn program_disagrees() {
     let found = nccl.all_reduce(&mut values, 10 + rank).and_then(|()| nccl.wait(&stream));
     let Err(Error::Communication { rank: who, problem }) = found else { panic!("{found:?}") };
     assert!(who == rank && problem.contains("ncclInvalidUsage (5)"), "{problem}");
-    // It stays so, and says so.
+    // The communicator stays so, and says so.
     let again = nccl.all_reduce(&mut values, 10).unwrap_err();
     assert!(again.to_string().contains("failed before"), "{again}");
 }

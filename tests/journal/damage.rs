@@ -18,7 +18,7 @@ fn a_record_torn_at_any_byte_is_cut_off_and_the_study_goes_on() {
     for cut in lengths[last]..lengths[last + 1] {
         for zeros in [0, 40] {
             let mut torn = whole[..cut].to_vec();
-            // As some file systems leave a file that was growing when the power went.
+            // Some file systems leave zeros in a file that was growing when the power went.
             torn.resize(cut + zeros, 0);
             // A record whose last bytes are zeros is whole with them.
             if torn.starts_with(&whole) {

@@ -58,7 +58,7 @@ pub struct Case {
     pub name: String,
     pub network: Arc<Network>,
     pub weights: Vec<f32>,
-    /// Its three sets are the same examples.
+    /// The data set, whose three sets are the same examples.
     pub dataset: Dataset,
 }
 
@@ -71,7 +71,7 @@ impl Case {
         Case { name: format!("seed {seed}: {}", case.name), ..case }
     }
 
-    /// One of the paper's networks, with weights of its own.
+    /// A network of the paper, with weights of its own.
     pub fn named(name: NetworkName, examples: usize) -> Case {
         let image = Network::new(name).maps[0];
         let case = Case::listed(&name.layers(10), [image.height, image.width, image.channels], 10, Draws::new(1), examples);

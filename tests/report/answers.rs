@@ -177,7 +177,7 @@ fn the_time_to_the_goal_is_the_steps_times_the_time_of_a_step() {
             && said[0].contains("batch size 8 on 2 ranks, batch size 32 on 2 ranks cannot be told"),
         "{said:?}"
     );
-    // The same cells on more ranks, in half the time: quicker, but dearer.
+    // Equal cells on more ranks, in half the time: quicker, but dearer.
     let mut again = results.clone();
     again.environment.ranks = 8;
     again.cells.iter_mut().flat_map(|cell| &mut cell.trials).for_each(|trial| trial.seconds /= 2.0);

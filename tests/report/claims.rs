@@ -64,7 +64,7 @@ fn regimes_are_found_where_they_were_measured() {
     assert_eq!(of(vec![2, 4, 8, 16], 1e4, 0.0), [Holds, Undecided, Undecided]);
     // Three points do not know whether steps fall in proportion.
     assert_eq!(of(vec![2, 4, 8], 1e4, 0.0), [Undecided; 3]);
-    // It is 4: nothing measured is linear. It is a million: nothing is maximal.
+    // The critical batch size is 4: nothing measured is linear. It is a million: nothing is maximal.
     assert_eq!(of(papers(), 1e6, 0.01), [DoesNotHold, Holds, Holds]);
     assert_eq!(of(papers(), 4.0, 0.01), [Holds, DoesNotHold, DoesNotHold]);
     // The interval of the critical batch size allows two regimes at the end, neither of them the claimed one.
@@ -260,7 +260,7 @@ fn a_statement_is_decided_once_and_among_all() {
     holm(found.iter_mut());
     let of = |claim: Claim| found.iter().find(|finding| finding.claim == claim && finding.sparsity == 0.9).unwrap();
     assert!(of(Claim::MoreSteps).stands && of(Claim::MoreSteps).says() == "holds", "{:?}", of(Claim::MoreSteps));
-    // One of 21 statements at 4 %, which is what chance gives.
+    // A single one of 21 statements at 4 %, which is what chance gives.
     let mut alone: Vec<Finding> =
         (0..21).map(|_| Finding { doubt: Some(0.5), verdict: Undecided, ..of(Claim::MoreSteps).clone() }).collect();
     alone[3] = Finding { doubt: Some(0.04), verdict: Holds, stands: false, ..alone[3].clone() };

@@ -370,7 +370,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
     let page = std::fs::read_to_string(&report.page).unwrap();
     assert_eq!(page.matches("<h3>What the theory predicts</h3>").count(), 1);
-    // It was run for its measurements: nothing is said of steps-to-result it cannot have.
+    // The study was run for its measurements: nothing is said of steps-to-result it cannot have.
     assert_eq!(page.matches("<h3>Steps-to-result K*</h3>").count(), 1);
     assert_eq!(page.matches("<h3>Fits</h3>").count(), 1);
     assert!(page.contains("none: every trial runs to its last step") && page.contains(">Training loss</h3>"));

@@ -79,7 +79,7 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
     for colour in ["#000000\"] { fill: #e6e6e6", "#FFFFFF\"] { fill: #171717", "#0072B2\"] { fill: #66aad0"] {
         assert!(dark.contains(&format!("svg [fill=\"{colour}; }}")), "{dark}");
     }
-    // The same results are the same page.
+    // Equal results give equal pages.
     let (again, _folder) = self::report(vec![Synthetic::small().results()]);
     assert!(fs::read_to_string(again.page).unwrap() == page);
 }
@@ -322,7 +322,7 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     assert!(merged.studies[0].results.complete && merged.warnings.is_empty(), "{:?}", merged.warnings);
     assert!(page(&merged).contains("0.h5, 1.h5, 2.h5"));
 
-    // The same cell with other trials is another measurement: the larger is kept, and it is said.
+    // A cell with other trials is another measurement: the larger is kept, and it is said.
     let mut other = part(0.0, 2);
     other.cells[0].trials.truncate(3);
     let (merged, _folder) = report(vec![other, part(0.0, 2), part(0.9, 2)]);

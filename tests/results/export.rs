@@ -31,7 +31,7 @@ fn an_export_has_the_layout_of_shallue_and_says_the_same_steps_to_result() {
         assert_eq!((&study["dps"]["pruning"], &study["dps"]["masks_shuffled"]), (&"snip".into(), &false.into()));
         assert_eq!((&study["train_steps"], &study["early_stopping"]), (&40_000.into(), &false.into()));
         let goal = study["dps"]["strict_goal_error"].as_f64().unwrap();
-        // As their analysis finds it: the first measurement, by step and then by trial, with an error below the goal.
+        // Shallue's analysis finds it so: the first measurement, by step and then by trial, with an error below the goal.
         let mut best = None;
         for trial in &cell.trials {
             let place = place.join(trial.index.to_string());

@@ -212,7 +212,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("study.h5");
         results::write(&path, &study).unwrap();
-        // As text, so that NaN equals NaN.
+        // Texts are compared, so that NaN equals NaN.
         prop_assert_eq!(format!("{:?}", results::read(&path).unwrap()), format!("{study:?}"));
     }
 }

@@ -178,7 +178,7 @@ fn disjoint_trials_of_the_same_cells_become_one_study() {
     let said = String::from_utf8_lossy(&found.stderr);
     assert!(!found.status.success() && said.contains("search.first_trial: journal has 5, configuration has 4"), "{said}");
 
-    // Its points are confirmed, with seeds that no trial has.
+    // The points of the whole are confirmed, with seeds that no trial has.
     let mut confirm = train();
     confirm.arg("confirm").arg(&b).arg("--data").arg(study.folder.path()).args(["--set", "confirm.points=2", "--set", "confirm.seeds=2"]);
     succeed(confirm.arg("--quiet"));

@@ -87,7 +87,7 @@ fn data_without_a_goal_are_read_by_the_goal_that_is_given() {
     let problem = read_layout(folder.path(), None).unwrap_err().to_string();
     assert!(problem.contains("study.json: expected a goal, found none") && problem.ends_with("give --goal ERROR"), "{problem}");
     let read = read_layout(folder.path(), Some(strict)).unwrap();
-    // Their layout knows sparse networks by name alone: two studies.
+    // Shallue's layout knows sparse networks by name alone: two studies.
     assert_eq!(read.iter().map(|one| one.workload.network.as_str()).collect::<Vec<_>>(), ["simple_cnn", "simple_cnn_sparsity_0.9"]);
     for (theirs, sparsity) in read.iter().zip([0.0, 0.9]) {
         for theirs in &theirs.cells {

@@ -1,6 +1,6 @@
 //! A disk that forgets what was not synced: files are real files in a folder, and beside them is kept what a loss of power would leave.
 //!
-//! It promises what POSIX does and no more: the bytes of a file last from its sync on, and names from the sync of their folder on. What was written
+//! The disk promises what POSIX does: the bytes of a file last from its sync on, and names from the sync of their folder on. What was written
 //! since may last, in part or as zeros, as the seed decides. Names change in the order in which they were changed.
 
 use std::collections::BTreeMap;

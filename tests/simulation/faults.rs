@@ -44,7 +44,7 @@ pub enum Kinds {
 }
 
 impl Kind {
-    /// Those that the simulation began with.
+    /// Kinds of faults that the simulation began with.
     pub const FIRST: [Kind; 12] = [
         Kind::RankDies,
         Kind::JobDies,
@@ -60,7 +60,7 @@ impl Kind {
         Kind::SecondJob,
     ];
 
-    /// Those that came later. They are drawn apart, so that a seed has the same faults of the first kinds with and without them.
+    /// Kinds of faults that came later. They are drawn apart, so that a seed has the same faults of the first kinds with and without them.
     pub const LATER: [Kind; 3] = [Kind::StuckRank, Kind::LauncherHangs, Kind::DiskLies];
 
     pub fn all() -> impl Iterator<Item = Kind> {
@@ -121,7 +121,7 @@ impl Fault {
         Fault::of(kind, random, ranks)
     }
 
-    /// One of the later faults, in some runs, with one of the first kinds where it shows nothing alone.
+    /// A later fault, in some runs, with one of the first kinds where it shows nothing alone.
     pub fn draw_later(random: &mut Random, ranks: usize) -> Vec<Fault> {
         if !random.once_in(LATER_ONCE_IN) {
             return Vec::new();

@@ -49,7 +49,7 @@ impl Settings {
     pub const WHOLE: Settings =
         Settings { trials: TRIALS[0], is_whole: true, lanes: 0, data_parallel: 0, checkpoint_seconds: 1, deadline_seconds: None };
 
-    /// Those of a run on so many ranks; `may_grow` says whether the grid may be smaller than it will be.
+    /// Settings of a run on so many ranks; `may_grow` says whether the grid may be smaller than it will be.
     pub fn draw(random: &mut Random, ranks: usize, may_grow: bool) -> Settings {
         let is_small = may_grow && random.once_in(3);
         Settings {

@@ -42,7 +42,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// That of the calling thread; none of a thread that the scheduler does not know, which a task waits for itself.
+    /// The context of the calling thread; none of a thread that the scheduler does not know, which a task waits for itself.
     pub fn get() -> Option<Context> {
         CONTEXT.with_borrow(Clone::clone)
     }
@@ -235,7 +235,7 @@ impl Scheduler {
         self.is_stopping(me)
     }
 
-    /// The same, without a point.
+    /// Whether the task is being stopped, without a point.
     pub fn is_stopping(&self, me: usize) -> bool {
         self.lock().process_of(me).is_signalled
     }

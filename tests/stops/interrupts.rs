@@ -225,7 +225,7 @@ fn a_long_step_is_left_in_the_middle() {
         }
         std::thread::sleep(Duration::from_millis(1500));
         let asked = Instant::now();
-        // As mpirun tells all of its ranks.
+        // mpirun tells all of its ranks, too.
         study.ranks().into_iter().for_each(|rank| signal(rank, "TERM"));
         let output = child.wait_with_output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);

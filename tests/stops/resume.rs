@@ -71,7 +71,7 @@ fn kill_until_finished(study: &Study, undisturbed: Duration, most: u32, seed: u3
         if kills < most
             && let Some(&victim) = study.ranks().get(random % size)
         {
-            // It may have ended by itself in the meantime.
+            // The victim may have ended by itself in the meantime.
             let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).stderr(Stdio::null()).status().unwrap();
             kills += u32::from(killed.success());
         }

@@ -42,7 +42,7 @@ fn expected() -> &'static Vec<Cell> {
     })
 }
 
-/// The same command under supervision.
+/// A command under supervision.
 fn supervised(command: &Command, options: &[&str]) -> Command {
     let mut supervised = train();
     supervised.arg("supervise").args(options).arg("--").arg(command.get_program()).args(command.get_args());
@@ -51,7 +51,7 @@ fn supervised(command: &Command, options: &[&str]) -> Command {
     supervised
 }
 
-/// Its ranks: processes that were given its output, but for the one that supervises and what launches them.
+/// Ranks of a study: processes that were given its output, but for the one that supervises and what launches them.
 fn ranks(study: &Study) -> Vec<u32> {
     let is_rank = |process: &u32| {
         let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();

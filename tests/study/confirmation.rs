@@ -156,7 +156,7 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
         let of_point = |point: u32| cell.confirmations_of(point).filter(|one| one.training.number < seeds).map(steps).collect::<Vec<_>>();
         statistics::half_width(&cell.confirmed_points().into_iter().map(of_point).collect::<Vec<_>>(), 2.0 * best)
     };
-    // One of the cells needs no more than the first seeds.
+    // A certain one of the cells needs no more than the first seeds.
     let precision = whole.iter().map(|cell| half_width(cell, 8)).fold(f64::INFINITY, f64::min) + 1e-6;
     let needed = |cell: &Cell| statistics::seeds(precision, 12, |seeds| Some(half_width(cell, seeds)));
     let seeds: Vec<u32> = whole.iter().map(needed).collect();
@@ -240,7 +240,7 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     let whole = run(0, &config, "whole.h5", &set);
     run(0, &config, "x.h5", &[]);
     std::fs::remove_file(folder.join("x.journal")).unwrap();
-    // As a program left it that recorded no starts.
+    // A program that recorded no starts left such a file.
     let mut bare = results::read(&folder.join("x.h5")).unwrap();
     bare.environment.starts.clear();
     results::write(&folder.join("x.h5"), &bare).unwrap();
@@ -257,7 +257,7 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
     assert_eq!(std::fs::read(folder.join("x.h5")).unwrap(), before);
     confirm(None);
     assert_eq!(complete_in_order(&folder.join("x.h5")), whole);
-    // The same command finds that all is done, and the study goes on as any other.
+    // An equal command finds that all is done, and the study goes on as any other.
     confirm(None);
     assert_eq!(run(0, &config, "x.h5", &[]), whole);
 

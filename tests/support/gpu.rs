@@ -38,7 +38,7 @@ pub fn problem(name: NetworkName, examples: usize) -> (Arc<Network>, Dataset) {
     problem_of(Network::new(name), examples)
 }
 
-/// The same for any network of ten classes.
+/// A small problem for any network of ten classes.
 pub fn problem_of(network: Network, examples: usize) -> (Arc<Network>, Dataset) {
     let network = Arc::new(network);
     let map = network.maps[0];

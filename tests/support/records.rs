@@ -22,7 +22,8 @@ pub fn complete(path: &Path) -> Vec<Cell> {
     timeless(results.cells)
 }
 
-/// The same in order of their keys: a study that goes on begins with the cell that was left, so cells may be finished in another order.
+/// The cells of a complete study in order of their keys. A study that goes on begins with the cell that was left, so that cells may be finished in
+/// another order.
 pub fn complete_in_order(path: &Path) -> Vec<Cell> {
     let mut cells = complete(path);
     cells.sort_by(|a, b| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity)));

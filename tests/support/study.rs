@@ -94,7 +94,7 @@ pub struct Study {
 }
 
 impl Study {
-    /// One of 600 training examples; `changes` as for [`write_config`].
+    /// A study of 600 training examples; `changes` as for [`write_config`].
     pub fn new(changes: &[(&str, &str)]) -> Study {
         let folder = tempfile::tempdir().unwrap();
         write_data(folder.path(), 600, 90);

@@ -191,7 +191,7 @@ EXPORT int cuStreamCreate(void** handle, unsigned flags) {
 }
 EXPORT int cuStreamCreateWithPriority(void** handle, unsigned flags, int) { return cuStreamCreate(handle, flags); }
 
-// As on a GPU, the work goes on. The object stays: an event may still name it.
+// The work goes on, as on a GPU. The object stays: an event may still name it.
 EXPORT int cuStreamDestroy_v2(void* handle) {
     Lock lock(driver_mutex);
     Stream* stream = find_stream(handle);
