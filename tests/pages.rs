@@ -77,6 +77,13 @@ fn compare_report(page: &str, prefix: &str, figures: &[(&str, &str)]) {
     let made = tempfile::tempdir().unwrap();
     let report = analysis::report(files, made.path(), &analysis::Options::default()).unwrap();
     compare(&format!("docs/experiments/{page}"), "claims", &format!("\n{}\n", report.summary));
+    // A page that begins with an answer has the first study's.
+    if fs::read_to_string(folder.join(page)).unwrap().contains("<!-- answer: ") {
+        let name = format!("{}: ", report.studies[0].name());
+        let sentences = report.answers.iter().filter_map(|sentence| sentence.strip_prefix(&name));
+        let answer: String = sentences.map(|sentence| format!("- {}\n", sentence.replace('*', "\\*"))).collect();
+        compare(&format!("docs/experiments/{page}"), "answer", &format!("\n{answer}\n"));
+    }
     for (name, name_here) in figures {
         let expected = fs::read(made.path().join(name)).unwrap();
         let path = folder.join(name_here);

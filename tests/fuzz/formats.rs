@@ -469,7 +469,7 @@ fn hdf5s() -> &'static [Sound] {
 
 /// Measured result files.
 fn measured() -> [PathBuf; 2] {
-    ["mnist-simple-cnn-momentum-b1024-s0.h5", "optimizers-sgd.h5"]
+    ["mnist-simple-cnn-nesterov.h5", "optimizers-sgd.h5"]
         .map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments/data").join(name))
 }
 

@@ -66,7 +66,7 @@ SPEEDS = [
 LANES = 100
 # Examples that connections are scored on: the whole training set of MNIST.
 SCORED = 54_000
-# A cell whose steps-to-result the CPU measured: docs/experiments/data/mnist-simple-cnn-momentum-b64-s0.h5, which dps-report prints.
+# A cell whose steps-to-result the CPU measured: docs/experiments/data/mnist-simple-cnn-momentum.h5, which dps-report prints.
 CELL = {"batch": 64, "steps": 432, "trial": 42}
 
 # Figures of one step's kernels that Nsight Compute reads: time, share of issue slots used, wavefronts of the load-store unit, hits in the first-level
