@@ -19,7 +19,7 @@ pub(in super::super) struct SparseLayers {
     /// The gradient of a convolution's sum, with the border that its data gradient reads. A backward pass has its own, its producer's and its
     /// block's, which are neighbours in the list of layers, so that three in turns are enough, and stay in the cache.
     pub gradients: [Floats; TURNS],
-    /// One a layer: [`KeptWeights::forward`] and [`KeptWeights::backward`] with their weights.
+    /// One a layer: the events of its kept weights (`weights.rs`) with their weights, forward and backward.
     pub forward: Vec<Vec<Event>>,
     pub backward: Vec<Vec<Event>>,
     /// One a layer: sums for its gradient, `[tap][submap]`, then `[output channel][submap]` for its biases.
