@@ -87,7 +87,7 @@ def locks(work):
         yield f"a lock on {locked}", run.code == code
 
 
-TABLE = "Steps-to-result\n  17  8\n\n  batch size  seconds\n          17      {}\n\nReport: {}\n"
+TABLE = "Steps-to-result\n  17  8\n\n  batch size  seconds\n          17      {}\n\nBy K*, the critical batch size is 5\nReport: {}\n"
 
 
 def results(work):

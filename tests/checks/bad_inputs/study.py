@@ -70,9 +70,11 @@ def write_data(folder, seed=5):
 
 
 def tables(text):
-    """The tables that dps-train and dps-report print, without the seconds that cells took and the names of files."""
+    """The tables that dps-train and dps-report print, without the seconds of cells, the names of files, and the answer that dps-report ends with."""
     kept, has_seconds = [], False
     for line in text.decode(errors="replace").splitlines():
+        if re.match(r"By (K\*|confirmed steps), the critical batch size|The critical batch size is not known", line):
+            break
         if line.endswith(" seconds"):
             has_seconds = True
         elif not line.strip():
