@@ -54,7 +54,7 @@ __device__ __forceinline__ void copy_four(float* to, const float* from, bool the
     }
 }
 
-// This address, of which the compiler does not know how it was found: copies add to it, where they would else add up its parts again.
+// `from`, whose parts are hidden from the compiler: copies add to the address, where they would else add up its parts again.
 __device__ __forceinline__ const float* known(const float* from) {
 #ifndef CUDA_EMU
     asm("" : "+l"(from));

@@ -13,8 +13,8 @@ struct UpdateRule {
     float share_of_gradients, share_of_squares, epsilon;
 };
 
-// What a lane trains by at one step, as the host's schedule has them: the learning rate; for Adam, with the corrections of bias, and the share that
-// AdamW takes off the weights.
+// A lane's numbers at one step, from the host's schedule: the learning rate; for Adam, with the corrections of bias, and the share that AdamW takes
+// off the weights.
 struct StepNumbers {
     float rate, scale, shrink;
 };

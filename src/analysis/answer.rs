@@ -1,4 +1,4 @@
-//! What a study says in three sentences: its critical batch sizes, what sparsity costs, and the weakest point of the evidence.
+//! A study's answer in three sentences: its critical batch sizes, what sparsity costs, and the weakest point of the evidence.
 
 use super::claims::words;
 use super::fit::{Estimate, Fit};

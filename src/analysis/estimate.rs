@@ -63,7 +63,7 @@ impl Estimate {
         Estimate { value, low, high }
     }
 
-    /// This number with an interval whose limits lie at least so far from it in logarithms.
+    /// An interval about this number that is at least as wide as `margin` in logarithms on both sides.
     pub(super) fn no_narrower(self, margin: f64) -> Self {
         let Estimate { value, low, high } = self;
         Estimate {

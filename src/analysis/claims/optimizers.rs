@@ -34,7 +34,7 @@ pub fn confirmed(own: &[ConfirmedCell], sgd: &[ConfirmedCell]) -> Vec<Finding> {
     pairs.flat_map(|((sparsity, points), fits)| compared(sparsity, &points, &fits[0], &fits[1])).collect()
 }
 
-/// What two curves have at batch sizes of both.
+/// Points of two curves at the batch sizes that both have.
 fn common<T: Copy>(curves: [Vec<T>; 2], size: fn(&T) -> f64) -> [Vec<T>; 2] {
     let sizes = curves.each_ref().map(|curve| curve.iter().map(size).collect::<Vec<f64>>());
     let is_common = |of: &T| sizes.iter().all(|sizes| sizes.contains(&size(of)));

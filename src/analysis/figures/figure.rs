@@ -83,12 +83,12 @@ pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f
     }
 }
 
-/// What is known of K* at each point of a curve: it was found at an evaluation, and lies between that and the one before.
+/// A bar at each point of a curve, between the evaluation that found K* and the one before: K* lies between them.
 pub(super) fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f64)]) -> Element {
     between_evaluations_over(study, 1.0, colour, points)
 }
 
-/// What is known of K* over `over` at each point of a curve, as [`between_evaluations`] has it for K*.
+/// Bars as those of [`between_evaluations`], of K* divided by `over`.
 pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: RGBColor, points: &[(f64, f64)]) -> Element {
     let every = f64::from(study.results.workload.evaluate_every);
     let bar = |&(size, steps): &(f64, f64)| (size, (steps - every) / over, steps / over);

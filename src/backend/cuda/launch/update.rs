@@ -38,7 +38,7 @@ shared_structs! {
         pub epsilon: f32,
     }
 
-    /// What a lane trains by at one step: the learning rate; for Adam, as [`Adam`] has these numbers.
+    /// A lane's numbers at one step: the learning rate; for Adam, as [`Adam`] has these numbers.
     pub struct StepNumbers {
         pub rate: f32,
         pub scale: f32,
