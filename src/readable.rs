@@ -9,6 +9,9 @@ pub fn count(number: impl Into<u64>) -> String {
     HumanCount(number.into()).to_string()
 }
 
+/// Letters of a line that a terminal shows, at most.
+pub const LINE: usize = 80;
+
 /// A number of things, the word in the singular or the plural.
 pub fn some(number: usize, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{} {word}s", count(number as u64)) }

@@ -4,9 +4,8 @@
 //! The best point of a search was lucky, and so was the best of a few points with as many seeds each: what a point is chosen by must not measure it.
 //! So the seeds are halved; the point that one half chooses is measured on the other half, both ways round (cross-fitting).
 
-/// By how much the error of a mean is larger where two halves choose each other's point than of as many independent trainings: a point that one half
-/// chose and the other did not was slower there, and both halves are measured by such points. In simulations of equal points.
-pub const BY_EACH_OTHER: f64 = 1.08;
+/// [`by_each_other`] of several points, in simulations of equal ones.
+const BY_EACH_OTHER: f64 = 1.08;
 
 /// Seeds that a mean begins with where it is to reach a precision, and the fewest that are added at once.
 const FIRST_SEEDS: u32 = 8;
@@ -15,10 +14,13 @@ const MORE_SEEDS: u32 = 4;
 /// What a training that failed is taken to have needed, in times the limit, where its steps must be a number.
 pub const BEYOND_LIMIT: f64 = 1.5;
 
+/// The 97.5th percentile of a normal distribution: the quantile of a 95 % interval.
+pub const QUANTILE: f64 = 1.96;
+
 /// The 97.5th percentile of Student's t.
 pub fn student(freedom: usize) -> f64 {
     const FEW: [f64; 12] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
-    FEW.get(freedom.max(1) - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64)
+    FEW.get(freedom.max(1) - 1).copied().unwrap_or(QUANTILE + 2.4 / freedom as f64)
 }
 
 /// The points that the even and the odd seeds choose, by their places: those whose median over every second seed is the least, by the sum of the two
@@ -39,12 +41,25 @@ pub fn chosen(points: &[Vec<f64>], limit: f64) -> Option<[usize; 2]> {
     Some([choose(0)?, choose(1)?])
 }
 
+/// By how much the error of a mean is larger where two halves choose each other's point, of so many points, than of as many independent trainings: a
+/// point that one half chose and the other did not was slower there, and both halves are measured by such points.
+pub fn by_each_other(points: usize) -> f64 {
+    if points > 1 { BY_EACH_OTHER } else { 1.0 }
+}
+
+/// A value for each seed, of the point that the other half of the seeds chose: of `points`, by point and seed, and their places `chosen` by the even
+/// and the odd seeds. As many as the point with the fewest has.
+pub fn crossed<T: Copy>(points: &[Vec<T>], chosen: [usize; 2]) -> Vec<T> {
+    let seeds = points.iter().map(Vec::len).min().unwrap_or(0);
+    (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect()
+}
+
 /// Half the width of the 95 % interval of the mean logarithm of the steps of the chosen points; infinite where more than half of their trainings
 /// failed, or there are too few. `points` and `limit` as in [`chosen`].
 pub fn half_width(points: &[Vec<f64>], limit: f64) -> f64 {
     let Some(chosen) = chosen(points, limit) else { return f64::INFINITY };
-    let seeds = points.iter().map(Vec::len).min().unwrap_or(0);
-    let steps: Vec<f64> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
+    let steps = crossed(points, chosen);
+    let seeds = steps.len();
     if 2 * steps.iter().filter(|steps| steps.is_infinite()).count() > seeds {
         return f64::INFINITY;
     }
@@ -59,8 +74,7 @@ pub fn half_width(points: &[Vec<f64>], limit: f64) -> f64 {
         })
         .sum();
     let freedom = seeds - halves;
-    let by_each_other = if points.len() > 1 { BY_EACH_OTHER } else { 1.0 };
-    student(freedom) * (squares / freedom as f64 / seeds as f64).sqrt() * by_each_other
+    student(freedom) * (squares / freedom as f64 / seeds as f64).sqrt() * by_each_other(points.len())
 }
 
 /// How many seeds a mean has or is to have next: the first few, then more, until the half-width of so many seeds is at most `precision`, or `most`

@@ -9,6 +9,7 @@ use super::axes::Axis;
 use super::layout::{Layout, Legend, Outline, Style};
 use super::marker::{Drawing, Drawn, Marker};
 use crate::readable::steers;
+use crate::{Error, results};
 
 /// Space left of a panel's vertical title.
 const LEFT: u32 = 14;
@@ -127,6 +128,15 @@ enum Spot {
 const NEAR: i32 = 4;
 
 impl Chart {
+    /// Writes the figure for a screen as an SVG file.
+    ///
+    /// # Errors
+    /// [`Error::Results`] where it cannot be drawn or written; an older file is then untouched.
+    pub fn publish(&self, path: &std::path::Path) -> crate::Result<()> {
+        let failed = |error| Error::Results { path: path.to_owned(), problem: format!("the figure cannot be drawn ({error})") };
+        results::publish(path, self.svg(Style::Screen).map_err(failed)?.as_bytes())
+    }
+
     /// The figure as an SVG document.
     ///
     /// # Errors

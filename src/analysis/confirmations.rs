@@ -7,6 +7,7 @@ use super::means::{Mean, MeanFit, fit_means};
 use super::studies::StudyResults;
 use crate::records::{Cell, CellKey, Confirmation, Status};
 use crate::results::WorkloadSummary;
+use crate::statistics::crossed;
 
 /// What confirmations say of a cell.
 #[derive(Debug, Clone)]
@@ -73,9 +74,7 @@ pub(super) fn trainings(cell: &Cell) -> Vec<Vec<Reached>> {
 /// The errors of each seed at its evaluations, every so many steps, by the point that the other half of the seeds chose. None where an evaluation
 /// did not see the whole validation set, or a training ended at its goal.
 fn errors(cell: &Cell, chosen: [usize; 2], examples: u32) -> Option<(Vec<Vec<f64>>, u32)> {
-    let points = by_point(cell).1;
-    let seeds = points.iter().map(Vec::len).min()?;
-    let chosen: Vec<&Confirmation> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
+    let chosen = crossed(&by_point(cell).1, chosen);
     let every = chosen.first()?.training.evaluate_every.max(1);
     let last = chosen.iter().map(|one| one.run.steps_run).max()?;
     let of_seed = |one: &&Confirmation| {

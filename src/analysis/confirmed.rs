@@ -5,16 +5,13 @@
 
 use super::estimate::Estimate;
 use super::fit::{Point, expected};
-use crate::statistics::{BEYOND_LIMIT, BY_EACH_OTHER, chosen, student};
+use crate::statistics::{BEYOND_LIMIT, QUANTILE, by_each_other, chosen, crossed, student};
 
 /// A training that reached the goal after more than the first number of steps, and after the second at the latest; none that failed.
 pub type Reached = Option<(f64, f64)>;
 
 /// The quantile of a normal number that 9 of 10 lie below.
 const NINE_OF_TEN: f64 = 1.2816;
-
-/// The quantile of a 95 % interval.
-const QUANTILE: f64 = 1.96;
 
 /// What trainings with fresh seeds say of a cell's steps.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,13 +41,13 @@ impl Confirmed {
     /// From the trainings of each point, by seed; every point with the same seeds. `limit` is the number of steps after which a training was given
     /// up. None where there is no point, or fewer than four seeds.
     pub fn new(points: &[Vec<Reached>], limit: f64) -> Option<Confirmed> {
-        let seeds = points.iter().map(Vec::len).min()?;
         let steps = |reached: &Reached| reached.map_or(f64::INFINITY, |(_, steps)| steps);
         let chosen = chosen(&points.iter().map(|point| point.iter().map(steps).collect()).collect::<Vec<_>>(), limit)?;
-        let trainings: Vec<Reached> = (0..seeds).map(|seed| points[chosen[1 - seed % 2]][seed]).collect();
+        let trainings = crossed(points, chosen);
+        let seeds = trainings.len();
         let failed = trainings.iter().filter(|training| training.is_none()).count();
         let mut normal = Normal::new(&trainings, limit, chosen[0] != chosen[1]);
-        let by_each_other = if points.len() > 1 { BY_EACH_OTHER } else { 1.0 };
+        let by_each_other = by_each_other(points.len());
         normal.wider *= by_each_other;
         let (mean, nine_of_ten) = match 2 * failed {
             most if most > seeds => {

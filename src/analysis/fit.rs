@@ -6,7 +6,7 @@
 pub use super::estimate::{COVERED, Estimate};
 use super::estimate::{normal, scramble, student_between, uniform};
 use crate::config::ascending;
-use crate::statistics::student;
+use crate::statistics::{QUANTILE, student};
 
 /// Resamples of the bootstrap.
 pub const RESAMPLES: u32 = 2_000;
@@ -168,7 +168,7 @@ impl<'a> Curve<'a> {
 
     /// The law of each resample of this curve, the curve with a number. `correlation` is that of the scatter of two curves at a batch size.
     fn resamples(&self, number: u64, scatter: Scatter, correlation: f64) -> Vec<Law> {
-        let stretched = scatter.variance.sqrt() * student(scatter.freedom) / 1.96;
+        let stretched = scatter.variance.sqrt() * student(scatter.freedom) / QUANTILE;
         let (shared, own) = (correlation.sqrt() * stretched, (1.0 - correlation).sqrt() * stretched);
         // Where the steps lie in their intervals: independent of each other where they scatter by more, which the residuals then hold; but along
         // a smooth curve where they do not.
@@ -390,7 +390,7 @@ pub(super) fn slope_of_counts(points: &[(f64, f64)], variances: &[f64]) -> Optio
         squares += square;
         weighted += square * variance;
     }
-    let margin = 1.96 * weighted.sqrt() / squares;
+    let margin = QUANTILE * weighted.sqrt() / squares;
     Some(Estimate { low: found.low.min(found.value - margin), high: found.high.max(found.value + margin), ..found })
 }
 

@@ -7,7 +7,7 @@
 use super::confirmed::Confirmed;
 use super::estimate::{normal, uniform};
 use super::fit::{Estimate, Fit, Law, Point, RESAMPLES, enough, key, least_weighted_squares};
-use crate::statistics::student;
+use crate::statistics::{QUANTILE, student};
 
 /// A cell's mean.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +44,7 @@ pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
     let freedom: usize = all.iter().map(|means| means.freedom()).sum();
     let variance = left_over(&all, freedom);
     // Few points do not know by how much they scatter.
-    let stretched = variance.sqrt() * student(freedom) / 1.96;
+    let stretched = variance.sqrt() * student(freedom) / QUANTILE;
     let seeds = all.iter().flat_map(|means| means.means).map(|mean| mean.confirmed.logs().len()).max().unwrap_or(0);
     let fit = |(number, means): (usize, &Result<Means, String>)| {
         let means = means.as_ref().map_err(Clone::clone)?;

@@ -6,7 +6,7 @@ use super::studies::workload_name;
 use super::warnings::dead_layers;
 use super::work::{Range, Work, computed, papers_steps, to_end, to_goal};
 use crate::config::Metaparameter;
-use crate::readable::{aligned, count, wrapped};
+use crate::readable::{LINE, aligned, count, wrapped};
 use crate::records::{Cell, Status, median_steps};
 use crate::results::{Results, WorkloadSummary};
 
@@ -16,9 +16,6 @@ const NOT_REACHED: &str = "–";
 /// In place of a number: the cell has not been measured yet.
 const NOT_MEASURED: &str = "·";
 
-/// Letters of a line at most.
-const WIDTH: usize = 80;
-
 /// Three tables in plain text, and a fourth where cells are confirmed, at most 80 letters wide: steps-to-result (rows batch sizes, columns
 /// sparsities), a line for each cell with how its trials ended and the searched metaparameters of the best, and the work. Metaparameters that all
 /// trials share stand above the second one.
@@ -27,7 +24,7 @@ pub fn table(results: &Results) -> String {
     let mut text = workload_name(workload);
     text += &match workload.validation_examples {
         0 => format!("\nGoal: {}. Others measured it.\n", workload.goal_error),
-        _ => format!("\n{}\n", wrapped(&goal(workload), WIDTH).join("\n")),
+        _ => format!("\n{}\n", wrapped(&goal(workload), LINE).join("\n")),
     };
     if results.cells.is_empty() {
         return text + "\nNo cell is finished yet.\n";
@@ -39,7 +36,7 @@ pub fn table(results: &Results) -> String {
         let (fixed, searched) = metaparameters(results);
         text += "\nTrials (complete/incomplete/infeasible/censored), the best one";
         text += if is_of_dps(results) { ", its test error\n" } else { "\n" };
-        for line in wrapped(&fixed.join(", "), WIDTH - 2) {
+        for line in wrapped(&fixed.join(", "), LINE - 2) {
             text += &format!("  {line}\n");
         }
         text += &narrow(&cells(&grid, results, &searched), 2);
@@ -205,7 +202,7 @@ fn closest(cell: &Cell, examples: u32) -> Option<String> {
     Some(format!("{}: {bound}{:.4}", cell.key, f64::from(nearest.errors) / f64::from(examples)))
 }
 
-/// Rows as lines of at most [`WIDTH`] letters: columns that have no room follow below, each time beside the first `key` ones.
+/// Rows as lines of at most [`LINE`] letters: columns that have no room follow below, each time beside the first `key` ones.
 fn narrow(rows: &[Vec<String>], key: usize) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0) + 2;
@@ -213,7 +210,7 @@ fn narrow(rows: &[Vec<String>], key: usize) -> String {
     let (mut text, mut from) = (String::new(), key);
     while from < columns {
         let (mut to, mut used) = (from + 1, own + width(from));
-        while to < columns && used + width(to) <= WIDTH {
+        while to < columns && used + width(to) <= LINE {
             used += width(to);
             to += 1;
         }
@@ -233,7 +230,7 @@ mod tests {
     fn wide_tables_go_on_below() {
         let rows: Vec<Vec<String>> = (0..3).map(|row| (0..30).map(|column| format!("{column}-{row}-words")).collect()).collect();
         let text = narrow(&rows, 2);
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= LINE), "{text}");
         assert!(rows.iter().flatten().all(|word| text.contains(word.as_str())) && text.matches("1-2-words").count() > 4, "{text}");
         assert_eq!(narrow(&[], 1), "");
     }

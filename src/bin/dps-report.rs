@@ -17,15 +17,12 @@ use std::time::{Duration, SystemTime};
 use common::{Allocator, leave};
 use dps::analysis::{Options, Report, Style};
 use dps::arguments::{FigureStyle, ReportArguments};
-use dps::readable::{some, wrapped};
+use dps::readable::{LINE, some, wrapped};
 use dps::{Error, analysis, data, exit, journal, reader, results, streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 /// Between two looks at the files of a study that runs.
 const POLL: Duration = Duration::from_secs(1);
-
-/// Letters of a line of the answer at most.
-const WIDTH: usize = 80;
 
 /// Seconds after which a browser loads the page of a study that runs again.
 const REFRESH: u32 = 10;
@@ -83,7 +80,7 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
         streams::out(&format!("Export: {} ({})\n", folder.display(), some(cells, "cell")));
     }
     for sentence in &report.answers {
-        streams::out(&format!("{}\n", wrapped(sentence, WIDTH).join("\n")));
+        streams::out(&format!("{}\n", wrapped(sentence, LINE).join("\n")));
     }
     streams::out(&format!("Report: {}\n", report.page.display()));
     Ok(report.warnings.len())

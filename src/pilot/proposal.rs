@@ -8,7 +8,7 @@ use super::design::Part;
 use super::document::{Written, changed};
 use crate::analysis::{Chart, Whole, whole_curves};
 use crate::config::{self, Configuration, Metaparameter, Override, Range};
-use crate::readable::{aligned, count, digits, some, wrapped};
+use crate::readable::{LINE, aligned, count, digits, some, wrapped};
 use crate::results::Results;
 
 /// Letters of a line of comments.
@@ -95,15 +95,14 @@ fn document(configuration: &Configuration, text: &str, overrides: &[Override], c
 /// A range as TOML.
 fn toml(Range { min, max, scale }: &Range) -> String {
     let number = |value: f64| if value != 0.0 && value.abs() < 1e-3 { format!("{value:e}") } else { value.to_string() };
-    format!("{{ min = {}, max = {}, scale = \"{scale}\" }}", number(*min), number(*max))
+    config::range_as_toml((&number(*min), &number(*max), *scale))
 }
 
 /// A curve's metaparameters that differ among the curves of a corner, in words.
 fn words(corner: &Corner, curve: &Curve) -> String {
     let differs = |name: Metaparameter| corner.curves.iter().any(|other| other.metaparameters.get(name) != curve.metaparameters.get(name));
     let word = |(name, value): (Metaparameter, f64)| {
-        let symbol = if name.symbol().is_empty() { name.title() } else { name.symbol() };
-        format!("{symbol} {}", if name.is_whole() { name.show(value) } else { digits(value, 3) })
+        format!("{} {}", name.label(), if name.is_whole() { name.show(value) } else { digits(value, 3) })
     };
     let words: Vec<String> = curve.metaparameters.iter().filter(|(name, _)| differs(*name)).map(word).collect();
     if words.is_empty() { format!("point {}", curve.trial) } else { words.join(", ") }
@@ -153,6 +152,6 @@ fn summary(corners: &[Corner], examples: u32, choice: &Choice) -> String {
     ];
     lines.extend(ranges.iter().map(|(name, range, why)| format!("{name} = {}: {why}", toml(range))));
     lines.extend(notes.iter().cloned());
-    let lines: String = lines.iter().flat_map(|line| wrapped(line, 80)).map(|line| line + "\n").collect();
+    let lines: String = lines.iter().flat_map(|line| wrapped(line, LINE)).map(|line| line + "\n").collect();
     format!("{}\n{lines}", aligned(&rows, ""))
 }

@@ -1,5 +1,6 @@
 //! The memory that `--plan` states, compared with what a study then takes.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::study::{mpirun, train, write_config, write_data};
@@ -88,21 +89,28 @@ fn a_plan_of_a_large_network_takes_little_memory() {
     }
 }
 
+/// A study of many trials of one step, with data and its configuration in `folder`; `changes` are further ones of the configuration.
+fn one_step(folder: &Path, changes: &[(&str, &str)]) -> PathBuf {
+    // The data set is as large as the real one, whose size the plan assumes.
+    write_data(folder, 60_000, 10_000);
+    let shared = [
+        ("goal_error = 0.3", "goal_error = 0.0001"),
+        ("max_steps = 40", "max_steps = 1"),
+        ("evaluate_every = 4", "evaluate_every = 1"),
+        ("batch_sizes = [2, 37]", "batch_sizes = [2]"),
+        // No trial diverges, so that all stay in memory to the end.
+        ("{ min = 1e-3, max = 1e4, scale = \"log\" }", "0.001"),
+    ];
+    write_config(folder, &[&shared, changes].concat())
+}
+
 #[test]
 fn a_study_takes_the_memory_that_its_plan_says() {
     let folder = tempfile::tempdir().unwrap();
-    // The data set is as large as the real one, whose size the plan assumes.
-    write_data(folder.path(), 60_000, 10_000);
-    let config = write_config(
+    let config = one_step(
         folder.path(),
         &[
-            ("goal_error = 0.3", "goal_error = 0.0001"),
-            ("max_steps = 40", "max_steps = 1"),
-            ("evaluate_every = 4", "evaluate_every = 1"),
-            ("batch_sizes = [2, 37]", "batch_sizes = [2]"),
             ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
-            // No trial diverges, so that all stay in memory to the end.
-            ("{ min = 1e-3, max = 1e4, scale = \"log\" }", "0.001"),
             ("trials = 5", "trials = 200"),
             // Random masks need no pass over the data, which would take long for 200 networks.
             ("examples = 100", "criterion = \"magnitude\""),
@@ -133,19 +141,7 @@ fn a_study_takes_the_memory_that_its_plan_says() {
 #[test]
 fn a_study_keeps_to_a_limit() {
     let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 60_000, 10_000);
-    let config = write_config(
-        folder.path(),
-        &[
-            ("goal_error = 0.3", "goal_error = 0.0001"),
-            ("max_steps = 40", "max_steps = 1"),
-            ("evaluate_every = 4", "evaluate_every = 1"),
-            ("batch_sizes = [2, 37]", "batch_sizes = [2]"),
-            ("sparsities = [0, 0.9]", "sparsities = [0]"),
-            ("{ min = 1e-3, max = 1e4, scale = \"log\" }", "0.001"),
-            ("trials = 5", "trials = 2000"),
-        ],
-    );
+    let config = one_step(folder.path(), &[("sparsities = [0, 0.9]", "sparsities = [0]"), ("trials = 5", "trials = 2000")]);
     let program = |more: &str| {
         let mut command = Command::new("sh");
         let train = train();

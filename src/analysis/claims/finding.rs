@@ -4,6 +4,7 @@ use super::super::fit::{Estimate, Fit};
 use super::super::fits::Fitted;
 use super::claim::Claim;
 use crate::readable::{count, digits, some};
+use crate::statistics::QUANTILE;
 
 /// What a study says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,7 @@ fn beyond(value: f64, limit: f64, bound: f64) -> f64 {
     }
     // An infinite number has no distance, but a limit.
     let distance = if value.is_infinite() { if limit > bound { 1.001 } else { 0.999 } } else { (value - bound) / (value - limit) };
-    libm::erfc(1.96 * distance * std::f64::consts::FRAC_1_SQRT_2).min(1.0)
+    libm::erfc(QUANTILE * distance * std::f64::consts::FRAC_1_SQRT_2).min(1.0)
 }
 
 /// A sparsity's fit, or the finding that there is none.

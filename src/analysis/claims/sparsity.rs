@@ -11,11 +11,12 @@ use super::finding::{Finding, above, below, fitted, words};
 use crate::config::{OptimizerName, Race};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, Trial};
+use crate::statistics::QUANTILE;
 
 /// What a ratio needs, in the singular.
 const WITH_RESULT: &str = "batch size at which both sparsities have a result";
 
-/// What the steps of each sparsity say beside those of the dense network; nothing where that was not measured.
+/// Findings of each sparsity's steps over the dense network's; none where the dense network was not measured.
 pub fn of_steps(study: &StudyResults, fits: &[Fitted]) -> Vec<Finding> {
     let Some(dense) = fits.iter().find(|fitted| fitted.sparsity == 0.0) else { return Vec::new() };
     let sparse = fits.iter().filter(|fitted| fitted.sparsity > 0.0);
@@ -130,7 +131,7 @@ fn region(study: &StudyResults, sparsity: f64) -> Finding {
     };
     let (ratios, variances): (Vec<f64>, Vec<f64>) = pairs.iter().map(counted).unzip();
     let count = ratios.len() as f64;
-    let ratio = Estimate::geometric(ratios.iter().copied()).no_narrower(1.96 * (variances.iter().sum::<f64>() / count / count).sqrt());
+    let ratio = Estimate::geometric(ratios.iter().copied()).no_narrower(QUANTILE * (variances.iter().sum::<f64>() / count / count).sqrt());
     if ratios.len() < 2 || ratio.low.is_nan() {
         return Finding::undecided(claim, sparsity, some(ratios.len(), WITH_RESULT));
     }

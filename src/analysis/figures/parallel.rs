@@ -22,7 +22,7 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
     let grid = study.grid();
     let ratios = study.results.cells.iter().flat_map(|cell| cell.trials.iter().filter_map(|trial| ratio(cell, trial)));
     let slowest = Some(ratios.fold(1.0, f64::max)).filter(|&slowest| slowest > 1.0);
-    let names = searched.iter().map(|(name, _)| short(*name)).chain(slowest.map(|_| "steps".to_owned()));
+    let names = searched.iter().map(|(name, _)| name.label().to_owned()).chain(slowest.map(|_| "steps".to_owned()));
     let x = Axis::named("Metaparameter", names.collect());
     let y = Axis::around(Scale::Linear, "Place in its range", [0.0, 1.0], (0.0, 1.0));
     let path = |cell: &Cell, trial: &Trial| {
@@ -92,11 +92,6 @@ fn range((name, setting): (Metaparameter, Setting)) -> Option<(Metaparameter, Ra
 /// Steps of a complete trial over K*.
 fn ratio(cell: &Cell, trial: &Trial) -> Option<f64> {
     Some(f64::from(trial.steps?) / f64::from(cell.steps_to_result()?.max(1)))
-}
-
-/// What stands below an axis.
-fn short(name: Metaparameter) -> String {
-    if name.symbol().is_empty() { name.title().to_owned() } else { name.symbol().to_owned() }
 }
 
 /// A range in words: `η: learning rate from 0.0001 to 1.0, logarithmic`.

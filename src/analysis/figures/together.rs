@@ -7,7 +7,6 @@ use super::super::chart::{Chart, Element, Entry, GREY, Panel};
 use super::super::confirmations::{ConfirmedCell, confirmed_cells};
 use super::super::fits::Fitted;
 use super::super::grid::{Curve, batch};
-use super::super::layout::Style;
 use super::super::marker::{Marker, Series};
 use super::super::studies::{StudyResults, gather};
 use super::figure::{
@@ -15,23 +14,20 @@ use super::figure::{
     linear_scaling, name, note, steps_axis, steps_words, unreached,
 };
 use super::smoothness;
+use crate::Result;
 use crate::readable::{count, significant};
-use crate::results::{self, Results};
-use crate::{Error, Result};
+use crate::results::Results;
 
 /// Draws K* against batch size as an SVG file: both axes in powers of two, a line and a marker shape a sparsity, and, dashed, perfect
 /// linear scaling from each sparsity's first measured point. A line is broken at a cell that is unmeasured or reached no goal. Of a study run for its
 /// measurements alone, which has no K*, the Lipschitz constant along training.
 ///
 /// # Errors
-/// [`Error::Results`] where the file cannot be written; an older one is then untouched.
+/// [`crate::Error::Results`] where the file cannot be written; an older one is then untouched.
 pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
     for study in gather(vec![(String::new(), results.clone())]) {
         let surface = if study.measures_alone() { smoothness::lipschitz(&study) } else { None };
-        let svg = surface.unwrap_or_else(|| together(&study)).chart.svg(Style::Screen);
-        let svg =
-            svg.map_err(|error| Error::Results { path: path.to_owned(), problem: format!("the figure cannot be drawn ({error})") })?;
-        results::publish(path, svg.as_bytes())?;
+        surface.unwrap_or_else(|| together(&study)).chart.publish(path)?;
     }
     Ok(())
 }
@@ -73,7 +69,7 @@ pub fn together(study: &StudyResults) -> Figure {
     }
 }
 
-/// What the caption says of confirmed steps.
+/// The caption's sentence on confirmed steps.
 const CONFIRMED: &str = " Rings: the geometric mean of the steps that the best points take with fresh seeds, with its 95 % interval.";
 
 /// A cell's mean with its interval.

@@ -6,6 +6,7 @@ use super::super::others::{has_trials, is_of_dps};
 use super::super::studies::StudyResults;
 use super::table::{ABSENT, table};
 use crate::config::ascending;
+use crate::error::short;
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
 use crate::records::Ending;
@@ -85,7 +86,7 @@ pub fn run(study: &StudyResults) -> Markup {
         ));
         rows.push(("Run by", program(environment)));
         rows.push(("Processor", environment.processor.clone()));
-        rows.push(("Command", beginning(&environment.command_line)));
+        rows.push(("Command", short(&environment.command_line, LONGEST_COMMAND)));
         rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
         if environment.starts.len() > 1 {
             let later = environment.starts.iter().filter(|start| start.before != Ending::First);
@@ -106,14 +107,6 @@ pub fn run(study: &StudyResults) -> Markup {
     // Files of older programs do not say everything.
     rows.retain(|(_, text)| !text.is_empty());
     dl(rows)
-}
-
-/// A command line, or the beginning of the many that a merged file has.
-fn beginning(commands: &str) -> String {
-    match commands.char_indices().nth(LONGEST_COMMAND) {
-        Some((end, _)) => format!("{} … (whole in the file's attribute command_line)", &commands[..end]),
-        None => commands.to_owned(),
-    }
 }
 
 /// The program, the files that it was built from, and its compiler.

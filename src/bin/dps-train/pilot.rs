@@ -1,7 +1,6 @@
 //! `dps-train pilot`: whole curves at the corners of a study's grid, and what they propose.
 
-use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use dps::arguments::{PilotArguments, StudyArguments};
 use dps::comm::{Communicator, together};
@@ -11,10 +10,10 @@ use dps::progress::{Event, Observer, ProgressForm};
 use dps::readable::{count, duration, some};
 use dps::results::Results;
 use dps::streams::out;
-use dps::{Error, Result, config, exit, progress, results, signals, study};
+use dps::{Error, Result, config, exit, results, signals, study};
 
 use crate::plan::bound;
-use crate::study::{Prepared, fail, load, measure, prepare};
+use crate::study::{Prepared, fail, load, measure, observer, prepare};
 
 /// Part of the machine's peak speed that training is assumed to reach, as in a plan.
 const ASSUMED: &str = "at half of this machine's peak speed";
@@ -28,8 +27,7 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
     }
     // Every rank has this error: rank 0 alone prints it.
     let refuse = |error: &Error| if speaks { fail(asked.progress, error) } else { error.exit_code() };
-    let mut observer =
-        if speaks { progress::observer(asked.progress, asked.verbose, std::io::stderr().is_terminal()) } else { progress::silent() };
+    let mut observer = observer(asked, speaks);
     let begun = prepare(asked, world).and_then(|whole| {
         let text = together(world, begin(asked))?;
         let parts = designed(arguments, &whole, world, &mut *observer)?;
@@ -69,7 +67,7 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
 /// The configuration's text, once it is known that the proposal would write over nothing.
 fn begin(asked: &StudyArguments) -> Result<String> {
     let refuse = |path: &Path, problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
-    for path in [asked.output.clone(), picture(&asked.output)] {
+    for path in [asked.output.clone(), asked.output.with_extension("svg")] {
         if std::fs::symlink_metadata(&path).is_ok() {
             return Err(refuse(&path, "expected no such file, found one; name another with --output, or move it away".to_owned()));
         }
@@ -117,35 +115,22 @@ fn publish(
     dataset: &Dataset,
 ) -> Result<()> {
     let PilotArguments { study: asked, kept, .. } = arguments;
-    let picture = picture(&asked.output);
-    let draw = |chart: &dps::analysis::Chart| {
-        let svg = chart.svg(dps::analysis::Style::Screen);
-        let svg =
-            svg.map_err(|cause| Error::Results { path: picture.clone(), problem: format!("the figure cannot be drawn ({cause})") })?;
-        results::publish(&picture, svg.as_bytes())
-    };
+    let picture = asked.output.with_extension("svg");
     let overrides = asked.overrides.get(..*kept).unwrap_or_default();
     let proposed = propose(&whole.configuration, (text, overrides), parts, measured, dataset.validation.errors_of_guessing(), &picture);
     let proposal = match proposed {
         Ok(proposal) => proposal,
         Err((problem, chart)) => {
-            draw(&chart)?;
+            chart.publish(&picture)?;
             let problem = format!("{problem}; {} shows the curves", picture.display());
             return Err(Error::Configuration { path: asked.config.display().to_string(), problems: vec![problem] });
         }
     };
-    draw(&proposal.chart)?;
+    proposal.chart.publish(&picture)?;
     results::publish(&asked.output, proposal.text.as_bytes())?;
     if !asked.quiet {
         let file = asked.output.display();
         out(&format!("{}\nProposal: {file}\nFigure:   {}\nNext:     dps-train {file} --plan\n", proposal.summary, picture.display()));
     }
     Ok(())
-}
-
-/// The picture beside a proposal.
-fn picture(output: &Path) -> PathBuf {
-    let mut name = output.file_stem().unwrap_or_default().to_owned();
-    name.push(".svg");
-    output.with_file_name(name)
 }

@@ -11,7 +11,7 @@ use dps::comm::launcher::{Launched, command_line};
 use dps::comm::{Communicator, MemoryLimit, Single, together};
 use dps::config::Override;
 use dps::data::{Dataset, Facts};
-use dps::progress::{Event, ProgressForm};
+use dps::progress::{Event, Observer, ProgressForm};
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::study::{Beginning, Place, RunEnd, Surroundings};
@@ -99,6 +99,11 @@ pub fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: 
     }
 }
 
+/// What shows the progress, on the rank that speaks.
+pub fn observer(arguments: &StudyArguments, speaks: bool) -> Box<dyn Observer> {
+    if speaks { progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal()) } else { progress::silent() }
+}
+
 /// The data of a study, on every rank or on none.
 pub fn load(arguments: &StudyArguments, configuration: &config::Configuration, world: &dyn Communicator) -> Result<Dataset> {
     together(world, Dataset::load(configuration.study.workload.dataset.clone(), &arguments.data, &configuration.study.data))
@@ -127,11 +132,7 @@ pub fn measure(
         storage: Arc::new(Disk),
         surroundings: Surroundings::PROCESS,
     };
-    let mut observer = if speaks {
-        progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal())
-    } else {
-        progress::silent()
-    };
+    let mut observer = observer(arguments, speaks);
     let notes = notes(&configuration.study, dataset, world.size() * threads);
     about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let beginning = match arguments {

@@ -3,7 +3,7 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
-use super::range::{Example, Range, Scale, Searched, Setting, toml};
+use super::range::{Example, Range, Scale, Searched, Setting, range_as_toml};
 use super::workload::{OptimizerName, ScheduleName};
 use crate::config::key::{Key, Only, key};
 use crate::config::kind::{Number, Sometimes};
@@ -216,6 +216,11 @@ impl Metaparameter {
         self.declaration().title
     }
 
+    /// The metaparameter's symbol, or its title where it has no symbol.
+    pub fn label(self) -> &'static str {
+        if self.symbol().is_empty() { self.title() } else { self.symbol() }
+    }
+
     /// What it means, in sentences.
     pub fn meaning(self) -> &'static str {
         Self::MEANINGS[self as usize].trim()
@@ -251,7 +256,7 @@ impl Metaparameter {
     pub(super) fn key(self) -> Key<Sometimes<Searched>> {
         let Declaration { values, scales, example, only, needed, default, .. } = self.declaration();
         let kind = Sometimes { kind: Searched { values, scales, example }, otherwise: default };
-        let definition = key(kind, toml(example)).had_by(only, needed);
+        let definition = key(kind, range_as_toml(example)).had_by(only, needed);
         // What every study has is given where it is not said; what some have, once it is known which one the study is.
         let unsaid = default.filter(|_| only.is_none());
         Key::new("search", self.name(), Self::MEANINGS[self as usize], Some(unsaid), definition)

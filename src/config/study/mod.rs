@@ -31,7 +31,7 @@ pub use metaparameter::Metaparameter;
 pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
 pub use pruning::{BiasPruning, CriterionName, Pruning};
 pub use race::Race;
-pub use range::{Range, Scale, Setting};
+pub use range::{Range, Scale, Setting, range_as_toml};
 pub use search::{Search, SobolNumbers};
 pub use smoothness::{Smoothness, first_of};
 pub use workload::{GoalComparison, OptimizerName, ScheduleName, Workload};

@@ -56,7 +56,7 @@ pub struct Searched {
 pub type Example = (&'static str, &'static str, Scale);
 
 /// A range as TOML.
-pub fn toml((min, max, scale): (&str, &str, Scale)) -> String {
+pub fn range_as_toml((min, max, scale): (&str, &str, Scale)) -> String {
     format!("{{ min = {min}, max = {max}, scale = \"{scale}\" }}")
 }
 
@@ -107,7 +107,7 @@ impl Kind for Searched {
     fn toml(&self, value: &Setting) -> Option<String> {
         match value {
             Setting::Fixed(value) => self.values.toml(value),
-            Setting::Range(Range { min, max, scale }) => Some(toml((&min.to_string(), &max.to_string(), *scale))),
+            Setting::Range(Range { min, max, scale }) => Some(range_as_toml((&min.to_string(), &max.to_string(), *scale))),
         }
     }
 
