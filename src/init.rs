@@ -4,16 +4,22 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use crate::config::{Choices, DatasetName, NetworkName, OptimizerName, SHIPPED, ScheduleName, template};
+use crate::config::{
+    Choices, DatasetChoice, DatasetName, NetworkChoice, NetworkName, OptimizerName, OwnDataset, SHIPPED, ScheduleName, template,
+};
 use crate::{Error, Result};
 
 /// What the command line says of a new configuration; the rest is asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Given {
     /// The data set.
     pub dataset: Option<DatasetName>,
+    /// Where images of one's own are, in place of a data set that has a name.
+    pub path: Option<String>,
     /// The network; the one that fits the data set where it is not given.
     pub network: Option<NetworkName>,
+    /// Whether the network is written as a list of its layers.
+    pub listed: bool,
     /// The optimizer.
     pub optimizer: Option<OptimizerName>,
     /// The schedule; the data set's usual one where it is not given.
@@ -23,20 +29,23 @@ pub struct Given {
 /// Asks a person a question and returns the line that was answered; `None` at the end of the input.
 pub type Ask<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
-/// Writes a new configuration with comments to `path`. What is not given is asked; `ask` is `None` where nobody can be asked.
+/// Writes a new configuration with comments to `path`. What is not given is asked; `ask` is `None` where nobody can be asked. `classes` counts the
+/// classes of images of one's own, for the last layer of a list.
 ///
 /// # Errors
-/// [`Error::Configuration`] where the choices do not fit each other, nobody answers, or the file is there already or cannot be written.
-pub fn init(path: &Path, given: &Given, ask: Option<Ask>) -> Result<()> {
+/// [`Error::Configuration`] where the choices do not fit each other, nobody answers, or the file is there already or cannot be written; the error
+/// of `classes`.
+pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&DatasetChoice) -> Result<u32>) -> Result<()> {
     let refuse = |problem: String| Err(Error::Configuration { path: path.display().to_string(), problems: vec![problem] });
     if std::fs::symlink_metadata(path).is_ok() {
         return refuse("expected no such file, found one; name another, or move it away".to_owned());
     }
-    let missing: Vec<&str> = [(given.dataset.is_none(), "--dataset"), (given.optimizer.is_none(), "--optimizer")]
-        .iter()
-        .filter(|(is, _)| *is)
-        .map(|(_, name)| *name)
-        .collect();
+    let missing: Vec<&str> =
+        [(given.dataset.is_none() && given.path.is_none(), "--dataset or --path"), (given.optimizer.is_none(), "--optimizer")]
+            .iter()
+            .filter(|(is, _)| *is)
+            .map(|(_, name)| *name)
+            .collect();
     let mut nobody = |_: &str| None;
     let ask = match ask {
         None if !missing.is_empty() => {
@@ -45,17 +54,31 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>) -> Result<()> {
         None => &mut nobody,
         Some(ask) => ask,
     };
-    let choices = (|| {
-        let dataset = choose(given.dataset, "Data set", DatasetName::NAMES, DatasetName::FashionMnist, ask)?;
-        let network = given.network.unwrap_or(dataset.spec().usual.network);
-        let optimizer = choose(given.optimizer, "Optimizer", OptimizerName::NAMES, OptimizerName::Momentum, ask)?;
-        Some(Choices { dataset, network, optimizer, schedule: given.schedule.unwrap_or(dataset.spec().usual.schedule) })
+    let own = given.path.as_ref().map(|path| {
+        let name = Path::new(path).file_stem().map_or_else(|| path.clone(), |stem| stem.to_string_lossy().into_owned());
+        DatasetChoice::Own(OwnDataset { path: path.clone(), name })
+    });
+    let chosen = (|| {
+        let dataset = match own {
+            Some(own) => own,
+            None => choose(given.dataset, "Data set", DatasetName::NAMES, DatasetName::FashionMnist, ask)?.into(),
+        };
+        Some((dataset, choose(given.optimizer, "Optimizer", OptimizerName::NAMES, OptimizerName::Momentum, ask)?))
     })();
-    let Some(choices) = choices else {
+    let Some((dataset, optimizer)) = chosen else {
         return refuse(format!("expected an answer, found the end of the input; give {} instead", missing.join(" and ")));
     };
-    let written =
-        OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| file.write_all(template(choices).as_bytes()));
+    let network = given.network.unwrap_or(dataset.usual().network);
+    let network = match (given.listed, &dataset) {
+        (false, _) => NetworkChoice::Named(network),
+        (true, DatasetChoice::Named(name)) => NetworkChoice::Listed(network.layers(name.spec().classes)),
+        (true, DatasetChoice::Own(_)) => NetworkChoice::Listed(network.layers(classes(&dataset)?)),
+    };
+    let schedule = given.schedule.unwrap_or(dataset.usual().schedule);
+    let text = template(&Choices { dataset, network, optimizer, schedule });
+    // A path may be none that a configuration can have.
+    crate::config::parse(&path.display().to_string(), &text, &[])?;
+    let written = OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
         Ok(()) => Ok(()),
         Err(cause) if cause.kind() == ErrorKind::NotFound => {
@@ -102,7 +125,7 @@ pub fn list() -> String {
 /// [`Error::Configuration`] where there is none of that name, with the nearest one.
 pub fn text(name: &str) -> Result<&'static str> {
     let file = if name.ends_with(".toml") { name.to_owned() } else { format!("{name}.toml") };
-    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == file) {
+    if let Some(shipped) = SHIPPED.iter().find(|shipped| shipped.name == file || shipped.name.strip_prefix("examples/") == Some(&file)) {
         return Ok(shipped.text);
     }
     let nearest =
@@ -117,6 +140,24 @@ pub fn text(name: &str) -> Result<&'static str> {
 mod tests {
     use super::*;
 
+    fn no_data(_: &DatasetChoice) -> Result<u32> {
+        panic!("only a list of layers for data of one's own counts classes")
+    }
+
+    #[test]
+    fn data_and_a_network_of_ones_own_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new.toml");
+        let given = Given { path: Some("x/digits.npz".into()), listed: true, optimizer: Some(OptimizerName::Adam), ..Given::default() };
+        init(&path, &given, None, &|_| Ok(7)).unwrap();
+        let workload = crate::config::load(&path, &[]).unwrap().study.workload;
+        assert_eq!(workload.dataset, DatasetChoice::Own(OwnDataset { path: "x/digits.npz".into(), name: "digits".into() }));
+        assert_eq!(workload.network, NetworkChoice::Listed(NetworkName::Lenet300x100.layers(7)));
+        let refused = init(&folder.path().join("other.toml"), &Given { path: Some(String::new()), ..given }, None, &|_| Ok(7));
+        assert!(refused.unwrap_err().to_string().contains("expected a folder or file below the data folder"));
+        assert!(!folder.path().join("other.toml").exists());
+    }
+
     #[test]
     fn what_is_not_given_is_asked_until_it_is_answered() {
         let folder = tempfile::tempdir().unwrap();
@@ -127,7 +168,7 @@ mod tests {
             asked.push(question.to_owned());
             answers.next().map(str::to_owned)
         };
-        init(&path, &Given::default(), Some(&mut ask)).unwrap();
+        init(&path, &Given::default(), Some(&mut ask), &no_data).unwrap();
         let study = crate::config::load(&path, &[]).unwrap().study;
         assert_eq!((study.workload.dataset, study.workload.optimizer), (DatasetName::Mnist.into(), OptimizerName::Momentum));
         assert_eq!(asked[0], "Data set (mnist, fashion-mnist, cifar-10) [fashion-mnist]: ");
@@ -140,12 +181,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new.toml");
         let whole = Given { dataset: Some(DatasetName::Cifar10), optimizer: Some(OptimizerName::Sgd), ..Given::default() };
-        let refused = |given: &Given, ask: Option<Ask>, path: &Path| init(path, given, ask).unwrap_err().to_string();
-        assert!(refused(&Given::default(), None, &path).contains("expected --dataset and --optimizer, found neither"));
-        assert!(refused(&Given::default(), Some(&mut |_| None), &path).contains("found the end of the input; give --dataset and"));
+        let refused = |given: &Given, ask: Option<Ask>, path: &Path| init(path, given, ask, &no_data).unwrap_err().to_string();
+        assert!(refused(&Given::default(), None, &path).contains("expected --dataset or --path and --optimizer, found neither"));
+        assert!(
+            refused(&Given::default(), Some(&mut |_| None), &path).contains("found the end of the input; give --dataset or --path and")
+        );
         assert!(refused(&whole, None, &folder.path().join("no/new.toml")).contains("make it first"));
         assert!(!path.exists());
-        init(&path, &whole, None).unwrap();
+        init(&path, &whole, None, &no_data).unwrap();
         assert_eq!(crate::config::load(&path, &[]).unwrap().study.workload.schedule, ScheduleName::LinearDecay);
         assert!(refused(&whole, None, &path).contains("expected no such file, found one"));
     }
@@ -153,6 +196,7 @@ mod tests {
     #[test]
     fn configurations_are_listed_and_printed() {
         assert_eq!(list().lines().count(), SHIPPED.len() + 2);
+        assert!(text("own-data-digits").unwrap().contains("digits.npz"));
         for name in ["mnist-simple-cnn-sgd", "mnist-simple-cnn-sgd.toml"] {
             assert!(text(name).unwrap().starts_with("# MNIST, Simple-CNN, SGD"));
         }

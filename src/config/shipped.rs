@@ -37,6 +37,13 @@ shipped! {
     "quickstart.toml",
     "smoothness-small.toml",
     "study-small.toml",
+    "examples/adamw-fashion-mnist.toml",
+    "examples/averaged-weights.toml",
+    "examples/lenet-5-caffe.toml",
+    "examples/listed-convolutions.toml",
+    "examples/listed-residual.toml",
+    "examples/own-data-digits.toml",
+    "examples/own-data-patches.toml",
 }
 
 impl Shipped {
@@ -54,8 +61,11 @@ mod tests {
 
     #[test]
     fn every_file_is_listed_and_says_what_it_is_for() {
-        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");
-        let files = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let files = |folder: &str, before: &'static str| {
+            let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+            std::fs::read_dir(folder).unwrap().map(move |file| format!("{before}{}", file.unwrap().file_name().into_string().unwrap()))
+        };
+        let files = files("configs", "").chain(files("configs/examples", "examples/"));
         let mut files: Vec<String> = files.filter(|name| name.ends_with(".toml")).collect();
         let mut names: Vec<&str> = SHIPPED.iter().map(|shipped| shipped.name).collect();
         files.sort();

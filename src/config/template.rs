@@ -1,19 +1,19 @@
 //! The text of a new configuration: the paper's settings for a workload, every key with what it means.
 
 use super::key::{KeyHelp, Only};
-use super::study::{DatasetName, NetworkName, OptimizerName, ScheduleName, sections};
+use super::study::{DatasetChoice, LayerSpec, NetworkChoice, OptimizerName, ScheduleName, sections};
 use crate::readable::{count, wrapped};
 
 /// Letters of a line of comments.
 const WIDTH: usize = 150;
 
 /// What [`template`] is to configure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choices {
     /// The data set.
-    pub dataset: DatasetName,
+    pub dataset: DatasetChoice,
     /// The network.
-    pub network: NetworkName,
+    pub network: NetworkChoice,
     /// The optimizer.
     pub optimizer: OptimizerName,
     /// The learning-rate schedule.
@@ -25,10 +25,16 @@ impl Choices {
     /// and appendix B); the search spaces stand as the keys' examples.
     fn value(&self, key: &KeyHelp) -> Option<String> {
         let Choices { dataset, network, optimizer, schedule } = self;
-        let usual = &dataset.spec().usual;
+        let usual = dataset.usual();
         match key.path().as_str() {
-            "workload.dataset" => Some(format!("\"{dataset}\"")),
-            "workload.network" => Some(format!("\"{network}\"")),
+            "workload.dataset" => Some(match dataset {
+                DatasetChoice::Named(name) => format!("\"{name}\""),
+                DatasetChoice::Own(own) => format!("{{ path = {} }}", toml::Value::from(own.path.as_str())),
+            }),
+            "workload.network" => Some(match network {
+                NetworkChoice::Named(name) => format!("\"{name}\""),
+                NetworkChoice::Listed(layers) => format!("[\n{}]", layers.iter().map(layer).collect::<String>()),
+            }),
             "workload.optimizer" => Some(format!("\"{optimizer}\"")),
             "workload.schedule" => Some(format!("\"{schedule}\"")),
             "workload.goal_error" => Some(usual.goal_error.to_owned()),
@@ -45,8 +51,16 @@ impl Choices {
     }
 }
 
+/// A line of the list of a network's layers.
+fn layer(layer: &LayerSpec) -> String {
+    let Ok(toml::Value::Table(mut keys)) = toml::Value::try_from(layer) else { return String::new() };
+    let name = keys.remove("layer").map(|name| format!("layer = {name}"));
+    let words: Vec<String> = name.into_iter().chain(keys.into_iter().map(|(key, value)| format!("{key} = {value}"))).collect();
+    format!("  {{ {} }},\n", words.join(", "))
+}
+
 /// A configuration file with comments. Keys that are commented out show their defaults.
-pub fn template(choices: Choices) -> String {
+pub fn template(choices: &Choices) -> String {
     let Choices { dataset, network, optimizer, .. } = choices;
     let mut text = format!(
         "# A study: {dataset}, {network}, {optimizer}. A line that begins with # is a comment; a key in a comment shows its default.\n\
@@ -61,7 +75,7 @@ pub fn template(choices: Choices) -> String {
         text += &format!("{aside}[{}]\n", section.name);
         // The keys of a range stand in the ranges.
         for key in section.keys.iter().filter(|key| !key.name.contains('*')) {
-            text += &format!("{aside}{}\n", line(&choices, key).trim_start_matches(aside));
+            text += &format!("{aside}{}\n", line(choices, key).trim_start_matches(aside));
         }
     }
     text
@@ -94,7 +108,7 @@ fn line(choices: &Choices, key: &KeyHelp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config;
+    use crate::config::{self, DatasetName, NetworkName, OwnDataset};
 
     /// All that can be chosen.
     fn all() -> Vec<Choices> {
@@ -102,7 +116,8 @@ mod tests {
         for &dataset in DatasetName::ALL {
             for &optimizer in OptimizerName::ALL {
                 for &schedule in ScheduleName::ALL {
-                    all.push(Choices { dataset, network: dataset.spec().usual.network, optimizer, schedule });
+                    let network = NetworkChoice::Named(dataset.spec().usual.network);
+                    all.push(Choices { dataset: dataset.into(), network, optimizer, schedule });
                 }
             }
         }
@@ -111,12 +126,19 @@ mod tests {
 
     #[test]
     fn every_template_is_a_configuration() {
-        for choices in all() {
-            let loaded = config::parse("new.toml", &template(choices), &[]).unwrap_or_else(|error| panic!("{choices:?}: {error}"));
+        let own = DatasetChoice::Own(OwnDataset { path: "my \"data\"/digits.npz".into(), name: "digits".into() });
+        let listed = |name: NetworkName| Choices {
+            dataset: own.clone(),
+            network: NetworkChoice::Listed(name.layers(7)),
+            optimizer: OptimizerName::AdamW,
+            schedule: ScheduleName::Constant,
+        };
+        for choices in all().into_iter().chain(NetworkName::ALL.iter().copied().map(listed)) {
+            let loaded = config::parse("new.toml", &template(&choices), &[]).unwrap_or_else(|error| panic!("{choices:?}: {error}"));
             let workload = loaded.study.workload;
             assert_eq!(
-                (workload.dataset, workload.optimizer, workload.schedule),
-                (choices.dataset.into(), choices.optimizer, choices.schedule)
+                (workload.dataset, workload.network, workload.optimizer, workload.schedule),
+                (choices.dataset, choices.network, choices.optimizer, choices.schedule)
             );
         }
     }
@@ -124,7 +146,7 @@ mod tests {
     #[test]
     fn its_comments_show_each_default() {
         for choices in all() {
-            let text = template(choices);
+            let text = template(&choices);
             let plain = config::parse("new.toml", &text, &[]).unwrap().study;
             // What the comments say, taken at its word, is the same study.
             let commented = |line: &str| {

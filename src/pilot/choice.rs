@@ -90,20 +90,22 @@ pub fn choose(study: &Study, corners: &[Corner], examples: u32, guessing: u32) -
     let easiest = corners.iter().filter_map(before).min().unwrap_or(u32::MAX);
     let (goal, threshold) = rounded(study, hardest, easiest, examples);
 
-    let mut expected = Vec::new();
+    let (mut expected, mut early) = (Vec::new(), Vec::new());
     for corner in corners {
         let Some((_, steps)) = corner.best(threshold) else { continue };
         expected.push((corner.key, steps));
         let share = f64::from(steps) / f64::from(corner.steps.max(1));
         if share <= EARLIEST {
-            notes.push(format!(
-                "At {} the best curve reaches the goal after {:.0} % of its {} steps: a harder goal is reached by too few points elsewhere; more --steps \
-                 may show one.",
-                corner.key,
-                100.0 * share,
-                count(corner.steps)
-            ));
+            early.push(format!("{} ({:.0} % of {})", corner.key, 100.0 * share, count(corner.steps)));
         }
+    }
+    if !early.is_empty() {
+        notes.push(format!(
+            "Early, within {:.0} % of its steps, the best curve reaches the goal at {}. Too few points elsewhere reach a harder one: more --steps, or ranges \
+             nearer to the best points, may show one.",
+            100.0 * EARLIEST,
+            early.join("; ")
+        ));
     }
     let largest = corners.iter().map(|corner| corner.key.batch_size).max();
     let quickest = expected.iter().filter(|(key, _)| Some(key.batch_size) == largest).min_by_key(|(_, steps)| *steps);

@@ -61,6 +61,8 @@ pub enum Train {
         path: PathBuf,
         /// What it is of; the rest is asked.
         given: Given,
+        /// The folder of all data sets.
+        data: PathBuf,
     },
     /// Run a command that measures a study until it is done.
     Supervise {

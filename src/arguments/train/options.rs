@@ -250,17 +250,25 @@ pub(super) enum RawCommand {
         /// Data set.
         #[arg(long, value_name = "NAME", value_parser = names::<DatasetName>(DatasetName::NAMES))]
         dataset: Option<DatasetName>,
-        /// Network [default: the one that fits the data set]
+        /// Images of your own, in place of --dataset: a folder or file below the data folder, or an absolute path.
+        #[arg(long = "path", id = "own", value_name = "PATH", conflicts_with = "dataset")]
+        own: Option<String>,
+        /// Network [default: the one that fits the data set; for your own images lenet-300-100]
         #[arg(long, value_name = "NAME", value_parser = names::<NetworkName>(NetworkName::NAMES))]
         network: Option<NetworkName>,
+        /// Write the network as a list of its layers, to make one of your own of it.
+        #[arg(long)]
+        listed: bool,
         /// Optimizer.
         #[arg(long, value_name = "NAME", value_parser = names::<OptimizerName>(OptimizerName::NAMES))]
         optimizer: Option<OptimizerName>,
         /// Learning-rate schedule [default: linear-decay for cifar-10, else constant]
         #[arg(long, value_name = "NAME", value_parser = names::<ScheduleName>(ScheduleName::NAMES))]
         schedule: Option<ScheduleName>,
+        #[command(flatten)]
+        data: RawData,
     },
-    /// List the configurations that come with the program and the paper's figures each is for; with a name, print one.
+    /// List the configurations that come with the program, examples and the paper's; with a name, print one.
     Configs {
         /// The configuration to print.
         name: Option<String>,

@@ -24,8 +24,8 @@ impl Train {
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
         let Raw { command, study } = Raw::try_parse_from(words).map_err(about_resuming)?;
         match (command, study.config.clone()) {
-            (Some(RawCommand::Init { path, dataset, network, optimizer, schedule }), _) => {
-                Ok(Train::Init { path, given: Given { dataset, network, optimizer, schedule } })
+            (Some(RawCommand::Init { path, dataset, own, network, listed, optimizer, schedule, data }), _) => {
+                Ok(Train::Init { path, given: Given { dataset, path: own, network, listed, optimizer, schedule }, data: data.folder() })
             }
             (Some(RawCommand::Completions { shell }), _) => Ok(Train::Print { text: completions(programs(), shell) }),
             (Some(RawCommand::Man { folder }), _) => {

@@ -6,10 +6,12 @@ use std::path::Path;
 use clap::CommandFactory;
 
 use super::options::Raw;
-use super::{StatusForm, StudyArguments, Train};
+use super::{PilotArguments, StatusForm, StudyArguments, Train};
 use crate::arguments::ReportArguments;
 use crate::config::{self, DatasetName, OptimizerName};
+use crate::data::default_folder;
 use crate::init::Given;
+use crate::pilot::Asked;
 use crate::progress::ProgressForm;
 use crate::version::VERSION_AND_COMMIT;
 
@@ -142,7 +144,14 @@ fn usage_errors_end_with_two_and_help_with_zero() {
 #[test]
 fn configurations_are_made_and_listed() {
     let given = Given { dataset: Some(DatasetName::Mnist), optimizer: Some(OptimizerName::Sgd), ..Given::default() };
-    assert_eq!(read("init a.toml --dataset mnist --optimizer sgd").unwrap(), Train::Init { path: "a.toml".into(), given });
+    assert_eq!(
+        read("init a.toml --dataset mnist --optimizer sgd").unwrap(),
+        Train::Init { path: "a.toml".into(), given, data: default_folder() }
+    );
+    let own = read("init a.toml --path x.npz --listed --optimizer sgd").unwrap();
+    let is_own = |given: &Given| given.listed && given.path.as_deref() == Some("x.npz") && given.dataset.is_none();
+    assert!(matches!(&own, Train::Init { given, .. } if is_own(given)), "{own:?}");
+    assert!(read("init a.toml --path x.npz --dataset mnist").is_err());
     assert_eq!(read("configs").unwrap(), Train::Configs { name: None });
     assert_eq!(read("configs quickstart").unwrap(), Train::Configs { name: Some("quickstart".into()) });
     let Ok(Train::Print { text }) = read("keys workload.goal_error") else { panic!("no text") };
@@ -152,6 +161,15 @@ fn configurations_are_made_and_listed() {
     let two = read("a.toml b.toml").unwrap_err().to_string();
     assert!(two.contains("expected one configuration file, found 2; start dps-train once for each"), "{two}");
     assert!(study("a.toml --verbose").verbose);
+}
+
+#[test]
+fn a_pilot_keeps_the_changes_of_the_configuration_alone() {
+    let words = "pilot a/goal-0.1.toml --set grid.trials=3 --threads 2 --steps 40";
+    let Train::Pilot(PilotArguments { study, kept, asked }) = read(words).unwrap() else { panic!("no pilot") };
+    assert_eq!((study.output, study.overrides.len(), kept), ("a/goal-0.1-pilot.toml".into(), 2, 1));
+    assert_eq!(asked, Asked { trials: None, steps: Some(40) });
+    assert!(read("pilot a.toml --trials 0").is_err() && read("pilot").is_err());
 }
 
 #[test]

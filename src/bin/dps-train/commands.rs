@@ -32,7 +32,7 @@ pub fn check_data(path: &Path, overrides: &[config::Override], data: &Path) -> R
 }
 
 /// Writes a new configuration, asking at the terminal for what is not given.
-pub fn new_configuration(path: &Path, given: &Given) -> Result<()> {
+pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<()> {
     let mut ask = |question: &str| {
         prompt(question);
         let mut answer = String::new();
@@ -41,8 +41,13 @@ pub fn new_configuration(path: &Path, given: &Given) -> Result<()> {
         (read > 0).then_some(answer)
     };
     let terminal = std::io::stdin().is_terminal();
-    init::init(path, given, if terminal { Some(&mut ask) } else { None })?;
-    out(&format!("{} is written; what it costs at most: dps-train {} --plan\n", path.display(), path.display()));
+    let classes =
+        |dataset: &config::DatasetChoice| data::Facts::of(dataset, data, &config::DataSplit::default()).map(|facts| facts.classes as u32);
+    init::init(path, given, if terminal { Some(&mut ask) } else { None }, &classes)?;
+    let file = path.display();
+    out(&format!(
+        "{file} is written. Goal, steps and ranges for it: dps-train pilot {file}; what it costs at most: dps-train {file} --plan\n"
+    ));
     Ok(())
 }
 

@@ -58,7 +58,7 @@ fn run() -> u8 {
         }
         // None of the others starts MPI: batch scripts run them outside of mpirun.
         Ok(Train::Cells(arguments)) => finish(&commands::list(&arguments)),
-        Ok(Train::Init { path, given }) => finish(&commands::new_configuration(&path, &given)),
+        Ok(Train::Init { path, given, data }) => finish(&commands::new_configuration(&path, &given, &data)),
         Ok(Train::Print { text }) => {
             out(&text);
             exit::DONE

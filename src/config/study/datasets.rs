@@ -1,7 +1,7 @@
 //! The table of data sets: for each name the extents of its images, its classes, its files with their sums, where these can be had, and what a
 //! new configuration has for it.
 
-use super::dataset::DatasetName;
+use super::dataset::{DatasetChoice, DatasetName};
 use super::network::NetworkName;
 use super::workload::ScheduleName;
 
@@ -89,6 +89,20 @@ impl DatasetName {
             DatasetName::Mnist => &MNIST,
             DatasetName::FashionMnist => &FASHION_MNIST,
             DatasetName::Cifar10 => &CIFAR_10,
+        }
+    }
+}
+
+/// What a new configuration has for images of one's own: a network that fits any, and a goal to begin with.
+const OWN: Usual =
+    Usual { network: NetworkName::Lenet300x100, schedule: ScheduleName::Constant, goal_error: "0.1", max_steps: 2_000, evaluate_every: 16 };
+
+impl DatasetChoice {
+    /// What a new configuration has for it.
+    pub fn usual(&self) -> &'static Usual {
+        match self {
+            DatasetChoice::Named(name) => &name.spec().usual,
+            DatasetChoice::Own(_) => &OWN,
         }
     }
 }
