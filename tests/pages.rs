@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use dps::arguments::Train;
 use dps::config::IGNORED_KEYS;
@@ -84,12 +85,16 @@ fn compare_report(page: &str, prefix: &str, figures: &[(&str, &str)]) {
         compare(&format!("docs/experiments/{page}"), "answer", &format!("\n{answer}\n\n"));
     }
     for (name, name_here) in figures {
-        let expected = fs::read(made.path().join(name)).unwrap();
-        let path = folder.join(name_here);
-        if fs::read(&path).ok().as_ref() != Some(&expected) {
-            assert!(writes(), "{} is not what the data say; run: make paper", path.display());
-            fs::write(&path, expected).unwrap();
-        }
+        compare_figure(&format!("docs/experiments/{name_here}"), &made.path().join(name));
+    }
+}
+
+/// Compares a figure of a page with the one that was made, or writes it.
+fn compare_figure(page: &str, made: &Path) {
+    let (path, expected) = (Path::new(env!("CARGO_MANIFEST_DIR")).join(page), fs::read(made).unwrap());
+    if fs::read(&path).ok().as_ref() != Some(&expected) {
+        assert!(writes(), "{page} is not what the data say; run: make paper");
+        fs::write(&path, expected).unwrap();
     }
 }
 
@@ -110,4 +115,38 @@ fn the_page_of_two_optimizers_says_what_the_data_say() {
         ("mnist-simple-cnn-sgd-metaparameters.svg", "optimizers-sgd-metaparameters.svg"),
     ];
     compare_report("optimizers.md", "optimizers-", &figures);
+}
+
+/// Whether a text is what a page shows, where "…" stands for any text.
+fn is_shown(shown: &str, text: &str) -> bool {
+    let mut parts = shown.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
+    let mut last = "";
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        (rest, last) = (&rest[at + part.len()..], part);
+    }
+    rest.is_empty() || (shown.contains('…') && rest.ends_with(last))
+}
+
+/// Each command of the tutorial prints what the page shows, and the pilot draws the page's figure.
+#[test]
+fn the_page_of_the_tutorial_shows_what_its_commands_print() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("docs/tutorial.md")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(root.join("tests/fixtures/data/digits.npz"), folder.path().join("digits.npz")).unwrap();
+    let programs = Path::new(env!("CARGO_BIN_EXE_dps-train")).parent().unwrap();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let mut commands = 0;
+    for block in page.split("```console\n$ ").skip(1) {
+        let (command, shown) = block.split_once("```").unwrap().0.split_once('\n').unwrap();
+        let run = Command::new("sh").args(["-c", command]).current_dir(folder.path()).env("PATH", &path).stdin(Stdio::null()).output().unwrap();
+        let printed = String::from_utf8(run.stdout).unwrap();
+        assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
+        assert!(is_shown(shown, &printed), "{command}\n--- the page shows\n{shown}\n--- the command prints\n{printed}");
+        commands += 1;
+    }
+    assert_eq!(commands, page.matches("$ dps-").count());
+    compare_figure("docs/tutorial-pilot.svg", &folder.path().join("digits-pilot.svg"));
 }
