@@ -13,8 +13,8 @@ import sys
 MOST = 150
 COMMENT = {".rs": r"\s*//", ".cu": r"\s*//", ".cuh": r"\s*//", ".h": r"\s*//", ".cpp": r"\s*//"}
 COMMENT.update({kind: r"\s*#" for kind in (".py", ".sh", ".bash", ".toml", "")})
-# Folders whose comments name their subjects, and the parts of these that do not yet do so everywhere.
-NAMED, UNNAMED = ("src/", "tests/", "kernels/", "examples/"), ("src/backend/cpu/",)
+# Folders whose comments name their subjects.
+NAMED = ("src/", "tests/", "kernels/", "examples/")
 # The first words of a comment that name nothing.
 NOTHING = re.compile(
     r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What is there)\b(?!-)"
@@ -86,7 +86,7 @@ def main():
     found = [f"{page}: {problem}" for page in pages for problem in problems(ROOT / page)]
     texts = [name for name in files if name.endswith(".md") or pathlib.Path(name).suffix in COMMENT and (ROOT / name).is_file()]
     found += [f"{name}: {problem}" for name in texts for problem in long_lines(ROOT / name)]
-    sources = [name for name in texts if name.startswith(NAMED) and not name.startswith(UNNAMED) and COMMENT.get(pathlib.Path(name).suffix) == r"\s*//"]
+    sources = [name for name in texts if name.startswith(NAMED) and COMMENT.get(pathlib.Path(name).suffix) == r"\s*//"]
     found += [f"{name}: {problem}" for name in sources for problem in subjects(ROOT / name)]
     links = sum((ROOT / page).read_text().count("](") for page in pages)
     if not links:

@@ -202,7 +202,7 @@ mod tests {
         check_vectors(&network());
     }
 
-    /// Its data gradient would read beyond the gradients of its sums.
+    /// With a larger input, the data gradient of a convolution would read beyond the gradients of the sums.
     #[test]
     #[should_panic(expected = "rows and columns that a convolution reads")]
     fn an_input_is_not_larger_than_what_stride_1_reads() {

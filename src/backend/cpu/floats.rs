@@ -19,7 +19,7 @@ pub(super) struct Floats {
 }
 
 impl Floats {
-    /// That many zeros.
+    /// `len` zeros.
     pub(super) fn zeros(len: usize) -> Floats {
         let mut floats = Floats::default();
         floats.grow(len);

@@ -46,7 +46,7 @@ impl Wave {
             // A rank's own nodes as it sends them, and everybody's as it receives them.
             lane += (kept + 1) * (most + all);
         }
-        // Its sums: one a lane where lanes stay on a thread, else one for each part that threads compute, or of each of its nodes.
+        // Sums of a lane: one where lanes stay on a thread, else one for each part that threads compute, or of each of its nodes.
         let parts = if self.ranks == 1 && self.lanes >= self.threads {
             1
         } else {

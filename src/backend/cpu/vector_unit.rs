@@ -47,7 +47,7 @@ impl VectorUnit {
         VectorUnit::available()[0]
     }
 
-    /// Its name in messages and results.
+    /// The unit's name in messages and results.
     pub fn name(self) -> &'static str {
         match self.0 {
             #[cfg(target_arch = "x86_64")]

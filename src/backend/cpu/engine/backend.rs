@@ -75,8 +75,7 @@ impl<'a> CpuBackend<'a> {
         }
     }
 
-    /// The same back end, but for masks, which its lanes apply to weights and nothing else: products with removed weights are computed too.
-    /// What pruned kernels are compared with.
+    /// Makes lanes compute products with removed weights, too: masks then change weights and no kernel. Pruned kernels are compared with such lanes.
     pub fn computing_removed_weights(mut self) -> Self {
         self.pruned_kernels = false;
         self

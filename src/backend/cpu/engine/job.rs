@@ -22,7 +22,7 @@ pub(super) enum Derivative<'a> {
     Gradient,
     /// The Hessian's product with a vector of all parameters, in their order, by kernels (`tangents`).
     HessianProduct(&'a [f32]),
-    /// The same by the reference, at these weights of the logical network, whose parameters the vector has.
+    /// The Hessian's product with a vector by the reference, at these weights of the logical network, whose parameters the vector has.
     ReferenceProduct { weights: &'a [f32], vector: &'a [f32] },
 }
 
@@ -46,7 +46,7 @@ impl<'a> Job<'a> {
 pub(super) enum Selection<'a> {
     /// The first ones of the training set.
     InOrder,
-    /// Those at a position of a trial's endless shuffled epochs.
+    /// The examples at a position of a trial's endless shuffled epochs.
     Shuffled(&'a Sampler, u64),
 }
 

@@ -52,7 +52,7 @@ impl<'a> Threads<'a> {
         self.each_of(self.seats.len(), items, work);
     }
 
-    /// The same, with so many threads at most.
+    /// Runs `work` on each item as [`Threads::each`] does, on `threads` threads at most.
     pub(super) fn each_of<T: Send>(&self, threads: usize, items: Vec<T>, work: impl Fn(&Context, &mut Seat, T) + Sync) {
         let (context, seats) = (&self.context, &self.seats);
         let others = threads.min(items.len()).saturating_sub(1);

@@ -9,7 +9,7 @@ use crate::network::Convolution;
 pub(in crate::backend::cpu) struct Event {
     /// Where: an output channel, or an offset into the input map.
     pub at: u32,
-    /// Its value.
+    /// The value of the gradient.
     pub value: f32,
 }
 
@@ -135,7 +135,7 @@ impl Events {
         &self.by_channel[channel * most_events(layer)..][..self.channel_counts[channel] as usize]
     }
 
-    /// The same, [`TOGETHER`] at a time.
+    /// Offsets and gradients of an output channel's events as [`Events::of_channel`] has them, [`TOGETHER`] at a time.
     pub(super) fn together(&self, layer: &Convolution, channel: usize) -> &[[Event; TOGETHER]] {
         let count = (self.channel_counts[channel] as usize).next_multiple_of(TOGETHER);
         self.by_channel[channel * most_events(layer)..][..count].as_chunks().0

@@ -158,8 +158,9 @@ pub(in crate::backend::cpu) fn sent_len(map: Map) -> usize {
     2 * map.len()
 }
 
-/// As [`data_gradient_events`], for weights of which few blocks are left: `weights` are those blocks, `[block][BLOCK]`. The map's gradient
-/// is summed in memory, by place in the kernel and output channel, which for every one of its floats is the same order.
+/// The gradient of the map as [`data_gradient_events`] sums it, for weights of which few blocks are left: `weights` are those blocks,
+/// `[block][BLOCK]`. The map's gradient is summed in memory, by place in the kernel and output channel, which for every one of its floats is the same
+/// order.
 ///
 /// # Safety
 /// As [`filter_gradient_events`]; `events` were listed by [`Events::list_few`].

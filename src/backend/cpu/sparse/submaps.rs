@@ -82,8 +82,8 @@ unsafe fn fill_border<S: Simd, const DY: isize, const DX: isize>(channel_map: Ma
         _ => channel_map.before + size..channel_map.before + size + channel_map.after,
     };
     let mask = const { &neighbours(DY, DX) };
-    // The same point of the sub-map there is that many floats away. What a load meets beyond the ends of the point is cut off; it lies in the
-    // channel, because there is a border on that side.
+    // A point of the neighbour's sub-map is `away` floats from the same point of this one. What a load meets beyond the ends of the point is cut off;
+    // it lies in the channel, because there is a border on that side.
     let (down, right) = ((channel_map.height * channel_map.row()) as isize, (channel_map.width * SUBMAPS) as isize);
     let away = DY * (SIDE as isize - down) + DX * (1 - right);
     for y in part(DY, channel_map.height) {

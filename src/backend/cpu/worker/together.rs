@@ -1,8 +1,9 @@
 //! Several leaves at once, in the fully connected layers at the end of a network.
 //!
-//! Their weights do not fit the second-level cache, and eight images are little work for as many: over the images of up to eight leaves the weights
-//! are read once, and their gradients written once, added in the order of the tree while they are in registers ([`Start::Tree`]). All that lies
-//! before these layers goes leaf by leaf, in buffers that each leaf has for itself from its forward to its backward pass. No bit depends on it.
+//! The weights of these layers do not fit the second-level cache, and eight images are little work for as many: over the images of up to eight leaves
+//! the weights are read once, and their gradients written once, added in the order of the tree while they are in registers ([`Start::Tree`]). All
+//! that lies before these layers goes leaf by leaf, in buffers that each leaf has for itself from its forward to its backward pass. No bit depends on
+//! it.
 
 use super::super::layer::{DenseLayer, LayerPlan, Pass, Place};
 use super::super::plan::Plan;
