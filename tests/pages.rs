@@ -141,7 +141,8 @@ fn the_page_of_the_tutorial_shows_what_its_commands_print() {
     let mut commands = 0;
     for block in page.split("```console\n$ ").skip(1) {
         let (command, shown) = block.split_once("```").unwrap().0.split_once('\n').unwrap();
-        let run = Command::new("sh").args(["-c", command]).current_dir(folder.path()).env("PATH", &path).stdin(Stdio::null()).output().unwrap();
+        let run =
+            Command::new("sh").args(["-c", command]).current_dir(folder.path()).env("PATH", &path).stdin(Stdio::null()).output().unwrap();
         let printed = String::from_utf8(run.stdout).unwrap();
         assert!(run.status.success(), "{command}: {}", String::from_utf8_lossy(&run.stderr));
         assert!(is_shown(shown, &printed), "{command}\n--- the page shows\n{shown}\n--- the command prints\n{printed}");
