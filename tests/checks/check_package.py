@@ -10,9 +10,7 @@ import h5py
 import numpy as np
 import pandas as pd
 import xarray as xr
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "dps-results"))
-import dps_results  # noqa: E402
+import dps_results
 
 
 def same(name, found, expected):
@@ -44,7 +42,7 @@ def main():
         assert study.environment["compiler"].startswith("rustc ") and "dps-train" in study.environment["command_line"]
         assert isinstance(study.environment["host"], str) and isinstance(study.environment["ranks"], int)
 
-    cells, trials, curves = (pd.read_csv(report / f"{name}.csv") for name in ("cells", "trials", "curves"))
+    cells, trials, curves = (pd.read_csv(report / f"{name}.csv", float_precision="round_trip") for name in ("cells", "trials", "curves"))
     steps = study.steps_to_result()
     # The report has cells by sparsity.
     same("K*", (steps.loc[row.batch_size, row.sparsity] for row in cells.itertuples()), cells["steps_to_result"])
@@ -56,6 +54,18 @@ def main():
     best = study.curves.merge(curves[keys].drop_duplicates(), on=keys).sort_values([*keys, "step"])
     for column in ("step", "errors", "examples"):
         same(f"best {column}", best[column], curves.sort_values([*keys, "step"])[column])
+
+    # The error of an evaluation that saw the whole set is known, of others a bound alone.
+    whole = study.curves["examples"] == study.workload["validation_examples"]
+    errors = study.error_curves()
+    assert whole.any() and list(errors["error"].notna()) == list(whole), "an error is missing, or is there where it is not known"
+    same("errors", errors["error_at_least"] * study.workload["validation_examples"], study.curves["errors"])
+    assert f"{len(cells)} cells" in repr(study) and len(repr(study)) < 120, repr(study)
+    both = dps_results.together([path, path], "cells")
+    assert list(both["study"].unique()) == [study.name] and len(both) == 2 * len(cells), both
+    fitted, written = dps_results.fits(report), pd.read_csv(report / "fits.csv", float_precision="round_trip")
+    same("fitted c1", fitted.loc[fitted["steps"] == "K*", "c1"], written["c1"])
+    same("limits of critical batch sizes", fitted.loc[fitted["steps"] == "K*", "critical_batch_size_high"], written["critical_batch_size_high"])
 
     grid = study.to_xarray()
     for row in study.cells.itertuples():
@@ -73,7 +83,7 @@ def main():
             expected = grid[name]
             if name == "trial_status":
                 words = array.attrs["flag_meanings"].split()
-                codes = dict(zip(words, array.attrs["flag_values"], strict=True))
+                codes = dict(zip(words, array.attrs["flag_values"]))
                 expected = xr.DataArray([[[codes.get(word, np.nan) for word in row] for row in plane] for plane in expected.values], array.coords)
             xr.testing.assert_equal(array, expected.transpose(*array.dims))
             assert array.attrs["long_name"] and "-1" not in array.attrs["long_name"], name

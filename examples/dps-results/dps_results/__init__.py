@@ -6,33 +6,45 @@
     study.steps_to_result()          # K* as a table: a row a batch size, a column a sparsity
     study.trials                     # a row a trial, with its metaparameters
     study.confirmations              # a row a training of a best point with a fresh seed
-    study.to_xarray()                # the same, by batch size, sparsity and trial
+    study.error_curves()             # a row an evaluation: the validation error, or a bound below it
+    study.to_xarray()                # cells and trials by batch size, sparsity and trial
+    dps_results.together(["a.h5", "b.h5"], "cells")     # a table of several files, with a column that names the file
+    dps_results.fits("report")       # c1, c2 and critical batch size with intervals, from a folder that dps-report wrote
 
 A number that does not exist is missing (NaN or <NA>), where the file has -1. docs/results.md describes the file, and each table's
 `attrs["columns"]` and `attrs["units"]` what its columns mean and their units.
 """
 
-import tomllib
+from __future__ import annotations
+
+import os
 from dataclasses import dataclass
 
 import h5py
 import pandas as pd
 
-__all__ = ["Study", "open"]
+try:
+    import tomllib
+except ImportError:  # Python before 3.11
+    import tomli as tomllib
+
+__all__ = ["Study", "fits", "open", "together"]
 
 # Columns in which -1 says that there is no number.
 _OPTIONAL = {"steps_to_result", "best_trial", "best_row", "test_errors", "steps"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Study:
     """A result file.
 
-    `configuration`, `workload` and `environment` are dictionaries. `cells`, `trials`, `curves` and `smoothness` are tables with the columns of the
+    `name` is that of the file. `configuration`, `workload` and `environment` are dictionaries. `cells`, `trials`, `curves` and `smoothness` are tables with the columns of the
     file; `trials` also has a column for each metaparameter, `curves` the batch size, sparsity and trial that an evaluation belongs to, and
-    `smoothness` has no rows where nothing was measured. `confirmations` and `confirmation_curves` have none where no cell is confirmed. `starts` has a row a start of the study, and none in files that do not record them. `complete` says whether every cell of the grid is there.
+    `smoothness` has no rows where nothing was measured. `confirmations` and `confirmation_curves` have none where no cell is confirmed. `starts` has a row a start of the study, and none in files that do not record them. `complete` says whether every
+    cell of the grid is there.
     """
 
+    name: str
     configuration: dict
     workload: dict
     environment: dict
@@ -44,6 +56,18 @@ class Study:
     confirmations: pd.DataFrame
     confirmation_curves: pd.DataFrame
     starts: pd.DataFrame
+
+    def __repr__(self):
+        reached = int(self.cells["steps_to_result"].notna().sum())
+        state = "complete" if self.complete else "not complete"
+        return f"<Study {self.name}: {len(self.cells)} cells, {reached} with a K*, {len(self.trials)} trials, {state}>"
+
+    def error_curves(self):
+        """`curves` with two columns more: `error`, the validation error, missing where an evaluation was decided before it had seen the whole
+        validation set; and `error_at_least`, the errors that were found over the whole set's examples, a bound below the error."""
+        curves, examples = self.curves, self.workload["validation_examples"]
+        bound = curves["errors"] / examples
+        return curves.assign(error=bound.where(curves["examples"] == examples), error_at_least=bound)
 
     def steps_to_result(self):
         """K*, the fewest steps over a cell's trials, by batch size and sparsity; missing where no trial reached the goal."""
@@ -98,6 +122,7 @@ def open(path):
             of_confirmations = _named(of_confirmations, confirmations, ("batch_size", "sparsity", "point", "number"))
         smoothness = _table(file["smoothness"]) if "smoothness" in file else pd.DataFrame()
         return Study(
+            name=os.path.splitext(os.path.basename(path))[0],
             configuration=tomllib.loads(_value(file["configuration"].attrs["toml"])),
             workload=_attributes(file["workload"]),
             environment=_attributes(file["environment"]),
@@ -110,6 +135,31 @@ def open(path):
             confirmation_curves=of_confirmations,
             starts=_table(file["starts"]) if "starts" in file else pd.DataFrame(),
         )
+
+
+def together(paths, table):
+    """The table of that name (`cells`, `trials`, `curves`, `confirmations` …) of several result files, one below the other, with a first column
+    `study`, the files' names."""
+    studies = [open(path) for path in paths]
+    return pd.concat([getattr(study, table).assign(study=study.name) for study in studies], ignore_index=True).pipe(
+        lambda rows: rows[["study", *(name for name in rows if name != "study")]]
+    )
+
+
+def fits(report):
+    """The fits of a report's folder, as dps-report computed them: a row for each study, sparsity and kind of steps.
+
+    The column `steps` says what was fitted: `K*`, or `confirmed` where cells are confirmed. `c1` (steps × examples), `c2` (steps) and
+    `critical_batch_size` (examples) each have the limits of a 95 % interval in columns `_low` and `_high`. docs/results.md lists all columns."""
+    found = []
+    for steps, file in (("K*", "fits.csv"), ("confirmed", "confirmed-fits.csv")):
+        if os.path.exists(path := os.path.join(report, file)):
+            rows = pd.read_csv(path, float_precision="round_trip")
+            rows.insert(2, "steps", steps)
+            found.append(rows)
+    if not found:
+        raise FileNotFoundError(f"{report}: expected fits.csv or confirmed-fits.csv, found neither; name the folder that dps-report --output wrote")
+    return pd.concat(found, ignore_index=True)
 
 
 def _named(curves, owners, names):
@@ -135,7 +185,7 @@ def _table(dataset):
             table[name] = table[name].astype("Int64").mask(table[name] < 0)
     lines = _value(dataset.attrs["columns"]).splitlines()
     table.attrs["columns"] = dict(line.split(": ", 1) for line in lines)
-    table.attrs["units"] = dict(zip(rows.dtype.names, dataset.attrs.get("units", []), strict=False))
+    table.attrs["units"] = dict(zip(rows.dtype.names, dataset.attrs.get("units", [])))
     return table
 
 
