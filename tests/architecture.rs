@@ -46,6 +46,17 @@ const MODULES: &[(&str, &[&str])] = &[
     ("arguments", &["config", "data", "exit", "init", "pilot", "progress", "version"]),
 ];
 
+/// The folders of `src/analysis`, each with those that it may import. All of these stand above it.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("studies", &[]),
+    ("statistics", &["studies"]),
+    ("chart", &[]),
+    ("figures", &["studies", "statistics", "chart"]),
+    ("claims", &["studies", "statistics"]),
+    ("others", &["studies"]),
+    ("report", &["studies", "statistics", "chart", "figures", "claims"]),
+];
+
 /// The files of `src/` but its root and the programs, each as its module's path with its code: comments, strings and tests left out.
 type Files = BTreeMap<Vec<String>, String>;
 
@@ -79,6 +90,23 @@ fn no_module_imports_what_it_may_not() {
     let all = MODULES.iter().flat_map(|(importer, allowed)| allowed.iter().map(move |name| (*importer, (*name).to_owned())));
     let unused: Vec<_> = all.filter(|edge| !used.contains(edge)).collect();
     assert!(unused.is_empty(), "these imports are allowed, but nobody needs them: {unused:?}");
+}
+
+#[test]
+fn no_room_of_the_analysis_imports_what_it_may_not() {
+    let imports = imports(&files());
+    let rooms = imports.iter().filter(|(module, _)| module[0] == "analysis" && module.len() > 1);
+    let all: BTreeSet<(&str, &str)> = rooms
+        .flat_map(|(module, targets)| targets.iter().map(move |target| (module, target)))
+        .filter(|(module, target)| target[0] == "analysis" && target[1] != module[1])
+        .map(|(module, target)| (module[1].as_str(), target[1].as_str()))
+        .collect();
+    let allowed = ROOMS.iter().flat_map(|(importer, allowed)| allowed.iter().map(move |name| (*importer, *name)));
+    assert_eq!(all, allowed.collect(), "imports of the analysis's rooms (left) are those of ROOMS (right)");
+    for (place, (importer, allowed)) in ROOMS.iter().enumerate() {
+        let above = |name: &&str| ROOMS[..place].iter().any(|(other, _)| other == name);
+        assert!(allowed.iter().all(above), "{importer} would import a room that stands below it");
+    }
 }
 
 #[test]

@@ -1,64 +1,32 @@
 //! What results say: tables, fits, figures and the page that holds them all; and the export to the layout of Shallue et al.
 //!
 //! What lives here reads [`Results`](crate::results::Results), which `others` makes of what others measured; it neither trains nor opens HDF5 files.
-//! A figure is data (a [`Chart`]) until it is drawn, and `axes` alone knows of scales; so a new figure is one file in `figures`.
+//! Seven rooms, each of which imports only rooms before it in this list (`tests/architecture.rs` holds it):
+//!
+//! - `studies`: files put together to studies;
+//! - `statistics`: what is computed of studies;
+//! - `chart`: a figure as data, and its drawing;
+//! - `figures`: what each figure shows, a file a figure;
+//! - `claims`: what a study says of the paper's claims;
+//! - `others`: what other programs measured, and the export to their layout;
+//! - `report`: the page, the tables, the page in Markdown and the terminal's tables.
 
-mod answer;
-mod axes;
-mod budget;
 mod chart;
 mod claims;
-mod confirmations;
-pub mod confirmed;
-mod critical;
-mod estimate;
-pub mod exponent;
-mod fewer;
 mod figures;
-pub mod fit;
-mod fits;
-mod goals;
-mod grid;
-mod laws;
-mod layout;
-mod marker;
-mod means;
 mod others;
-mod page;
-mod pdf;
-mod png;
 mod report;
-mod shallue;
-mod smoothness;
+mod statistics;
 mod studies;
-mod summary;
-mod table;
-mod tables;
-mod terminal;
-mod timing;
-mod tree;
-mod values;
-mod variances;
-mod warnings;
-mod work;
 
-pub use chart::Chart;
+pub use chart::{Chart, Style, pdf, png};
 pub use claims::{Claim, Finding, Verdict, claims, holm};
-pub use confirmations::{ConfirmedCell, ConfirmedFit, confirmed_cells, confirmed_fits};
-pub use critical::{Critical, Definition, critical};
 pub use figures::{Figure, Whole, figures, steps_to_result_plot, whole_curves};
-pub use fits::{EnoughTrials, Fitted, NEAR, Shift, fits};
-pub use goals::{Bounds, threshold};
-pub use grid::Grid;
-pub use layout::Style;
-pub use others::{read_layout, read_table};
-pub use pdf::pdf;
-pub use png::png;
-pub use report::{LIST, Options, Report, report};
-pub use shallue::shallue;
-pub use smoothness::{Along, Measured, Smooth, Surface, smoothness};
-pub use studies::{StudyResults, gather};
-pub use table::Table;
-pub use terminal::table;
-pub use timing::{Timed, sentences, times};
-pub use warnings::{EDGE, FEWEST_TRIALS, share, warnings};
+pub use others::{read_layout, read_table, shallue};
+pub use report::{FEWEST_TRIALS, LIST, Options, Report, Table, report, table, warnings};
+pub use statistics::{
+    Along, Bounds, ConfirmedCell, ConfirmedFit, Critical, Definition, EDGE, EnoughTrials, Fitted, Measured, NEAR, Shift, Smooth, Surface,
+    Timed, confirmed, confirmed_cells, confirmed_fits, critical, exponent, fit, fits, measured_points, sentences, share, smoothness,
+    threshold, times,
+};
+pub use studies::{Grid, StudyResults, gather};

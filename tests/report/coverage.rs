@@ -8,7 +8,9 @@ use crate::support::synthetic::{Synthetic, normal, uniform};
 use dps::analysis::confirmed::{Confirmed, Reached, mean_error};
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{COVERED, Estimate, Point, slope};
-use dps::analysis::{Claim, Definition, StudyResults, Verdict, claims, confirmed_cells, confirmed_fits, critical, fits, gather};
+use dps::analysis::{
+    Claim, Definition, StudyResults, Verdict, claims, confirmed_cells, confirmed_fits, critical, fits, gather, measured_points,
+};
 use dps::records::{Confirmation, Seeds, Training, Trial};
 use dps::statistics;
 use rayon::prelude::*;
@@ -119,7 +121,7 @@ fn simulated(situation: &Situation, seed: u64, excess: f64) -> Vec<Known> {
     let (c1, c2) = (DENSE.0 * excess.exp(), DENSE.1 * excess.exp());
     let [smallest, largest, size] = [sizes[0], sizes[sizes.len() - 1], BATCH_SIZE].map(f64::from);
     let steps = |size: f64| c1 / size + c2;
-    let exponent = exponent(&study.grid().points(0.0)).map(|estimate| (EXPONENT, estimate, 1.0));
+    let exponent = exponent(&measured_points(&study.grid(), 0.0)).map(|estimate| (EXPONENT, estimate, 1.0));
     let known = [
         ("c1", dense.c1, c1),
         ("c2", dense.c2, c2),

@@ -1,8 +1,7 @@
 //! What a study says of one claim, and the words for the numbers behind it.
 
-use super::super::fit::{Estimate, Fit};
-use super::super::fits::Fitted;
 use super::claim::Claim;
+use crate::analysis::statistics::{Estimate, Fit, Fitted};
 use crate::readable::{count, digits, some};
 use crate::statistics::QUANTILE;
 

@@ -3,6 +3,9 @@
 //! Each claim has a rule that decides it from intervals: it holds, it does not, or it cannot be said. `claim` has the claims' and the rules'
 //! words, `finding` what a study says of one; `scaling`, `sparsity`, `search` and `optimizers` apply the rules.
 
+use crate::analysis::statistics::{Fitted, confirmed_cells, confirmed_fits};
+use crate::analysis::studies::StudyResults;
+
 mod claim;
 mod finding;
 mod optimizers;
@@ -12,10 +15,6 @@ mod sparsity;
 
 pub use claim::{Claim, PAPERS_SPARSITIES, papers_batch_sizes};
 pub use finding::{Finding, Verdict, by_chance, holm, words};
-
-use super::confirmations::{confirmed_cells, confirmed_fits};
-use super::fits::Fitted;
-use super::studies::StudyResults;
 
 /// What a study says of the paper's claims, claim by claim and sparsity by sparsity. `sgd` is the study that differs from it by its
 /// optimizer alone, SGD, where there is one. Empty where no sparsity was measured at enough batch sizes for a fit. What confirmed steps can decide

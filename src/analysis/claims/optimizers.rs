@@ -1,11 +1,9 @@
 //! An optimizer beside SGD.
 
-use super::super::confirmations::{ConfirmedCell, means};
-use super::super::fit::{Fit, Point};
-use super::super::means::{Mean, fit_means};
-use super::super::studies::StudyResults;
 use super::claim::Claim;
 use super::finding::{Finding, above, below, times, words};
+use crate::analysis::statistics::{ConfirmedCell, Fit, Mean, Point, fit_means, means, measured_points};
+use crate::analysis::studies::StudyResults;
 use crate::readable::count;
 
 /// What each sparsity that was measured with both optimizers says, by fits over the batch sizes measured with both: curves of other batch sizes would
@@ -13,8 +11,10 @@ use crate::readable::count;
 pub fn findings(study: &StudyResults, sgd: &StudyResults) -> Vec<Finding> {
     let (own, of_sgd) = (study.grid(), sgd.grid());
     let sparsities: Vec<f64> = own.sparsities.iter().copied().filter(|sparsity| of_sgd.sparsities.contains(sparsity)).collect();
-    let points: Vec<[Vec<Point>; 2]> =
-        sparsities.iter().map(|&sparsity| common([own.points(sparsity), of_sgd.points(sparsity)], |point| point.batch_size)).collect();
+    let points: Vec<[Vec<Point>; 2]> = sparsities
+        .iter()
+        .map(|&sparsity| common([measured_points(&own, sparsity), measured_points(&of_sgd, sparsity)], |point| point.batch_size))
+        .collect();
     let fits = Fit::together(&points.iter().flatten().map(Vec::as_slice).collect::<Vec<_>>());
     let pairs = sparsities.into_iter().zip(&points).zip(fits.chunks(2));
     pairs.flat_map(|((sparsity, [points, _]), fits)| compared(sparsity, points, &fits[0], &fits[1])).collect()

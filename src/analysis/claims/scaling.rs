@@ -1,11 +1,8 @@
 //! How steps-to-result scale with the batch size.
 
-use super::super::exponent::curvature;
-use super::super::fit::{Fit, LINEAR_EXPONENTS};
-use super::super::fits::Fitted;
-use super::claim::Claim;
-use super::claim::PAPERS_BATCH_SIZES;
+use super::claim::{Claim, PAPERS_BATCH_SIZES};
 use super::finding::{Finding, above, below, fitted, words};
+use crate::analysis::statistics::{Fit, Fitted, LINEAR_EXPONENTS, curvature};
 use crate::readable::count;
 
 /// The three regimes at each sparsity.

@@ -1,12 +1,9 @@
 //! Where in the search space the best trials lie.
 
-use super::super::fit::slope;
-use super::super::fits::{Fitted, effective_rate, learning_rate as rate_of};
-use super::super::others::is_of_dps;
-use super::super::studies::StudyResults;
-use super::super::warnings::at_edge;
 use super::claim::Claim;
 use super::finding::{Finding, above, below, words};
+use crate::analysis::statistics::{Fitted, at_edge, effective_rate, learning_rate as rate_of, slope};
+use crate::analysis::studies::{StudyResults, is_of_dps};
 use crate::readable::{count, some};
 use crate::records::{Cell, Trial};
 

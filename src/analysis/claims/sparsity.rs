@@ -2,12 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::super::fit::{Estimate, Fit, slope_of_counts};
-use super::super::fits::Fitted;
-use super::super::others::has_trials;
-use super::super::studies::StudyResults;
 use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
 use super::finding::{Finding, above, below, fitted, words};
+use crate::analysis::statistics::{Estimate, Fit, Fitted, slope_of_counts};
+use crate::analysis::studies::{StudyResults, has_trials};
 use crate::config::{OptimizerName, Race};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, Trial};

@@ -1,12 +1,9 @@
 //! The best validation error within fixed budgets of steps and of examples against batch size.
 
-use super::super::axes::{Axis, Scale};
-use super::super::budget::{Budget, Least, budgets};
-use super::super::chart::{Chart, Dot, Element, Entry, Panel, Stroke};
-use super::super::grid::{Curve, batch};
-use super::super::marker::{Marker, Series};
-use super::super::studies::StudyResults;
 use super::figure::{Figure, batch_axis, name, sparsity_entry};
+use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
+use crate::analysis::statistics::{Budget, Least, budgets};
+use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, digits};
 
 /// What is known of a cell within a budget.
@@ -71,7 +68,7 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
     let in_steps = shown.iter().filter(|within| matches!(within.budget, Budget::Steps(_))).count();
     let mut legend: Vec<Entry> = grid.sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).collect();
     if points().any(|point| !point.is_exact) {
-        legend.push(Entry { name: "at most".to_owned(), colour: super::super::chart::GREY, stroke: None, marker: Some(Marker::Ring) });
+        legend.push(Entry { name: "at most".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
     }
     Some(Figure {
         name: "budgets".into(),

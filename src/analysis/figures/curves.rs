@@ -1,11 +1,8 @@
 //! Training curves of the best trials (figure 6 of Lee et al., ICLR 2021).
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
-use super::super::grid::{Curve, batch};
-use super::super::marker::{Marker, Series};
-use super::super::studies::StudyResults;
 use super::figure::{Figure, dots, name, sparsity_entry};
+use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
+use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, significant};
 use crate::records::{Cell, CurvePoint, Trial};
 

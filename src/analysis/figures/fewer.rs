@@ -1,11 +1,9 @@
 //! What fewer trials would have found (K* is a minimum over trials).
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, Entry, Panel, Stroke};
-use super::super::fewer::FewerTrials;
-use super::super::marker::Series;
-use super::super::studies::StudyResults;
 use super::figure::{Figure, sparsity_entry};
+use crate::analysis::chart::{Axis, Chart, Element, Entry, Panel, Scale, Series, Stroke};
+use crate::analysis::statistics::FewerTrials;
+use crate::analysis::studies::StudyResults;
 use crate::config::ascending;
 use crate::readable::count;
 use crate::records::Cell;

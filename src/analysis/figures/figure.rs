@@ -2,14 +2,9 @@
 
 use std::borrow::Cow;
 
-use plotters::style::RGBColor;
-
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Element, Entry, GREY, Stroke};
-use super::super::fit::Estimate;
-use super::super::grid::{Curve, batch};
-use super::super::marker::{Marker, Series};
-use super::super::studies::StudyResults;
+use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Scale, Series, Stroke};
+use crate::analysis::statistics::Estimate;
+use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, significant};
 use crate::records::{Cell, CellKey};
 
@@ -84,12 +79,12 @@ pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f
 }
 
 /// A bar at each point of a curve, between the evaluation that found K* and the one before: K* lies between them.
-pub(super) fn between_evaluations(study: &StudyResults, colour: RGBColor, points: &[(f64, f64)]) -> Element {
+pub(super) fn between_evaluations(study: &StudyResults, colour: Colour, points: &[(f64, f64)]) -> Element {
     between_evaluations_over(study, 1.0, colour, points)
 }
 
 /// Bars as those of [`between_evaluations`], of K* divided by `over`.
-pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: RGBColor, points: &[(f64, f64)]) -> Element {
+pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: Colour, points: &[(f64, f64)]) -> Element {
     let every = f64::from(study.results.workload.evaluate_every);
     let bar = |&(size, steps): &(f64, f64)| (size, (steps - every) / over, steps / over);
     Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(bar).collect())
@@ -97,7 +92,7 @@ pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: 
 
 /// An arrow at the step budget for each batch size at which a sparsity's trials did not reach the goal. The arrows of the `number`th of
 /// the `curves` of a panel stand a little to the right of those of the curve before, all within the panel.
-pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: RGBColor, number: usize, curves: usize) -> Element {
+pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: Colour, number: usize, curves: usize) -> Element {
     let missed = |cell: &&Cell| cell.key.sparsity == sparsity && cell.steps_to_result().is_none();
     let words = format!("goal not reached in {} steps", count(study.results.workload.max_steps));
     // The axis goes on for 0.35 powers of two.
@@ -118,7 +113,7 @@ pub(super) fn along(low: f64, high: f64, part: f64) -> f64 {
 }
 
 /// Perfect linear scaling from a curve's first measured point to the largest batch size: twice the batch, half the steps.
-pub(super) fn linear_scaling(colour: RGBColor, points: &[(f64, f64)], y: &Axis, largest: f64) -> Option<Element> {
+pub(super) fn linear_scaling(colour: Colour, points: &[(f64, f64)], y: &Axis, largest: f64) -> Option<Element> {
     let &(size, steps) = points.iter().find(|point| point.1.is_finite())?;
     // Straight on these axes: two points, the second where it leaves the panel.
     let end = largest.min(size * steps / y.limits().0 * INSIDE);

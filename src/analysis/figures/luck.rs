@@ -1,13 +1,9 @@
 //! How lucky K* is.
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, GREY, Panel, Stroke};
-use super::super::confirmations::{ConfirmedCell, confirmed_cells};
-use super::super::fit::Estimate;
-use super::super::grid::batch;
-use super::super::marker::Series;
-use super::super::studies::StudyResults;
 use super::figure::{Figure, batch_axis, curve, in_brackets, name, sparsity_entry};
+use crate::analysis::chart::{Axis, Chart, Element, GREY, Panel, Scale, Series, Stroke};
+use crate::analysis::statistics::{ConfirmedCell, Estimate, confirmed_cells};
+use crate::analysis::studies::{StudyResults, batch};
 
 /// Luck by batch size.
 type Points = Vec<(f64, Option<Estimate>)>;

@@ -1,5 +1,8 @@
 //! The figures, a file for each kind: what they show, as data. How it is drawn is said in `chart`.
 
+use crate::analysis::statistics::Fitted;
+use crate::analysis::studies::{StudyResults, has_curves, has_trials};
+
 mod budgets;
 mod curves;
 mod fewer;
@@ -24,10 +27,6 @@ pub use optimizers::optimizers;
 pub use together::steps_to_result_plot;
 pub use whole_curves::{Whole, whole_curves};
 pub use workloads::{ratios, workloads};
-
-use super::fits::Fitted;
-use super::others::{has_curves, has_trials};
-use super::studies::StudyResults;
 
 /// Every figure of one study, in the order of the page. A study that was run for its measurements alone has none of K*.
 pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {

@@ -1,12 +1,10 @@
 //! Optimizers compared (figure 2 of Lee et al., ICLR 2021).
 
-use super::super::chart::{Chart, Panel};
-use super::super::grid::{Curve, batch};
-use super::super::marker::Series;
-use super::super::studies::StudyResults;
 use super::figure::{
     Figure, STEPS, batch_axis, between_evaluations, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words, unreached,
 };
+use crate::analysis::chart::{Chart, Panel, Series};
+use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::config::ascending;
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.

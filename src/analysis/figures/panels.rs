@@ -1,14 +1,12 @@
 //! A panel a sparsity with perfect scaling, the fit and its regimes (figure 1, columns 1 and 2, of Lee et al., ICLR 2021).
 
-use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
-use super::super::fits::Fitted;
-use super::super::grid::batch;
-use super::super::marker::{Marker, Series};
-use super::super::studies::StudyResults;
 use super::figure::{
     Figure, NEAR_END, STEPS, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_entry, linear_scaling, note,
     steps_axis, steps_words, unreached,
 };
+use crate::analysis::chart::{Chart, Element, Entry, GREY, Marker, Panel, Series, Stroke};
+use crate::analysis::statistics::Fitted;
+use crate::analysis::studies::{StudyResults, batch};
 use crate::readable::count;
 
 /// K* against batch size, a panel a sparsity, with the fit and its interval; none before the first cell.

@@ -1,12 +1,10 @@
 //! Every trial as a line through all metaparameters that were searched (parallel coordinates; Inselberg, 1985).
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Element, Entry, Panel, Path, Stroke};
-use super::super::marker::Marker;
-use super::super::studies::StudyResults;
-use super::super::warnings::share;
 use super::figure::Figure;
 use super::scatter::{STAR, arranged, ends, is_papers, look, words};
+use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, Marker, Panel, Path, Scale, Stroke};
+use crate::analysis::statistics::share;
+use crate::analysis::studies::StudyResults;
 use crate::config::{self, Metaparameter, Range, Setting};
 use crate::readable::{count, significant};
 use crate::records::{Cell, Status, Trial};

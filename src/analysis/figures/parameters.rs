@@ -1,12 +1,9 @@
 //! The fits' parameters against sparsity.
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Element, Panel, Stroke};
-use super::super::fit::{Estimate, Fit};
-use super::super::fits::Fitted;
-use super::super::marker::{Marker, Series};
-use super::super::studies::StudyResults;
 use super::figure::{Figure, NEAR_END, along, in_brackets, sparsity_entry};
+use crate::analysis::chart::{Axis, Chart, Dot, Element, Marker, Panel, Scale, Series, Stroke};
+use crate::analysis::statistics::{Estimate, Fit, Fitted};
+use crate::analysis::studies::StudyResults;
 
 /// c1, c2 and the critical batch size of each sparsity, with intervals; none where nothing was fitted.
 pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {

@@ -1,12 +1,9 @@
 //! The best trials' learning rates against batch size (figure 8 of Shallue et al., JMLR 2019).
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
-use super::super::fits::{effective_rate, learning_rate};
-use super::super::grid::{Curve, batch};
-use super::super::marker::Series;
-use super::super::studies::StudyResults;
 use super::figure::{Figure, INSIDE, batch_axis, curve, entry};
+use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Panel, Scale, Series, Stroke};
+use crate::analysis::statistics::{effective_rate, learning_rate};
+use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::significant;
 use crate::records::{Cell, Trial};
 

@@ -1,11 +1,8 @@
 //! Sparse over dense (figure 12 of Lee et al., ICLR 2021).
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, GREY, Panel, Stroke};
-use super::super::grid::batch;
-use super::super::marker::Series;
-use super::super::studies::StudyResults;
 use super::figure::{Figure, batch_axis, curve, name, sparsity_entry};
+use crate::analysis::chart::{Axis, Chart, Element, GREY, Panel, Scale, Series, Stroke};
+use crate::analysis::studies::{StudyResults, batch};
 use crate::readable::significant;
 use crate::records::Cell;
 

@@ -1,19 +1,14 @@
 //! Metaparameters of every trial (figures 3, 5 and 13 to 18 of Lee et al., ICLR 2021).
 
-use plotters::style::RGBColor;
-
-use super::super::axes::{Axis, Scale, power};
-use super::super::chart::{Chart, Dot, Element, Entry, GREY, Panel, Stroke};
-use super::super::grid::{Grid, batch};
-use super::super::marker::{Marker, Series};
-use super::super::studies::StudyResults;
 use super::figure::{Figure, batch_axis};
+use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke, power};
+use crate::analysis::studies::{Grid, StudyResults, batch};
 use crate::config::{self, Metaparameter, Setting, ascending};
 use crate::readable::{count, some};
 use crate::records::{Cell, Status, Trial};
 
 /// Shape and colour of a status; either alone tells it.
-pub(super) fn look(status: Status) -> (Marker, RGBColor) {
+pub(super) fn look(status: Status) -> (Marker, Colour) {
     match status {
         Status::Complete => (Marker::Disc, Series::numbered(0).colour),
         Status::Incomplete => (Marker::Triangle, Series::numbered(1).colour),
@@ -23,7 +18,7 @@ pub(super) fn look(status: Status) -> (Marker, RGBColor) {
 }
 
 /// The best trial's star.
-pub(super) const STAR: RGBColor = RGBColor(240, 228, 66);
+pub(super) const STAR: Colour = Colour(240, 228, 66);
 
 /// The scale of a metaparameter's axis.
 fn scale(name: Metaparameter) -> Scale {

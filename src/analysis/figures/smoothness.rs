@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::axes::Scale;
-use super::super::fit::Estimate;
-use super::super::smoothness;
-use super::super::studies::StudyResults;
 use super::curves::{Look, Shown, chart};
 use super::figure::Figure;
+use crate::analysis::chart::Scale;
+use crate::analysis::statistics::{Estimate, noise_scale as found_noise_scale};
+use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, Measurement};
 
 /// Lipschitz constant over steps; none where nothing was measured.
@@ -32,7 +31,7 @@ pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
 pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Gradient noise scale (examples)", title: "gradient noise scale along training", x: Scale::Linear };
     let sampling = study.sampling();
-    let chart = chart(study, &look, |cell| points(cell, |found| Some(smoothness::noise_scale(found, sampling))), None)?;
+    let chart = chart(study, &look, |cell| points(cell, |found| Some(found_noise_scale(found, sampling))), None)?;
     let part = if sampling > 0.0 { "; what noise adds to a gradient over a part of the training set is taken off" } else { "" };
     Some(Figure {
         name: "noise-scale".into(),

@@ -1,11 +1,8 @@
 //! The fewest steps found so far against the number of trials that were run, in their order.
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Element, Panel, Stroke};
-use super::super::grid::Curve;
-use super::super::marker::Series;
-use super::super::studies::StudyResults;
 use super::figure::{Figure, sparsity_entry};
+use crate::analysis::chart::{Axis, Chart, Dot, Element, Panel, Scale, Series, Stroke};
+use crate::analysis::studies::{Curve, StudyResults};
 use crate::config::ascending;
 use crate::readable::count;
 use crate::records::Cell;

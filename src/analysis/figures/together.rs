@@ -2,19 +2,15 @@
 
 use std::path::Path;
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, Entry, GREY, Panel};
-use super::super::confirmations::{ConfirmedCell, confirmed_cells};
-use super::super::fits::Fitted;
-use super::super::grid::{Curve, batch};
-use super::super::marker::{Marker, Series};
-use super::super::studies::{StudyResults, gather};
 use super::figure::{
     Figure, STEPS, batch_axis, between_evaluations, between_evaluations_over, curve, curves, dots, entry, in_brackets, linear_entry,
     linear_scaling, name, note, steps_axis, steps_words, unreached,
 };
 use super::smoothness;
 use crate::Result;
+use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Marker, Panel, Scale, Series};
+use crate::analysis::statistics::{ConfirmedCell, Fitted, confirmed_cells};
+use crate::analysis::studies::{Curve, StudyResults, batch, gather};
 use crate::readable::{count, significant};
 use crate::results::Results;
 

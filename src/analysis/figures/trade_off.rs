@@ -1,12 +1,9 @@
 //! Steps against examples: what a larger batch saves of the ones and costs of the others (figure 1 of McCandlish et al., 2018).
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Element, Entry, GREY, Panel, Stroke};
-use super::super::fits::Fitted;
-use super::super::grid::{Curve, batch};
-use super::super::marker::{Marker, Series};
-use super::super::studies::StudyResults;
 use super::figure::{Figure, INSIDE, curves, in_brackets, sparsity_entry, steps_words};
+use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
+use crate::analysis::statistics::Fitted;
+use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, significant};
 
 /// Lines of equal batch size at most.

@@ -1,9 +1,7 @@
 //! Validation error along whole trainings, a panel a cell: the picture of a pilot.
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Dot, Element, Entry, GREY, Panel, Path, Stroke};
-use super::super::grid::Curve;
-use super::super::marker::{Marker, Series};
+use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Path, Scale, Series, Stroke};
+use crate::analysis::studies::Curve;
 use crate::records::CellKey;
 
 /// The curves of a cell.

@@ -1,13 +1,10 @@
 //! Several workloads side by side: K*, and sparse over dense (figures 1 and 12 of Lee et al., ICLR 2021, as a whole).
 
-use super::super::axes::{Axis, Scale};
-use super::super::chart::{Chart, Element, Entry, GREY, Panel, Stroke};
-use super::super::fits::Fitted;
-use super::super::grid::{Curve, batch};
-use super::super::marker::Series;
-use super::super::studies::{StudyResults, joined};
 use super::figure::{Figure, between_evaluations, curves, dots, linear_scaling, sparsity_entry, steps_axis, steps_words, unreached};
 use super::ratio::ratio;
+use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Panel, Scale, Series, Stroke};
+use crate::analysis::statistics::Fitted;
+use crate::analysis::studies::{Curve, StudyResults, batch, joined};
 use crate::config::ascending;
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::super::shallue::{CONFIRMATIONS, their_name};
+use super::shallue::{CONFIRMATIONS, their_name};
 use super::{MOST_BYTES, cell, excess, results, trial};
 use crate::config::Metaparameter;
 use crate::error::short;

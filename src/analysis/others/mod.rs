@@ -3,9 +3,11 @@
 //! What such a study does not say is left out of the report. It has no [`Environment`], which tells it from a study of dps.
 
 mod layout;
+mod shallue;
 mod table;
 
 pub use layout::read_layout;
+pub use shallue::shallue;
 pub use table::read_table;
 
 use std::collections::HashSet;
@@ -33,25 +35,6 @@ fn excess(found: &[Results]) -> Option<String> {
             .or_else(|| too_many(values(study, |key| key.batch_size.into()), MOST_BATCH_SIZES, "batch sizes of a study"))
     };
     too_many(found.len(), MOST_STUDIES, "studies (names with their goals)").or_else(|| found.iter().find_map(of_study))
-}
-
-/// Whether dps measured these results.
-pub fn is_of_dps(results: &Results) -> bool {
-    !results.environment.program_version.is_empty()
-}
-
-/// Whether they say which trials were run: the metaparameters of each.
-pub fn has_trials(results: &Results) -> bool {
-    is_of_dps(results) || trials(results).any(|trial| trial.metaparameters.iter().next().is_some())
-}
-
-/// Whether they have the trials' evaluations.
-pub fn has_curves(results: &Results) -> bool {
-    is_of_dps(results) || trials(results).any(|trial| !trial.curve.is_empty())
-}
-
-fn trials(results: &Results) -> impl Iterator<Item = &Trial> {
-    results.cells.iter().flat_map(|cell| &cell.trials)
 }
 
 /// Results without an environment and a configuration.

@@ -1,0 +1,184 @@
+//! Where a chart's parts stand, and how large they are.
+
+/// Width of the panels together on a screen, in SVG units: large, since positions are whole units.
+const SCREEN: u32 = 1480;
+
+/// Width of a figure for papers, in inches.
+const INCHES: f64 = 5.5;
+
+/// Text of 8 points in a figure for papers. The height of a line is 1.24 times its em.
+const EIGHT_POINTS: u32 = 40;
+
+/// The width in SVG units with which that text has 8 points: 72 · 5.5 points are so many units as 8 points are 40/1.24.
+const PAPER: u32 = 1597;
+
+/// Width of a letter of that text, about.
+const LETTER: usize = 20;
+
+/// Between the lines of a legend.
+const LINE: i32 = 48;
+
+/// What a chart looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Style {
+    /// For the page: a title above the panels, the legend at their right.
+    #[default]
+    Screen,
+    /// For papers: 5.5 inches wide, all text of 8 points, no title, the legend below the panels.
+    Paper,
+}
+
+/// What the layout of a chart depends on.
+pub struct Outline {
+    /// Panels in a row, at least one.
+    pub columns: usize,
+    /// Panels.
+    pub panels: usize,
+    /// Whether all panels of a row have the same vertical axis.
+    pub shared: bool,
+    /// Whether there are so many points that they must be small.
+    pub crowded: bool,
+    /// Letters of the longest title of a panel.
+    pub title: usize,
+    /// Letters of the longest title of a vertical axis.
+    pub axis: usize,
+    /// Letters of each of the legend's names.
+    pub names: Vec<usize>,
+}
+
+/// Sizes and places in SVG units.
+pub struct Layout {
+    /// Width and height of the chart.
+    pub size: (u32, u32),
+    /// Width of the figure on paper.
+    pub inches: f64,
+    /// Panels in a row.
+    pub columns: usize,
+    /// Height of the title's area; 0 without a title.
+    pub heading: u32,
+    /// Height of a row of panels.
+    pub height: u32,
+    /// The size of text in and beside panels.
+    pub font: u32,
+    /// The size of words among what is drawn.
+    pub small: u32,
+    /// Half of a marker's width.
+    pub marker: i32,
+    /// Width of a line.
+    pub line: u32,
+    /// Labels of a horizontal and of a vertical axis, about.
+    pub ticks: (usize, usize),
+    /// The legend.
+    pub legend: Legend,
+    /// Width of a panel beside its labels.
+    plot: u32,
+    /// Whether the panels of a row share the labels of the first one's vertical axis.
+    shared: bool,
+}
+
+/// A legend's text, and where its entries begin.
+pub struct Legend {
+    /// Size of its text.
+    pub font: u32,
+    /// A place an entry: its left end, and the middle of its height.
+    pub places: Vec<(i32, i32)>,
+}
+
+impl Layout {
+    /// The measures of a chart.
+    pub fn new(outline: &Outline, style: Style) -> Layout {
+        let layout = match style {
+            Style::Screen => Layout::screen(outline),
+            Style::Paper => Layout::paper(outline),
+        };
+        Layout { marker: if outline.crowded { layout.marker.min(5) } else { layout.marker }, ..layout }
+    }
+
+    fn screen(outline: &Outline) -> Layout {
+        let (columns, entries) = (outline.columns, outline.names.len());
+        let rows = outline.panels.div_ceil(columns).max(1) as u32;
+        let width = SCREEN / columns as u32;
+        let (height, font, marker, line, ticks) = match columns {
+            1 => (920, 32, 11, 4, (15, 15)),
+            2 => (600, 28, 9, 4, (8, 15)),
+            3 => (450, 26, 7, 3, (8, 8)),
+            _ => ((width * 9 / 10).max(250), 24, 5, 3, (5, 5)),
+        };
+        let longest = outline.names.iter().max().map(|&letters| letters as u32);
+        let legend = longest.map_or(20, |letters| 120 + letters * 15);
+        let heading = 70;
+        let left = width * columns as u32;
+        let places = (0..entries).map(|number| (left as i32, heading as i32 + 40 + LINE * number as i32)).collect();
+        let size = (left + legend, (heading + rows * height + 10).max(100 + LINE as u32 * entries as u32));
+        let legend = Legend { font: 30, places };
+        let plot = width - labels(font);
+        Layout {
+            size,
+            inches: INCHES,
+            columns,
+            heading,
+            height,
+            font,
+            small: font * 5 / 6,
+            marker,
+            line,
+            ticks,
+            legend,
+            plot,
+            shared: false,
+        }
+    }
+
+    fn paper(outline: &Outline) -> Layout {
+        // No title may be cut.
+        let columns = outline.columns.min(PAPER as usize / (outline.title * LETTER).max(1)).max(1);
+        let (rows, shared) = (outline.panels.div_ceil(columns).max(1) as u32, outline.shared && columns == outline.columns);
+        let (height, marker, line, ticks) = match columns {
+            1 => (860, 10, 4, (12, 12)),
+            2 => (620, 9, 4, (7, 10)),
+            3 => (480, 7, 3, (5, 8)),
+            _ => (420, 6, 3, (4, 6)),
+        };
+        // A vertical title stands at the middle of its axis, which is above that of the panel.
+        let height = height.max((outline.axis * LETTER) as u32 + EIGHT_POINTS * 5 / 4);
+        let labelled = if shared { 1 } else { columns as u32 };
+        let plot = (PAPER - labelled * labels(EIGHT_POINTS)) / columns as u32;
+        let above = rows * height + 10;
+        // Entries follow each other while there is room.
+        let (mut x, mut y) = (0, above as i32 + LINE / 2);
+        let mut places = Vec::new();
+        for &letters in &outline.names {
+            let wide = 108 + 30 + (letters * LETTER) as i32;
+            if x > 0 && x + wide > PAPER as i32 {
+                (x, y) = (0, y + LINE);
+            }
+            places.push((x, y));
+            x += wide;
+        }
+        let below = if places.is_empty() { above as i32 } else { y + LINE / 2 + 8 };
+        let legend = Legend { font: EIGHT_POINTS, places };
+        let size = (PAPER, below as u32);
+        let (font, small) = (EIGHT_POINTS, EIGHT_POINTS);
+        Layout { size, inches: INCHES, columns, heading: 0, height, font, small, marker, line, ticks, legend, plot, shared }
+    }
+
+    /// Width of the labels of a column's vertical axes.
+    pub fn labels(&self, column: usize) -> u32 {
+        if self.shared && column > 0 { 0 } else { labels(self.font) }
+    }
+
+    /// Width of a column's panels.
+    pub fn width(&self, column: usize) -> u32 {
+        self.plot + self.labels(column)
+    }
+
+    /// Where a column's panels begin.
+    pub fn left(&self, column: usize) -> u32 {
+        (0..column).map(|before| self.width(before)).sum::<u32>()
+    }
+}
+
+/// Space for seven digits and the axis's title.
+fn labels(font: u32) -> u32 {
+    font * 9 / 2
+}

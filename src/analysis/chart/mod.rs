@@ -1,0 +1,19 @@
+//! A figure as data, and how it is drawn as SVG, PDF and PNG.
+//!
+//! `parts` is what a chart is made of; `axes` alone knows of scales, `layout` of sizes, `svg` of tags. Nothing here knows what is measured: studies,
+//! fits and tables are above it.
+
+mod axes;
+mod drawing;
+mod formats;
+mod layout;
+mod marker;
+mod parts;
+mod svg;
+
+pub use axes::{Axis, Scale, power};
+pub use formats::{pdf, png};
+pub use layout::Style;
+pub use marker::{Marker, Series};
+pub use parts::{Chart, Dot, Element, Entry, Panel, Path, Stroke};
+pub use svg::{Colour, GREY};

@@ -1,0 +1,96 @@
+//! What a figure is made of: panels with their axes and what is drawn between them, and a legend.
+
+use super::axes::Axis;
+use super::marker::Marker;
+use super::svg::Colour;
+
+/// How a line is stroked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stroke {
+    /// Without gaps.
+    Solid,
+    /// Dashes.
+    Dashed,
+    /// Thin, for what helps reading.
+    Thin,
+}
+
+/// One thing drawn in a panel, in natural units of its axes. Later ones lie above earlier ones.
+#[derive(Debug, Clone)]
+pub enum Element {
+    /// A line through points; what is outside the axes is left out.
+    Line(Stroke, Colour, Vec<(f64, f64)>),
+    /// Lines, each with words that are shown where a mouse is over it.
+    Paths(Stroke, Colour, Vec<Path>),
+    /// A marker at each point.
+    Points(Marker, Colour, Vec<Dot>),
+    /// The outline of a marker at each point that is a bound.
+    Hollow(Marker, Colour, Vec<Dot>),
+    /// The area between a lower and an upper value at each x: (x, lower, upper).
+    Band(Colour, Vec<(f64, f64, f64)>),
+    /// A vertical bar from a lower to an upper value at each x: (x, lower, upper).
+    Bars(Colour, Vec<(f64, f64, f64)>),
+    /// A few words in grey, their right end at a point.
+    Words(String, (f64, f64)),
+}
+
+/// A point of a figure, with words that are shown where a mouse is over it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Dot {
+    /// Where it is, in natural units of the axes.
+    pub at: (f64, f64),
+    /// Which cell or trial it is of, its value and what is known of that.
+    pub words: String,
+}
+
+/// A line of a figure with words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Path {
+    /// What it joins, in natural units of the axes.
+    pub points: Vec<(f64, f64)>,
+    /// What it is of.
+    pub words: String,
+}
+
+/// A pair of axes with what is drawn between them.
+#[derive(Debug, Clone)]
+pub struct Panel {
+    /// Above it; may be empty.
+    pub title: String,
+    /// The horizontal axis.
+    pub x: Axis,
+    /// The vertical axis.
+    pub y: Axis,
+    /// What is drawn.
+    pub layers: Vec<Element>,
+    /// In the middle of a panel with nothing else to show.
+    pub note: Option<String>,
+}
+
+/// A line of the legend.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// What it is.
+    pub name: String,
+    /// Colour of its sample.
+    pub colour: Colour,
+    /// The line of its sample.
+    pub stroke: Option<Stroke>,
+    /// The point of its sample.
+    pub marker: Option<Marker>,
+}
+
+/// A figure: panels in rows, and a legend at their right.
+#[derive(Debug, Clone)]
+pub struct Chart {
+    /// Above everything.
+    pub title: String,
+    /// Panels in a row, at least one.
+    pub columns: usize,
+    /// Whether there are so many points that they must be small.
+    pub crowded: bool,
+    /// The panels, row by row.
+    pub panels: Vec<Panel>,
+    /// The legend.
+    pub legend: Vec<Entry>,
+}

@@ -1,0 +1,258 @@
+//! The report: every figure, every table and the page, written into one folder.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::answer::answer;
+use super::page::{PageOptions, page};
+use super::section::{Drawn, Section};
+use super::summary::summary;
+use super::tables::tables;
+use super::values::values;
+use super::warnings::warnings;
+use crate::analysis::chart::{Style, pdf, png};
+use crate::analysis::claims::{claims, holm};
+use crate::analysis::figures;
+use crate::analysis::figures::Figure;
+use crate::analysis::statistics::{Fitted, comparable, confirmed_cells, confirmed_fits, critical, fits, smoothness, times};
+use crate::analysis::studies::{StudyResults, gather};
+use crate::config::OptimizerName;
+use crate::results::{self, Results, WorkloadSummary};
+use crate::storage::{folder, read_regular};
+use crate::{Error, Result};
+
+/// File of a report's folder that names the files of the report, a line each, below a heading.
+pub const LIST: &str = "dps-report.txt";
+
+/// First line of it.
+const HEADING: &str = "Files of this report; dps-report replaces or removes them when it writes another report here:";
+
+/// File of a report's folder that the page of `--claims` may take the place of: the table of what that page says, and more.
+const CLAIMS: &str = "claims.md";
+
+/// Longest list of an earlier report that is read, in bytes.
+const LONGEST_LIST: u64 = 1 << 20;
+
+/// How a report is made.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Options {
+    /// What its figures look like.
+    pub style: Style,
+    /// Goal errors at which steps-to-result is asked for besides the studies' own.
+    pub goals: Vec<f64>,
+    /// Seconds after which a browser loads the page again, for as long as a study is not complete.
+    pub refresh: Option<u32>,
+    /// Files that are not written over: what the report is made of.
+    pub kept: Vec<PathBuf>,
+    /// The page of `--claims`, which is written beside the report, or as its `claims.md`.
+    pub claims: Option<PathBuf>,
+}
+
+/// What was written, and what its reader should know first.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The page.
+    pub page: PathBuf,
+    /// The studies the files were put together to.
+    pub studies: Vec<StudyResults>,
+    /// What the studies say of the paper's claims, as a page in Markdown.
+    pub summary: String,
+    /// The answer of each study in a few sentences, with the study's name where there are several.
+    pub answers: Vec<String>,
+    /// One sentence a kind of problem, with the study's name where there are several.
+    pub warnings: Vec<String>,
+}
+
+/// Writes the page `index.html`, every figure as SVG, PDF and PNG and every table as CSV and Markdown into `folder`. `files` are results with
+/// the names the page calls them by; those of one study become one. Files of an earlier report in `folder` that this one does not write are
+/// removed: [`LIST`] names them.
+///
+/// # Errors
+/// [`Error::Results`] where a file cannot be written or removed.
+pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -> Result<Report> {
+    let studies: Vec<(StudyResults, Vec<Fitted>)> = gather(files)
+        .into_iter()
+        .map(|study| {
+            let fits = fits(&study);
+            (study, fits)
+        })
+        .collect();
+    let kept = options.kept.iter().filter_map(|path| place(path)).collect();
+    let mut written = Written { folder, style: options.style, names: Vec::new(), kept, claims: options.claims.as_deref() };
+    let compared = written.figures("", comparisons(&studies))?;
+    let mut sections = Vec::new();
+    for (study, fits) in &studies {
+        let figures = written.figures(&study.slug, figures::figures(study, fits))?;
+        // The study's own fits come first.
+        let others = studies.iter().filter(|(other, _)| !std::ptr::eq(other, study) && comparable(study, other));
+        let fits_beside: Vec<&Fitted> = fits.iter().chain(others.flat_map(|(_, fits)| fits)).collect();
+        let smoothness = smoothness(study, &fits_beside);
+        let sgd = studies.iter().find(|(other, _)| is_sgd_beside(other, study)).map(|(other, _)| other);
+        let claims = claims(study, fits, sgd);
+        let confirmed = confirmed_cells(study);
+        let confirmed_fits = confirmed_fits(&confirmed);
+        let (critical, times) = (critical(study, fits, &confirmed_fits, &smoothness), times(study));
+        let warnings = warnings(study, fits);
+        let mut section =
+            Section { study, fits, confirmed, confirmed_fits, claims, smoothness, critical, times, figures, warnings, answer: Vec::new() };
+        section.answer = answer(&section);
+        sections.push(section);
+    }
+    holm(sections.iter_mut().flat_map(|section| &mut section.claims));
+    for table in tables(&sections, &options.goals) {
+        let csv = table.csv().map_err(|problem| written.failed(table.name, &problem))?;
+        written.file(format!("{}.csv", table.name), &csv)?;
+        written.file(format!("{}.md", table.name), table.markdown().as_bytes())?;
+    }
+    let refresh = options.refresh.filter(|_| studies.iter().any(|(study, _)| !study.results.complete));
+    let page = page(&sections, &compared, &written.names, &PageOptions { goals: &options.goals, refresh });
+    written.file("index.html".to_owned(), page.as_bytes())?;
+    written.replace_list()?;
+    let (several, summary) = (sections.len() > 1, summary(&sections));
+    let named = |study: &StudyResults, sentences: &[String]| {
+        let name = if several { format!("{}: ", study.name()) } else { String::new() };
+        sentences.iter().map(|sentence| format!("{name}{sentence}")).collect::<Vec<_>>()
+    };
+    let answers = sections.iter().flat_map(|section| named(section.study, &section.answer)).collect();
+    let warnings = sections.iter().flat_map(|section| named(section.study, &section.warnings)).collect();
+    Ok(Report {
+        page: folder.join("index.html"),
+        summary,
+        answers,
+        warnings,
+        studies: studies.into_iter().map(|(study, _)| study).collect(),
+    })
+}
+
+/// Whether a study is of SGD, another of Momentum or Nesterov, and they differ by their optimizers and search spaces alone in what decides K*.
+fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
+    let workload = |study: &StudyResults| WorkloadSummary { optimizer: String::new(), ..study.results.workload.clone() };
+    let configured =
+        |study: &StudyResults| study.configuration.as_ref().ok().map(|study| (study.trials(), study.pruning.clone(), study.data.clone()));
+    let is_of = |study: &StudyResults, optimizer: OptimizerName| study.results.workload.optimizer == optimizer.name();
+    is_of(study, OptimizerName::Sgd)
+        && [OptimizerName::Momentum, OptimizerName::Nesterov].into_iter().any(|optimizer| is_of(other, optimizer))
+        && workload(study) == workload(other)
+        && configured(study) == configured(other)
+}
+
+/// Figures of studies of one data set, network and goal, and of all studies.
+fn comparisons(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
+    let mut groups: Vec<Vec<&StudyResults>> = Vec::new();
+    // A table names no optimizer.
+    for (study, _) in studies.iter().filter(|(study, _)| !study.results.workload.optimizer.is_empty()) {
+        let of = |study: &StudyResults| {
+            let workload = &study.results.workload;
+            (workload.dataset.clone(), workload.network.clone(), workload.goal_threshold, workload.validation_examples)
+        };
+        match groups.iter_mut().find(|group| group.first().is_some_and(|first| of(first) == of(study))) {
+            Some(group) => group.push(study),
+            None => groups.push(vec![study]),
+        }
+    }
+    let with_steps: Vec<(&StudyResults, &[Fitted])> =
+        studies.iter().filter(|(study, _)| !study.measures_alone()).map(|(study, fits)| (study, fits.as_slice())).collect();
+    groups
+        .iter()
+        .filter_map(|group| figures::optimizers(group))
+        .chain(figures::workloads(&with_steps))
+        .chain(figures::ratios(&with_steps))
+        .collect()
+}
+
+/// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.
+fn listed(list: &Path) -> Vec<String> {
+    let is_ours = |name: &&str| {
+        let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        plain
+            && ["csv", "html", "md", "pdf", "png", "svg"]
+                .iter()
+                .any(|kind| name.strip_suffix(kind).is_some_and(|stem| stem.len() > 1 && stem.ends_with('.')))
+    };
+    let text = read_regular(list, LONGEST_LIST).ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    let mut lines = text.lines();
+    if lines.next() != Some(HEADING) {
+        return Vec::new();
+    }
+    lines.filter(is_ours).map(str::to_owned).collect()
+}
+
+/// A file's place by one name, whether there is a file or not; none where its folder is not there.
+fn place(path: &Path) -> Option<PathBuf> {
+    Some(fs::canonicalize(folder(path)).ok()?.join(path.file_name()?))
+}
+
+/// The folder, and the names of what has been written into it.
+struct Written<'a> {
+    folder: &'a Path,
+    style: Style,
+    names: Vec<String>,
+    /// Places of files that are not written over.
+    kept: Vec<PathBuf>,
+    /// The page of `--claims`.
+    claims: Option<&'a Path>,
+}
+
+impl Written<'_> {
+    fn file(&mut self, name: String, bytes: &[u8]) -> Result<()> {
+        let path = self.folder.join(&name);
+        let place = place(&path);
+        // Looked for now: the folder of the report may be new.
+        let is_claims_page = place.is_some() && place == self.claims.and_then(self::place);
+        if is_claims_page && name == CLAIMS {
+            self.names.push(name);
+            return Ok(());
+        }
+        if is_claims_page || place.is_some_and(|place| self.kept.contains(&place)) {
+            let problem = "expected to write this file of the report, found that it is one that the report is made of, or the page of --claims; choose \
+                           another --output";
+            return Err(Error::Results { path, problem: problem.to_owned() });
+        }
+        results::publish(&path, bytes)?;
+        self.names.push(name);
+        Ok(())
+    }
+
+    /// Removes the files of an earlier report that were not written again, and lists those that were.
+    fn replace_list(&self) -> Result<()> {
+        let list = self.folder.join(LIST);
+        for name in listed(&list).iter().filter(|name| !self.names.contains(name)) {
+            let path = self.folder.join(name);
+            match fs::remove_file(&path) {
+                Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                    let problem =
+                        format!("this file of an earlier report cannot be removed ({cause}); remove it, or choose another --output");
+                    return Err(Error::Results { path, problem });
+                }
+                _ => {}
+            }
+        }
+        results::publish(&list, format!("{HEADING}\n{}\n", self.names.join("\n")).as_bytes())
+    }
+
+    /// Each figure in all formats, and what it draws as CSV.
+    fn figures(&mut self, prefix: &str, figures: Vec<Figure>) -> Result<Vec<Drawn>> {
+        let mut drawn: Vec<Drawn> = Vec::new();
+        for figure in figures {
+            let mut name = if prefix.is_empty() { figure.name.to_string() } else { format!("{prefix}-{}", figure.name) };
+            let same = drawn.iter().filter(|other| other.figure.name == figure.name).count();
+            if same > 0 {
+                name += &format!("-{}", same + 1);
+            }
+            let svg = figure.chart.svg(self.style);
+            for (kind, made) in [("svg", Ok(svg.clone().into_bytes())), ("pdf", pdf(&svg)), ("png", png(&svg))] {
+                let bytes = made.map_err(|problem| self.failed(&name, &problem))?;
+                self.file(format!("{name}.{kind}"), &bytes)?;
+            }
+            let csv = values(&figure.chart).csv().map_err(|problem| self.failed(&name, &problem))?;
+            self.file(format!("{name}.csv"), &csv)?;
+            drawn.push(Drawn { figure, name, svg });
+        }
+        Ok(drawn)
+    }
+
+    fn failed(&self, name: &str, problem: &str) -> Error {
+        Error::Results { path: self.folder.join(name), problem: format!("it cannot be made ({problem})") }
+    }
+}

@@ -1,0 +1,19 @@
+//! The report of studies: a page, tables and figures in a folder, a page in Markdown, and tables for the terminal.
+//!
+//! What is said is computed below (`statistics`, `claims`) and drawn below (`figures`); here it is put into words.
+
+mod answer;
+mod files;
+mod page;
+mod section;
+mod summary;
+mod table;
+mod tables;
+mod terminal;
+mod values;
+mod warnings;
+
+pub use files::{LIST, Options, Report, report};
+pub use table::Table;
+pub use terminal::table;
+pub use warnings::{FEWEST_TRIALS, warnings};

@@ -1,0 +1,152 @@
+//! What was run, and what came out of it, cell by cell.
+
+use maud::{Markup, html};
+
+use super::table::{ABSENT, table};
+use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
+use crate::config::ascending;
+use crate::error::short;
+use crate::forecast::{Forecast, Measured};
+use crate::readable::{count, some};
+use crate::records::Ending;
+use crate::results::Environment;
+
+/// Letters of a command line that the page shows.
+const LONGEST_COMMAND: usize = 400;
+
+/// What was run, where and by what.
+pub fn run(study: &StudyResults) -> Markup {
+    let workload = &study.results.workload;
+    let grid = study.grid();
+    let configured = study.configuration.as_ref().map(|study| &study.grid);
+    let (sizes, sparsities) =
+        configured.map_or((&grid.batch_sizes, &grid.sparsities), |configured| (&configured.batch_sizes, &configured.sparsities));
+    let list = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(", ");
+    let trials: Vec<usize> = study.results.cells.iter().map(|cell| cell.trials.len()).collect();
+    let trials = match (trials.iter().min(), trials.iter().max()) {
+        (Some(&low), Some(&high)) if low == high => format!("{} a cell", some(low, "trial")),
+        (Some(low), Some(high)) => format!("{low} to {high} trials a cell"),
+        _ => "no trials yet".to_owned(),
+    };
+    let missing = study.missing();
+    let cells = match study.results.cells.len() {
+        measured if study.results.complete => format!("{}; finished", some(measured, "cell")),
+        measured if missing.is_empty() => format!("{}; more are to come", some(measured, "cell")),
+        measured => format!("{} of {} so far", count(measured as u64), some(measured + missing.len(), "cell")),
+    };
+    let goal = match study.measures_alone() {
+        true => "none: every trial runs to its last step, and its loss surface is measured on the way".to_owned(),
+        false if workload.validation_examples == 0 => study.goal(),
+        false => format!(
+            "validation error ≤ {}: at most {} of {} examples wrong",
+            workload.goal_error,
+            count(workload.goal_threshold),
+            count(workload.validation_examples)
+        ),
+    };
+    let mut rows = vec![("Workload", study.name())];
+    // What others measured need not say all this.
+    if workload.parameters > 0 {
+        rows.push(("Parameters", count(workload.parameters)));
+    }
+    rows.push(("Goal", goal));
+    if let Some(examples) = workload.training_examples {
+        rows.push(("Validation set", format!("the data's own; all {} examples of the training file are trained on", count(examples))));
+    }
+    if workload.evaluate_every > 0 {
+        rows.push(("Tested", format!("every {} steps, up to {}", workload.evaluate_every, count(workload.max_steps))));
+    }
+    rows.push(("Batch sizes", list(&mut sizes.iter().map(|size| count(*size)))));
+    rows.push(("Sparsities", list(&mut sparsities.iter().map(f64::to_string))));
+    if has_trials(&study.results) {
+        rows.push(("Trials", format!("{trials}, {cells}")));
+    }
+    if !is_of_dps(&study.results) {
+        rows.push(("Read from", study.sources.join(", ")));
+        rows.push(("Run by", "others; what is not here their files do not say".to_owned()));
+        return dl(rows);
+    }
+    rows.push(("Result files", study.sources.join(", ")));
+    let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
+    let most = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
+    if !missing.is_empty() {
+        let forecast = Forecast::new(&measured, &missing.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), most, None)
+            .map_or("how long is not known yet".to_owned(), |forecast| {
+                format!("{}, by the seconds of the measured cells, with the same race and on the same machine", forecast.left)
+            });
+        rows.push(("To come", format!("{}: {forecast}", some(missing.len(), "cell"))));
+    }
+    for environment in &study.environments {
+        let ranks = some(environment.ranks as usize, "rank");
+        let threads = some(environment.threads as usize, "thread");
+        rows.push((
+            "Run on",
+            format!("{}, {ranks} of {threads}, host {}, MPI: {}", environment.device, environment.host, environment.mpi_library),
+        ));
+        rows.push(("Run by", program(environment)));
+        rows.push(("Processor", environment.processor.clone()));
+        rows.push(("Command", short(&environment.command_line, LONGEST_COMMAND)));
+        rows.push(("Time", format!("{} to {}", environment.started, environment.finished)));
+        if environment.starts.len() > 1 {
+            let later = environment.starts.iter().filter(|start| start.before != Ending::First);
+            let mut causes: Vec<(String, usize)> = Vec::new();
+            for start in later {
+                let cause = format!("after {}, on {}", start.before, some(start.ranks as usize, "rank"));
+                match causes.iter_mut().find(|(other, _)| *other == cause) {
+                    Some((_, times)) => *times += 1,
+                    None => causes.push((cause, 1)),
+                }
+            }
+            let causes: Vec<String> =
+                causes.into_iter().map(|(cause, times)| if times > 1 { format!("{cause} ({times} times)") } else { cause }).collect();
+            rows.push(("Starts", format!("{}: {}", some(environment.starts.len(), "start"), causes.join("; "))));
+        }
+        rows.push(("Data (SHA-256)", environment.data_digest.clone()));
+    }
+    // Files of older programs do not say everything.
+    rows.retain(|(_, text)| !text.is_empty());
+    dl(rows)
+}
+
+/// The program, the files that it was built from, and its compiler.
+fn program(environment: &Environment) -> String {
+    let tree = match environment.source_tree.as_str() {
+        "modified" => " with changed files",
+        _ => "",
+    };
+    let built = format!("dps {} {}", environment.program_version, environment.commit).trim_end().to_owned() + tree;
+    let compiler = Some(&environment.compiler).filter(|compiler| !compiler.is_empty());
+    compiler.map_or(built.clone(), |compiler| format!("{built}, by {compiler}"))
+}
+
+fn dl(rows: Vec<(&str, String)>) -> Markup {
+    html! {
+        dl {
+            @for (name, value) in rows { dt { (name) } dd { (value) } }
+        }
+    }
+}
+
+/// K* of every cell as a table.
+pub fn steps_to_result(study: &StudyResults) -> Markup {
+    let grid = study.grid();
+    if study.results.cells.is_empty() {
+        return html! { p { "No cell is finished yet." } };
+    }
+    // Cells that are still to come have rows too.
+    let missing = study.missing();
+    let sizes = ascending(grid.batch_sizes.iter().copied().chain(missing.iter().map(|key| key.batch_size)), u32::cmp);
+    let sparsities = ascending(grid.sparsities.iter().copied().chain(missing.iter().map(|key| key.sparsity)), f64::total_cmp);
+    let heading = ["batch size".to_owned()].into_iter().chain(sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
+    let row = |&size: &u32| {
+        let steps = |&sparsity: &f64| match grid.cell(size, sparsity) {
+            Some(cell) => cell.steps_to_result().map_or(ABSENT.to_owned(), count),
+            None => "·".to_owned(),
+        };
+        [count(size)].into_iter().chain(sparsities.iter().map(steps)).collect()
+    };
+    html! {
+        (table(&heading.collect::<Vec<_>>(), &sizes.iter().map(row).collect::<Vec<_>>()))
+        p.faint { "Fewest steps over a cell's trials. – no trial reached the goal; · not measured yet." }
+    }
+}

@@ -1,0 +1,85 @@
+//! Confirmed steps, and laws beside that of the paper.
+
+use super::super::section::Section;
+use super::super::table::Table;
+use super::rows::{Rows, optional};
+use crate::analysis::statistics::{ConfirmedFit, Fitted, Rival, beyond_chi_squared, half_width, scatter};
+
+/// A row a confirmed cell.
+pub(super) fn confirmed(sections: &[Section]) -> Table {
+    let rows = sections.iter().flat_map(|section| section.confirmed.iter().map(|cell| (section.study, cell)));
+    Rows::new("confirmed", rows)
+        .of_cell(|(study, cell)| (*study, cell.key))
+        .column("points", |(_, cell)| cell.points.len().to_string())
+        .column("seeds", |(_, cell)| cell.confirmed.trainings.len().to_string())
+        .estimate("mean_steps", |(_, cell)| Some(cell.confirmed.mean))
+        .estimate("median_steps", |(_, cell)| Some(cell.confirmed.median))
+        .estimate("steps_of_nine_in_ten", |(_, cell)| Some(cell.confirmed.nine_of_ten))
+        .estimate("steps_of_mean_error", |(_, cell)| cell.mean_error)
+        .estimate("failures", |(_, cell)| Some(cell.confirmed.failures))
+        .estimate("luck", |(_, cell)| cell.luck)
+        .table()
+}
+
+/// A row a confirmed cell and what its seeds drew anew.
+pub(super) fn variances(sections: &[Section]) -> Table {
+    let rows = sections.iter().flat_map(|section| scatter(section.study).into_iter().map(|scatter| (section.study, scatter)));
+    Rows::new("variances", rows)
+        .of_cell(|(study, scatter)| (*study, scatter.key))
+        .column("fresh", |(_, scatter)| scatter.fresh.name().to_owned())
+        .column("points", |(_, scatter)| scatter.points.to_string())
+        .column("seeds", |(_, scatter)| scatter.seeds.to_string())
+        .column("variance_of_points", |(_, scatter)| optional(scatter.variances.points))
+        .column("variance_of_seeds", |(_, scatter)| optional(scatter.variances.seeds))
+        .column("variance_left", |(_, scatter)| scatter.variances.left.to_string())
+        .table()
+}
+
+/// A row a sparsity whose confirmed steps are fitted.
+pub(super) fn fits(sections: &[Section]) -> Table {
+    let rows = sections.iter().flat_map(|section| section.confirmed_fits.iter().map(|fitted| (section.study, fitted)));
+    Rows::new("confirmed-fits", rows)
+        .column("study", |(study, _)| study.slug.clone())
+        .column("sparsity", |(_, fit)| fit.fitted.sparsity.to_string())
+        .column("points", |(_, fit)| fit.fitted.points.len().to_string())
+        .estimate("c1", |(_, fit)| fit.fit().map(|fit| fit.c1))
+        .estimate("c2", |(_, fit)| fit.fit().map(|fit| fit.c2))
+        .estimate("critical_batch_size", |(_, fit)| fit.fit().map(|fit| fit.critical))
+        .estimate("exponent", |(_, fit)| fit.fitted.exponent)
+        .estimate("c1_over_dense", |(_, fit)| fit.fitted.c1_ratio)
+        .estimate("c2_over_dense", |(_, fit)| fit.fitted.c2_ratio)
+        .estimate("critical_over_dense", |(_, fit)| fit.fitted.critical_ratio)
+        .column("half_width_of_its_log", |(_, fit)| optional(fit.fitted.critical_ratio.map(half_width)))
+        .column("goodness", |(_, fit)| fit.goodness.to_string())
+        .column("uneven_tuning", |(_, fit)| fit.tuning.to_string())
+        .table()
+}
+
+/// A row a sparsity, kind of steps and law.
+pub(super) fn laws(sections: &[Section]) -> Table {
+    let of_study = |section: &Section| {
+        let slug = &section.study.slug;
+        let of_least = |fitted: &Fitted| {
+            let row = |rival: Rival| Some((slug.clone(), "K*", fitted.sparsity, rival, rival.criterion(&fitted.points)?, None));
+            Rival::ALL.into_iter().filter_map(row).collect::<Vec<_>>()
+        };
+        let of_means = |confirmed: &ConfirmedFit| {
+            let Fitted { sparsity, points, .. } = &confirmed.fitted;
+            let row = |rival: Rival| {
+                let (criterion, squares) = rival.criterion_of_means(points, &confirmed.variances)?;
+                let goodness = beyond_chi_squared(squares, rival.freedom(points.len()));
+                Some((slug.clone(), "confirmed", *sparsity, rival, criterion, Some(goodness)))
+            };
+            Rival::ALL.into_iter().filter_map(row).collect::<Vec<_>>()
+        };
+        section.fits.iter().flat_map(of_least).chain(section.confirmed_fits.iter().flat_map(of_means)).collect::<Vec<_>>()
+    };
+    Rows::new("laws", sections.iter().flat_map(of_study))
+        .column("study", |row| row.0.clone())
+        .column("steps", |row| row.1.to_owned())
+        .column("sparsity", |row| row.2.to_string())
+        .column("law", |row| row.3.name().to_owned())
+        .column("aicc", |row| row.4.to_string())
+        .column("goodness", |row| optional(row.5))
+        .table()
+}

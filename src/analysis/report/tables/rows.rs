@@ -1,0 +1,80 @@
+//! A table is declared column by column: each column has its name and how its field is made of what a row is of.
+
+use super::super::table::Table;
+use crate::analysis::statistics::Estimate;
+use crate::analysis::studies::StudyResults;
+use crate::config::Metaparameter;
+use crate::records::{CellKey, Trial};
+use crate::results::{Column, Table as Row};
+
+/// A table that gets its columns one after the other, with a row for each of `of`.
+pub(super) struct Rows<T> {
+    of: Vec<T>,
+    table: Table,
+}
+
+impl<T> Rows<T> {
+    /// The table called `name`, without columns.
+    pub fn new(name: &'static str, of: impl IntoIterator<Item = T>) -> Self {
+        let of: Vec<T> = of.into_iter().collect();
+        Rows { table: Table { name, heading: Vec::new(), rows: vec![Vec::new(); of.len()] }, of }
+    }
+
+    /// The finished table.
+    pub fn table(self) -> Table {
+        self.table
+    }
+
+    /// A column for each of `names`.
+    pub fn columns(mut self, names: &[&str], fields: impl Fn(&T) -> Vec<String>) -> Self {
+        self.table.heading.extend(names.iter().map(|&name| name.to_owned()));
+        for (row, of) in self.table.rows.iter_mut().zip(&self.of) {
+            row.extend(fields(of));
+        }
+        self
+    }
+
+    pub fn column(self, name: &str, field: impl Fn(&T) -> String) -> Self {
+        self.columns(&[name], |row| vec![field(row)])
+    }
+
+    /// The columns of a cell: its study, batch size and sparsity.
+    pub fn of_cell<'a>(self, cell: impl Fn(&T) -> (&'a StudyResults, CellKey)) -> Self {
+        self.columns(&["study", "batch_size", "sparsity"], |row| {
+            let (study, key) = cell(row);
+            vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string()]
+        })
+    }
+
+    /// The columns of a number with its limits; empty where one does not exist.
+    pub fn estimate(self, name: &str, estimate: impl Fn(&T) -> Option<Estimate>) -> Self {
+        self.columns(&[name, &format!("{name}_low"), &format!("{name}_high")], |row| {
+            let values = estimate(row).map_or([f64::NAN; 3], |estimate| [estimate.value, estimate.low, estimate.high]);
+            values.map(|value| optional(Some(value).filter(|value| !value.is_nan()))).to_vec()
+        })
+    }
+
+    /// The columns of the metaparameters `shown`.
+    pub fn metaparameters<'a>(self, shown: &[Metaparameter], trial: impl Fn(&T) -> Option<&'a Trial>) -> Self {
+        let names: Vec<&str> = shown.iter().map(|name| name.name()).collect();
+        self.columns(&names, |row| {
+            let trial = trial(row);
+            shown.iter().map(|&name| optional(trial.and_then(|trial| trial.metaparameters.get(name)))).collect()
+        })
+    }
+
+    /// The columns of a table of the result file that are `chosen`; empty where there is no such row.
+    pub fn declared<R: Row>(self, chosen: impl Fn(&Column) -> bool, row_of: impl Fn(&T) -> Option<R>) -> Self {
+        let numbers: Vec<usize> = (0..R::COLUMNS.len()).filter(|&number| chosen(&R::COLUMNS[number])).collect();
+        let names: Vec<&str> = numbers.iter().map(|&number| R::COLUMNS[number].name).collect();
+        self.columns(&names, |row| {
+            let texts = row_of(row).map_or_else(Vec::new, |row| row.texts());
+            numbers.iter().map(|&number| texts.get(number).cloned().unwrap_or_default()).collect()
+        })
+    }
+}
+
+/// A number, or an empty field where it does not exist.
+pub(super) fn optional(value: Option<impl ToString>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}

@@ -1,0 +1,145 @@
+//! Studies, their cells and fits.
+
+use super::super::section::Section;
+use super::super::table::Table;
+use super::rows::{Rows, optional};
+use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Fitted, Regime, Shift};
+use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
+use crate::config::Metaparameter;
+use crate::records::{Cell, CellKey};
+use crate::results::{CellRow, Environment};
+
+/// The steps-to-result of a cell that has not been measured.
+const TO_COME: &str = "·";
+
+/// What studies are of, and where they were run; several places are joined by semicolons. A row a study.
+pub(super) fn studies(sections: &[Section]) -> Table {
+    // In others' measurements 0 stands for what they do not say.
+    let known = |study: &StudyResults, number: u32| optional(Some(number).filter(|&number| number > 0 || is_of_dps(&study.results)));
+    let configured = |study: &StudyResults| study.configuration.as_ref().ok().cloned();
+    let races = |study: &StudyResults| {
+        let races = study.races.iter().map(|race| race.factor().map_or("false".to_owned(), |factor| factor.to_string()));
+        races.collect::<Vec<_>>().join("; ")
+    };
+    Rows::new("studies", sections.iter().map(|section| section.study))
+        .column("study", |study| study.slug.clone())
+        .column("files", |study| study.sources.join("; "))
+        .column("dataset", |study| study.results.workload.dataset.clone())
+        .column("network", |study| study.results.workload.network.clone())
+        .column("optimizer", |study| study.results.workload.optimizer.clone())
+        .column("schedule", |study| study.results.workload.schedule.clone())
+        .column("goal_error", |study| study.results.workload.goal_error.to_string())
+        .column("goal_threshold", |study| known(study, study.results.workload.goal_threshold))
+        .column("validation_examples", |study| known(study, study.results.workload.validation_examples))
+        .column("test_examples", |study| known(study, study.results.workload.test_examples))
+        .column("max_steps", |study| known(study, study.results.workload.max_steps))
+        .column("evaluate_every", |study| known(study, study.results.workload.evaluate_every))
+        .column("parameters", |study| known(study, study.results.workload.parameters))
+        .column("criterion", |study| optional(configured(study).map(|study| study.pruning.criterion)))
+        .column("shuffle", |study| optional(configured(study).map(|study| study.pruning.shuffle)))
+        .column("reinitialise", |study| optional(configured(study).map(|study| study.pruning.reinitialise)))
+        .column("race", |study| races(study))
+        .column("data_sha256", |study| of_all(study, |environment| &environment.data_digest))
+        .column("program_version", |study| of_all(study, |environment| &environment.program_version))
+        .column("device", |study| of_all(study, |environment| &environment.device))
+        .table()
+}
+
+/// The distinct texts of all environments of a study.
+fn of_all(study: &StudyResults, of: fn(&Environment) -> &String) -> String {
+    // A file that was merged names several itself.
+    let mut texts: Vec<&str> = Vec::new();
+    for text in study.environments.iter().flat_map(|environment| of(environment).split("; ")) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.join("; ")
+}
+
+/// A cell of a study; it has no record while it is still to come.
+struct Place<'a> {
+    study: &'a StudyResults,
+    key: CellKey,
+    cell: Option<&'a Cell>,
+    fitted: Option<&'a Fitted>,
+    confirmed: Option<&'a ConfirmedCell>,
+}
+
+impl<'a> Place<'a> {
+    /// The cells of a study by sparsity, then batch size.
+    fn all(section: &'a Section) -> Vec<Place<'a>> {
+        let study = section.study;
+        let fitted = |key: CellKey| section.fits.iter().find(|fitted| fitted.sparsity == key.sparsity && fitted.fit.is_ok());
+        let again = |key: CellKey| section.confirmed.iter().find(|confirmed| confirmed.key == key);
+        let of_cell =
+            |cell: &'a Cell| Place { study, key: cell.key, cell: Some(cell), fitted: fitted(cell.key), confirmed: again(cell.key) };
+        let measured = study.results.cells.iter().map(of_cell);
+        let mut places: Vec<Place> = measured.collect();
+        places.extend(study.missing().iter().map(|&key| Place { study, key, cell: None, fitted: None, confirmed: None }));
+        places.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then(a.key.batch_size.cmp(&b.key.batch_size)));
+        places
+    }
+
+    /// The cell, where its trials are known.
+    fn tried(&self) -> Option<&'a Cell> {
+        self.cell.filter(|_| has_trials(&self.study.results))
+    }
+
+    fn row(&self, cell: Option<&Cell>) -> Option<CellRow> {
+        cell.map(|cell| CellRow::new(cell, 0, &self.study.results.workload))
+    }
+}
+
+/// Columns of `/cells` that the table of cells has where the trials are known.
+const TRIED: [&str; 5] = ["complete", "incomplete", "infeasible", "censored", "best_trial"];
+
+/// Columns of `/cells` that the table of cells has otherwise, or not at all.
+const TOLD_OTHERWISE: [&str; 6] = ["batch_size", "sparsity", "trials", "steps_to_result", "test_errors", "test_error"];
+
+/// A row a cell, `shown` being the metaparameters that any trial has.
+pub(super) fn cells(sections: &[Section], shown: &[Metaparameter]) -> Table {
+    let measured = |place: &Place, field: String, to_come: &str| if place.cell.is_some() { field } else { to_come.to_owned() };
+    let regime = |place: &Place| place.fitted.map_or("", |fitted| fitted.regime(place.key.batch_size).map_or("undecided", Regime::name));
+    let mut rows = Rows::new("cells", sections.iter().flat_map(Place::all))
+        .of_cell(|place| (place.study, place.key))
+        .column("steps_to_result", |place| measured(place, optional(place.cell.and_then(Cell::steps_to_result)), TO_COME));
+    if sections.iter().any(|section| !section.confirmed.is_empty()) {
+        rows = rows
+            .estimate("confirmed_steps", |place| place.confirmed.map(|cell| cell.confirmed.mean))
+            .estimate("luck", |place| place.confirmed.and_then(|cell| cell.luck));
+    }
+    rows.column("regime", |place| regime(place).to_owned())
+        .column("trials", |place| measured(place, optional(place.tried().map(|cell| cell.trials.len())), "0"))
+        .declared(|column| TRIED.contains(&column.name), |place: &Place| place.row(place.tried()))
+        .metaparameters(shown, |place| place.tried().and_then(Cell::best))
+        .declared(|column| column.name == "test_error", |place: &Place| place.row(place.cell))
+        .declared(
+            |column| !column.is_place && !TRIED.contains(&column.name) && !TOLD_OTHERWISE.contains(&column.name),
+            |place: &Place| place.row(place.cell.filter(|_| is_of_dps(&place.study.results))),
+        )
+        .table()
+}
+
+/// A row a sparsity.
+pub(super) fn fits(sections: &[Section]) -> Table {
+    let left_out = |fitted: &Fitted| fitted.left_out.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+    let rows = sections.iter().flat_map(|section| section.fits.iter().map(|fitted| (section.study, fitted, fitted.fit.as_ref().ok())));
+    Rows::new("fits", rows)
+        .column("study", |(study, ..)| study.slug.clone())
+        .column("sparsity", |(_, fitted, _)| fitted.sparsity.to_string())
+        .column("points", |(.., fit)| optional(fit.map(|fit| fit.points)))
+        .column("left_out", |(_, fitted, _)| left_out(fitted))
+        .estimate("c1", |(.., fit)| fit.map(|fit| fit.c1))
+        .estimate("c2", |(.., fit)| fit.map(|fit| fit.c2))
+        .estimate("critical_batch_size", |(.., fit)| fit.map(|fit| fit.critical))
+        .column("deviation", |(.., fit)| optional(fit.map(|fit| fit.deviation)))
+        .estimate("exponent", |(_, fitted, _)| fitted.exponent)
+        .column("enough_trials", |(_, fitted, _)| fitted.enough_trials.map_or(String::new(), EnoughTrials::name))
+        .estimate("c1_over_dense", |(_, fitted, _)| fitted.c1_ratio)
+        .estimate("c2_over_dense", |(_, fitted, _)| fitted.c2_ratio)
+        .estimate("shift", |(_, fitted, _)| fitted.shift.map(Shift::estimate))
+        .column("shift_points", |(_, fitted, _)| optional(fitted.shift.map(|shift| shift.points)))
+        .column("no_fit_because", |(_, fitted, _)| fitted.fit.as_ref().err().cloned().unwrap_or_default())
+        .table()
+}

@@ -1,0 +1,61 @@
+//! What a figure draws, as a table: every point, line, interval and bar, so that it can be drawn again elsewhere.
+
+use super::table::Table;
+use crate::analysis::chart::{Chart, Colour, Dot, Element, Entry, Marker, Stroke};
+
+/// Columns: the panel's title, the legend's name for the series, what is drawn, its coordinates in units of the axes (for an interval or a bar its
+/// lower and upper end in place of y), and the words shown where a mouse is over it.
+const COLUMNS: [&str; 8] = ["panel", "series", "drawn", "x", "y", "low", "high", "words"];
+
+/// The table of a chart, in the order in which it is drawn.
+pub fn values(chart: &Chart) -> Table {
+    let mut rows = Vec::new();
+    for panel in &chart.panels {
+        for layer in &panel.layers {
+            let mut row = |series: &str, drawn: &str, numbers: [Option<f64>; 4], words: &str| {
+                let numbers =
+                    numbers.map(|number| number.filter(|number| number.is_finite()).map_or(String::new(), |number| number.to_string()));
+                let texts = [&panel.title, series, drawn].map(str::to_owned);
+                rows.push(texts.into_iter().chain(numbers).chain([words.to_owned()]).collect::<Vec<_>>());
+            };
+            match layer {
+                Element::Line(stroke, colour, points) => {
+                    let series = series(&chart.legend, *colour, Some(*stroke), None);
+                    points.iter().for_each(|&(x, y)| row(series, "line", [Some(x), Some(y), None, None], ""));
+                }
+                Element::Paths(stroke, colour, paths) => {
+                    let series = series(&chart.legend, *colour, Some(*stroke), None);
+                    for path in paths {
+                        path.points.iter().for_each(|&(x, y)| row(series, "line", [Some(x), Some(y), None, None], &path.words));
+                    }
+                }
+                Element::Points(marker, colour, dots) | Element::Hollow(marker, colour, dots) => {
+                    let drawn = match (layer, marker) {
+                        (_, Marker::Arrow(..)) => "goes on",
+                        (Element::Hollow(..), _) => "bound",
+                        _ => "point",
+                    };
+                    let series = series(&chart.legend, *colour, None, Some(*marker));
+                    dots.iter().for_each(|Dot { at: (x, y), words }| row(series, drawn, [Some(*x), Some(*y), None, None], words));
+                }
+                Element::Band(colour, edges) | Element::Bars(colour, edges) => {
+                    let drawn = if matches!(layer, Element::Band(..)) { "interval" } else { "bar" };
+                    let series = series(&chart.legend, *colour, None, None);
+                    edges.iter().for_each(|&(x, low, high)| row(series, drawn, [Some(x), None, Some(low), Some(high)], ""));
+                }
+                Element::Words(words, (x, y)) => row("", "words", [Some(*x), Some(*y), None, None], words),
+            }
+        }
+    }
+    Table { name: "figure", heading: COLUMNS.map(str::to_owned).to_vec(), rows }
+}
+
+/// The legend's name for a colour: of several entries, the one with the same stroke or marker; empty where it has none.
+fn series(legend: &[Entry], colour: Colour, stroke: Option<Stroke>, marker: Option<Marker>) -> &str {
+    let mut of_colour = legend.iter().filter(|entry| entry.colour == colour);
+    let looks_so = |entry: &&Entry| {
+        stroke.is_none_or(|stroke| entry.stroke == Some(stroke)) && marker.is_none_or(|marker| entry.marker == Some(marker))
+    };
+    let best = of_colour.clone().find(looks_so).or_else(|| of_colour.next());
+    best.map_or("", |entry| &entry.name)
+}

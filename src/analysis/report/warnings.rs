@@ -1,0 +1,269 @@
+//! Warnings: why a cell's result may be wrong or missing.
+
+use crate::analysis::statistics::{EDGE, FewerTrials, Fitted, share};
+use crate::analysis::studies::{CLOSE, Grid, StudyResults, has_trials, is_of_dps};
+use crate::config::{Metaparameter, Race, Search, Setting};
+use crate::readable::{count, digits, some};
+use crate::records::{Cell, CellKey, Status, Trial};
+use crate::results::Results;
+
+/// Trials of a cell that must have reached the goal, or in a race stayed feasible, so that no warning is given.
+pub const FEWEST_TRIALS: usize = 3;
+
+/// Evaluations up to K* below which a warning names their interval.
+const FEWEST_INTERVALS: u32 = 8;
+
+/// Trials of a cell below which a study is said to have few.
+const USUAL_TRIALS: usize = 8;
+
+/// One sentence a kind of problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
+/// search space, that too few trials decided, or whose K* still falls with the number of trials.
+pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
+    let mut found = study.notes.clone();
+    let is_of_dps = is_of_dps(&study.results);
+    match &study.configuration {
+        Err(_) if !is_of_dps => {}
+        Err(problem) => found.push(format!(
+            "The configuration in the file cannot be read ({problem}): edges of the search space and missing cells are unchecked."
+        )),
+        Ok(_) => {
+            let missing: Vec<String> =
+                study.missing().iter().map(|key| format!("{} at sparsity {}", key.batch_size, key.sparsity)).collect();
+            if !missing.is_empty() {
+                found.push(format!("Not measured yet: batch size {}.", missing.join(", ")));
+            }
+        }
+    }
+    let has_trials = has_trials(&study.results);
+    if !study.results.complete && study.configuration.is_err() {
+        found.push("The study is not finished: cells are still to come.".to_owned());
+    }
+    found.extend(dead_layers(&study.results));
+    found.extend(fits.iter().filter_map(wrong_law));
+    found.extend(few_intervals(study));
+    found.extend(number_of_trials(study));
+    found.extend(warmed_up_late(study));
+    let mut of_cells: Vec<(Kind, CellKey, String)> = Vec::new();
+    for cell in &study.results.cells {
+        match cell.best() {
+            None if study.measures_alone() => {}
+            None => of_cells.push((
+                Kind::Unreached,
+                cell.key,
+                format!(
+                    "no trial reached the goal within {} steps ({} incomplete, {} infeasible).",
+                    count(study.results.workload.max_steps),
+                    cell.count(Status::Incomplete),
+                    cell.count(Status::Infeasible)
+                ),
+            )),
+            // A table does not say how many trials were run.
+            Some(_) if !has_trials => {}
+            Some(best) => {
+                let edges = study.configuration.as_ref().map(|study| edges(&study.search, &cell.trials, best)).unwrap_or_default();
+                let few = [(Kind::FewTrials, few_trials(study, cell)), (Kind::StillFalls, still_falls(study, cell))];
+                let few = few.into_iter().filter_map(|(kind, few)| Some((kind, few?)));
+                of_cells.extend(edges.into_iter().chain(few).map(|(kind, words)| (kind, cell.key, words)));
+            }
+        }
+    }
+    found.extend(together(of_cells));
+    found
+}
+
+/// What may be wrong with a cell. Cells with the same fault share a sentence.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Unreached,
+    Edge(Metaparameter, Side),
+    FewTrials,
+    StillFalls,
+}
+
+/// Where among the searched values the best one lies.
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    LowerEdge,
+    UpperEdge,
+    Lowest,
+    Highest,
+}
+
+/// A sentence for each kind: of its first cell in full, with the places of the others behind it.
+fn together(of_cells: Vec<(Kind, CellKey, String)>) -> Vec<String> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    of_cells.iter().for_each(|(kind, _, _)| {
+        if !kinds.contains(kind) {
+            kinds.push(*kind);
+        }
+    });
+    let sentence = |kind: &Kind| {
+        let mut alike = of_cells.iter().filter(|(other, _, _)| other == kind);
+        let (_, key, words) = alike.next()?;
+        let others: Vec<String> = alike.map(|(_, key, _)| format!("{} at sparsity {}", key.batch_size, key.sparsity)).collect();
+        let sentence = format!("Batch size {}, sparsity {}: {words}", key.batch_size, key.sparsity);
+        Some(match others.len() {
+            0 => sentence,
+            number => format!("{sentence} Likewise at {}: batch size {}.", some(number, "further cell"), others.join(", ")),
+        })
+    };
+    kinds.iter().filter_map(sentence).collect()
+}
+
+/// What to say of a sparsity whose steps do not follow the law that is fitted.
+fn wrong_law(fitted: &Fitted) -> Option<String> {
+    let exponent = fitted.exponent.filter(|_| fitted.fit.is_ok() && fitted.is_not_linear())?;
+    let [value, low, high] = [exponent.value, exponent.low, exponent.high].map(|value| digits(value, 3));
+    Some(format!(
+        "Sparsity {}: steps do not fall as c1/B + c2 says. In c1/B^a + c2 the exponent a is {value} [{low} … {high}], which excludes 1: the critical batch size is that of a law that does not hold.",
+        fitted.sparsity
+    ))
+}
+
+/// What to say of cells whose K* is so few evaluations that it is hardly known.
+fn few_intervals(study: &StudyResults) -> Option<String> {
+    let every = study.grid().every;
+    let steps: Vec<u32> =
+        study.results.cells.iter().filter_map(Cell::steps_to_result).filter(|steps| steps / FEWEST_INTERVALS < every).collect();
+    let least = *steps.iter().min()?;
+    // Steps of 1 are as fine as can be.
+    (every > 1).then(|| {
+        format!(
+            "{} reached the goal within fewer than {FEWEST_INTERVALS} evaluations, one of them within {}: K* is known to {every} steps alone (evaluate_every), which is \
+             {:.0} % of it. A smaller evaluate_every would say more.",
+            some(steps.len(), "cell"),
+            least.div_ceil(every),
+            100.0 * f64::from(every) / f64::from(least)
+        )
+    })
+}
+
+/// What to say of cells whose best trial ended before its warm-up did: the schedule behind it was never tried.
+fn warmed_up_late(study: &StudyResults) -> Option<String> {
+    let is_late = |cell: &&Cell| {
+        cell.best().is_some_and(|best| {
+            let warmup = best.metaparameters.get(Metaparameter::WarmupSteps).unwrap_or(0.0);
+            best.steps.is_some_and(|steps| f64::from(steps) < warmup)
+        })
+    };
+    let late: Vec<String> = study
+        .results
+        .cells
+        .iter()
+        .filter(is_late)
+        .map(|cell| format!("{} at sparsity {}", cell.key.batch_size, cell.key.sparsity))
+        .collect();
+    (!late.is_empty()).then(|| {
+        format!(
+            "The best trial ended inside its warm-up at batch size {}: its learning rate was never reached. Shorten search.warmup_steps.",
+            late.join(", ")
+        )
+    })
+}
+
+/// What to say of how many trials all cells have. K* is the least of the trials' steps, so it falls with their number; a race that ends at K*
+/// hides by how much.
+fn number_of_trials(study: &StudyResults) -> Vec<String> {
+    let reached = || study.results.cells.iter().filter(|cell| cell.steps_to_result().is_some());
+    if !has_trials(&study.results) || reached().next().is_none() {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let numbers = || reached().map(|cell| cell.trials.len());
+    let least = numbers().min().unwrap_or(0);
+    if least < USUAL_TRIALS {
+        let cells = if numbers().all(|number| number == least) { "Cells" } else { "Some cells" };
+        found.push(format!(
+            "{cells} have {}, fewer than {USUAL_TRIALS}: K* is the least of their steps, and more trials may find fewer. The paper takes 100.",
+            some(least, "trial")
+        ));
+    }
+    let hidden = reached().filter(|cell| study.hides_others(cell)).count();
+    if hidden > 0 {
+        let all = match hidden {
+            all if all == reached().count() => "All cells' races end".to_owned(),
+            1 => "The race of 1 cell ends".to_owned(),
+            several => format!("The races of {} cells end", count(several as u64)),
+        };
+        found.push(format!(
+            "{all} at K*, which hides what fewer trials would have found: whether more would lower K* is not known (a race to 3 K* shows it)."
+        ));
+    }
+    found
+}
+
+/// A sentence for each sparsity at which trials have a dead layer. A trial's mask is the same at every batch size.
+pub fn dead_layers(results: &Results) -> Vec<String> {
+    let of_sparsity = |&sparsity: &f64| {
+        let cells = results.cells.iter().filter(|cell| cell.key.sparsity == sparsity);
+        let trials = &cells.max_by_key(|cell| cell.trials.len())?.trials;
+        let dead = trials.iter().filter(|trial| trial.dead_layers > 0).count();
+        (dead > 0)
+            .then(|| format!("Sparsity {sparsity}: trials with a dead layer (pruning left it no weight): {dead} of {}.", trials.len()))
+    };
+    Grid::new(results).sparsities.iter().filter_map(of_sparsity).collect()
+}
+
+/// Which searched metaparameters of the best trial lie within [`EDGE`] of a limit of their range, in the search's own scale, or beyond those of all
+/// other trials.
+fn edges(search: &Search, trials: &[Trial], best: &Trial) -> Vec<(Kind, String)> {
+    let edge = |(name, setting): (Metaparameter, Setting)| {
+        let (Setting::Range(range), Some(value)) = (setting, best.metaparameters.get(name)) else { return None };
+        let share = share(&range, value)?;
+        let (is_low, is_high) = (share < EDGE, share > 1.0 - EDGE);
+        let found = format!("the best {}, {}, ", name.name().replace('_', " "), name.show(value));
+        if is_low || is_high {
+            let (kind, side, limit) = if is_low { (Side::LowerEdge, "lower", range.min) } else { (Side::UpperEdge, "upper", range.max) };
+            let words = format!("{found}lies at the {side} edge of its range ({limit}); the true K* may be lower, widen the range.");
+            return Some((Kind::Edge(name, kind), words));
+        }
+        let others = || trials.iter().filter(|trial| trial.index != best.index).filter_map(|trial| trial.metaparameters.get(name));
+        let (kind, extreme) = match (others().any(|other| other < value), others().any(|other| other > value)) {
+            (true, true) | (false, false) => return None,
+            (true, false) => (Side::Highest, "highest"),
+            (false, true) => (Side::Lowest, "lowest"),
+        };
+        Some((Kind::Edge(name, kind), format!("{found}is the {extreme} that any trial had; the true K* may be lower, take more trials.")))
+    };
+    search.settings.iter().filter_map(edge).collect()
+}
+
+/// What to say of a cell that too few trials decided. A race that ends with its winner leaves the trials that stayed feasible to be counted.
+fn few_trials(study: &StudyResults, cell: &Cell) -> Option<String> {
+    let trials = cell.trials.len();
+    let (feasible, complete) = (trials - cell.count(Status::Infeasible), cell.count(Status::Complete));
+    match study.race_of(cell) {
+        Race::Until(1.0) => (feasible < FEWEST_TRIALS).then(|| {
+            format!(
+                "only {feasible} of {trials} trials stayed feasible, fewer than {FEWEST_TRIALS} (a race ends with its winner, so complete trials cannot be counted)."
+            )
+        }),
+        Race::Until(factor) => (complete < FEWEST_TRIALS)
+            .then(|| format!("only {complete} of {trials} trials reached the goal within {factor} K*, fewer than {FEWEST_TRIALS}.")),
+        Race::Off => {
+            (complete < FEWEST_TRIALS).then(|| format!("only {complete} of {trials} trials reached the goal, fewer than {FEWEST_TRIALS}."))
+        }
+    }
+}
+
+/// What to say of a cell whose K* a quarter of the random halves of its trials are far from. A race that ends at K* hides that.
+fn still_falls(study: &StudyResults, cell: &Cell) -> Option<String> {
+    let (trials, least) = (cell.trials.len(), cell.steps_to_result()?);
+    let race = study.race_of(cell);
+    if trials < 2 || study.hides_close(cell) {
+        return None;
+    }
+    let close = CLOSE * f64::from(least) + f64::from(study.results.workload.evaluate_every);
+    let found = match FewerTrials::new(cell).quantile(trials / 2, 0.75) {
+        Some(steps) if f64::from(steps) <= close => return None,
+        Some(steps) => format!("{} steps or more", count(steps)),
+        None => match race.factor() {
+            Some(factor) => format!("none within {factor} K*"),
+            None => "none".to_owned(),
+        },
+    };
+    Some(format!(
+        "of random halves of the {trials} trials, one in four finds {found}, where all of them find {}; more trials may find fewer.",
+        count(least)
+    ))
+}

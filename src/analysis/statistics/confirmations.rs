@@ -1,0 +1,131 @@
+//! The cells of a study whose best points were trained again with fresh seeds: their steps with errors, and how lucky K* was.
+
+use super::confirmed::{Confirmed, Reached, mean_error};
+use super::fit::{Estimate, Fit};
+use super::fits::{Fitted, beside_dense};
+use super::means::{Mean, MeanFit, fit_means};
+use crate::analysis::studies::StudyResults;
+use crate::records::{Cell, CellKey, Confirmation, Status};
+use crate::results::WorkloadSummary;
+use crate::statistics::crossed;
+
+/// What confirmations say of a cell.
+#[derive(Debug, Clone)]
+pub struct ConfirmedCell {
+    /// Which cell.
+    pub key: CellKey,
+    /// The points of the cell, by their trials of the search.
+    pub points: Vec<u32>,
+    /// Steps of the points' confirmations.
+    pub confirmed: Confirmed,
+    /// The steps at which the mean error over the seeds reaches the goal, where the trainings went on after it.
+    pub mean_error: Option<Estimate>,
+    /// K* over the geometric mean of the confirmed steps: how lucky it was.
+    pub luck: Option<Estimate>,
+}
+
+/// The law fitted to the confirmed steps of a sparsity.
+#[derive(Debug, Clone)]
+pub struct ConfirmedFit {
+    /// The fit to the geometric means, and what it is of the dense network's.
+    pub fitted: Fitted,
+    /// How often means with these errors would lie as far from the law, if it held: the goodness of the fit.
+    pub goodness: f64,
+    /// The variance of each mean that its errors make, in the order of the fit's points.
+    pub variances: Vec<f64>,
+    /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
+    pub tuning: f64,
+}
+
+impl ConfirmedFit {
+    /// The fit.
+    pub fn fit(&self) -> Option<&Fit> {
+        self.fitted.fit.as_ref().ok()
+    }
+}
+
+/// The confirmed cells of a study, in its order.
+pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
+    study.results.cells.iter().filter_map(|cell| of_cell(cell, &study.results.workload)).collect()
+}
+
+/// The points of a cell's confirmations, and the confirmations of each by seed.
+fn by_point(cell: &Cell) -> (Vec<u32>, Vec<Vec<&Confirmation>>) {
+    let mut points: Vec<u32> = Vec::new();
+    let mut confirmations: Vec<Vec<&Confirmation>> = Vec::new();
+    for confirmation in &cell.confirmations {
+        let point = confirmation.run.index;
+        let place = points.iter().position(|&known| known == point).unwrap_or_else(|| {
+            points.push(point);
+            confirmations.push(Vec::new());
+            points.len() - 1
+        });
+        confirmations[place].push(confirmation);
+    }
+    (points, confirmations)
+}
+
+/// The trainings of each point of a cell's confirmations, by seed.
+pub(super) fn trainings(cell: &Cell) -> Vec<Vec<Reached>> {
+    let reached = |one: &&Confirmation| one.reached().map(|(above, steps)| (f64::from(above), f64::from(steps)));
+    by_point(cell).1.iter().map(|point| point.iter().map(reached).collect()).collect()
+}
+
+/// The errors of each seed at its evaluations, every so many steps, by the point that the other half of the seeds chose. None where an evaluation
+/// did not see the whole validation set, or a training ended at its goal.
+fn errors(cell: &Cell, chosen: [usize; 2], examples: u32) -> Option<(Vec<Vec<f64>>, u32)> {
+    let chosen = crossed(&by_point(cell).1, chosen);
+    let every = chosen.first()?.training.evaluate_every.max(1);
+    let last = chosen.iter().map(|one| one.run.steps_run).max()?;
+    let of_seed = |one: &&Confirmation| {
+        let at = |number: u32| match one.run.curve.get(number as usize) {
+            Some(point) => (point.examples == examples).then_some(f64::from(point.errors)),
+            // Without a finite loss every example is wrong.
+            None => (one.run.status == Status::Infeasible || one.run.steps_run == last).then_some(f64::from(examples)),
+        };
+        (0..last / every).map(at).collect::<Option<Vec<f64>>>()
+    };
+    Some((chosen.iter().map(of_seed).collect::<Option<_>>()?, every))
+}
+
+fn of_cell(cell: &Cell, workload: &WorkloadSummary) -> Option<ConfirmedCell> {
+    let (points, trainings) = (by_point(cell).0, trainings(cell));
+    let runs = || cell.confirmations.iter().map(|confirmation| &confirmation.run);
+    // A training that failed took all steps of the limit, or became infeasible; then more than any that did not.
+    let given_up = runs().filter(|run| run.status == Status::Incomplete).map(|run| run.steps_run).max();
+    let limit = given_up.or_else(|| runs().filter_map(|run| run.steps).max()).unwrap_or(1);
+    let confirmed = Confirmed::new(&trainings, f64::from(limit))?;
+    let Estimate { value, low, high } = confirmed.mean;
+    let luck = cell.steps_to_result().map(f64::from).filter(|_| !value.is_nan());
+    let luck = luck.map(|steps| Estimate { value: steps / value, low: steps / high, high: steps / low });
+    let goal = workload.goal_error * f64::from(workload.validation_examples);
+    let mean_error =
+        errors(cell, confirmed.chosen, workload.validation_examples).map(|(errors, every)| mean_error(&errors, every.into(), goal));
+    Some(ConfirmedCell { key: cell.key, points, confirmed, mean_error, luck })
+}
+
+/// The means of the cells of a sparsity that have one, by batch size.
+pub fn means(cells: &[ConfirmedCell], sparsity: f64) -> Vec<Mean<'_>> {
+    let known = cells.iter().filter(|cell| cell.key.sparsity == sparsity && !cell.confirmed.mean.value.is_nan());
+    let mut means: Vec<Mean> =
+        known.map(|cell| Mean { batch_size: f64::from(cell.key.batch_size.max(1)), confirmed: &cell.confirmed }).collect();
+    means.sort_by(|a, b| a.batch_size.total_cmp(&b.batch_size));
+    means
+}
+
+/// The law fitted to the confirmed steps of each sparsity that has them at three batch sizes.
+pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
+    let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.key.sparsity).collect();
+    sparsities.sort_unstable_by(f64::total_cmp);
+    sparsities.dedup();
+    let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity)).collect();
+    let (fits, tuning) = fit_means(&curves.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let found = sparsities.into_iter().zip(&curves).zip(fits).filter_map(|((sparsity, means), fit)| {
+        let MeanFit { fit, goodness, variances } = fit.ok()?;
+        Some((Fitted::new(sparsity, means.iter().map(|mean| mean.point()).collect(), Ok(fit)), (goodness, variances)))
+    });
+    let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
+    beside_dense(&mut fits);
+    let with = |(fitted, (goodness, variances))| ConfirmedFit { fitted, goodness, variances, tuning };
+    fits.into_iter().zip(errors).map(with).collect()
+}

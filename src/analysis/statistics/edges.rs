@@ -1,0 +1,28 @@
+//! Where in its searched range a metaparameter lies.
+
+use crate::config::{Metaparameter, Range, Scale, Search, Setting};
+use crate::records::Trial;
+
+/// Share of a searched range, in u, at each end that counts as its edge.
+pub const EDGE: f64 = 0.05;
+
+/// Whether a searched metaparameter of a trial lies within [`EDGE`] of a limit of its range.
+pub fn at_edge(search: &Search, trial: &Trial) -> bool {
+    let is_at_edge = |(name, setting): &(Metaparameter, Setting)| {
+        let (Setting::Range(range), Some(value)) = (setting, trial.metaparameters.get(*name)) else { return false };
+        share(range, value).is_some_and(|share| !(EDGE..=1.0 - EDGE).contains(&share))
+    };
+    search.settings.iter().any(|one| is_at_edge(&one))
+}
+
+/// Where in its range a value lies, 0 at the lower limit: the inverse of the search's maps, but for the direction of
+/// reverse-log. None where the range has no width or the scale no such value.
+pub fn share(range: &Range, value: f64) -> Option<f64> {
+    let position = |value: f64| match range.scale {
+        Scale::Integer | Scale::Linear => value,
+        Scale::Log => value.log10(),
+        Scale::ReverseLog => -(1.0 - value).log10(),
+    };
+    let share = (position(value) - position(range.min)) / (position(range.max) - position(range.min));
+    share.is_finite().then_some(share)
+}

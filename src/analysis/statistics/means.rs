@@ -1,0 +1,173 @@
+//! The law c1/B + c2 fitted to means of trainings with fresh seeds, whose errors are known.
+//!
+//! Cells share their seeds. So the interval is made by drawing the seeds again, the same draws for all cells, and fitting the law to the means that
+//! follow. Where the means lie farther from the law than their errors allow, the points of some cells were tuned better than those of others: what is
+//! missing is a variance of its own, drawn for each cell.
+
+use super::confirmed::Confirmed;
+use super::estimate::{normal, uniform};
+use super::fit::{Estimate, Fit, Law, Point, RESAMPLES, enough, key, least_weighted_squares};
+use crate::statistics::{QUANTILE, student};
+
+/// A cell's mean.
+#[derive(Debug, Clone, Copy)]
+pub struct Mean<'a> {
+    /// Batch size in examples, at least 1.
+    pub batch_size: f64,
+    /// What its trainings say; the mean is a number.
+    pub confirmed: &'a Confirmed,
+}
+
+impl Mean<'_> {
+    /// The mean as a point of a fit.
+    pub fn point(self) -> Point {
+        let steps = self.confirmed.mean.value;
+        Point { batch_size: self.batch_size, above: steps, steps }
+    }
+}
+
+/// A curve's fit and how well it fits.
+#[derive(Debug, Clone)]
+pub struct MeanFit {
+    /// The fit.
+    pub fit: Fit,
+    /// How often means with these errors would lie as far from the law, if it held.
+    pub goodness: f64,
+    /// The variance of each mean but for what seeds move in all cells alike.
+    pub variances: Vec<f64>,
+}
+
+/// The fits of curves that share their seeds, and the deviation of the logarithms of means that their errors leave over (0: none).
+pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
+    let curves: Vec<Result<Means, String>> = curves.iter().map(|means| Means::new(means)).collect();
+    let all: Vec<&Means> = curves.iter().flatten().collect();
+    let freedom: usize = all.iter().map(|means| means.freedom()).sum();
+    let variance = left_over(&all, freedom);
+    // Few points do not know by how much they scatter.
+    let stretched = variance.sqrt() * student(freedom) / QUANTILE;
+    let seeds = all.iter().flat_map(|means| means.means).map(|mean| mean.confirmed.logs().len()).max().unwrap_or(0);
+    let fit = |(number, means): (usize, &Result<Means, String>)| {
+        let means = means.as_ref().map_err(Clone::clone)?;
+        let weights = means.weights(variance);
+        let law = means.law(&means.logs, &weights);
+        let resample = |resample: u64| {
+            let uniforms: Vec<f64> = (0..seeds as u64).map(|draw| uniform(key(resample, draw, 0))).collect();
+            let log = |mean: &Mean| {
+                let deviation = (mean.confirmed.of_choice() + stretched * stretched).sqrt();
+                let own = deviation * normal(key(resample, mean.batch_size.to_bits(), number as u64 + 1));
+                law.steps(mean.batch_size).ln() + mean.confirmed.resampled(&uniforms) + own
+            };
+            means.law(&means.means.iter().map(log).collect::<Vec<_>>(), &weights)
+        };
+        let resamples = (0..u64::from(RESAMPLES)).map(resample).collect();
+        let goodness = beyond_chi_squared(means.squares(0.0), means.freedom());
+        Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), None, resamples), goodness, variances: means.own.clone() })
+    };
+    (curves.iter().enumerate().map(fit).collect(), variance.sqrt())
+}
+
+/// The variance of log means beyond their errors with which the weighted squares are as many as there are degrees of freedom (Paule and Mandel,
+/// 1982).
+fn left_over(all: &[&Means], freedom: usize) -> f64 {
+    let squares = |variance: f64| all.iter().map(|means| means.squares(variance)).sum::<f64>();
+    if squares(0.0) <= freedom as f64 {
+        return 0.0;
+    }
+    // In logarithms: from a hundredth of a percent to a factor.
+    let (mut low, mut high) = (1e-4_f64.ln(), 1_f64.ln());
+    for _ in 0..25 {
+        let middle = (low + high) / 2.0;
+        if squares((2.0 * middle).exp()) > freedom as f64 { low = middle } else { high = middle }
+    }
+    (low + high).exp()
+}
+
+/// The means of a curve.
+struct Means<'a> {
+    means: &'a [Mean<'a>],
+    inverse: Vec<f64>,
+    logs: Vec<f64>,
+    /// The variance of each mean but for what seeds move in all cells alike, which no shape of the curve follows.
+    own: Vec<f64>,
+}
+
+impl<'a> Means<'a> {
+    fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
+        enough(&means.iter().map(|mean| mean.point()).collect::<Vec<_>>())?;
+        let (inverse, logs) = means.iter().map(|mean| (mean.batch_size.recip(), mean.confirmed.mean.value.ln())).unzip();
+        let common = correlation(means);
+        let variance = |mean: &Mean| {
+            let of_choice = mean.confirmed.of_choice();
+            of_choice + (mean.confirmed.error().powi(2) - of_choice) * (1.0 - common)
+        };
+        Ok(Means { means, inverse, logs, own: means.iter().map(variance).collect() })
+    }
+
+    fn freedom(&self) -> usize {
+        self.means.len() - 2
+    }
+
+    fn weights(&self, variance: f64) -> Vec<f64> {
+        self.own.iter().map(|own| 1.0 / (own + variance)).collect()
+    }
+
+    fn law(&self, logs: &[f64], weights: &[f64]) -> Law {
+        least_weighted_squares(&self.inverse, logs, weights)
+    }
+
+    fn residuals(&self, law: Law) -> impl Iterator<Item = f64> {
+        self.means.iter().zip(&self.logs).map(move |(mean, log)| log - law.steps(mean.batch_size).ln())
+    }
+
+    /// Squares of the residuals over their variances, of the law that makes them the least.
+    fn squares(&self, variance: f64) -> f64 {
+        let weights = self.weights(variance);
+        self.residuals(self.law(&self.logs, &weights)).zip(&weights).map(|(residual, weight)| weight * residual * residual).sum()
+    }
+}
+
+/// The correlation of the log steps of two cells by seed, over all pairs of cells; at least 0.
+fn correlation(means: &[Mean]) -> f64 {
+    // Halves of the seeds may have measured different points.
+    let deviations = |mean: &Mean| {
+        let logs = mean.confirmed.logs();
+        let of_half = |parity: usize| logs.iter().skip(parity).step_by(2).sum::<f64>() / logs.iter().skip(parity).step_by(2).count() as f64;
+        let halves = [of_half(0), of_half(1)];
+        logs.iter().enumerate().map(|(seed, log)| log - halves[seed % 2]).collect::<Vec<f64>>()
+    };
+    let cells: Vec<Vec<f64>> = means.iter().map(deviations).collect();
+    let (mut products, mut squares) = (0.0, 0.0);
+    for (number, one) in cells.iter().enumerate() {
+        for other in &cells[number + 1..] {
+            let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+            products += product(one, other);
+            squares += (product(one, one) * product(other, other)).sqrt();
+        }
+    }
+    if squares > 0.0 { (products / squares).clamp(0.0, 0.95) } else { 0.0 }
+}
+
+/// How often a sum of squares of so many normal numbers is larger (Wilson and Hilferty, 1931: a normal approximation of its cube root).
+pub fn beyond_chi_squared(squares: f64, freedom: usize) -> f64 {
+    let ninth = 2.0 / 9.0 / freedom as f64;
+    let normal = ((squares / freedom as f64).cbrt() - 1.0 + ninth) / ninth.sqrt();
+    libm::erfc(normal * std::f64::consts::FRAC_1_SQRT_2) / 2.0
+}
+
+/// Half the width of the interval of a ratio's logarithm.
+pub fn half_width(ratio: Estimate) -> f64 {
+    (ratio.high / ratio.low).ln() / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The 5 % points of tables.
+    #[test]
+    fn chances_of_sums_of_squares_are_those_of_tables() {
+        for (squares, freedom, chance) in [(3.841, 1, 0.05), (5.991, 2, 0.05), (15.507, 8, 0.05), (8.0, 8, 0.433)] {
+            assert!((beyond_chi_squared(squares, freedom) - chance).abs() < 0.006, "{squares} {freedom}");
+        }
+    }
+}

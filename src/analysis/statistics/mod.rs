@@ -1,0 +1,38 @@
+//! What is computed of studies: fits with their intervals, confirmed steps, critical batch sizes, times, work, and what the theory predicts.
+//!
+//! Nothing here draws, writes or words a page.
+
+mod budget;
+mod confirmations;
+pub mod confirmed;
+mod critical;
+mod edges;
+mod estimate;
+pub mod exponent;
+mod fewer;
+pub mod fit;
+mod fits;
+mod goals;
+mod laws;
+mod means;
+mod smoothness;
+mod timing;
+mod variances;
+mod work;
+
+pub use budget::{Budget, Least, budgets};
+pub use confirmations::{ConfirmedCell, ConfirmedFit, confirmed_cells, confirmed_fits, means};
+pub use critical::{Critical, Definition, critical};
+pub use edges::{EDGE, at_edge, share};
+pub use estimate::{COVERED, Estimate};
+pub use exponent::curvature;
+pub use fewer::FewerTrials;
+pub use fit::{Fit, LINEAR_EXPONENTS, Point, RESAMPLES, Regime, slope, slope_of_counts};
+pub use fits::{EnoughTrials, Fitted, NEAR, Shift, decays, effective_rate, fits, learning_rate, measured_points};
+pub use goals::{Bounds, threshold};
+pub use laws::Rival;
+pub use means::{Mean, beyond_chi_squared, fit_means, half_width};
+pub use smoothness::{Along, Measured, Smooth, Surface, comparable, noise_scale, smoothness};
+pub use timing::{Timed, sentences, times};
+pub use variances::{Fresh, Scatter, Variances, scatter};
+pub use work::{Range, Work, computed, papers_steps, to_end, to_goal};

@@ -1,0 +1,70 @@
+//! A study's cells as a grid.
+
+use crate::config::ascending;
+use crate::records::Cell;
+use crate::results::Results;
+
+/// Points of a line, in natural units of two axes. The line breaks at a NaN.
+pub type Curve = Vec<(f64, f64)>;
+
+/// A study's cells as a grid.
+pub struct Grid<'a> {
+    /// Batch sizes measured so far, ascending.
+    pub batch_sizes: Vec<u32>,
+    /// Sparsities measured so far, ascending.
+    pub sparsities: Vec<f64>,
+    /// Steps between evaluations. Where they are not known: the greatest number of which all steps to the goal are multiples.
+    pub every: u32,
+    cells: &'a [Cell],
+}
+
+impl<'a> Grid<'a> {
+    /// The grid of the cells measured so far.
+    pub fn new(results: &'a Results) -> Self {
+        let batch_sizes = ascending(results.cells.iter().map(|cell| cell.key.batch_size), u32::cmp);
+        let sparsities = ascending(results.cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
+        let steps = || results.cells.iter().flat_map(|cell| &cell.trials).filter_map(|trial| trial.steps);
+        let every = match results.workload.evaluate_every {
+            0 => steps().fold(0, divisor).max(1),
+            every => every,
+        };
+        Grid { batch_sizes, sparsities, every, cells: &results.cells }
+    }
+
+    /// The cell, where it has been measured.
+    pub fn cell(&self, batch_size: u32, sparsity: f64) -> Option<&'a Cell> {
+        self.cells.iter().find(|cell| cell.key.batch_size == batch_size && cell.key.sparsity == sparsity)
+    }
+
+    /// (batch size, K*) of the cells of a sparsity that have one, by batch size.
+    pub fn measured(&self, sparsity: f64) -> Vec<(u32, u32)> {
+        let steps = |&size: &u32| self.cell(size, sparsity)?.steps_to_result().map(|steps| (size, steps));
+        self.batch_sizes.iter().filter_map(steps).collect()
+    }
+
+    /// K* at each of the grid's batch sizes, not a number where a cell has none: as (batch size, K*), so that lines break there.
+    pub fn curve(&self, sparsity: f64) -> Curve {
+        let steps = |size| self.cell(size, sparsity).and_then(Cell::steps_to_result).map_or(f64::NAN, |steps| f64::from(steps.max(1)));
+        self.batch_sizes.iter().map(|&size| (batch(size), steps(size))).collect()
+    }
+
+    /// (batch size, K* of the sparsity / K* of the other) where both have one.
+    pub fn ratios(&self, sparsity: f64, dense: f64) -> Vec<(u32, f64)> {
+        let dense = self.measured(dense);
+        let ratio = |(size, steps): (u32, u32)| {
+            let dense = dense.iter().find(|point| point.0 == size)?.1;
+            Some((size, f64::from(steps) / f64::from(dense)))
+        };
+        self.measured(sparsity).into_iter().filter_map(ratio).collect()
+    }
+}
+
+/// The greatest common divisor.
+fn divisor(one: u32, other: u32) -> u32 {
+    if other == 0 { one } else { divisor(other, one % other) }
+}
+
+/// A batch size as a coordinate; 0, which no figure on logarithmic axes can show, as 1.
+pub fn batch(size: u32) -> f64 {
+    f64::from(size.max(1))
+}

@@ -1,0 +1,347 @@
+//! Result files put together: those of one study become one, as the parts of a job array are.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::grid::Grid;
+use super::known::is_of_dps;
+use crate::config::{self, Race};
+use crate::readable::{count, first_line};
+use crate::records::{Cell, CellKey, Status};
+use crate::results::{Environment, Results, WorkloadSummary};
+
+/// Keys in which files of one study may differ: its grid, and how the work was run.
+const BESIDE_THE_STUDY: [&str; 4] = [config::CELL_KEYS[0], config::CELL_KEYS[1], "confirm", "execution"];
+
+/// Keys at most by which studies of one name are told apart.
+const MOST_KEYS: usize = 4;
+
+/// Steps this many times K* are still called close to it.
+pub const CLOSE: f64 = 1.2;
+
+/// The key that tells studies apart first.
+const GOAL: &str = "workload.goal_error";
+
+/// The results of one study, put together from its files.
+#[derive(Debug, Clone)]
+pub struct StudyResults {
+    /// The study's short name, unique in the report, fit for a file's name.
+    pub slug: String,
+    /// What tells it from the other studies of its name, where there are any: the keys in which they differ, or its files.
+    apart: Option<String>,
+    /// The study's results, cells of all its files together, by sparsity, then batch size.
+    pub results: Results,
+    /// Names of its files.
+    pub sources: Vec<String>,
+    /// The environments of its files that differ from each other.
+    pub environments: Vec<Environment>,
+    /// Where each cell was measured, as a place among those environments.
+    measured_in: Vec<(CellKey, usize)>,
+    /// Cells of several files: the measurements that are not among the results, each with its place.
+    measured_again: Vec<(Cell, usize)>,
+    /// The configuration as data, with the grids of all files; or why it cannot be read.
+    pub configuration: Result<config::Study, String>,
+    /// The races of its files that differ from each other; a configuration has one.
+    pub races: Vec<Race>,
+    /// Warnings about how its files were put together.
+    pub notes: Vec<String>,
+}
+
+/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
+/// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
+pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
+    let mut studies: Vec<StudyResults> = Vec::new();
+    for (source, results) in files {
+        let configuration = config::parse(&source, &results.configuration, &[]);
+        let configuration = match is_of_dps(&results) {
+            true => configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string())),
+            false => Err("dps did not measure it".to_owned()),
+        };
+        let environments = vec![results.environment.clone()];
+        let measured_in = results.cells.iter().map(|cell| (cell.key, 0)).collect();
+        let found = StudyResults {
+            slug: String::new(),
+            apart: None,
+            results,
+            sources: vec![source],
+            environments,
+            measured_in,
+            measured_again: Vec::new(),
+            races: configuration.iter().map(|study| study.execution.race).collect(),
+            configuration,
+            notes: Vec::new(),
+        };
+        match studies.iter_mut().find(|study| study.is_of(&found)) {
+            Some(study) => study.join(found),
+            None => studies.push(found),
+        }
+    }
+    let names: Vec<String> = studies.iter().map(StudyResults::name).collect();
+    let keys = told_apart(&studies, &names);
+    for ((study, name), keys) in studies.iter_mut().zip(&names).zip(&keys) {
+        if names.iter().filter(|other| *other == name).count() > 1 {
+            study.apart = Some(keys.clone().unwrap_or_else(|| study.sources.join(", ")));
+        }
+    }
+    let mut taken = HashSet::new();
+    for (study, keys) in studies.iter_mut().zip(keys) {
+        study.results.cells.sort_by(|a, b| {
+            let (a, b) = (a.key, b.key);
+            a.sparsity.total_cmp(&b.sparsity).then(a.batch_size.cmp(&b.batch_size))
+        });
+        // A file is complete by its own grid, which may be a part of the study's.
+        if study.configuration.is_ok() {
+            study.results.complete = study.missing().is_empty();
+        }
+        let workload = &study.results.workload;
+        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer, &keys.unwrap_or_default()]);
+        let numbered = (2..).map(|number| format!("{name}-{number}"));
+        study.slug = std::iter::once(name.clone()).chain(numbered).find(|name| taken.insert(name.clone())).unwrap_or(name);
+    }
+    studies
+}
+
+/// For each study the keys that tell it from others of its name, with its values. None where those are none or many, or do not tell it from all of
+/// them.
+fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>> {
+    let mut groups: BTreeMap<&String, Vec<usize>> = BTreeMap::new();
+    for (place, name) in names.iter().enumerate() {
+        groups.entry(name).or_default().push(place);
+    }
+    let mut words = vec![None; studies.len()];
+    for places in groups.into_values() {
+        let configured: Option<Vec<&config::Study>> = places.iter().map(|&place| studies[place].configuration.as_ref().ok()).collect();
+        let found = configured.map_or_else(Vec::new, |configured| keys_of(&configured));
+        for (place, word) in places.iter().zip(&found) {
+            words[*place] = word.clone().filter(|_| found.iter().filter(|other| *other == word).count() == 1);
+        }
+    }
+    words
+}
+
+/// For each of some studies the keys that tell them apart, with its values: the goal first, and no more keys than are needed. None where those
+/// are none or many.
+fn keys_of(studies: &[&config::Study]) -> Vec<Option<String>> {
+    let values = |one: &&config::Study| studies.iter().flat_map(|other| differing(one, other)).collect::<BTreeMap<_, _>>();
+    let all: Vec<BTreeMap<String, String>> = studies.iter().map(values).collect();
+    let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
+    let kinds = |chosen: &[&String]| {
+        let of = |values: &BTreeMap<String, String>| chosen.iter().map(|key| values.get(*key).cloned()).collect::<Vec<_>>();
+        all.iter().map(of).collect::<BTreeSet<_>>().len()
+    };
+    let (goal, others): (Vec<&String>, Vec<&String>) = keys.into_iter().partition(|key| *key == GOAL);
+    let mut chosen = [goal, others].concat();
+    let needed = kinds(&chosen);
+    // Keys that tell no two studies apart beside the others are left out, the last ones first.
+    for place in (0..chosen.len()).rev() {
+        let key = chosen.remove(place);
+        if kinds(&chosen) < needed {
+            chosen.insert(place, key);
+        }
+    }
+    let word = |values: &BTreeMap<String, String>, key: &String| {
+        let name = key.split_once('.').map_or(key.as_str(), |(_, name)| name);
+        Some(format!("{} {}", name.replace(['_', '.'], " "), values.get(key)?.trim_matches('"')))
+    };
+    let is_short = (1..=MOST_KEYS).contains(&chosen.len());
+    let words = |values| chosen.iter().map(|key| word(values, key)).collect::<Option<Vec<_>>>().map(|words| words.join(", "));
+    all.iter().map(|values| words(values).filter(|_| is_short)).collect()
+}
+
+/// The keys in which two studies differ, with the first one's values.
+fn differing(one: &config::Study, other: &config::Study) -> impl Iterator<Item = (String, String)> {
+    config::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left))
+}
+
+impl StudyResults {
+    /// What tells it from the other studies of its name, where there are any.
+    pub fn apart(&self) -> Option<&str> {
+        self.apart.as_deref()
+    }
+
+    /// Whether it was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
+    pub fn measures_alone(&self) -> bool {
+        let measured = self.results.cells.iter().flat_map(|cell| &cell.trials).any(|trial| !trial.measurements.is_empty());
+        measured && self.results.workload.goal_threshold == 0 && self.results.cells.iter().all(|cell| cell.best().is_none())
+    }
+
+    /// How many training examples smoothness was measured on, and how many there are; none where the configuration does not say.
+    pub fn measured_on(&self) -> Option<(f64, f64)> {
+        let study = self.configuration.as_ref().ok()?;
+        let held_out = study.data.validation_fraction;
+        let split = (f64::from(self.results.workload.validation_examples) * (1.0 / held_out - 1.0)).round();
+        let all = self.results.workload.training_examples.map_or(split, f64::from);
+        match study.smoothness.as_ref()?.examples {
+            0 => Some((all, all)),
+            some => Some((f64::from(some).min(all), all)),
+        }
+    }
+
+    /// By how much of the variance of one example's gradient the squared gradient of the examples measured on exceeds the whole training set's, on
+    /// average.
+    pub fn sampling(&self) -> f64 {
+        self.measured_on().map_or(0.0, |(some, all)| 1.0 / some - 1.0 / all)
+    }
+
+    /// The workload in a line, without its goal; unique in the report but for files of one name.
+    pub fn name(&self) -> String {
+        let pruning = self.configuration.as_ref().map_or(String::new(), |study| {
+            let config::Pruning { criterion, shuffle, reinitialise, .. } = study.pruning;
+            let is_usual = criterion == config::CriterionName::Snip && !shuffle && !reinitialise;
+            let name = if is_usual { String::new() } else { format!(", {criterion} pruning") };
+            let controls = [(shuffle, ", shuffled"), (reinitialise, ", weights drawn anew")];
+            name + &controls.into_iter().filter(|(is_used, _)| *is_used).map(|(_, words)| words).collect::<String>()
+        });
+        let workload = &self.results.workload;
+        // A table has a goal for each name.
+        let goal = if workload.network.is_empty() { format!(", goal {}", workload.goal_error) } else { String::new() };
+        workload_name(workload) + &goal + &pruning + &self.apart.as_ref().map_or(String::new(), |words| format!(" ({words})"))
+    }
+
+    /// The goal in words.
+    pub fn goal(&self) -> String {
+        let workload = &self.results.workload;
+        match workload.validation_examples {
+            0 => format!("{}, as its files or the command line have it", workload.goal_error),
+            examples => format!("{} (at most {} of {} wrong)", self.goal_in_short(), count(workload.goal_threshold), count(examples)),
+        }
+    }
+
+    /// The goal in a title. What others measured may be of another error, or a loss.
+    pub fn goal_in_short(&self) -> String {
+        let workload = &self.results.workload;
+        let what = if workload.validation_examples == 0 { "the goal" } else { "validation error ≤" };
+        format!("{what} {}", workload.goal_error)
+    }
+
+    /// Where a cell was measured.
+    pub fn environment(&self, key: CellKey) -> &Environment {
+        let place = self.measured_in.iter().find(|(other, _)| *other == key).map(|(_, place)| *place);
+        place.and_then(|place| self.environments.get(place)).unwrap_or(&self.results.environment)
+    }
+
+    /// Every measurement of a cell with where it was: those of the results, and those of the same cells in other files on other ranks, threads or
+    /// devices.
+    pub fn measurements(&self) -> impl Iterator<Item = (&Cell, &Environment)> {
+        let of = |environment: &Environment| (environment.ranks, environment.threads, environment.device.clone());
+        let again = self.measured_again.iter().filter_map(|(cell, place)| Some((cell, self.environments.get(*place)?)));
+        let elsewhere = again.filter(move |(cell, environment)| of(environment) != of(self.environment(cell.key)));
+        self.results.cells.iter().map(|cell| (cell, self.environment(cell.key))).chain(elsewhere)
+    }
+
+    /// The cells of all its files: those of the results, then those that several files have.
+    pub fn all_cells(&self) -> impl Iterator<Item = &Cell> {
+        self.results.cells.iter().chain(self.measured_again.iter().map(|(cell, _)| cell))
+    }
+
+    /// The study's cells as a grid.
+    pub fn grid(&self) -> Grid<'_> {
+        Grid::new(&self.results)
+    }
+
+    /// The race in which a cell's trials ran. Where its trials were cut off before the end that the configuration says, as in a part of another race,
+    /// it is known from them.
+    pub fn race_of(&self, cell: &Cell) -> Race {
+        let said = self.configuration.as_ref().map_or(Race::Off, |study| study.execution.race);
+        let cut = cell.trials.iter().filter(|trial| trial.status == Status::Censored).map(|trial| trial.steps_run).min();
+        let (Some(best), Some(cut)) = (cell.steps_to_result(), cut) else { return said };
+        match said.last_step(best, self.results.workload.evaluate_every) {
+            Some(last) if last <= cut => said,
+            // In hundredths, upwards: trials ran so far at most.
+            _ => Race::Until((100.0 * f64::from(cut) / f64::from(best)).ceil().max(100.0) / 100.0),
+        }
+    }
+
+    /// Whether a cell's race ended at its steps-to-result, which hides what the other trials would have found.
+    pub fn hides_others(&self, cell: &Cell) -> bool {
+        self.race_of(cell) == Race::Until(1.0)
+    }
+
+    /// Whether a cell's race ended so soon that it hides which other trials would have come within 20 % of its steps-to-result.
+    pub fn hides_close(&self, cell: &Cell) -> bool {
+        self.race_of(cell).factor().is_some_and(|factor| factor < CLOSE)
+    }
+
+    /// Cells of the configured grid that have not been measured.
+    pub fn missing(&self) -> Vec<CellKey> {
+        let Ok(configuration) = &self.configuration else { return Vec::new() };
+        let grid = &configuration.grid;
+        let measured = self.grid();
+        let keys =
+            grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| CellKey { batch_size, sparsity }));
+        keys.filter(|key| measured.cell(key.batch_size, key.sparsity).is_none()).collect()
+    }
+
+    fn is_of(&self, other: &StudyResults) -> bool {
+        let same = match (&self.configuration, &other.configuration) {
+            // A report may set a race beside full runs: their steps-to-result are the same.
+            (Ok(this), Ok(that)) => config::differences(this, that, &BESIDE_THE_STUDY).is_empty(),
+            _ => self.results.configuration == other.results.configuration,
+        };
+        let releases = self.results.environment.releases() == other.results.environment.releases();
+        same && releases && self.results.workload == other.results.workload
+    }
+
+    fn join(&mut self, other: StudyResults) {
+        for environment in &other.environments {
+            if !self.environments.contains(environment) {
+                self.environments.push(environment.clone());
+            }
+        }
+        for cell in other.results.cells {
+            let key = cell.key;
+            // An unjoined study has one environment.
+            let place = other.environments.first().and_then(|environment| self.environments.iter().position(|one| one == environment));
+            let place = place.unwrap_or(0);
+            let Some(here) = self.results.cells.iter_mut().find(|here| here.key == key) else {
+                self.results.cells.push(cell);
+                self.measured_in.push((key, place));
+                continue;
+            };
+            if here.steps_to_result() != cell.steps_to_result() || here.trials.len() != cell.trials.len() {
+                self.notes.push(format!(
+                    "{key} is in several files with different results: the one with the most trials is shown, of equals the first."
+                ));
+            }
+            let (mut cell, mut place) = (cell, place);
+            if cell.trials.len() > here.trials.len() {
+                std::mem::swap(here, &mut cell);
+                if let Some((_, kept)) = self.measured_in.iter_mut().find(|(other, _)| *other == key) {
+                    std::mem::swap(kept, &mut place);
+                }
+            }
+            self.measured_again.push((cell, place));
+        }
+        if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
+            this.grid.join(&that.grid);
+            if let Ok(text) = config::canonical(this) {
+                self.results.configuration = text;
+            }
+        }
+        for race in other.races {
+            if !self.races.contains(&race) {
+                self.races.push(race);
+            }
+        }
+        self.results.complete &= other.results.complete;
+        self.sources.extend(other.sources);
+    }
+}
+
+/// Names joined into one that is fit for a file's.
+fn slug(names: &[&str]) -> String {
+    let joined: String =
+        names.join("-").chars().take(80).map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let words: Vec<&str> = joined.split('-').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() { "study".to_owned() } else { words.join("-") }
+}
+
+/// The workload in a line, without its goal.
+pub fn workload_name(workload: &WorkloadSummary) -> String {
+    let schedule = if workload.schedule.is_empty() { String::new() } else { format!("{} learning rate", workload.schedule) };
+    joined(&[&workload.dataset, &workload.network, &workload.optimizer, &schedule])
+}
+
+/// Words that are there, with commas between.
+pub fn joined(words: &[&str]) -> String {
+    words.iter().copied().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+}
