@@ -51,13 +51,17 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 	DPS_NEED_NVRTC=1 tests/run.py
 	$(MAKE) --no-print-directory gpu-cost test-double
 
-test-double: setup ## run the GPU back end's tests on the host, through a stand-in for CUDA
+test-double: setup nvrtc ## run the GPU back end's tests on the host, through a stand-in for CUDA, by the kernels' source and by their PTX
 	@echo "== The GPU back end through a stand-in for CUDA: no GPU's result"
 	double=$(abspath $(TARGET))/cuda-double
 	tests/cuda-double/build.sh "$$double"
 	# The program keeps what NVRTC made; the stand-in's is a path, not to be kept.
 	export LD_LIBRARY_PATH=$$double CUDA_EMU_CACHE=$$double XDG_CACHE_HOME=/dev/null
-	CUDA_EMU_DEVICES=3 CUDA_EMU_ORDER=rand CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1 tests/run.py --test cuda --test cuda_networks --test cuda_products --test cuda_study
+	export CUDA_EMU_DEVICES=3 CUDA_EMU_STREAMS=lazy DPS_NEED_CUDA=1 DPS_NEED_CUDA_EMU=1
+	tests=(--test cuda --test cuda_networks --test cuda_products --test cuda_study)
+	CUDA_EMU_ORDER=rand tests/run.py "$${tests[@]}"
+	echo "== The same by the PTX that NVIDIA's compiler makes of the kernels"
+	CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib CUDA_EMU_ORDER=turns tests/run.py "$${tests[@]}"
 
 test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped without one
 	@folder=$(abspath $(TARGET))/gpu-test

@@ -25,6 +25,8 @@ int emuRecorded(const void* what);
 int emuInside(unsigned long long address, size_t bytes);
 // Whether the bytes lie in one live allocation, for work that a stream runs: the lock is taken already.
 int emuInsideLocked(unsigned long long address, size_t bytes);
+// Notes that work of a stream wrote bytes of device memory.
+void emuWritten(unsigned long long address, size_t bytes);
 // Whether the calling thread has a current context.
 int emuHasContext();
 // One line on stderr, marked as the double's.

@@ -20,7 +20,9 @@ compile() { # NAME SOURCES… -- OPTIONS…
     mv "$library.new" "$library"
 }
 
-compile cuda driver/device.cpp driver/memory.cpp driver/modules.cpp driver/streams.cpp
+# Rows of registers are vectors of the machine that it is built on, where it stays.
+compile cuda driver/{device,memory,modules,streams}.cpp ptx/{arithmetic,execute,memory,read,warps}.cpp -- \
+    -std=c++20 -O3 -march=native -ffp-contract=off -fwrapv -fno-strict-aliasing
 others=(-L"$folder" -lcuda -Wl,-rpath,'$ORIGIN')
 compile nvrtc nvrtc.cpp -- -DSHIM="\"$source/shim\""
 compile cublas cublas.cpp -- -O3 "${others[@]}"

@@ -107,7 +107,11 @@ static bool matrices_valid(Inside inside, const Gemm& g) {
 static int work(void* job, EmuProgress*) {
     const Gemm& gemm = *(const Gemm*)job;
     if (!matrices_valid(emuInsideLocked, gemm)) return 719;  // freed since: CUDA_ERROR_LAUNCH_FAILED
-    for (int i = 0; i < gemm.batch; i++) multiply(gemm, gemm.a + i * gemm.stride_a, gemm.b + i * gemm.stride_b, gemm.c + i * gemm.stride_c);
+    for (int i = 0; i < gemm.batch; i++) {
+        float* c = gemm.c + i * gemm.stride_c;
+        multiply(gemm, gemm.a + i * gemm.stride_a, gemm.b + i * gemm.stride_b, c);
+        for (int column = 0; column < gemm.n; column++) emuWritten((unsigned long long)(c + (size_t)column * gemm.ldc), sizeof(float) * gemm.m);
+    }
     return kDone;
 }
 

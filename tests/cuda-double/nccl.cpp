@@ -236,6 +236,7 @@ static int advance(void* pointer, EmuProgress* progress) {
             phase = kWrite;
         }
         if (done == total) {
+            if (job.receives()) emuWritten((unsigned long long)job.receive, job.receive_bytes());
             comm->active = nullptr;
             return kDone;
         }

@@ -1,4 +1,5 @@
-// libnvrtc's stand-in: compiles kernels with g++ into a shared library, and calls its path "PTX".
+// libnvrtc's stand-in, of two kinds. With $CUDA_EMU_CODE=ptx it hands the source to NVIDIA's NVRTC, whose PTX libcuda's stand-in executes. Else it
+// compiles kernels with g++ into a shared library, and calls its path "PTX":
 //
 // The source is preprocessed with shim/macros.h, which turns CUDA's keywords into words between @ marks; those are replaced here; then
 // g++ compiles the rest behind shim/shim.h. Compiled sources are kept in $CUDA_EMU_CACHE, by a hash of everything that matters.
@@ -133,7 +134,7 @@ static std::string rewrite(std::string text) {
         table += "    emu::Thunk<&" + name + ", decltype(&" + name + ")>::describe(\"" + name + "\"" + (most.empty() ? "" : ", " + most) +
                  "),\n";
     }
-    table += "    {nullptr, nullptr, 0, nullptr, nullptr, 0},\n};\n}\n";
+    table += "    {nullptr, nullptr, 0, nullptr, nullptr, 0, nullptr},\n};\n}\n";
     text = std::regex_replace(text, dynamic, "$1* const $2 = ($1*)emu::block.shared;");
     text = std::regex_replace(text, bounds, "");
     text = std::regex_replace(text, keyword, "");
@@ -204,12 +205,98 @@ EXPORT int nvrtcDestroyProgram(Program** program) {
     return kSuccess;
 }
 
+// NVIDIA's NVRTC, in the folder $CUDA_EMU_NVRTC; a null `compile` where it cannot be used, with the reason in `problem`.
+struct Nvidia {
+    int (*version)(int*, int*) = nullptr;
+    int (*create)(void**, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+    int (*compile)(void*, int, const char* const*) = nullptr;
+    int (*destroy)(void**) = nullptr;
+    int (*size_of[2])(void*, size_t*) = {};  // of the log, of the PTX
+    int (*text_of[2])(void*, char*) = {};
+    std::string problem;
+
+    Nvidia() {
+        const std::string folder = environment("CUDA_EMU_NVRTC", "");
+        // The compiler looks for its other half by name alone.
+        for (const std::string& file : {folder + "/libnvrtc-builtins.so.12.8", folder + "/libnvrtc.so.12"}) {
+            void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+            if (!library) {
+                problem = std::string(dlerror()) + "; CUDA_EMU_CODE=ptx needs NVRTC 12.8: make nvrtc";
+                return;
+            }
+            find(library, version, "nvrtcVersion");
+            find(library, create, "nvrtcCreateProgram");
+            find(library, compile, "nvrtcCompileProgram");
+            find(library, destroy, "nvrtcDestroyProgram");
+            find(library, size_of[0], "nvrtcGetProgramLogSize");
+            find(library, text_of[0], "nvrtcGetProgramLog");
+            find(library, size_of[1], "nvrtcGetPTXSize");
+            find(library, text_of[1], "nvrtcGetPTX");
+        }
+    }
+
+    template <class Function>
+    static void find(void* library, Function& function, const char* name) {
+        function = (Function)dlsym(library, name);
+    }
+
+    std::string text(void* program, int which) const {
+        size_t bytes = 0;
+        size_of[which](program, &bytes);
+        std::string text(bytes, 0);
+        text_of[which](program, text.data());
+        return text.c_str();
+    }
+};
+
+// Has NVIDIA's NVRTC compile a program, as the options say but for a virtual architecture, since nobody here needs its machine code. The PTX is
+// kept by a hash of what it is made of.
+static int compile_for_real(Program* program, int count, const char* const* options, const std::string& folder) {
+    static const Nvidia nvidia;
+    if (!nvidia.problem.empty()) {
+        program->log = nvidia.problem;
+        return kCompilation;
+    }
+    std::vector<std::string> words;
+    std::vector<const char*> given, names, texts;
+    for (int i = 0; i < count; i++) words.push_back(std::regex_replace(options[i], std::regex("=sm_"), "=compute_"));
+    for (auto& word : words) given.push_back(word.c_str());
+    for (auto& [name, text] : program->headers) names.push_back(name.c_str()), texts.push_back(text.c_str());
+    int major = 0, minor = 0;
+    nvidia.version(&major, &minor);
+    uint64_t key = hash(program->source, 1469598103934665603ull + 1000 * major + minor);
+    for (auto* list : {&given, &names, &texts}) {
+        for (const char* text : *list) key = hash(text, key ^ 1);
+    }
+    char digits[32];
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)key);
+    const std::string kept = folder + "/" + digits + ".ptx";
+    if (!access(kept.c_str(), R_OK)) {
+        program->image = slurp(kept);
+        return kSuccess;
+    }
+    void* real = nullptr;
+    int failed = nvidia.create(&real, program->source.c_str(), program->name.c_str(), (int)names.size(), texts.data(), names.data());
+    if (failed) return failed;
+    failed = nvidia.compile(real, (int)given.size(), given.data());
+    program->log = nvidia.text(real, 0);
+    if (!failed) {
+        program->image = nvidia.text(real, 1);
+        const std::string written = kept + "." + std::to_string(getpid());
+        write(written, program->image);
+        rename(written.c_str(), kept.c_str());
+    }
+    nvidia.destroy(&real);
+    return failed;
+}
+
 EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* options) {
     std::string flags;
     if (!translate(count, options, flags, program->log)) return kInvalidOption;
     std::string cxx = environment("CUDA_EMU_CXX", "g++"), optimise = environment("CUDA_EMU_CXXFLAGS", "-O2 -ffp-contract=off");
     std::string folder = environment("CUDA_EMU_CACHE", "/tmp/cuda-double-" + std::to_string(getuid()));
     mkdir(folder.c_str(), 0755);
+    if (environment("CUDA_EMU_CODE", "source") == "ptx") return compile_for_real(program, count, options, folder);
     std::string base = folder + "/" + std::to_string(getpid()) + "-" + std::to_string((uintptr_t)program);
 
     for (auto& [name, text] : program->headers) {

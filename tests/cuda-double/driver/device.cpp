@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string>
 
 #include "driver.h"
 
@@ -67,10 +68,10 @@ EXPORT int cuInit(unsigned flags) {
     for (const char* variable : {"CUDA_EMU_ORDER", "CUDA_EMU_STREAMS"}) {
         const char* value = getenv(variable);
         if (!value) continue;
-        bool known = variable[9] == 'O' ? !strcmp(value, "fwd") || !strcmp(value, "rev") || !strcmp(value, "rand")
-                                        : !strcmp(value, "eager") || !strcmp(value, "lazy");
+        bool known = variable[9] == 'O' ? strstr(" fwd rev rand turns ", (std::string(" ") + value + " ").c_str())
+                                        : strstr(" eager lazy ", (std::string(" ") + value + " ").c_str());
         if (!known) {
-            emuSay("%s=%s: expected fwd, rev or rand for CUDA_EMU_ORDER, eager or lazy for CUDA_EMU_STREAMS", variable, value);
+            emuSay("%s=%s: expected fwd, rev, rand or turns for CUDA_EMU_ORDER, eager or lazy for CUDA_EMU_STREAMS", variable, value);
             return kInvalidValue;
         }
     }

@@ -103,6 +103,12 @@ int unsafe_in_capture(const char* call);
 
 // ---- memory.cpp
 bool inside(Address address, size_t bytes);
+// An allocation, or pinned memory, with a byte for each of its own: 1 where something was written. Null where nobody keeps count.
+struct Memory {
+    Address from = 0, to = 0;
+    unsigned char* written = nullptr;
+};
+bool find_memory(Address address, Memory& memory);
 bool pinned(const void* address, size_t bytes);
 // Says whose guard page an address lies in.
 void describe_address(Address address);

@@ -17,6 +17,7 @@ struct Block {
     size_t bytes;
     char* mapping;  // guard page, `pages` bytes, guard page
     size_t pages;
+    unsigned char* written;  // a byte for each of the allocation's; null unless kernels run as PTX
 };
 static std::map<Address, Block> blocks;
 static std::map<char*, size_t> pinned_blocks;
@@ -32,6 +33,34 @@ bool inside(Address address, size_t bytes) {
     auto& [start, block] = *--after;
     return address >= start && address + bytes <= start + block.bytes;
 }
+bool find_memory(Address address, Memory& memory) {
+    auto after = blocks.upper_bound(address);
+    if (after != blocks.begin()) {
+        auto& [start, block] = *--after;
+        if (address < start + block.bytes) {
+            memory = {start, start + block.bytes, block.written};
+            return true;
+        }
+    }
+    auto host = pinned_blocks.upper_bound((char*)address);
+    if (host == pinned_blocks.begin()) return false;
+    auto& [start, size] = *--host;
+    if (address >= (Address)start + size) return false;
+    memory = {(Address)start, (Address)start + size, nullptr};
+    return true;
+}
+
+// Notes that bytes of an allocation were written; copied ones are as good as those that they were copied from.
+static void note_written(Address address, size_t bytes, Address from = 0) {
+    Memory to, source;
+    if (!bytes || !find_memory(address, to) || !to.written) return;
+    if (from && find_memory(from, source) && source.written)
+        memmove(to.written + (address - to.from), source.written + (from - source.from), bytes);
+    else
+        memset(to.written + (address - to.from), 1, bytes);
+}
+EXPORT void emuWritten(unsigned long long address, size_t bytes) { note_written(address, bytes); }
+
 EXPORT int emuInside(unsigned long long address, size_t bytes) {
     Lock lock(driver_mutex);
     return inside(address, bytes);
@@ -127,7 +156,13 @@ static int allocate(Address* address, size_t bytes) {
     if (mprotect(first, pages, PROT_READ | PROT_WRITE)) return kOutOfMemory;
     memset(first, 0xff, pages);
     *address = (Address)(first + (pages - bytes) / kAlignment * kAlignment);
-    blocks[*address] = {bytes, (char*)mapping, pages};
+    static const bool counted = environment_is("CUDA_EMU_CODE", "ptx");
+    void* written = nullptr;
+    if (counted) {
+        written = mmap(nullptr, pages, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (written == MAP_FAILED) return kOutOfMemory;
+    }
+    blocks[*address] = {bytes, (char*)mapping, pages, (unsigned char*)written};
     used += bytes;
     kept -= kept < bytes ? kept : bytes;
     return kSuccess;
@@ -150,6 +185,7 @@ static int release(Address address) {
     kept = kept + block.bytes < threshold ? kept + block.bytes : threshold;
     // The addresses stay taken for a while, so that a use after the free is a fault.
     static std::deque<Block> quarantine;
+    if (block.written) munmap(block.written, block.pages);
     mmap(first, block.pages, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     quarantine.push_back(block);
     if (quarantine.size() > 1000) {
@@ -288,9 +324,15 @@ EXPORT int cuMemcpyHtoDAsync_v2(Address to, const void* from, size_t bytes, void
     Stream* stream = find_stream(handle);
     auto valid = [=] { return inside(to, bytes); };
     // Pinned memory is read when the stream comes here, other memory is staged at once.
-    if (pinned(from, bytes) || (stream && stream->capture)) return transfer(handle, valid, [=] { memcpy((void*)to, from, bytes); });
+    if (pinned(from, bytes) || (stream && stream->capture)) return transfer(handle, valid, [=] {
+            memcpy((void*)to, from, bytes);
+            note_written(to, bytes);
+        });
     auto staged = std::make_shared<std::vector<char>>((const char*)from, (const char*)from + bytes);
-    return transfer(handle, valid, [=] { memcpy((void*)to, staged->data(), bytes); });
+    return transfer(handle, valid, [=] {
+        memcpy((void*)to, staged->data(), bytes);
+        note_written(to, bytes);
+    });
 }
 
 EXPORT int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* handle) {
@@ -304,18 +346,27 @@ EXPORT int cuMemcpyDtoHAsync_v2(void* to, Address from, size_t bytes, void* hand
 
 EXPORT int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, void* handle) {
     ENTER();
-    return transfer(handle, [=] { return inside(to, bytes) && inside(from, bytes); }, [=] { memmove((void*)to, (void*)from, bytes); });
+    auto move = [=] {
+        memmove((void*)to, (void*)from, bytes);
+        note_written(to, bytes, from);
+    };
+    return transfer(handle, [=] { return inside(to, bytes) && inside(from, bytes); }, move);
 }
 
 EXPORT int cuMemsetD8Async(Address to, unsigned char value, size_t bytes, void* handle) {
     ENTER();
-    return transfer(handle, [=] { return inside(to, bytes); }, [=] { memset((void*)to, value, bytes); });
+    auto fill = [=] {
+        memset((void*)to, value, bytes);
+        note_written(to, bytes);
+    };
+    return transfer(handle, [=] { return inside(to, bytes); }, fill);
 }
 
 EXPORT int cuMemsetD32Async(Address to, unsigned value, size_t count, void* handle) {
     ENTER();
     auto fill = [=] {
         for (size_t i = 0; i < count; i++) ((unsigned*)to)[i] = value;
+        note_written(to, 4 * count);
     };
     return transfer(handle, [=] { return inside(to, 4 * count); }, fill);
 }

@@ -20,7 +20,7 @@ struct Thunk<Kernel, void (*)(A...)> {
     }
     static void run(void** parameters) { call(parameters, std::index_sequence_for<A...>{}); }
     static constexpr EmuKernel describe(const char* name, int max_threads = kMaxThreads, int = 0, int = 0) {
-        return {name, &run, (unsigned)sizeof...(A), sizes, pointers, max_threads};
+        return {name, &run, (unsigned)sizeof...(A), sizes, pointers, max_threads, nullptr};
     }
 };
 
@@ -32,8 +32,6 @@ static void number_threads(dim3 size) {
         block.sequence[thread] = block.order == kReverse ? block.threads - 1 - thread : thread;
     }
 }
-
-static uint64_t common_divisor(uint64_t a, uint64_t b) { return b ? common_divisor(b, a % b) : a; }
 
 }  // namespace emu
 
@@ -55,15 +53,8 @@ extern "C" __attribute__((visibility("default"))) const char* emu_launch(const E
     blockDim = dim3(launch->block[0], launch->block[1], launch->block[2]);
     number_threads(blockDim);
     uint64_t blocks = (uint64_t)gridDim.x * gridDim.y * gridDim.z;
-    // A stride without a common divisor visits every block once, in an order that looks random.
-    uint64_t stride = 1, first = 0;
-    if (block.order == kRandom && blocks > 2) {
-        stride = (uint64_t)(0.618 * blocks) | 1;
-        while (common_divisor(stride, blocks) != 1) stride += 2;
-        first = launch->seed % blocks;
-    }
     for (uint64_t i = 0; i < blocks; i++) {
-        uint64_t b = block.order == kReverse ? blocks - 1 - i : (first + i % blocks * (stride % blocks)) % blocks;
+        uint64_t b = emu_block(i, blocks, block.order, launch->seed);
         blockIdx = {(unsigned)(b % gridDim.x), (unsigned)(b / gridDim.x % gridDim.y), (unsigned)(b / ((uint64_t)gridDim.x * gridDim.y))};
         // Poison: shared memory that is read before it is written is a NaN.
         memset(block.shared, 0xff, launch->shared_bytes);
