@@ -1,53 +1,97 @@
-//! The figures of a synthetic study, checked by the contents of their SVG documents.
+//! The figures of a synthetic study, checked by the values that they draw and by their words.
 
 use crate::support::synthetic::Synthetic;
-use dps::analysis::{self, Options, StudyResults, Style, figures, fits, gather};
+use dps::analysis::{self, Options, StudyResults, Style, figures, fits, gather, values};
 use dps::config::{Metaparameter, Race};
-use dps::records::{Measurement, Status};
+use dps::records::{Cell, Measurement, Status};
 use dps::results::Results;
 
 fn study(results: Results) -> StudyResults {
     gather(vec![("study.h5".to_owned(), results)]).remove(0)
 }
 
-/// The SVG document of a study's figure.
-fn figure(study: &StudyResults, name: &str) -> Option<String> {
+/// A figure of a study, with what it draws as a table.
+struct Shown {
+    svg: String,
+    caption: String,
+    rows: Vec<Vec<String>>,
+}
+
+/// A study's figure.
+fn figure(study: &StudyResults, name: &str) -> Option<Shown> {
     let figure = figures(study, &fits(study)).into_iter().find(|figure| figure.name == name)?;
     assert!(figure.caption.len() > 40 && !figure.heading.is_empty());
     let svg = figure.chart.svg(Style::Screen);
     assert!(analysis::png(&svg).unwrap().starts_with(b"\x89PNG"));
-    Some(svg)
+    Some(Shown { svg, caption: figure.caption, rows: values(&figure.chart).rows })
 }
 
-/// Circles, polygons and whether all the words are there.
-fn marks(svg: &str, words: &[&str]) -> (usize, usize) {
-    for word in words {
-        assert!(svg.contains(&format!("\n{word}\n")), "no \"{word}\" in {svg}");
+impl Shown {
+    /// The values that are drawn so: panel, series, what is drawn, x, y, low, high, words.
+    fn of<'a>(&'a self, drawn: &'a str) -> impl Iterator<Item = &'a Vec<String>> {
+        self.rows.iter().filter(move |row| row[2] == drawn)
     }
-    (svg.matches("<circle").count(), svg.matches("<polygon").count())
+
+    /// How many values of a series are drawn so.
+    fn count(&self, drawn: &str, series: &str) -> usize {
+        self.of(drawn).filter(|row| row[1] == series).count()
+    }
+
+    /// The points of a series in all panels, of which the y are rounded to four digits.
+    fn points(&self, series: &str) -> Vec<(f64, f64)> {
+        let number = |text: &String| text.parse::<f64>().unwrap();
+        self.of("point").filter(|row| row[1] == series).map(|row| (number(&row[3]), number(&row[4]))).collect()
+    }
+
+    /// Fails where the figure lacks any of these words.
+    fn says(&self, words: &[&str]) {
+        for word in words {
+            assert!(self.svg.contains(&format!("\n{word}\n")), "no \"{word}\" in {}", self.svg);
+        }
+    }
 }
 
 #[test]
-fn each_sparsity_has_its_markers_in_every_figure_of_steps() {
+fn each_sparsity_has_its_points_in_every_figure_of_steps() {
     let study = study(Synthetic::small().results());
-    let svg = |name| figure(&study, name).unwrap();
-    // Four batch sizes and a line of the legend; sparsity 0 is discs, 0.9 squares.
-    let words = ["Batch size (examples)", "Steps-to-result", "sparsity 0", "sparsity 0.9", "linear scaling", "2¹", "2⁷", "2¹³"];
-    assert_eq!(marks(&svg("steps-to-result"), &words), (4 + 1, 4 + 1));
-    // The intervals of two fits are polygons as well.
-    let words = ["Steps-to-result / that at batch size 2", "2⁰", "2⁻³"];
-    assert_eq!(marks(&svg("normalised"), &words), (4 + 1, 4 + 1 + 2));
-    // The intervals of two fits and of their critical batch sizes are polygons as well.
-    let words = ["sparsity 0", "sparsity 0.9", "measured K*", "fit c1/B + c2", "critical batch size"];
-    assert_eq!(marks(&svg("panels"), &words), (4 + 1, 4 + 4));
-    let ratio = svg("ratio");
-    assert_eq!(marks(&ratio, &["K* sparse / K* dense", "sparsity 0.9", "1", "2"]), (0, 4 + 1));
+    let shown = |name| figure(&study, name).unwrap();
+    let grid = study.grid();
+    let steps = |sparsity| grid.measured(sparsity).into_iter().map(|(size, steps)| (f64::from(size), f64::from(steps))).collect::<Vec<_>>();
+    let together = shown("steps-to-result");
+    together.says(&["Batch size (examples)", "Steps-to-result", "sparsity 0", "sparsity 0.9", "linear scaling", "2¹", "2⁷", "2¹³"]);
+    let normalised = shown("normalised");
+    normalised.says(&["Steps-to-result / that at batch size 2", "2⁰", "2⁻³"]);
+    for (sparsity, series) in [(0.0, "sparsity 0"), (0.9, "sparsity 0.9")] {
+        let steps = steps(sparsity);
+        assert_eq!((together.points(series), steps.len()), (steps.clone(), 4));
+        let shares = steps.iter().map(|&(size, all)| (size, all / steps[0].1)).collect::<Vec<_>>();
+        assert_eq!(normalised.points(series), shares);
+        assert!(normalised.count("interval", series) > 0, "the interval of the fit");
+    }
+    let panels = shown("panels");
+    panels.says(&["sparsity 0", "sparsity 0.9", "measured K*", "fit c1/B + c2", "critical batch size"]);
+    for panel in ["sparsity 0", "sparsity 0.9"] {
+        let of_panel = |drawn| panels.of(drawn).filter(|row| row[0] == panel).count();
+        // The shades of the fit, and of the critical batch size from its lower to its upper limit.
+        assert_eq!((of_panel("point"), of_panel("interval")), (4, 81 + 2));
+    }
+    let ratio = shown("ratio");
+    ratio.says(&["K* sparse / K* dense", "sparsity 0.9", "1", "2"]);
+    let expected: Vec<(f64, f64)> = grid.ratios(0.9, 0.0).into_iter().map(|(size, ratio)| (f64::from(size), ratio)).collect();
+    assert_eq!((ratio.points("sparsity 0.9"), ratio.points("sparsity 0")), (expected, vec![]));
     // Two panels; the rates rise as the square root of the batch size.
-    let words = ["learning rate η", "effective rate η/(1 − m)", "Rate of the best trial", "∝ B", "∝ √B"];
-    assert_eq!(marks(&svg("rates"), &words), (2 * 4 + 1, 2 * 4 + 1));
-    // Three panels.
-    let words = ["c1 (steps × examples)", "c2 (steps)", "critical batch size (examples)", "Sparsity", "Fitted value"];
-    assert_eq!(marks(&svg("fits"), &words), (3 + 1, 3 + 1));
+    let rates = shown("rates");
+    rates.says(&["learning rate η", "effective rate η/(1 − m)", "Rate of the best trial", "∝ B", "∝ √B"]);
+    let parameters = shown("fits");
+    parameters.says(&["c1 (steps × examples)", "c2 (steps)", "critical batch size (examples)", "Sparsity", "Fitted value"]);
+    for (sparsity, series) in ["sparsity 0", "sparsity 0.9"].into_iter().enumerate() {
+        assert_eq!(rates.points(series).len(), 2 * 4);
+        let fit = fits(&study).swap_remove(sparsity).fit.unwrap();
+        assert_eq!(
+            parameters.points(series).iter().map(|point| point.1).collect::<Vec<_>>(),
+            [fit.c1, fit.c2, fit.critical].map(|of| of.value)
+        );
+    }
 }
 
 /// A mouse over a point shows which cell it is of, its value, and what is known of that.
@@ -67,10 +111,11 @@ fn every_point_has_its_words() {
         ("metaparameters", trials + 8, "batch size 2, sparsity 0, trial 0: complete after 4,592 steps, learning rate 0.00"),
     ];
     for (name, points, words) in marked {
-        let svg = figure(&study, name).unwrap();
-        let titles: Vec<&str> = svg.lines().filter(|line| line.starts_with("<rect") && line.contains("<title>")).collect();
-        assert_eq!(titles.len(), points, "{name}");
-        assert!(titles.iter().any(|title| title.contains(&format!("<title>{words}"))), "{name}: {titles:?}");
+        let shown = figure(&study, name).unwrap();
+        assert_eq!(shown.of("point").count(), points, "{name}");
+        assert!(shown.of("point").any(|row| row[7].starts_with(words)), "{name}: {:?}", shown.rows);
+        let said = |row: &Vec<String>| shown.svg.contains(&format!("<title>{}</title></rect>", row[7]));
+        assert!(shown.of("point").all(said), "{name}: {}", shown.svg);
     }
 }
 
@@ -78,12 +123,11 @@ fn every_point_has_its_words() {
 #[test]
 fn colours_belong_to_sparsities() {
     let lone = study(Synthetic { sparsities: vec![0.9], ..Synthetic::small() }.results());
-    let svg = figure(&lone, "steps-to-result").unwrap();
-    assert_eq!(marks(&svg, &["sparsity 0.9"]), (0, 4 + 1));
+    let Shown { svg, .. } = figure(&lone, "steps-to-result").unwrap();
     assert!(svg.contains("#D55E00") && !svg.contains("#0072B2"), "{svg}");
     // Between those of 0.5 and of 0.7, nearer to the first.
     let between = study(Synthetic { sparsities: vec![0.55], ..Synthetic::small() }.results());
-    assert!(figure(&between, "steps-to-result").unwrap().contains("#339580"));
+    assert!(figure(&between, "steps-to-result").unwrap().svg.contains("#339580"));
 }
 
 /// Where the sparse network reached the goal from batch size 8 on alone, both curves are divided by their K* there.
@@ -96,8 +140,12 @@ fn normalised_curves_are_divided_at_a_batch_size_that_all_have() {
             (trial.status, trial.steps) = (Status::Incomplete, None);
         }
     }
-    let svg = figure(&study(results.clone()), "normalised").unwrap();
-    assert_eq!(marks(&svg, &["Steps-to-result / that at batch size 8"]), (4 + 1, 3 + 1 + 2));
+    let shown = figure(&study(results.clone()), "normalised").unwrap();
+    shown.says(&["Steps-to-result / that at batch size 8"]);
+    for (series, count) in [("sparsity 0", 4), ("sparsity 0.9", 3)] {
+        let points = shown.points(series);
+        assert_eq!((points.len(), points.iter().find(|point| point.0 == 8.0).unwrap().1), (count, 1.0));
+    }
     // Without a common batch size there is nothing to divide by.
     for cell in results.cells.iter_mut().filter(|cell| cell.key.sparsity == 0.0 && cell.key.batch_size > 2) {
         for trial in &mut cell.trials {
@@ -129,15 +177,14 @@ fn every_trial_is_in_the_scatter_as_what_it_ended() {
         let [complete, incomplete, infeasible, censored] = Status::ALL.map(count);
         assert!(complete > 0 && infeasible > 0 && (censored > 0) == (race != Race::Off));
         let study = study(results);
-        let caption = figures(&study, &[]).into_iter().find(|figure| figure.name == "metaparameters").unwrap().caption;
+        let shown = figure(&study, "metaparameters").unwrap();
         let ends = match race {
             Race::Off => "if few feasible trials surround it, the budget was.",
             Race::Until(1.0) => "A cell ends with its first complete trial: what the censored ones would have done later is not known.",
             Race::Until(_) => "A cell ends at 3 K*: complete trials reached the goal by then, censored ones did not.",
         };
-        assert!(caption.ends_with(ends), "{caption}");
-        let svg = figure(&study, "metaparameters").unwrap();
-        let words = [
+        assert!(shown.caption.ends_with(ends), "{}", shown.caption);
+        shown.says(&[
             "S 0, B 2",
             "S 0.9, B 128",
             "Learning rate η",
@@ -149,13 +196,15 @@ fn every_trial_is_in_the_scatter_as_what_it_ended() {
             "infeasible",
             "censored",
             "best",
-        ];
-        // Discs and rings, triangles and stars; and in the legend one of each.
-        assert_eq!(marks(&svg, &words), (complete + censored + 2, incomplete + 8 + 2));
-        let crosses = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("#CC79A7")).count();
-        assert_eq!(crosses, 2 * (infeasible + 1));
+        ]);
+        for (series, count) in
+            [("complete", complete), ("incomplete", incomplete), ("infeasible", infeasible), ("censored", censored), ("best", 8)]
+        {
+            assert_eq!(shown.points(series).len(), count, "{series}");
+        }
         // Lines of equal η/(1−m) pass through every panel, and carry their powers.
-        assert!(svg.matches("\n10²\n").count() == 8 && svg.contains("equal η/(1−m)"));
+        assert_eq!(shown.of("words").filter(|row| row[7] == "10²").count(), 8);
+        assert!(shown.count("line", "equal η/(1−m)") > 8);
     }
 }
 
@@ -184,12 +233,11 @@ fn every_pair_of_searched_metaparameters_has_a_figure() {
         ("metaparameters-momentum-end-factor", momentum, factor),
         ("metaparameters-decay-steps-end-factor", steps, factor),
     ] {
-        let svg = figure(&study, name).unwrap();
-        let (circles, polygons) = marks(&svg, &[x, y, "S 0, B 2", "S 0.9, B 128", "best"]);
-        let crosses = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("#CC79A7")).count() / 2;
-        // A star a cell besides, and four kinds of trials and the star in the legend.
-        assert_eq!(circles + polygons + crosses, trials + 8 + 5, "{name}");
-        assert_eq!(svg.contains("equal η/(1−m)"), name == "metaparameters");
+        let shown = figure(&study, name).unwrap();
+        shown.says(&[x, y, "S 0, B 2", "S 0.9, B 128", "best"]);
+        // A star a cell besides.
+        assert_eq!(shown.of("point").count(), trials + 8, "{name}");
+        assert_eq!(shown.count("line", "equal η/(1−m)") > 0, name == "metaparameters");
     }
     assert_eq!(figures(&study, &[]).iter().filter(|figure| figure.name.starts_with("metaparameters")).count(), 6);
 }
@@ -211,24 +259,19 @@ fn every_trial_is_a_line_through_all_dimensions() {
         let trials = complete + incomplete + infeasible + censored;
         let study = study(results.clone());
         assert!(study.configuration.is_ok(), "{:?}", study.configuration);
-        let svg = figure(&study, "parallel").unwrap();
-        marks(&svg, &["η", "m", "λ", "S 0, B 2", "S 0.9, B 128", "Place in its range", "infeasible", "best"]);
+        let shown = figure(&study, "parallel").unwrap();
+        shown.says(&["η", "m", "λ", "S 0, B 2", "S 0.9, B 128", "Place in its range", "infeasible", "best"]);
         // Steps are an axis where trials go on after the first that reached the goal.
-        assert_eq!(svg.contains("\nsteps\n"), race == Race::Off);
-        let hovers: Vec<&str> = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-opacity=\"0\"")).collect();
-        assert_eq!(hovers.len(), trials);
-        let points = |line: &str| line.split("points=\"").nth(1).unwrap().split('"').next().unwrap().split_whitespace().count();
-        let long = hovers.iter().filter(|line| points(line) == 4).count();
-        assert_eq!(long, if race == Race::Off { complete } else { 0 }, "complete trials end at their steps");
-        assert!(hovers.iter().all(|line| points(line) >= 3));
+        let axes = if race == Race::Off { 4 } else { 3 };
+        assert_eq!(shown.svg.contains("\nsteps\n"), axes == 4);
+        // A value an axis of each trial; complete trials end at their steps.
+        assert_eq!(shown.of("line").count(), 3 * trials + (axes - 3) * complete);
+        assert_eq!(shown.count("line", "infeasible"), 3 * infeasible);
         let best = results.cells[0].best().unwrap();
-        let words = format!("batch size 2, sparsity 0, trial {}: complete after {} steps", best.index, "4,592");
-        assert!(hovers.iter().any(|line| line.contains(&words)), "{hovers:?}");
-        // The lines of infeasible trials, and their sample in the legend.
-        let crossed = svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("#CC79A7")).count();
-        assert_eq!(crossed, infeasible + 1);
-        let caption = figures(&study, &[]).into_iter().find(|figure| figure.name == "parallel").unwrap().caption;
-        assert!(caption.contains("λ: weight decay from 1e-5 to 0.1, logarithmic"), "{caption}");
+        let words = format!("batch size 2, sparsity 0, trial {}: complete after 4,592 steps", best.index);
+        assert_eq!(shown.of("line").filter(|row| row[7].starts_with(&words)).count(), axes);
+        assert!(shown.svg.contains(&format!("<title>{words}")), "{}", shown.svg);
+        assert!(shown.caption.contains("λ: weight decay from 1e-5 to 0.1, logarithmic"), "{}", shown.caption);
     }
 }
 
@@ -236,19 +279,16 @@ fn every_trial_is_a_line_through_all_dimensions() {
 #[test]
 fn steps_stand_against_examples_with_the_hyperbola_of_the_fit() {
     let large = Synthetic { trials: 3, race: Race::Off, noise: 0.0, ..Synthetic::large() };
-    let svg = figure(&study(large.results()), "trade-off").unwrap();
-    marks(&svg, &["Examples (steps × batch size)", "Steps-to-result", "B 2", "equal batch size B", "critical batch size", "sparsity 0.5"]);
-    let titles: Vec<&str> = svg.lines().filter(|line| line.starts_with("<rect") && line.contains("<title>")).collect();
-    assert_eq!(titles.len(), 3 * 11 + 3);
+    let shown = figure(&study(large.results()), "trade-off").unwrap();
+    shown.says(&["Examples (steps × batch size)", "Steps-to-result", "B 2", "equal batch size B", "critical batch size", "sparsity 0.5"]);
+    assert_eq!(shown.of("point").count(), 3 * 11);
     let words = "batch size 2, sparsity 0: K* 4,592, goal not reached at 4,576; 9,184 examples";
-    assert!(titles.iter().any(|title| title.contains(words)), "{titles:?}");
+    assert!(shown.of("point").any(|row| row[7] == words && row[3..5] == ["9184", "4592"]), "{:?}", shown.rows);
     // Of eleven batch sizes six have lines.
-    assert_eq!(svg.lines().filter(|line| line.starts_with("B ")).count(), 6);
-    let ring = |title: &&&str| title.contains("sparsity 0: critical batch size");
-    assert!(
-        titles.iter().find(ring).unwrap().contains("; twice E_min = ")
-            && titles.iter().filter(|title| title.contains("twice E_min")).count() == 3
-    );
+    assert_eq!(shown.of("words").filter(|row| row[7].starts_with("B ")).count(), 6);
+    let rings: Vec<&String> = shown.of("bound").map(|row| &row[7]).collect();
+    assert!(rings.len() == 3 && rings.iter().all(|words| words.contains("; twice E_min = ")), "{rings:?}");
+    assert!(rings[0].starts_with("sparsity 0: critical batch size"), "{rings:?}");
     let short = study(Synthetic { batch_sizes: vec![2, 8], ..Synthetic::small() }.results());
     assert!(figure(&short, "trade-off").is_none(), "nothing was fitted");
 }
@@ -258,10 +298,10 @@ fn without_a_searched_momentum_trials_are_strips_over_the_learning_rate() {
     let results = Synthetic { optimizer: "sgd", ..Synthetic::small() }.results();
     let count = |status| results.cells.iter().map(|cell| cell.count(status)).sum::<usize>();
     let (complete, incomplete) = (count(Status::Complete), count(Status::Incomplete));
-    let svg = figure(&study(results.clone()), "metaparameters").unwrap();
-    let words = ["sparsity 0", "sparsity 0.9", "Learning rate η", "Batch size (examples)"];
-    assert_eq!(marks(&svg, &words), (complete + 2, incomplete + 8 + 2));
-    assert!(!svg.contains("Momentum"));
+    let shown = figure(&study(results.clone()), "metaparameters").unwrap();
+    shown.says(&["sparsity 0", "sparsity 0.9", "Learning rate η", "Batch size (examples)"]);
+    assert_eq!(["complete", "incomplete", "best"].map(|series| shown.points(series).len()), [complete, incomplete, 8]);
+    assert!(!shown.svg.contains("Momentum"));
 }
 
 #[test]
@@ -271,10 +311,12 @@ fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
         ("loss", ["Training loss (nats)", "Steps", "batch size 2", "batch size 128"]),
         ("error", ["Validation error (fraction)", "goal 0.14", "batch size 2", "batch size 128"]),
     ] {
-        let svg = figure(&whole, name).unwrap();
-        marks(&svg, &words);
-        // A solid line a cell, and one a sparsity in the legend, which is a little wider.
-        assert_eq!(svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"3\"")).count(), 8, "{name}");
+        let shown = figure(&whole, name).unwrap();
+        shown.says(&words);
+        // A line a cell.
+        for (panel, series) in cells_of(&whole) {
+            assert!(shown.of("line").any(|row| (&row[0], &row[1]) == (&panel, &series)), "{name}: {panel}, {series}");
+        }
     }
     // In a race all evaluations but the deciding one stop early: a figure of bounds would say nothing.
     let raced = study(Synthetic { race: Race::Until(1.0), ..Synthetic::small() }.results());
@@ -285,13 +327,17 @@ fn curves_have_a_panel_a_batch_size_and_errors_only_of_whole_evaluations() {
         point.examples = 2500;
     }
     let few = study(few);
-    let svg = figure(&few, "error").unwrap();
-    marks(&svg, &["lower bound", "goal 0.14"]);
-    let dense = few.results.cells.iter().filter(|cell| cell.key.sparsity == 0.0).count();
-    let hollow = svg.lines().filter(|line| line.starts_with("<circle") && line.contains("fill=\"none\"")).count();
-    assert_eq!(hollow, dense + 1, "a ring a cell of the dense network, and one in the legend");
-    let caption = figures(&few, &[]).into_iter().find(|figure| figure.name == "error").unwrap().caption;
-    assert!(caption.contains("Hollow markers are lower bounds"), "{caption}");
+    let shown = figure(&few, "error").unwrap();
+    shown.says(&["lower bound", "goal 0.14"]);
+    assert_eq!(shown.of("bound").count(), few.results.cells.len(), "a bound a cell");
+    assert!(shown.of("bound").all(|row| row[7].contains(": at least 0.")), "{:?}", shown.rows);
+    assert!(shown.caption.contains("Hollow markers are lower bounds"), "{}", shown.caption);
+}
+
+/// The panel and the series of each cell, in a figure with a panel a batch size.
+fn cells_of(study: &StudyResults) -> Vec<(String, String)> {
+    let of = |cell: &Cell| (format!("batch size {}", cell.key.batch_size), format!("sparsity {}", cell.key.sparsity));
+    study.results.cells.iter().map(of).collect()
 }
 
 /// Gives the first trial of every cell five measurements, the first at untrained weights and the last at its end: along the training L of a sparse
@@ -322,9 +368,11 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
         ("lipschitz", ["Local Lipschitz constant L of ∇f", "sparsity 0.9", "batch size 2", "batch size 128"]),
         ("noise-scale", ["Gradient noise scale (examples)", "sparsity 0.9", "batch size 2", "batch size 128"]),
     ] {
-        let svg = figure(&study, name).unwrap();
-        marks(&svg, &words);
-        assert_eq!(svg.lines().filter(|line| line.starts_with("<polyline") && line.contains("stroke-width=\"3\"")).count(), 8, "{name}");
+        let shown = figure(&study, name).unwrap();
+        shown.says(&words);
+        for (panel, series) in cells_of(&study) {
+            assert!(shown.of("line").any(|row| (&row[0], &row[1]) == (&panel, &series)), "{name}: {panel}, {series}");
+        }
     }
     let fits = fits(&study);
     let smooth = analysis::smoothness(&study, &fits.iter().collect::<Vec<_>>());
@@ -364,7 +412,8 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     let folder = tempfile::tempdir().unwrap();
     // What dps-train draws of it beside the result file.
     analysis::steps_to_result_plot(&alone, &folder.path().join("whole.svg")).unwrap();
-    marks(&std::fs::read_to_string(folder.path().join("whole.svg")).unwrap(), &["Local Lipschitz constant L of ∇f", "sparsity 0.9"]);
+    let svg = std::fs::read_to_string(folder.path().join("whole.svg")).unwrap();
+    assert!(svg.contains("\nLocal Lipschitz constant L of ∇f\n") && svg.contains("\nsparsity 0.9\n"), "{svg}");
     let files = vec![("whole.h5".to_owned(), alone), ("steps.h5".to_owned(), Synthetic::small().results())];
     let report = analysis::report(files, folder.path(), &Options::default()).unwrap();
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
@@ -472,9 +521,14 @@ fn several_trials_give_intervals_of_ratios_seed_by_seed() {
             near(over.variance.high, 0.5);
         }
     }
-    // The trials' range is shaded, a polygon a cell, beside markers: sparsity 0 has discs, 0.9 squares, four points each.
-    let svg = figure(&study, "lipschitz").unwrap();
-    assert_eq!(marks(&svg, &["sparsity 0.9"]), (4 * 4 + 1, 8 + 4 * 4 + 1));
+    // The trials' range is shaded: of each of a cell's four steps the least and the largest of three seeds, L and a quarter of it, or 2 of it.
+    let shown = figure(&study, "lipschitz").unwrap();
+    for (panel, series) in cells_of(&study) {
+        let of_cell = |drawn| shown.of(drawn).filter(|row| (&row[0], &row[1]) == (&panel, &series)).collect::<Vec<_>>();
+        assert_eq!((of_cell("point").len(), of_cell("interval").len()), (4, 4));
+        let ends = if series == "sparsity 0" { ["1", "4"] } else { ["2", "18"] };
+        assert!(of_cell("interval").iter().all(|row| row[5..7] == ends), "{:?}", of_cell("interval"));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! How a chart is drawn: panels in rows, with one legend beside or below them.
 
-use super::layout::{Layout, Legend, Outline, Style};
+use super::layout::{Layout, Legend, Style};
 use super::parts::{Chart, Element, Panel, Stroke};
 use super::svg::{Anchor, BLACK, Colour, GREY, Place, Svg};
 use crate::{Result, results};
@@ -25,17 +25,7 @@ impl Chart {
 
     /// The figure as an SVG document.
     pub fn svg(&self, style: Style) -> String {
-        let columns = self.columns.max(1);
-        let outline = Outline {
-            columns,
-            panels: self.panels.len(),
-            shared: self.panels.chunks(columns).all(|row| row.windows(2).all(|pair| pair[0].y == pair[1].y)),
-            crowded: self.crowded,
-            title: self.panels.iter().map(|panel| panel.title.chars().count()).max().unwrap_or(0),
-            axis: self.panels.iter().map(|panel| panel.y.title().chars().count()).max().unwrap_or(0),
-            names: self.legend.iter().map(|entry| entry.name.chars().count()).collect(),
-        };
-        let layout = Layout::new(&outline, style);
+        let layout = Layout::new(self, style);
         let (width, height) = layout.size;
         let inches = (style == Style::Paper).then(|| (layout.inches, layout.inches * f64::from(height) / f64::from(width)));
         let mut svg = Svg::new(layout.size, inches, &self.title);

@@ -1,5 +1,7 @@
 //! Where a chart's parts stand, and how large they are.
 
+use super::parts::{Chart, Panel};
+
 /// Width of the panels together on a screen, in SVG units: large, since positions are whole units.
 const SCREEN: u32 = 1480;
 
@@ -26,24 +28,6 @@ pub enum Style {
     Screen,
     /// For papers: 5.5 inches wide, all text of 8 points, no title, the legend below the panels.
     Paper,
-}
-
-/// What the layout of a chart depends on.
-pub struct Outline {
-    /// Panels in a row, at least one.
-    pub columns: usize,
-    /// Panels.
-    pub panels: usize,
-    /// Whether all panels of a row have the same vertical axis.
-    pub shared: bool,
-    /// Whether there are so many points that they must be small.
-    pub crowded: bool,
-    /// Letters of the longest title of a panel.
-    pub title: usize,
-    /// Letters of the longest title of a vertical axis.
-    pub axis: usize,
-    /// Letters of each of the legend's names.
-    pub names: Vec<usize>,
 }
 
 /// Sizes and places in SVG units.
@@ -86,17 +70,18 @@ pub struct Legend {
 
 impl Layout {
     /// The measures of a chart.
-    pub fn new(outline: &Outline, style: Style) -> Layout {
+    pub fn new(chart: &Chart, style: Style) -> Layout {
+        let names: Vec<usize> = chart.legend.iter().map(|entry| letters(&entry.name)).collect();
         let layout = match style {
-            Style::Screen => Layout::screen(outline),
-            Style::Paper => Layout::paper(outline),
+            Style::Screen => Layout::screen(chart, &names),
+            Style::Paper => Layout::paper(chart, &names),
         };
-        Layout { marker: if outline.crowded { layout.marker.min(5) } else { layout.marker }, ..layout }
+        Layout { marker: if chart.crowded { layout.marker.min(5) } else { layout.marker }, ..layout }
     }
 
-    fn screen(outline: &Outline) -> Layout {
-        let (columns, entries) = (outline.columns, outline.names.len());
-        let rows = outline.panels.div_ceil(columns).max(1) as u32;
+    fn screen(chart: &Chart, names: &[usize]) -> Layout {
+        let (columns, entries) = (chart.columns.max(1), names.len());
+        let rows = chart.panels.len().div_ceil(columns).max(1) as u32;
         let width = SCREEN / columns as u32;
         let (height, font, marker, line, ticks) = match columns {
             1 => (920, 32, 11, 4, (15, 15)),
@@ -104,7 +89,7 @@ impl Layout {
             3 => (450, 26, 7, 3, (8, 8)),
             _ => ((width * 9 / 10).max(250), 24, 5, 3, (5, 5)),
         };
-        let longest = outline.names.iter().max().map(|&letters| letters as u32);
+        let longest = names.iter().max().map(|&letters| letters as u32);
         let legend = longest.map_or(20, |letters| 120 + letters * 15);
         let heading = 70;
         let left = width * columns as u32;
@@ -129,10 +114,15 @@ impl Layout {
         }
     }
 
-    fn paper(outline: &Outline) -> Layout {
+    fn paper(chart: &Chart, names: &[usize]) -> Layout {
+        let longest = |title: fn(&Panel) -> &str| chart.panels.iter().map(|panel| letters(title(panel))).max().unwrap_or(0);
         // No title may be cut.
-        let columns = outline.columns.min(PAPER as usize / (outline.title * LETTER).max(1)).max(1);
-        let (rows, shared) = (outline.panels.div_ceil(columns).max(1) as u32, outline.shared && columns == outline.columns);
+        let wanted = chart.columns.max(1);
+        let columns = wanted.min(PAPER as usize / (longest(|panel| &panel.title) * LETTER).max(1)).max(1);
+        let rows = chart.panels.len().div_ceil(columns).max(1) as u32;
+        // Panels of a row with the same vertical axis share its labels.
+        let is_shared = |row: &[Panel]| row.windows(2).all(|pair| pair[0].y == pair[1].y);
+        let shared = columns == wanted && chart.panels.chunks(columns).all(is_shared);
         let (height, marker, line, ticks) = match columns {
             1 => (860, 10, 4, (12, 12)),
             2 => (620, 9, 4, (7, 10)),
@@ -140,14 +130,14 @@ impl Layout {
             _ => (420, 6, 3, (4, 6)),
         };
         // A vertical title stands at the middle of its axis, which is above that of the panel.
-        let height = height.max((outline.axis * LETTER) as u32 + EIGHT_POINTS * 5 / 4);
+        let height = height.max((longest(|panel| panel.y.title()) * LETTER) as u32 + EIGHT_POINTS * 5 / 4);
         let labelled = if shared { 1 } else { columns as u32 };
         let plot = (PAPER - labelled * labels(EIGHT_POINTS)) / columns as u32;
         let above = rows * height + 10;
         // Entries follow each other while there is room.
         let (mut x, mut y) = (0, above as i32 + LINE / 2);
         let mut places = Vec::new();
-        for &letters in &outline.names {
+        for &letters in names {
             let wide = 108 + 30 + (letters * LETTER) as i32;
             if x > 0 && x + wide > PAPER as i32 {
                 (x, y) = (0, y + LINE);
@@ -181,4 +171,8 @@ impl Layout {
 /// Space for seven digits and the axis's title.
 fn labels(font: u32) -> u32 {
     font * 9 / 2
+}
+
+fn letters(words: &str) -> usize {
+    words.chars().count()
 }

@@ -94,3 +94,39 @@ pub struct Chart {
     /// The legend.
     pub legend: Vec<Entry>,
 }
+
+impl Panel {
+    /// A panel without a title.
+    pub fn new(x: Axis, y: Axis, layers: Vec<Element>) -> Panel {
+        Panel { title: String::new(), x, y, layers, note: None }
+    }
+
+    /// The panel with a title.
+    pub fn titled(self, title: String) -> Panel {
+        Panel { title, ..self }
+    }
+}
+
+impl Entry {
+    /// An entry with a line.
+    pub fn line(name: impl Into<String>, colour: Colour, stroke: Stroke) -> Entry {
+        Entry { name: name.into(), colour, stroke: Some(stroke), marker: None }
+    }
+
+    /// An entry with a point.
+    pub fn point(name: impl Into<String>, colour: Colour, marker: Marker) -> Entry {
+        Entry { name: name.into(), colour, stroke: None, marker: Some(marker) }
+    }
+}
+
+impl Chart {
+    /// A chart with so many panels in a row.
+    pub fn new(title: String, columns: usize, panels: Vec<Panel>, legend: Vec<Entry>) -> Chart {
+        Chart { title, columns, crowded: false, panels, legend }
+    }
+
+    /// The chart with small points.
+    pub fn crowded(self) -> Chart {
+        Chart { crowded: true, ..self }
+    }
+}

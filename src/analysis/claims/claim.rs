@@ -1,38 +1,94 @@
-//! The claims and their rules in words.
+//! The claims of the paper and their rules in words.
 
-/// A claim of the paper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Claim {
-    /// Scaling is linear at first.
-    Linear,
-    /// Then returns diminish.
-    Diminishing,
-    /// At last data parallelism is maximal.
-    Maximal,
-    /// Sparse networks need more steps.
-    MoreSteps,
-    /// 1.5 to 4.5 times as many at sparsity 0.9.
-    Times,
-    /// 2 to 4 times as many at sparsity 0.9.
-    TwoToFour,
-    /// The ratio of a sparse network's steps to the dense one's falls with the batch size.
-    RatioFalls,
-    /// The critical batch size of sparse networks is no smaller.
-    CriticalBatchSize,
-    /// At sparsity 0.9 it is 4 times the dense one's.
-    FourTimes,
-    /// Fewer of their metaparameters are good.
-    GoodRegion,
-    /// More metaparameters are good at larger batch sizes.
-    RegionGrows,
-    /// The best learning rate rises with the batch size.
-    LearningRate,
-    /// The best metaparameters lie inside of the search space.
-    Inside,
-    /// Momentum needs fewer steps than SGD at large batches.
-    FewerThanSgd,
-    /// And has a larger critical batch size.
-    BeyondSgd,
+/// Declares the claims: a sentence without a full stop, where the paper says it, and when it holds and when it does not.
+macro_rules! claims {
+    ($(#[doc = $words:literal] $name:ident: $place:literal, $rule:literal;)+) => {
+        /// A claim of the paper, in the order of the page.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Claim {
+            $(#[doc = $words] $name,)+
+        }
+
+        impl Claim {
+            /// Every claim.
+            pub const ALL: &[Claim] = &[$(Claim::$name),+];
+
+            /// The claim in a sentence, where the paper says it, and its rule.
+            fn declared(self) -> [&'static str; 3] {
+                match self {
+                    $(Claim::$name => [$words, $place, $rule],)+
+                }
+            }
+        }
+    };
+}
+
+claims! {
+    /// At small batch sizes scaling is linear: twice the batch, half the steps
+    Linear: "section 3.1, figure 1",
+        "holds where a measured batch size lies below a 19th of the critical one (local slope of the fit below −0.95) by the whole interval, and \
+         the exponent a of K* ≈ c1/B^a + c2, fitted with c1 and c2, lies between 0.8 and 1.25 by its whole interval; does not where batch size \
+         2, the paper's smallest, is measured and lies above it by the whole interval, or the exponent lies outside by its whole interval";
+    /// At larger ones returns diminish
+    Diminishing: "section 3.1, figure 1",
+        "holds where a measured batch size lies between a 19th of the critical one and 19 times it by the whole interval, and log K* against log \
+         B is curved upwards, by the whole interval of its quadratic term: a power law, whose returns are the same everywhere, is not; does not \
+         where the paper's smallest and largest are measured, and all measured ones lie outside by the whole interval";
+    /// At the largest ones data parallelism is maximal: more examples save no steps
+    Maximal: "section 3.1, figure 1",
+        "holds where a measured batch size lies above 19 times the critical one (slope above −0.05) by the whole interval; does not where batch \
+         size 16,384, the paper's largest, is measured and lies below it by the whole interval";
+    /// A sparse network needs more steps than the dense one at every batch size
+    MoreSteps: "section 3.1, figure 1",
+        "by the ratio of the two fitted curves at each batch size measured at both sparsities: holds where all intervals lie above 1, does not \
+         where that at the smallest or the largest lies below, by an interval of 97.5 %, since there are two";
+    /// At sparsity 0.9 it needs 1.5 to 4.5 times as many
+    Times: "figure 12",
+        "by the same ratios: holds where all intervals lie between 1.5 and 4.5, does not where one of the two at the ends lies outside, by an \
+         interval of 97.5 %";
+    /// At sparsity 0.9 it needs 2 to 4 times as many
+    TwoToFour: "section 3.1",
+        "as the claim before, with 2 and 4";
+    /// The ratio of sparse to dense steps falls as batches grow
+    RatioFalls: "figure 12",
+        "by the law the ratio falls from c1's to c2's, which is so where the critical batch size of the sparse network is the larger one: one \
+         statement with the next claim, decided by its interval";
+    /// The critical batch size of a sparse network is no smaller than the dense one's
+    CriticalBatchSize: "section 3.1, figure 1",
+        "by the ratio of the two critical batch sizes, whose cells share their points and seeds: holds where its interval lies above 1, does not \
+         where it lies below";
+    /// The critical batch size at sparsity 0.9 is 4 times the dense one's, 2^11 against 2^9
+    FourTimes: "figure 1",
+        "by the same ratio, of studies with Momentum: holds where its interval lies between 2 and 8, a power of two about 4, does not where it \
+         lies outside as a whole. The paper means the batch sizes at which curves divided by their K* at the first batch size leave the line; \
+         the ratio of c1/c2 is the same by the law";
+    /// Of a sparse network fewer metaparameters are good
+    GoodRegion: "figure 5",
+        "good are trials that reach the goal within the race's factor times K*, the smaller factor of two; by the geometric mean over batch \
+         sizes of good sparse ones over good dense ones, of cells with as many trials: holds where its interval lies below 1, does not where it \
+         lies above; a race that ends at K* hides them. The paper says this of the learning rates of SGD that reach the goal within its whole \
+         step budget";
+    /// At larger batch sizes more metaparameters are good
+    RegionGrows: "section 3.2",
+        "by the slope of log(good trials) against log B, least squares with Student's t and no less than the counts themselves scatter, at three \
+         batch sizes or more with as many trials: holds where its interval lies above 0, does not where it lies below. The paper counts trials \
+         that reach the goal within its whole step budget";
+    /// The best learning rate rises with the batch size
+    LearningRate: "section 3.2, figure 3",
+        "by the slope of log(best learning rate) against log B, least squares with Student's t, at three batch sizes or more: holds where its \
+         interval lies above 0, does not where it lies below";
+    /// The best metaparameters lie inside of the search space, not at its edges
+    Inside: "section 3.2, figure 3",
+        "at an edge are points with a searched metaparameter within 5 % of an end of its range (in the search's scale); best are those of a \
+         cell's trials with K*, each point counted once: holds where fewer of them lie at an edge than chance would put there, by the share of \
+         all drawn points, in 95 of 100 cases, does not where more do";
+    /// With large batches Momentum and Nesterov need fewer steps than SGD
+    FewerThanSgd: "figure 2",
+        "by the ratio of the curves fitted to the batch sizes measured with both optimizers, at the largest of these: holds where its interval \
+         lies below 1, does not where it lies above";
+    /// Momentum and Nesterov have larger critical batch sizes than SGD
+    BeyondSgd: "figure 2",
+        "by the ratio of their critical batch sizes: holds where its interval lies above 1, does not where it lies below";
 }
 
 /// The smallest and the largest batch size of the paper.
@@ -59,25 +115,6 @@ pub const TWO_TO_FOUR: (f64, f64) = (2.0, 4.0);
 pub const ABOUT_FOUR: (f64, f64) = (2.0, 8.0);
 
 impl Claim {
-    /// Every claim, in the order of the page.
-    pub const ALL: [Claim; 15] = [
-        Claim::Linear,
-        Claim::Diminishing,
-        Claim::Maximal,
-        Claim::MoreSteps,
-        Claim::Times,
-        Claim::TwoToFour,
-        Claim::RatioFalls,
-        Claim::CriticalBatchSize,
-        Claim::FourTimes,
-        Claim::GoodRegion,
-        Claim::RegionGrows,
-        Claim::LearningRate,
-        Claim::Inside,
-        Claim::FewerThanSgd,
-        Claim::BeyondSgd,
-    ];
-
     /// Whether it is counted among others: not where it is one statement with another by the law.
     pub fn is_counted(self) -> bool {
         self != Claim::RatioFalls
@@ -85,104 +122,16 @@ impl Claim {
 
     /// The claim in a sentence, without a full stop.
     pub fn words(self) -> &'static str {
-        match self {
-            Claim::Linear => "At small batch sizes scaling is linear: twice the batch, half the steps",
-            Claim::Diminishing => "At larger ones returns diminish",
-            Claim::Maximal => "At the largest ones data parallelism is maximal: more examples save no steps",
-            Claim::MoreSteps => "A sparse network needs more steps than the dense one at every batch size",
-            Claim::Times => "At sparsity 0.9 it needs 1.5 to 4.5 times as many",
-            Claim::TwoToFour => "At sparsity 0.9 it needs 2 to 4 times as many",
-            Claim::RatioFalls => "The ratio of sparse to dense steps falls as batches grow",
-            Claim::CriticalBatchSize => "The critical batch size of a sparse network is no smaller than the dense one's",
-            Claim::FourTimes => "The critical batch size at sparsity 0.9 is 4 times the dense one's, 2^11 against 2^9",
-            Claim::GoodRegion => "Of a sparse network fewer metaparameters are good",
-            Claim::RegionGrows => "At larger batch sizes more metaparameters are good",
-            Claim::LearningRate => "The best learning rate rises with the batch size",
-            Claim::Inside => "The best metaparameters lie inside of the search space, not at its edges",
-            Claim::FewerThanSgd => "With large batches Momentum and Nesterov need fewer steps than SGD",
-            Claim::BeyondSgd => "Momentum and Nesterov have larger critical batch sizes than SGD",
-        }
+        self.declared()[0].trim()
     }
 
     /// Where the paper says it.
     pub fn place(self) -> &'static str {
-        match self {
-            Claim::Linear | Claim::Diminishing | Claim::Maximal | Claim::MoreSteps | Claim::CriticalBatchSize => "section 3.1, figure 1",
-            Claim::FourTimes => "figure 1",
-            Claim::TwoToFour => "section 3.1",
-            Claim::RegionGrows => "section 3.2",
-            Claim::Times | Claim::RatioFalls => "figure 12",
-            Claim::GoodRegion => "figure 5",
-            Claim::LearningRate | Claim::Inside => "section 3.2, figure 3",
-            Claim::FewerThanSgd | Claim::BeyondSgd => "figure 2",
-        }
+        self.declared()[1]
     }
 
     /// When it holds, and when it does not. In all other cases it cannot be said.
     pub fn rule(self) -> &'static str {
-        match self {
-            Claim::Linear => {
-                "holds where a measured batch size lies below a 19th of the critical one (local slope of the fit below −0.95) by the whole interval, and \
-                 the exponent a of K* ≈ c1/B^a + c2, fitted with c1 and c2, lies between 0.8 and 1.25 by its whole interval; does not where batch size 2, \
-                 the paper's smallest, is measured and lies above it by the whole interval, or the exponent lies outside by its whole interval"
-            }
-            Claim::Diminishing => {
-                "holds where a measured batch size lies between a 19th of the critical one and 19 times it by the whole interval, and log K* against log B \
-                 is curved upwards, by the whole interval of its quadratic term: a power law, whose returns are the same everywhere, is not; does \
-                 not where the paper's smallest and largest are measured, and all measured ones lie outside by the whole interval"
-            }
-            Claim::Maximal => {
-                "holds where a measured batch size lies above 19 times the critical one (slope above −0.05) by the whole interval; does not where batch \
-                 size 16,384, the paper's largest, is measured and lies below it by the whole interval"
-            }
-            Claim::MoreSteps => {
-                "by the ratio of the two fitted curves at each batch size measured at both sparsities: holds where all intervals lie above 1, does not \
-                 where that at the smallest or the largest lies below, by an interval of 97.5 %, since there are two"
-            }
-            Claim::Times => {
-                "by the same ratios: holds where all intervals lie between 1.5 and 4.5, does not where one of the two at the ends lies outside, by an \
-                 interval of 97.5 %"
-            }
-            Claim::TwoToFour => "as the claim before, with 2 and 4",
-            Claim::RatioFalls => {
-                "by the law the ratio falls from c1's to c2's, which is so where the critical batch size of the sparse network is the larger one: one \
-                 statement with the next claim, decided by its interval"
-            }
-            Claim::CriticalBatchSize => {
-                "by the ratio of the two critical batch sizes, whose cells share their points and seeds: holds where its interval lies above 1, does not \
-                 where it lies below"
-            }
-            Claim::FourTimes => {
-                "by the same ratio, of studies with Momentum: holds where its interval lies between 2 and 8, a power of two about 4, does not where it lies \
-                 outside as a whole. The paper means the batch sizes at which curves divided by their K* at the first batch size leave the line; \
-                 the ratio of c1/c2 is the same by the law"
-            }
-            Claim::GoodRegion => {
-                "good are trials that reach the goal within the race's factor times K*, the smaller factor of two; by the geometric mean over batch sizes of good sparse \
-                 ones over good dense ones, of cells with as many trials: holds where its interval lies below 1, does not where it lies above; a \
-                 race that ends at K* hides them. The paper says this of the learning rates of SGD that reach the goal within its whole step budget"
-            }
-            Claim::RegionGrows => {
-                "by the slope of log(good trials) against log B, least squares with Student's t and no less than the counts themselves scatter, at three \
-                 batch sizes or more with as many trials: holds where its interval lies above 0, does not where it lies below. The paper counts \
-                 trials that reach the goal within its whole step budget"
-            }
-            Claim::LearningRate => {
-                "by the slope of log(best learning rate) against log B, least squares with Student's t, at three batch sizes or more: holds where its \
-                 interval lies above 0, does not where it lies below"
-            }
-            Claim::Inside => {
-                "at an edge are points with a searched metaparameter within 5 % of an end of its range (in the search's scale); best are those of a cell's \
-                 trials with K*, each point counted once: holds where fewer of them lie at an edge than chance would put there, by the share of all drawn \
-                 points, in 95 of 100 cases, does not where more do"
-            }
-            Claim::FewerThanSgd => {
-                "by the ratio of the curves fitted to the batch sizes measured with both optimizers, at the largest of these: holds where its interval lies below 1, does \
-                 not where it lies above"
-            }
-            Claim::BeyondSgd => {
-                "by the ratio of their critical batch sizes: holds where its interval lies above 1, does not where it lies below"
-            }
-        }
+        self.declared()[2]
     }
 }

@@ -4,6 +4,7 @@ use super::claim::Claim;
 use super::finding::{Finding, above, below, times, words};
 use crate::analysis::statistics::{ConfirmedCell, Fit, Mean, Point, fit_means, means, measured_points};
 use crate::analysis::studies::StudyResults;
+use crate::config::ascending;
 use crate::readable::count;
 
 /// What each sparsity that was measured with both optimizers says, by fits over the batch sizes measured with both: curves of other batch sizes would
@@ -22,9 +23,7 @@ pub fn findings(study: &StudyResults, sgd: &StudyResults) -> Vec<Finding> {
 
 /// The optimizers compared by cells that were confirmed with both.
 pub fn confirmed(own: &[ConfirmedCell], sgd: &[ConfirmedCell]) -> Vec<Finding> {
-    let mut sparsities: Vec<f64> = own.iter().map(|cell| cell.key.sparsity).collect();
-    sparsities.sort_unstable_by(f64::total_cmp);
-    sparsities.dedup();
+    let sparsities = ascending(own.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let means: Vec<[Vec<Mean>; 2]> =
         sparsities.iter().map(|&sparsity| common([means(own, sparsity), means(sgd, sparsity)], |mean| mean.batch_size)).collect();
     let (fits, _) = fit_means(&means.iter().flatten().map(Vec::as_slice).collect::<Vec<_>>());

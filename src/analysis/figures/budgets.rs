@@ -62,13 +62,14 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
             ]
         });
         let title = format!("within {} {}", count(budget.amount()), budget.unit());
-        Panel { title, x: x.clone(), y: y.clone(), layers: layers.collect(), note: None }
+        Panel::new(x.clone(), y.clone(), layers.collect()).titled(title)
     };
     // A row for steps and one for examples, where there are as many of both.
     let in_steps = shown.iter().filter(|within| matches!(within.budget, Budget::Steps(_))).count();
+    let columns = if 2 * in_steps == shown.len() { in_steps } else { 3 };
     let mut legend: Vec<Entry> = grid.sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).collect();
     if points().any(|point| !point.is_exact) {
-        legend.push(Entry { name: "at most".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
+        legend.push(Entry::point("at most", GREY, Marker::Ring));
     }
     Some(Figure {
         name: "budgets".into(),
@@ -78,6 +79,7 @@ pub fn fixed_budgets(study: &StudyResults) -> Option<Figure> {
                   race cut it off, and would have come lower. A cell is left out where no evaluation of the whole validation set lies within the budget."
             .to_owned(),
         table: "budgets",
-        chart: Chart { title: format!("{}: best error within a budget", study.name()), columns: if 2 * in_steps == shown.len() { in_steps } else { 3 }, crowded: false, panels: shown.iter().map(panel).collect(), legend },
+        beside: &[],
+        chart: Chart::new(format!("{}: best error within a budget", study.name()), columns, shown.iter().map(panel).collect(), legend),
     })
 }

@@ -3,6 +3,7 @@
 use super::figure::{Figure, dots, name, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::studies::{Curve, StudyResults, batch};
+use crate::config::ascending;
 use crate::readable::{count, significant};
 use crate::records::{Cell, CurvePoint, Trial};
 
@@ -52,7 +53,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
          evaluations, means of neighbours. Small batches are noisy. Each curve ends where the goal was reached.{}",
         instead(study)
     );
-    Some(Figure { name: "loss".into(), heading: "Training loss of the best trials".into(), caption, table: "curves", chart })
+    Some(Figure { name: "loss".into(), heading: "Training loss of the best trials".into(), caption, table: "curves", beside: &[], chart })
 }
 
 /// Validation error over steps of each cell's best trial; none where no cell has two evaluations, as then there is no curve, or where more than a
@@ -93,7 +94,7 @@ pub fn error(study: &StudyResults) -> Option<Figure> {
     };
     let dashed = if goal.is_some() { "; the goal is dashed" } else { "" };
     let caption = format!("Error on the whole validation set over steps of each cell's {whose}{dashed}.{hollow}{}", instead(study));
-    Some(Figure { name: "error".into(), heading: heading.into(), caption, table: "curves", chart })
+    Some(Figure { name: "error".into(), heading: heading.into(), caption, table: "curves", beside: &[], chart })
 }
 
 /// Evaluations of the trials shown that stopped early: their errors are lower bounds.
@@ -120,8 +121,7 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
         .flat_map(|&size| grid.sparsities.iter().map(move |&sparsity| (size, sparsity)))
         .filter_map(|(size, sparsity)| Some((size, sparsity, points(grid.cell(size, sparsity)?)?)))
         .collect();
-    let mut sizes: Vec<u32> = curves.iter().map(|curve| curve.0).collect();
-    sizes.dedup();
+    let sizes = ascending(curves.iter().map(|curve| curve.0), u32::cmp);
     if sizes.is_empty() {
         return None;
     }
@@ -156,25 +156,21 @@ pub(super) fn chart(study: &StudyResults, look: &Look, points: impl Fn(&Cell) ->
                 layers.push(Element::Points(marker, colour, dots(line, words(""))));
             }
         }
-        Panel { title: format!("batch size {}", count(size)), x: x.clone(), y: y.clone(), layers, note: None }
+        Panel::new(x.clone(), y.clone(), layers).titled(format!("batch size {}", count(size)))
     };
     let entry = |&sparsity: &f64| {
         let entry = sparsity_entry(sparsity);
         Entry { marker: entry.marker.filter(|_| marked || bounded), ..entry }
     };
     let mut legend: Vec<Entry> = grid.sparsities.iter().map(entry).collect();
-    legend.extend(goal.map(|goal| Entry { name: format!("goal {goal}"), colour: GREY, stroke: Some(Stroke::Dashed), marker: None }));
+    legend.extend(goal.map(|goal| Entry::line(format!("goal {goal}"), GREY, Stroke::Dashed)));
     if bounded {
-        legend.push(Entry { name: "lower bound".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
+        legend.push(Entry::point("lower bound", GREY, Marker::Ring));
     }
-    Some(Chart {
-        title: format!("{}: {}", study.name(), look.title),
-        columns: sizes.len().clamp(1, 3),
-        // There are many hollow markers.
-        crowded: bounded,
-        panels: sizes.iter().map(panel).collect(),
-        legend,
-    })
+    let title = format!("{}: {}", study.name(), look.title);
+    let chart = Chart::new(title, sizes.len().clamp(1, 3), sizes.iter().map(panel).collect(), legend);
+    // There are many hollow markers.
+    Some(if bounded { chart.crowded() } else { chart })
 }
 
 /// At most [`MOST_POINTS`] points: the first and last as they are, between them means over neighbours. What is no number is kept out of

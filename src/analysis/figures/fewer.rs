@@ -1,6 +1,6 @@
 //! What fewer trials would have found (K* is a minimum over trials).
 
-use super::figure::{Figure, sparsity_entry};
+use super::figure::{Figure, Part, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Element, Entry, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::FewerTrials;
 use crate::analysis::studies::StudyResults;
@@ -27,7 +27,7 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
         let colour = Series::of_sparsity(cell.key.sparsity).colour;
         let layers = vec![Element::Band(colour, band.collect()), Element::Line(Stroke::Solid, colour, median.collect())];
         let title = format!("S {}, B {}", cell.key.sparsity, count(cell.key.batch_size));
-        Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
+        Panel::new(x.clone(), y.clone(), layers).titled(title)
     };
     let panels: Vec<Panel> = cells.iter().map(panel).collect();
     let sparsities = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
@@ -41,13 +41,8 @@ pub fn fewer(study: &StudyResults) -> Option<Figure> {
                   censored, or never did."
             .to_owned(),
         table: "fewer-trials",
-        chart: Chart {
-            title: format!("{}: K* of fewer trials", study.name()),
-            columns: panels.len().clamp(1, 4),
-            crowded: true,
-            panels,
-            legend,
-        },
+        beside: &[Part::Trials],
+        chart: Chart::new(format!("{}: K* of fewer trials", study.name()), panels.len().clamp(1, 4), panels, legend).crowded(),
     })
 }
 

@@ -19,8 +19,27 @@ pub struct Figure {
     pub caption: String,
     /// The table that has what is drawn.
     pub table: &'static str,
+    /// The parts of the page whose numbers it draws, and which name it.
+    pub beside: &'static [Part],
     /// What is drawn.
     pub chart: Chart,
+}
+
+/// A part of the page that names the figures of what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Steps-to-result.
+    Steps,
+    /// Trials.
+    Trials,
+    /// Confirmed steps.
+    Confirmed,
+    /// Fits.
+    Fits,
+    /// Critical batch sizes.
+    Critical,
+    /// What the theory predicts.
+    Theory,
 }
 
 /// The axis of batch sizes.
@@ -78,13 +97,8 @@ pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f
     }
 }
 
-/// A bar at each point of a curve, between the evaluation that found K* and the one before: K* lies between them.
-pub(super) fn between_evaluations(study: &StudyResults, colour: Colour, points: &[(f64, f64)]) -> Element {
-    between_evaluations_over(study, 1.0, colour, points)
-}
-
-/// Bars as those of [`between_evaluations`], of K* divided by `over`.
-pub(super) fn between_evaluations_over(study: &StudyResults, over: f64, colour: Colour, points: &[(f64, f64)]) -> Element {
+/// A bar at each point of a curve of K* divided by `over`, between the evaluation that found K* and the one before: K* lies between them.
+pub(super) fn between_evaluations(study: &StudyResults, over: f64, colour: Colour, points: &[(f64, f64)]) -> Element {
     let every = f64::from(study.results.workload.evaluate_every);
     let bar = |&(size, steps): &(f64, f64)| (size, (steps - every) / over, steps / over);
     Element::Bars(colour, points.iter().filter(|point| point.1.is_finite()).map(bar).collect())
@@ -139,7 +153,7 @@ pub(super) fn series_entry(Series { colour, marker }: Series, name: String) -> E
 /// The legend entry of [`linear_scaling`], where any curve has two points.
 pub(super) fn linear_entry(curves: &[Curve]) -> Option<Entry> {
     let long = |curve: &Curve| curve.iter().filter(|point| point.1.is_finite()).count() > 1;
-    curves.iter().any(long).then(|| Entry { name: "linear scaling".to_owned(), colour: GREY, stroke: Some(Stroke::Dashed), marker: None })
+    curves.iter().any(long).then(|| Entry::line("linear scaling", GREY, Stroke::Dashed))
 }
 
 /// What to write in a panel that has nothing to show.

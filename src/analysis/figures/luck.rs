@@ -1,6 +1,6 @@
 //! How lucky K* is.
 
-use super::figure::{Figure, batch_axis, curve, in_brackets, name, sparsity_entry};
+use super::figure::{Figure, Part, batch_axis, curve, in_brackets, name, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Element, GREY, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::{ConfirmedCell, Estimate, confirmed_cells};
 use crate::analysis::studies::{StudyResults, batch};
@@ -46,6 +46,7 @@ pub fn luck(study: &StudyResults) -> Option<Figure> {
             format!("{}: K* is {known} of the mean of confirmed steps", name(size, *sparsity))
         }));
     }
+    let legend = curves.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect();
     Some(Figure {
         name: "luck".into(),
         heading: "How much luck".into(),
@@ -53,12 +54,7 @@ pub fn luck(study: &StudyResults) -> Option<Figure> {
                   intervals. At 1 (dashed) K* is no luck; the lower, the luckier. Where two sparsities lie apart, ratios of K* are ratios of luck too."
             .to_owned(),
         table: "confirmed",
-        chart: Chart {
-            title: format!("{}: how lucky K* is", study.name()),
-            columns: 1,
-            crowded: false,
-            panels: vec![Panel { title: String::new(), x, y, layers, note: None }],
-            legend: curves.iter().map(|(sparsity, _)| sparsity_entry(*sparsity)).collect(),
-        },
+        beside: &[Part::Confirmed],
+        chart: Chart::new(format!("{}: how lucky K* is", study.name()), 1, vec![Panel::new(x, y, layers)], legend),
     })
 }

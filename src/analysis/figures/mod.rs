@@ -1,4 +1,6 @@
-//! The figures, a file for each kind: what they show, as data. How it is drawn is said in `chart`.
+//! What each figure shows, as data: a file for each figure, and the list of them all below. How it is drawn is said in `chart`.
+//!
+//! A figure may not compute what a table says too: that is done in `statistics`.
 
 use crate::analysis::statistics::Fitted;
 use crate::analysis::studies::{StudyResults, has_curves, has_trials};
@@ -22,11 +24,9 @@ mod trade_off;
 mod whole_curves;
 mod workloads;
 
-pub use figure::Figure;
-pub use optimizers::optimizers;
+pub use figure::{Figure, Part};
 pub use together::steps_to_result_plot;
 pub use whole_curves::{Whole, whole_curves};
-pub use workloads::{ratios, workloads};
 
 /// Every figure of one study, in the order of the page. A study that was run for its measurements alone has none of K*.
 pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
@@ -57,5 +57,27 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
     }
     figures.extend(smoothness::lipschitz(study));
     figures.extend(smoothness::noise_scale(study));
+    figures
+}
+
+/// Figures of studies of one data set, network and goal, and of all studies.
+pub fn compared(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
+    let mut groups: Vec<Vec<&StudyResults>> = Vec::new();
+    // A table names no optimizer.
+    for (study, _) in studies.iter().filter(|(study, _)| !study.results.workload.optimizer.is_empty()) {
+        let of = |study: &StudyResults| {
+            let workload = &study.results.workload;
+            (workload.dataset.clone(), workload.network.clone(), workload.goal_threshold, workload.validation_examples)
+        };
+        match groups.iter_mut().find(|group| group.first().is_some_and(|first| of(first) == of(study))) {
+            Some(group) => group.push(study),
+            None => groups.push(vec![study]),
+        }
+    }
+    let with_steps: Vec<(&StudyResults, &[Fitted])> =
+        studies.iter().filter(|(study, _)| !study.measures_alone()).map(|(study, fits)| (study, fits.as_slice())).collect();
+    let mut figures: Vec<Figure> = groups.iter().filter_map(|group| optimizers::optimizers(group)).collect();
+    figures.extend(workloads::workloads(&with_steps));
+    figures.extend(workloads::ratios(&with_steps));
     figures
 }

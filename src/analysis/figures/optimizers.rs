@@ -29,7 +29,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
             curve(series, points, move |size, steps| format!("{optimizer}, {}", words(size, steps)))
         });
         let bars = numbered().zip(studies).enumerate().flat_map(|(number, ((series, points), study))| {
-            [between_evaluations(study, series.colour, points), unreached(study, sparsity, series.colour, number, studies.len())]
+            [between_evaluations(study, 1.0, series.colour, points), unreached(study, sparsity, series.colour, number, studies.len())]
         });
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {
@@ -42,6 +42,9 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     };
     let panels: Vec<Panel> = sparsities.iter().zip(&all).map(panel).collect();
     let workload = &first.results.workload;
+    let title = format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error);
+    let names = studies.iter().enumerate().map(|(number, study)| series_entry(Series::numbered(number), label(study, studies)));
+    let legend = names.chain(linear_entry(&flat)).collect();
     Some(Figure {
         name: "optimizers".into(),
         heading: "Optimizers compared".into(),
@@ -49,18 +52,8 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
                   the order of the optimizers changes with sparsity."
             .to_owned(),
         table: "cells",
-        chart: Chart {
-            title: format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error),
-            columns: panels.len().clamp(1, 2),
-            crowded: false,
-            panels,
-            legend: studies
-                .iter()
-                .enumerate()
-                .map(|(number, study)| series_entry(Series::numbered(number), label(study, studies)))
-                .chain(linear_entry(&flat))
-                .collect(),
-        },
+        beside: &[],
+        chart: Chart::new(title, panels.len().clamp(1, 2), panels, legend),
     })
 }
 

@@ -1,7 +1,7 @@
 //! A panel a sparsity with perfect scaling, the fit and its regimes (figure 1, columns 1 and 2, of Lee et al., ICLR 2021).
 
 use super::figure::{
-    Figure, NEAR_END, STEPS, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_entry, linear_scaling, note,
+    Figure, NEAR_END, Part, STEPS, along, batch_axis, between_evaluations, curves, dots, in_brackets, linear_entry, linear_scaling, note,
     steps_axis, steps_words, unreached,
 };
 use crate::analysis::chart::{Chart, Element, Entry, GREY, Marker, Panel, Series, Stroke};
@@ -66,7 +66,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             ]);
         }
         layers.extend(linear_scaling(GREY, &points, &y, largest));
-        layers.push(between_evaluations(study, colour, &points));
+        layers.push(between_evaluations(study, 1.0, colour, &points));
         let words = steps_words(study, fitted.sparsity);
         let with_fit = |size: f64, steps: f64| {
             let fit = fitted.fit.as_ref().map(|fit| fit.steps(size));
@@ -79,21 +79,20 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
         Panel { title, x: x.clone(), y: y.clone(), layers, note: note(study, &[points]) }
     };
     let panels: Vec<Panel> = fits.iter().enumerate().map(panel).collect();
-    let line = |name: &str, colour, stroke| Entry { name: name.to_owned(), colour, stroke: Some(stroke), marker: None };
     let Series { colour, marker } = Series::of_sparsity(fits.first()?.sparsity);
-    let mut legend = vec![Entry { name: "measured K*".to_owned(), colour, stroke: None, marker: Some(marker) }];
+    let mut legend = vec![Entry::point("measured K*", colour, marker)];
     if fits.iter().any(|fitted| fitted.fit.is_ok()) {
-        legend.extend([line("fit c1/B + c2", colour, Stroke::Solid), line("critical batch size", colour, Stroke::Dashed)]);
+        legend.extend([Entry::line("fit c1/B + c2", colour, Stroke::Solid), Entry::line("critical batch size", colour, Stroke::Dashed)]);
     }
     if fits.iter().any(|fitted| !fitted.left_out.is_empty()) {
         let name = format!("not in {} steps", count(study.results.workload.max_steps));
-        legend.push(Entry { name, colour, stroke: None, marker: Some(Marker::Arrow(0, -1)) });
+        legend.push(Entry::point(name, colour, Marker::Arrow(0, -1)));
     }
     let bordered = |fitted: &Fitted| {
         fitted.fit.as_ref().is_ok_and(|fit| [fit.borders().0, fit.borders().1].into_iter().any(|border| x.contains(border.value)))
     };
     if fits.iter().any(bordered) {
-        legend.push(line("ends of the regimes", GREY, Stroke::Thin));
+        legend.push(Entry::line("ends of the regimes", GREY, Stroke::Thin));
     }
     legend.extend(linear_entry(&curves));
     Some(Figure {
@@ -106,6 +105,7 @@ pub fn panels(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                   −0.95), right of the second data parallelism is maximal (above −0.05); rules outside the measured range are not drawn."
             .to_owned(),
         table: "cells",
-        chart: Chart { title: format!("{}: K* and the fit", study.name()), columns: panels.len().clamp(1, 2), crowded: false, panels, legend },
+        beside: &[Part::Steps, Part::Fits, Part::Critical],
+        chart: Chart::new(format!("{}: K* and the fit", study.name()), panels.len().clamp(1, 2), panels, legend),
     })
 }

@@ -1,8 +1,8 @@
 //! Every trial as a line through all metaparameters that were searched (parallel coordinates; Inselberg, 1985).
 
-use super::figure::Figure;
+use super::figure::{Figure, Part, series_entry};
 use super::scatter::{STAR, arranged, ends, is_papers, look, words};
-use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, Marker, Panel, Path, Scale, Stroke};
+use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, Marker, Panel, Path, Scale, Series, Stroke};
 use crate::analysis::statistics::share;
 use crate::analysis::studies::StudyResults;
 use crate::config::{self, Metaparameter, Range, Setting};
@@ -32,7 +32,7 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
     let panel = |(size, sparsity): (u32, f64)| {
         let title = format!("S {sparsity}, B {}", count(size));
         let Some(cell) = grid.cell(size, sparsity) else {
-            return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
+            return Panel { note: Some("not measured".to_owned()), ..Panel::new(x.clone(), y.clone(), Vec::new()).titled(title) };
         };
         let best = cell.best();
         let paths = |stroke: Stroke, status: Status, is_shown: &dyn Fn(&Trial) -> bool| {
@@ -48,16 +48,16 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
         let star = |at: (f64, f64)| Dot { at, words: best.map_or(String::new(), |best| words(cell, best)) };
         let stars = best.and_then(|best| path(cell, best)).unwrap_or_default().into_iter().map(star);
         layers.push(Element::Points(Marker::Star, STAR, stars.collect()));
-        Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
+        Panel::new(x.clone(), y.clone(), layers).titled(title)
     };
     let (cells, columns) = arranged(&grid);
-    let entry =
-        |status: Status| Entry { name: status.name().to_owned(), colour: look(status).1, stroke: Some(Stroke::Solid), marker: None };
-    let best = Entry { name: "best".to_owned(), colour: look(Status::Complete).1, stroke: Some(Stroke::Solid), marker: Some(Marker::Star) };
+    let entry = |status: Status| Entry::line(status.name(), look(status).1, Stroke::Solid);
+    let best = series_entry(Series { colour: look(Status::Complete).1, marker: Marker::Star }, "best".to_owned());
     let ranges: Vec<String> = searched.iter().map(|(name, range)| described(*name, range)).collect();
     let steps = slowest.map_or(String::new(), |slowest| {
         format!(" Steps: of complete trials alone, from K* of the cell to {} times it, on a logarithmic scale.", significant(slowest))
     });
+    let legend = Status::ALL.into_iter().map(entry).chain([best]).collect();
     Some(Figure {
         name: "parallel".into(),
         heading: "The search in all its dimensions".into(),
@@ -69,13 +69,9 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
             ends(study)
         ),
         table: "trials",
-        chart: Chart {
-            title: format!("{}: trials in all dimensions", study.name()),
-            columns,
-            crowded: true,
-            panels: cells.into_iter().map(panel).collect(),
-            legend: Status::ALL.into_iter().map(entry).chain([best]).collect(),
-        },
+        beside: &[Part::Trials],
+        chart: Chart::new(format!("{}: trials in all dimensions", study.name()), columns, cells.into_iter().map(panel).collect(), legend)
+            .crowded(),
     })
 }
 

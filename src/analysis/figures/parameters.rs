@@ -1,6 +1,6 @@
 //! The fits' parameters against sparsity.
 
-use super::figure::{Figure, NEAR_END, along, in_brackets, sparsity_entry};
+use super::figure::{Figure, NEAR_END, Part, along, in_brackets, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Dot, Element, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::{Estimate, Fit, Fitted};
 use crate::analysis::studies::StudyResults;
@@ -41,8 +41,9 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             ])
             .collect::<Vec<_>>()
         });
-        Panel { title: name.to_owned(), layers: layers.collect(), note: None, x, y }
+        Panel::new(x, y, layers.collect()).titled(name.to_owned())
     };
+    let legend = fitted.iter().map(|&(sparsity, _)| sparsity_entry(sparsity)).collect();
     Some(Figure {
         name: "fits".into(),
         heading: "What was fitted".into(),
@@ -51,12 +52,7 @@ pub fn parameters(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                   the interval goes on beyond the panel, and a missing point is zero or infinite."
             .to_owned(),
         table: "fits",
-        chart: Chart {
-            title: format!("{}: parameters of the fits", study.name()),
-            columns: 3,
-            crowded: false,
-            panels: shown.into_iter().map(panel).collect(),
-            legend: fitted.iter().map(|&(sparsity, _)| sparsity_entry(sparsity)).collect(),
-        },
+        beside: &[Part::Fits],
+        chart: Chart::new(format!("{}: parameters of the fits", study.name()), 3, shown.into_iter().map(panel).collect(), legend),
     })
 }

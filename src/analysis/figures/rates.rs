@@ -1,6 +1,6 @@
 //! The best trials' learning rates against batch size (figure 8 of Shallue et al., JMLR 2019).
 
-use super::figure::{Figure, INSIDE, batch_axis, curve, entry};
+use super::figure::{Figure, INSIDE, Part, batch_axis, curve, entry};
 use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::{effective_rate, learning_rate};
 use crate::analysis::studies::{Curve, StudyResults, batch};
@@ -39,7 +39,7 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
                 format!("{}: {name} {}", super::figure::name(size, sparsity), significant(rate))
             })
         }));
-        Some(Panel { title: name.to_owned(), x: x.clone(), y, layers, note: None })
+        Some(Panel::new(x.clone(), y, layers).titled(name.to_owned()))
     };
     let shown: [(&str, RateOf); 2] = [("learning rate η", learning_rate), ("effective rate η/(1 − m)", effective_rate)];
     let panels: Vec<Panel> = shown.into_iter().filter_map(panel).collect();
@@ -47,7 +47,7 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
         return None;
     }
     let series = grid.sparsities.iter().map(|&sparsity| entry(sparsity, &curve_of(sparsity, learning_rate)));
-    let guides = GUIDES.map(|(_, stroke, name)| Entry { name: name.to_owned(), colour: GREY, stroke: Some(stroke), marker: None });
+    let guides = GUIDES.map(|(_, stroke, name)| Entry::line(name, GREY, stroke));
     Some(Figure {
         name: "rates".into(),
         heading: "The best learning rates".into(),
@@ -56,12 +56,7 @@ pub fn rates(study: &StudyResults) -> Option<Figure> {
                   the metaparameter figures show how wide the good region is."
             .to_owned(),
         table: "cells",
-        chart: Chart {
-            title: format!("{}: rates of the best trials", study.name()),
-            columns: panels.len(),
-            crowded: false,
-            panels,
-            legend: series.chain(guides).collect(),
-        },
+        beside: &[Part::Trials],
+        chart: Chart::new(format!("{}: rates of the best trials", study.name()), panels.len(), panels, series.chain(guides).collect()),
     })
 }

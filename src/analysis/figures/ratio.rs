@@ -1,6 +1,6 @@
 //! Sparse over dense (figure 12 of Lee et al., ICLR 2021).
 
-use super::figure::{Figure, batch_axis, curve, name, sparsity_entry};
+use super::figure::{Figure, Part, batch_axis, curve, name, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Element, GREY, Panel, Scale, Series, Stroke};
 use crate::analysis::studies::{StudyResults, batch};
 use crate::readable::significant;
@@ -53,12 +53,7 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
                   between the evaluations that found the goal reached and those before."
             .to_owned(),
         table: "cells",
-        chart: Chart {
-            title: format!("{}: sparse over dense", study.name()),
-            columns: 1,
-            crowded: false,
-            panels: vec![Panel { title: String::new(), x, y, layers, note: None }],
-            legend,
-        },
+        beside: &[Part::Steps],
+        chart: Chart::new(format!("{}: sparse over dense", study.name()), 1, vec![Panel::new(x, y, layers)], legend),
     })
 }

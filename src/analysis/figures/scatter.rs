@@ -1,6 +1,6 @@
 //! Metaparameters of every trial (figures 3, 5 and 13 to 18 of Lee et al., ICLR 2021).
 
-use super::figure::{Figure, batch_axis};
+use super::figure::{Figure, Part, batch_axis};
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke, power};
 use crate::analysis::studies::{Grid, StudyResults, batch};
 use crate::config::{self, Metaparameter, Setting, ascending};
@@ -16,6 +16,9 @@ pub(super) fn look(status: Status) -> (Marker, Colour) {
         Status::Censored => (Marker::Ring, GREY),
     }
 }
+
+/// The name of the figure of the paper's pair.
+const PAPERS: &str = "metaparameters";
 
 /// The best trial's star.
 pub(super) const STAR: Colour = Colour(240, 228, 66);
@@ -38,7 +41,7 @@ fn value(name: Metaparameter, trial: &Trial) -> Option<f64> {
 /// The name of a pair's figure, and its heading. The paper's pair has the shortest.
 fn names(across: Metaparameter, up: Metaparameter) -> (String, String) {
     if is_papers(across, up) {
-        return ("metaparameters".to_owned(), "The metaparameter search".to_owned());
+        return (PAPERS.to_owned(), "The metaparameter search".to_owned());
     }
     let short = |name: Metaparameter| name.title().trim_start_matches("learning ").replace(' ', "-");
     let name = format!("metaparameters-{}-{}", short(across), short(up));
@@ -69,10 +72,12 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let ends = ends(study);
     let figure = |(name, heading): (String, String), caption: &str, columns, panels, further: Option<Entry>| {
         let mut legend: Vec<Entry> = Status::ALL.into_iter().map(status_entry).collect();
-        legend.push(Entry { name: "best".to_owned(), colour: STAR, stroke: None, marker: Some(Marker::Star) });
+        legend.push(Entry::point("best", STAR, Marker::Star));
         legend.extend(further);
-        let chart = Chart { title: format!("{}: trials", study.name()), columns, crowded: true, panels, legend };
-        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{ends}"), table: "trials", chart }
+        let chart = Chart::new(format!("{}: trials", study.name()), columns, panels, legend).crowded();
+        // Of many pairs the page names the paper's.
+        let beside: &[Part] = if name == PAPERS { &[Part::Trials] } else { &[] };
+        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{ends}"), table: "trials", beside, chart }
     };
     let pair = |(across, up): (Metaparameter, Metaparameter)| {
         let effective = is_papers(across, up);
@@ -82,7 +87,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
             "Every trial, a panel a cell (S sparsity, B batch size).{lines} If the star lies at the edge of the searched box, the box was too small; if few \
              feasible trials surround it, the budget was."
         );
-        let entry = Entry { name: "equal η/(1−m)".to_owned(), colour: GREY, stroke: Some(Stroke::Thin), marker: None };
+        let entry = Entry::line("equal η/(1−m)", GREY, Stroke::Thin);
         figure(names(across, up), &caption, columns, panels, effective.then_some(entry))
     };
     if searched.len() > 1 {
@@ -112,7 +117,7 @@ pub(super) fn ends(study: &StudyResults) -> String {
 
 fn status_entry(status: Status) -> Entry {
     let (marker, colour) = look(status);
-    Entry { name: status.name().to_owned(), colour, stroke: None, marker: Some(marker) }
+    Entry::point(status.name(), colour, marker)
 }
 
 /// The title of a metaparameter's axis: `Learning rate η`.
@@ -135,12 +140,12 @@ fn squares(grid: &Grid, [across, up]: [Metaparameter; 2], [x, y]: [&Axis; 2], ef
     let panel = |(size, sparsity): (u32, f64)| {
         let title = format!("S {sparsity}, B {}", count(size));
         let Some(cell) = grid.cell(size, sparsity) else {
-            return Panel { title, x: x.clone(), y: y.clone(), layers: Vec::new(), note: Some("not measured".to_owned()) };
+            return Panel { note: Some("not measured".to_owned()), ..Panel::new(x.clone(), y.clone(), Vec::new()).titled(title) };
         };
         let at = |trial: &Trial| Some((value(across, trial)?, value(up, trial)?));
         let lines = if effective { contours(x, y) } else { Vec::new() };
         let layers = lines.into_iter().chain(marks(cell, at)).collect();
-        Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
+        Panel::new(x.clone(), y.clone(), layers).titled(title)
     };
     let (cells, columns) = arranged(grid);
     (cells.into_iter().map(panel).collect(), columns)
@@ -206,5 +211,5 @@ fn strips(grid: &Grid, sparsity: f64, name: Metaparameter, x: &Axis) -> Panel {
     let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
     let at = |trial: &Trial, size: u32| Some((value(name, trial)?, batch(size) * f64::exp2(offset(trial.status))));
     let layers = cells.flat_map(|cell| marks(cell, |trial| at(trial, cell.key.batch_size))).collect();
-    Panel { title: format!("sparsity {sparsity}"), x: x.clone(), y: batch_axis(&grid.batch_sizes), layers, note: None }
+    Panel::new(x.clone(), batch_axis(&grid.batch_sizes), layers).titled(format!("sparsity {sparsity}"))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::curves::{Look, Shown, chart};
-use super::figure::Figure;
+use super::figure::{Figure, Part};
 use crate::analysis::chart::Scale;
 use crate::analysis::statistics::{Estimate, noise_scale as found_noise_scale};
 use crate::analysis::studies::StudyResults;
@@ -23,6 +23,7 @@ pub fn lipschitz(study: &StudyResults) -> Option<Figure> {
             several(study)
         ),
         table: "smoothness",
+        beside: &[Part::Theory],
         chart,
     })
 }
@@ -42,6 +43,7 @@ pub fn noise_scale(study: &StudyResults) -> Option<Figure> {
             several(study)
         ),
         table: "smoothness",
+        beside: &[Part::Critical, Part::Theory],
         chart,
     })
 }
@@ -61,7 +63,7 @@ pub fn loss(study: &StudyResults) -> Option<Figure> {
     let look = Look { y: "Training loss (nats)", title: "training loss", x: Scale::Linear };
     let chart = chart(study, &look, |cell| points(cell, |found| Some(found.loss)), None)?;
     let caption = format!("Mean loss over the training examples measured on, over the steps taken{}.", several(study));
-    Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, table: "smoothness", chart })
+    Some(Figure { name: "loss".into(), heading: "Training loss".into(), caption, table: "smoothness", beside: &[], chart })
 }
 
 /// The geometric mean over a cell's measured trials at each step at which any has a value, and their range where there are several.

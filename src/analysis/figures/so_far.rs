@@ -1,6 +1,6 @@
 //! The fewest steps found so far against the number of trials that were run, in their order.
 
-use super::figure::{Figure, sparsity_entry};
+use super::figure::{Figure, Part, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Dot, Element, Panel, Scale, Series, Stroke};
 use crate::analysis::studies::{Curve, StudyResults};
 use crate::config::ascending;
@@ -32,7 +32,7 @@ pub fn so_far(study: &StudyResults) -> Option<Figure> {
         line.push((cell.trials.len() as f64, 1.0));
         let layers = vec![Element::Line(Stroke::Solid, colour, line), Element::Points(marker, colour, found.iter().map(dot).collect())];
         let title = format!("S {}, B {}", cell.key.sparsity, count(cell.key.batch_size));
-        Panel { title, x: x.clone(), y: y.clone(), layers, note: None }
+        Panel::new(x.clone(), y.clone(), layers).titled(title)
     };
     let panels: Vec<Panel> = cells.iter().zip(&found).map(panel).collect();
     let sparsities = ascending(cells.iter().map(|(cell, _)| cell.key.sparsity), f64::total_cmp);
@@ -44,13 +44,8 @@ pub fn so_far(study: &StudyResults) -> Option<Figure> {
                   stands far right found its K* late, and might have found fewer steps with more trials."
             .to_owned(),
         table: "trials",
-        chart: Chart {
-            title: format!("{}: fewest steps so far", study.name()),
-            columns: panels.len().clamp(1, 4),
-            crowded: true,
-            panels,
-            legend: sparsities.into_iter().map(sparsity_entry).collect(),
-        },
+        beside: &[Part::Trials],
+        chart: Chart::new(format!("{}: fewest steps so far", study.name()), panels.len().clamp(1, 4), panels, sparsities.into_iter().map(sparsity_entry).collect()).crowded(),
     })
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::figure::{
-    Figure, STEPS, batch_axis, between_evaluations, between_evaluations_over, curve, curves, dots, entry, in_brackets, linear_entry,
-    linear_scaling, name, note, steps_axis, steps_words, unreached,
+    Figure, Part, STEPS, batch_axis, between_evaluations, curve, curves, dots, entry, in_brackets, linear_entry, linear_scaling, name,
+    note, steps_axis, steps_words, unreached,
 };
 use super::smoothness;
 use crate::Result;
@@ -39,7 +39,7 @@ pub fn together(study: &StudyResults) -> Figure {
     let grid = study.grid();
     let mut chart = chart(study, &curves, y.clone(), 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
     let coloured = grid.sparsities.iter().map(|&sparsity| Series::of_sparsity(sparsity).colour).zip(&curves);
-    let bars = coloured.map(|(colour, points)| between_evaluations(study, colour, points));
+    let bars = coloured.map(|(colour, points)| between_evaluations(study, 1.0, colour, points));
     let missed = grid
         .sparsities
         .iter()
@@ -48,7 +48,7 @@ pub fn together(study: &StudyResults) -> Figure {
     let again = cells.iter().flat_map(confirmed_steps);
     let more: Vec<Element> = bars.chain(missed).chain(again).collect();
     if !cells.is_empty() {
-        chart.legend.push(Entry { name: "confirmed steps".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
+        chart.legend.push(Entry::point("confirmed steps", GREY, Marker::Ring));
     }
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));
     Figure {
@@ -61,6 +61,7 @@ pub fn together(study: &StudyResults) -> Figure {
             .to_owned()
             + if cells.is_empty() { "" } else { CONFIRMED },
         table: "cells",
+        beside: &[Part::Steps, Part::Confirmed],
         chart,
     }
 }
@@ -88,7 +89,7 @@ pub fn normalised(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     let mut bars = Vec::new();
     for (curve, &sparsity) in curves.iter_mut().zip(&study.grid().sparsities) {
         let steps = curve[common].1;
-        bars.push(between_evaluations_over(study, steps, Series::of_sparsity(sparsity).colour, curve));
+        bars.push(between_evaluations(study, steps, Series::of_sparsity(sparsity).colour, curve));
         curve.iter_mut().for_each(|point| point.1 /= steps);
     }
     let size = study.grid().batch_sizes[common];
@@ -124,6 +125,7 @@ pub fn normalised(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
             count(size)
         ),
         table: "cells",
+        beside: &[Part::Steps],
         chart,
     })
 }
@@ -143,11 +145,6 @@ fn chart(study: &StudyResults, curves: &[Curve], y: Axis, from: f64, title: Stri
         all().flat_map(|(sparsity, points)| curve(Series::of_sparsity(sparsity), points, move |size, value| words(sparsity, size, value)));
     let layers = dashes.chain(lines).collect();
     let legend = all().map(|(sparsity, points)| entry(sparsity, points));
-    Chart {
-        title,
-        columns: 1,
-        crowded: false,
-        legend: legend.chain(linear_entry(curves)).collect(),
-        panels: vec![Panel { title: String::new(), layers, note: note(study, curves), x, y }],
-    }
+    let panel = Panel { note: note(study, curves), ..Panel::new(x, y, layers) };
+    Chart::new(title, 1, vec![panel], legend.chain(linear_entry(curves)).collect())
 }

@@ -1,6 +1,6 @@
 //! Steps against examples: what a larger batch saves of the ones and costs of the others (figure 1 of McCandlish et al., 2018).
 
-use super::figure::{Figure, INSIDE, curves, in_brackets, sparsity_entry, steps_words};
+use super::figure::{Figure, INSIDE, Part, curves, in_brackets, sparsity_entry, steps_words};
 use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::Fitted;
 use crate::analysis::studies::{Curve, StudyResults, batch};
@@ -51,8 +51,8 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
     }
     layers.extend(critical);
     let mut legend: Vec<Entry> = fitted.iter().map(|&(sparsity, ..)| sparsity_entry(sparsity)).collect();
-    legend.push(Entry { name: "critical batch size".to_owned(), colour: GREY, stroke: None, marker: Some(Marker::Ring) });
-    legend.push(Entry { name: "equal batch size B".to_owned(), colour: GREY, stroke: Some(Stroke::Thin), marker: None });
+    legend.push(Entry::point("critical batch size", GREY, Marker::Ring));
+    legend.push(Entry::line("equal batch size B", GREY, Stroke::Thin));
     Some(Figure {
         name: "trade-off".into(),
         heading: "Steps against examples".into(),
@@ -62,13 +62,8 @@ pub fn trade_off(study: &StudyResults, fits: &[Fitted]) -> Option<Figure> {
                   critical one. A ring outside the measured range is not drawn."
             .to_owned(),
         table: "cells",
-        chart: Chart {
-            title: format!("{}: steps against examples", study.name()),
-            columns: 1,
-            crowded: false,
-            panels: vec![Panel { title: String::new(), x, y, layers, note: None }],
-            legend,
-        },
+        beside: &[Part::Critical],
+        chart: Chart::new(format!("{}: steps against examples", study.name()), 1, vec![Panel::new(x, y, layers)], legend),
     })
 }
 

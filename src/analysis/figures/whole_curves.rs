@@ -1,7 +1,9 @@
 //! Validation error along whole trainings, a panel a cell: the picture of a pilot.
 
+use super::figure::series_entry;
 use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Path, Scale, Series, Stroke};
 use crate::analysis::studies::Curve;
+use crate::config::ascending;
 use crate::records::CellKey;
 
 /// The curves of a cell.
@@ -39,19 +41,14 @@ pub fn whole_curves(title: String, cells: &[Whole], goal: Option<f64>) -> Chart 
         }
         Panel { title: name, x, y, layers, note: points().next().is_none().then(|| "No evaluation".to_owned()) }
     };
-    let line = |name: &str, colour, stroke| Entry { name: name.to_owned(), colour, stroke: Some(stroke), marker: None };
-    let mut legend = vec![line("a point", GREY, Stroke::Thin)];
+    let mut legend = vec![Entry::line("a point", GREY, Stroke::Thin)];
     if cells.iter().any(|cell| cell.best.is_some()) {
-        let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.key.sparsity).collect();
-        sparsities.sort_by(f64::total_cmp);
-        sparsities.dedup();
-        let best = |sparsity: f64| Entry {
-            marker: Some(Marker::Star),
-            ..line(&format!("best, sparsity {sparsity}"), Series::of_sparsity(sparsity).colour, Stroke::Solid)
+        let best = |sparsity: f64| {
+            series_entry(Series { marker: Marker::Star, ..Series::of_sparsity(sparsity) }, format!("best, sparsity {sparsity}"))
         };
-        legend.extend(sparsities.into_iter().map(best));
+        legend.extend(ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp).into_iter().map(best));
     }
-    legend.extend(goal.map(|goal| line(&format!("goal {goal}"), GREY, Stroke::Dashed)));
+    legend.extend(goal.map(|goal| Entry::line(format!("goal {goal}"), GREY, Stroke::Dashed)));
     let columns = if cells.len() > 1 { 2 } else { 1 };
-    Chart { title, columns, crowded: false, panels: cells.iter().map(panel).collect(), legend }
+    Chart::new(title, columns, cells.iter().map(panel).collect(), legend)
 }

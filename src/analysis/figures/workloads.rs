@@ -32,7 +32,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                 let at = |part: i32| from * (to / from).powf(f64::from(part) / 40.0);
                 Element::Line(Stroke::Solid, colour, (0..=40).map(|part| (at(part), fit.steps(at(part)).value)).collect())
             }));
-            layers.push(between_evaluations(study, colour, &points));
+            layers.push(between_evaluations(study, 1.0, colour, &points));
             layers.push(unreached(study, sparsity, colour, 0, 1));
             layers.push(Element::Points(marker, colour, dots(&points, steps_words(study, sparsity))));
             let note = points.is_empty().then(|| "not measured".to_owned());
@@ -40,7 +40,7 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
         };
         sparsities.iter().map(panel).collect::<Vec<_>>()
     };
-    let linear = Entry { name: "linear scaling".to_owned(), colour: GREY, stroke: Some(Stroke::Dashed), marker: None };
+    let legend = sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).chain([Entry::line("linear scaling", GREY, Stroke::Dashed)]);
     Some(Figure {
         name: "workloads".into(),
         heading: "All workloads".into(),
@@ -48,13 +48,8 @@ pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                   K ≈ c1/B + c2 over the batch sizes that were measured and, dashed, linear scaling from the first point. The vertical axes of rows differ."
             .to_owned(),
         table: "cells",
-        chart: Chart {
-            title: "Steps-to-result of all workloads".to_owned(),
-            columns: sparsities.len().max(1),
-            crowded: false,
-            panels: studies.iter().flat_map(row).collect(),
-            legend: sparsities.iter().map(|&sparsity| sparsity_entry(sparsity)).chain([linear]).collect(),
-        },
+        beside: &[],
+        chart: Chart::new("Steps-to-result of all workloads".to_owned(), sparsities.len().max(1), studies.iter().flat_map(row).collect(), legend.collect()),
     })
 }
 
@@ -77,7 +72,8 @@ pub fn ratios(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {
                   ratios of all steps between the evaluations that found the goal reached and those before. The vertical axes differ."
             .to_owned(),
         table: "cells",
-        chart: Chart { title: "Sparse over dense, all workloads".to_owned(), columns: panels.len().min(2), crowded: false, panels, legend },
+        beside: &[],
+        chart: Chart::new("Sparse over dense, all workloads".to_owned(), panels.len().min(2), panels, legend),
     })
 }
 

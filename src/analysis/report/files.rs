@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::answer::answer;
-use super::page::{PageOptions, page};
+use super::page::page;
 use super::section::{Drawn, Section};
 use super::summary::summary;
 use super::tables::tables;
@@ -13,8 +13,7 @@ use super::values::values;
 use super::warnings::warnings;
 use crate::analysis::chart::{Style, pdf, png};
 use crate::analysis::claims::{claims, holm};
-use crate::analysis::figures;
-use crate::analysis::figures::Figure;
+use crate::analysis::figures::{self, Figure};
 use crate::analysis::statistics::{Fitted, comparable, confirmed_cells, confirmed_fits, critical, fits, smoothness, times};
 use crate::analysis::studies::{StudyResults, gather};
 use crate::config::OptimizerName;
@@ -80,7 +79,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         .collect();
     let kept = options.kept.iter().filter_map(|path| place(path)).collect();
     let mut written = Written { folder, style: options.style, names: Vec::new(), kept, claims: options.claims.as_deref() };
-    let compared = written.figures("", comparisons(&studies))?;
+    let compared = written.figures("", figures::compared(&studies))?;
     let mut sections = Vec::new();
     for (study, fits) in &studies {
         let figures = written.figures(&study.slug, figures::figures(study, fits))?;
@@ -106,7 +105,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         written.file(format!("{}.md", table.name), table.markdown().as_bytes())?;
     }
     let refresh = options.refresh.filter(|_| studies.iter().any(|(study, _)| !study.results.complete));
-    let page = page(&sections, &compared, &written.names, &PageOptions { goals: &options.goals, refresh });
+    let page = page(&sections, &compared, &written.names, &options.goals, refresh);
     written.file("index.html".to_owned(), page.as_bytes())?;
     written.replace_list()?;
     let (several, summary) = (sections.len() > 1, summary(&sections));
@@ -135,30 +134,6 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
         && [OptimizerName::Momentum, OptimizerName::Nesterov].into_iter().any(|optimizer| is_of(other, optimizer))
         && workload(study) == workload(other)
         && configured(study) == configured(other)
-}
-
-/// Figures of studies of one data set, network and goal, and of all studies.
-fn comparisons(studies: &[(StudyResults, Vec<Fitted>)]) -> Vec<Figure> {
-    let mut groups: Vec<Vec<&StudyResults>> = Vec::new();
-    // A table names no optimizer.
-    for (study, _) in studies.iter().filter(|(study, _)| !study.results.workload.optimizer.is_empty()) {
-        let of = |study: &StudyResults| {
-            let workload = &study.results.workload;
-            (workload.dataset.clone(), workload.network.clone(), workload.goal_threshold, workload.validation_examples)
-        };
-        match groups.iter_mut().find(|group| group.first().is_some_and(|first| of(first) == of(study))) {
-            Some(group) => group.push(study),
-            None => groups.push(vec![study]),
-        }
-    }
-    let with_steps: Vec<(&StudyResults, &[Fitted])> =
-        studies.iter().filter(|(study, _)| !study.measures_alone()).map(|(study, fits)| (study, fits.as_slice())).collect();
-    groups
-        .iter()
-        .filter_map(|group| figures::optimizers(group))
-        .chain(figures::workloads(&with_steps))
-        .chain(figures::ratios(&with_steps))
-        .collect()
 }
 
 /// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.

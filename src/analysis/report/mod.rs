@@ -3,8 +3,12 @@
 //! What is said is computed below (`statistics`, `claims`) and drawn below (`figures`); here it is put into words.
 
 mod answer;
+mod document;
 mod files;
+mod numbers;
 mod page;
+mod parts;
+mod rows;
 mod section;
 mod summary;
 mod table;
@@ -16,4 +20,5 @@ mod warnings;
 pub use files::{LIST, Options, Report, report};
 pub use table::Table;
 pub use terminal::table;
+pub use values::values;
 pub use warnings::{FEWEST_TRIALS, warnings};

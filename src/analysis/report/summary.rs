@@ -1,10 +1,15 @@
 //! What studies say of the paper's claims, as a page in Markdown.
 
+use super::document::{Block, markdown};
+use super::numbers::{ABSENT, NOT_MEASURED};
+use super::parts::{rules, steps_to_result, verdicts};
+use super::rows::Rows;
 use super::section::Section;
-use super::table::{Table, escaped};
-use crate::analysis::claims::{Claim, Finding, PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes, words};
+use super::table::Table;
+use crate::analysis::claims::{PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes, words};
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, FewerTrials, computed, half_width, papers_steps, to_end};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
+use crate::config::ascending;
 use crate::config::{Metaparameter, OptimizerName};
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, digits, some};
@@ -19,45 +24,50 @@ const MOST_CHOICES: f64 = 0.95;
 /// The optimizers of the paper.
 const PAPERS_OPTIMIZERS: [OptimizerName; 3] = [OptimizerName::Sgd, OptimizerName::Momentum, OptimizerName::Nesterov];
 
-/// Stands for a number that does not exist.
-const ABSENT: &str = "–";
-
-/// Stands for one that was not measured.
-const NOT_MEASURED: &str = "·";
-
 /// A part for each study: its steps-to-result, its claims, its cells with their work, and what is missing; at last the rules.
 pub fn summary(sections: &[Section]) -> String {
-    let mut text = String::new();
-    for section in sections {
-        let study = section.study;
-        text += &format!("## {}\n\n", plain(&study.name()));
-        let sentences: String = section.answer.iter().map(|sentence| format!("- {}\n", sentence.replace('*', "\\*"))).collect();
-        if !sentences.is_empty() {
-            text += &format!("{sentences}\n");
-        }
-        text += &beginning(study);
-        text += &format!("\n### Steps-to-result\n\n{}", steps_to_result(study).markdown());
-        text += &format!("\nThe fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.\n");
-        if !section.confirmed.is_empty() {
-            text += &format!("\n### Confirmed steps\n\n{}\n{CONFIRMED}", confirmed(&section.confirmed).markdown());
-        }
-        if !section.confirmed_fits.is_empty() {
-            text += &format!("\n{}\n{FITTED}", fitted(&section.confirmed_fits).markdown());
-        }
-        text += &format!("\n### Claims\n\n{}", claims(&section.claims));
-        // The work of others' cells is not known.
-        if is_of_dps(&study.results) {
-            text += &format!("\n### Cells\n\n{}\n{}", cells(study, &section.confirmed).markdown(), words_on_cells(study));
-            text += &missing(study);
-        }
-        text += "\n";
-    }
-    text + &rules(sections)
+    let mut blocks: Vec<Block> = sections.iter().flat_map(of_study).collect();
+    let findings = || sections.iter().flat_map(|section| &section.claims);
+    blocks.push(Block::Heading(2, "The rules".to_owned()));
+    blocks.push(Block::Text(format!(
+        "Each claim is decided by a rule from 95 % intervals, in brackets above, of the cells that were measured. In all other cases it says \"{}\": the intervals allow \
+         both, or what the rule needs was not measured. {}",
+        Verdict::Undecided.name(),
+        by_chance(findings())
+    )));
+    blocks.push(Block::List(rules(findings())));
+    markdown(&blocks)
 }
 
-/// A text whose letters mean nothing in Markdown.
-fn plain(text: &str) -> String {
-    escaped(text).chars().flat_map(|letter| "*`[]".contains(letter).then_some('\\').into_iter().chain([letter])).collect()
+fn of_study<'a>(section: &'a Section) -> Vec<Block<'a>> {
+    let study = section.study;
+    let part = |heading: &str| Block::Heading(3, heading.to_owned());
+    let mut blocks = vec![Block::Heading(2, study.name())];
+    if !section.answer.is_empty() {
+        blocks.push(Block::List(section.answer.clone()));
+    }
+    let legend = format!("The fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.");
+    blocks.extend([
+        Block::Text(beginning(study)),
+        part("Steps-to-result"),
+        Block::Table(steps_to_result(&study.grid(), &[])),
+        Block::Note(legend),
+    ]);
+    if !section.confirmed.is_empty() {
+        blocks.extend([part("Confirmed steps"), Block::Table(confirmed(&section.confirmed)), Block::Note(CONFIRMED.to_owned())]);
+    }
+    if !section.confirmed_fits.is_empty() {
+        blocks.extend([Block::Table(fitted(&section.confirmed_fits)), Block::Note(FITTED.to_owned())]);
+    }
+    let none = || Block::Text("None can be decided: no sparsity has a result at three batch sizes.".to_owned());
+    blocks.push(part("Claims"));
+    blocks.push(if section.claims.is_empty() { none() } else { Block::Words(verdicts(&section.claims)) });
+    // The work of others' cells is not known.
+    if is_of_dps(&study.results) {
+        blocks.extend([part("Cells"), Block::Table(cells(study, &section.confirmed)), Block::Note(words_on_cells(study))]);
+        blocks.extend(missing(study));
+    }
+    blocks
 }
 
 /// The goal, and how much of the study is measured.
@@ -72,7 +82,7 @@ fn beginning(study: &StudyResults) -> String {
         _ => String::new(),
     };
     format!(
-        "Goal: {}. {} of {} measured{trials}; {}.\n",
+        "Goal: {}. {} of {} measured{trials}; {}.",
         study.goal(),
         count(measured as u64),
         some(all, "cell"),
@@ -80,66 +90,34 @@ fn beginning(study: &StudyResults) -> String {
     )
 }
 
-fn steps_to_result(study: &StudyResults) -> Table {
-    let grid = study.grid();
-    let heading = std::iter::once("batch size".to_owned()).chain(grid.sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
-    let steps = |size: u32, sparsity: f64| match grid.cell(size, sparsity) {
-        Some(cell) => cell.steps_to_result().map_or(ABSENT.to_owned(), count),
-        None => NOT_MEASURED.to_owned(),
-    };
-    let row = |&size: &u32| std::iter::once(count(size)).chain(grid.sparsities.iter().map(|&sparsity| steps(size, sparsity))).collect();
-    Table { name: "steps-to-result", heading: heading.collect(), rows: grid.batch_sizes.iter().map(row).collect() }
-}
-
 /// What the table of confirmed steps has.
 const CONFIRMED: &str = "The best points of the search, trained again with fresh seeds: the point that one half of the seeds chooses is measured by the other \
-                         half. In brackets 95 % intervals. Failed: not there within the limit.\n";
+                         half. In brackets 95 % intervals. Failed: not there within the limit.";
 
 fn confirmed(cells: &[ConfirmedCell]) -> Table {
-    let heading = ["batch size", "sparsity", "geometric mean", "median", "9 of 10 are there", "failed", "K* over the mean"];
-    let row = |cell: &ConfirmedCell| {
-        let ConfirmedCell { key, confirmed, luck, .. } = cell;
-        let numbers = [confirmed.mean, confirmed.median, confirmed.nine_of_ten, confirmed.failures].map(words);
-        let of_cell = [count(key.batch_size), key.sparsity.to_string()];
-        of_cell.into_iter().chain(numbers).chain([luck.map_or(ABSENT.to_owned(), words)]).collect()
-    };
-    Table { name: "confirmed", heading: heading.map(str::to_owned).to_vec(), rows: cells.iter().map(row).collect() }
+    Rows::new("confirmed", cells)
+        .keyed(|cell| cell.key)
+        .shown("geometric mean", words, |cell| Some(cell.confirmed.mean))
+        .shown("median", words, |cell| Some(cell.confirmed.median))
+        .shown("9 of 10 are there", words, |cell| Some(cell.confirmed.nine_of_ten))
+        .shown("failed", words, |cell| Some(cell.confirmed.failures))
+        .shown("K* over the mean", words, |cell| cell.luck)
+        .table()
 }
 
 /// What the table of their fits has.
 const FITTED: &str = "The law c1/B + c2 fitted to the means, by their errors; all cells share their seeds, which are drawn again together. Goodness: how often \
-                      means with these errors would lie as far from the law, if it held.\n";
+                      means with these errors would lie as far from the law, if it held.";
 
 fn fitted(fits: &[ConfirmedFit]) -> Table {
-    let heading =
-        ["sparsity", "batch sizes", "critical batch size", "that over the dense one's", "half-width of its logarithm", "goodness"];
-    let row = |confirmed: &ConfirmedFit| {
-        let ratio = confirmed.fitted.critical_ratio;
-        vec![
-            confirmed.fitted.sparsity.to_string(),
-            confirmed.fitted.points.len().to_string(),
-            confirmed.fit().map_or(ABSENT.to_owned(), |fit| words(fit.critical)),
-            ratio.map_or(ABSENT.to_owned(), words),
-            ratio.map_or(ABSENT.to_owned(), |ratio| digits(half_width(ratio), 2)),
-            digits(confirmed.goodness, 2),
-        ]
-    };
-    Table { name: "confirmed-fits", heading: heading.map(str::to_owned).to_vec(), rows: fits.iter().map(row).collect() }
-}
-
-fn claims(findings: &[Finding]) -> String {
-    if findings.is_empty() {
-        return "None can be decided: no sparsity has a result at three batch sizes.\n".to_owned();
-    }
-    let mut rows = Vec::new();
-    for claim in Claim::ALL {
-        for (number, finding) in findings.iter().filter(|finding| finding.claim == claim).enumerate() {
-            let words = if number == 0 { format!("{} ({})", claim.words(), claim.place()) } else { String::new() };
-            rows.push(vec![words, finding.sparsity.to_string(), finding.measured.clone(), finding.says()]);
-        }
-    }
-    let heading = ["claim", "sparsity", "measured", "verdict"].map(str::to_owned).to_vec();
-    Table { name: "claims", heading, rows }.markdown()
+    Rows::new("confirmed-fits", fits)
+        .column("sparsity", |one| one.fitted.sparsity.to_string())
+        .column("batch sizes", |one| one.fitted.points.len().to_string())
+        .shown("critical batch size", words, |one| one.fit().map(|fit| fit.critical))
+        .shown("that over the dense one's", words, |one| one.fitted.critical_ratio)
+        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.fitted.critical_ratio)
+        .column("goodness", |one| digits(one.goodness, 2))
+        .table()
 }
 
 /// A row a cell: what was found, what fewer trials would have found, and the work.
@@ -154,37 +132,30 @@ fn cells(study: &StudyResults, confirmed: &[ConfirmedCell]) -> Table {
     };
     let shown: Vec<Metaparameter> = Metaparameter::ALL.iter().copied().filter(|&name| differs(name)).collect();
     let budget = papers_steps(workload).unwrap_or(workload.max_steps);
-    let mut heading: Vec<String> = ["batch size", "sparsity", "K*", "best trial"].map(str::to_owned).to_vec();
-    if !confirmed.is_empty() {
-        heading.insert(3, "confirmed steps".to_owned());
-    }
-    heading.extend(shown.iter().map(|name| name.title().to_owned()));
     let has_more = has_more_trials(study);
-    heading.extend(has_more.then(|| format!("{FEWER} trials find")));
-    heading.extend(["example-gradients".to_owned(), format!("all trials to step {}", count(budget)), "seconds".to_owned()]);
-    let row = |cell: &Cell| {
-        let best = cell.best();
-        let mut row = vec![count(cell.key.batch_size), cell.key.sparsity.to_string()];
-        row.push(cell.steps_to_result().map_or(ABSENT.to_owned(), count));
-        if !confirmed.is_empty() {
-            let again = confirmed.iter().find(|confirmed| confirmed.key == cell.key);
-            row.push(again.map_or(NOT_MEASURED.to_owned(), |again| words(again.confirmed.mean)));
-        }
-        row.push(best.map_or(ABSENT.to_owned(), |trial| trial.index.to_string()));
-        row.extend(
-            shown.iter().map(|name| best.and_then(|trial| Some(name.show(trial.metaparameters.get(*name)?))).unwrap_or(ABSENT.to_owned())),
-        );
-        row.extend(has_more.then(|| fewer(study, cell)));
+    let work = |cell: &Cell| {
         let cells = std::slice::from_ref(cell);
-        let (done, end) = (computed(cells).gradients, to_end(workload, cells, budget).high.gradients);
-        row.push(count(done));
-        row.push(format!("{} times", digits(end as f64 / done.max(1) as f64, 2)));
-        row.push(format!("{:.0}", cell.seconds));
-        row
+        (computed(cells).gradients, to_end(workload, cells, budget).high.gradients)
     };
-    let mut sorted: Vec<&Cell> = study.results.cells.iter().collect();
-    sorted.sort_by(|a, b| a.key.sparsity.total_cmp(&b.key.sparsity).then(a.key.batch_size.cmp(&b.key.batch_size)));
-    Table { name: "cells", heading, rows: sorted.into_iter().map(row).collect() }
+    let times = |(done, end): (u64, u64)| format!("{} times", digits(end as f64 / done.max(1) as f64, 2));
+    let mut rows = Rows::new("cells", &study.results.cells).keyed(|cell| cell.key);
+    rows = rows.column("K*", |cell| cell.steps_to_result().map_or(ABSENT.to_owned(), count));
+    if !confirmed.is_empty() {
+        let again = |cell: &Cell| confirmed.iter().find(|confirmed| confirmed.key == cell.key).map(|again| again.confirmed.mean);
+        rows = rows.column("confirmed steps", |cell| again(cell).map_or(NOT_MEASURED.to_owned(), words));
+    }
+    rows = rows.column("best trial", |cell| cell.best().map_or(ABSENT.to_owned(), |trial| trial.index.to_string()));
+    for name in shown {
+        let value = |cell: &&Cell| Some(name.show(cell.best()?.metaparameters.get(name)?));
+        rows = rows.column(name.title(), |cell| value(cell).unwrap_or(ABSENT.to_owned()));
+    }
+    if has_more {
+        rows = rows.column(&format!("{FEWER} trials find"), |cell| fewer(study, cell));
+    }
+    rows.column("example-gradients", |cell| count(work(cell).0))
+        .column(&format!("all trials to step {}", count(budget)), |cell| times(work(cell)))
+        .column("seconds", |cell| format!("{:.0}", cell.seconds))
+        .table()
 }
 
 /// Whether a cell has so many trials that choices of fewer can be drawn.
@@ -218,7 +189,7 @@ fn words_on_cells(study: &StudyResults) -> String {
     };
     format!(
         "{choices}All trials to step {}: the example-gradients of the rule by which the paper counts its cost, over those that were computed. All \
-         cells: {:.1} hours, {} of the work of that rule.\n",
+         cells: {:.1} hours, {} of the work of that rule.",
         count(end),
         seconds / 3600.0,
         if done < work { format!("1/{:.0}", work / done) } else { "all".to_owned() },
@@ -240,39 +211,24 @@ fn missing_cells(study: &StudyResults) -> Vec<CellKey> {
 }
 
 /// The paper's cells that the study does not have, and the time that they would probably take.
-fn missing(study: &StudyResults) -> String {
+fn missing(study: &StudyResults) -> Vec<Block<'static>> {
     let missing = missing_cells(study);
     if missing.is_empty() {
-        return String::new();
+        return Vec::new();
     }
-    let mut text = "\n### Not measured\n\n".to_owned();
-    let mut sparsities: Vec<f64> = missing.iter().map(|key| key.sparsity).collect();
-    sparsities.dedup();
-    for sparsity in sparsities {
-        let keys: Vec<CellKey> = missing.iter().copied().filter(|key| key.sparsity == sparsity).collect();
-        let sizes: Vec<String> = keys.iter().map(|key| count(key.batch_size)).collect();
-        text += &format!("- Sparsity {sparsity}: batch size {}.\n", sizes.join(", "));
-    }
+    let sizes = |sparsity: f64| {
+        let keys = missing.iter().filter(move |key| key.sparsity == sparsity);
+        keys.map(|key| count(key.batch_size)).collect::<Vec<_>>().join(", ")
+    };
+    let sparsities = ascending(missing.iter().map(|key| key.sparsity), f64::total_cmp);
+    let items = sparsities.into_iter().map(|sparsity| format!("Sparsity {sparsity}: batch size {}.", sizes(sparsity)));
+    let mut blocks = vec![Block::Heading(3, "Not measured".to_owned()), Block::List(items.collect())];
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
     let trials = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
-    if let Some(forecast) = Forecast::new(&measured, &missing.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), trials, None) {
-        text +=
-            &format!("\nBy the seconds of the measured cells, with the same race and on the same machine, they take {}.\n", forecast.left);
-    }
-    text
-}
-
-fn rules(sections: &[Section]) -> String {
-    let is_used = |claim: &Claim| sections.iter().flat_map(|section| &section.claims).any(|finding| finding.claim == *claim);
-    let rules: String = Claim::ALL
-        .into_iter()
-        .filter(is_used)
-        .map(|claim| format!("- **{}**: {}.\n", claim.words(), claim.rule().replace('*', "\\*")))
-        .collect();
-    format!(
-        "## The rules\n\nEach claim is decided by a rule from 95 % intervals, in brackets above, of the cells that were measured. In all other cases it says \"{}\": the intervals allow \
-         both, or what the rule needs was not measured. {}\n\n{rules}",
-        Verdict::Undecided.name(),
-        by_chance(sections.iter().flat_map(|section| &section.claims))
-    )
+    let forecast = Forecast::new(&measured, &missing.iter().map(|&key| (key, 0.0)).collect::<Vec<_>>(), trials, None);
+    blocks.extend(forecast.map(|forecast| {
+        let words = "By the seconds of the measured cells, with the same race and on the same machine, they take";
+        Block::Text(format!("{words} {}.", forecast.left))
+    }));
+    blocks
 }

@@ -1,14 +1,19 @@
-//! A table for other programs, as CSV or Markdown. Texts of files may hold anything; here they become texts that do nothing where they are shown.
+//! A table, for people (HTML, Markdown, a terminal) and for other programs (CSV). Texts of files may
+//! hold anything; here they become texts that do nothing where they are shown.
 
 use std::borrow::Cow;
 
-use crate::readable::steers;
+use maud::{Markup, html};
+
+use crate::readable::{LINE, aligned, steers};
 
 /// Rows of text under a heading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     /// The table's name, fit for a file's name.
     pub name: &'static str,
+    /// How many of its columns say what a row is of.
+    pub keys: usize,
     /// Names of its columns.
     pub heading: Vec<String>,
     /// Rows of the table, each as long as the heading; an empty field is a number that does not exist.
@@ -27,6 +32,46 @@ impl Table {
             writer.write_record(row.iter().map(|text| inert(text).into_owned())).map_err(|error| error.to_string())?;
         }
         writer.into_inner().map_err(|error| error.to_string())
+    }
+
+    /// A table of a page, which may be wider than that. A line break in a field is one on the page.
+    pub fn html(&self, is_of_words: bool) -> Markup {
+        html! {
+            div.wide {
+                table class=[is_of_words.then_some("words")] {
+                    thead { tr { @for name in &self.heading { th { (name) } } } }
+                    tbody {
+                        @for row in &self.rows {
+                            tr {
+                                @for field in row {
+                                    td { @for (number, line) in field.split('\n').enumerate() { @if number > 0 { br; } (line) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lines of at most [`LINE`] letters: columns that have no room follow below, each time beside those that say what a row is of.
+    pub fn terminal(&self) -> String {
+        let rows = || [&self.heading].into_iter().chain(&self.rows);
+        let columns = self.heading.len();
+        let width = |column: usize| rows().filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0) + 2;
+        let own: usize = (0..self.keys).map(width).sum();
+        let (mut text, mut from) = (String::new(), self.keys);
+        while from < columns {
+            let (mut to, mut used) = (from + 1, own + width(from));
+            while to < columns && used + width(to) <= LINE {
+                used += width(to);
+                to += 1;
+            }
+            let part = |row: &Vec<String>| row[..self.keys].iter().chain(&row[from..to]).cloned().collect();
+            text += &aligned(&rows().map(part).collect::<Vec<_>>(), "  ");
+            from = to;
+        }
+        text
     }
 
     /// A Markdown table.
@@ -67,7 +112,7 @@ mod tests {
     #[test]
     fn texts_of_files_do_nothing_where_they_are_shown() {
         let csv = |text: &str| {
-            let table = Table { name: "t", heading: vec!["a".into(), "b".into()], rows: vec![vec![text.to_owned(), "1".into()]] };
+            let table = Table { name: "t", keys: 1, heading: vec!["a".into(), "b".into()], rows: vec![vec![text.to_owned(), "1".into()]] };
             assert!(!table.markdown().contains(|letter| steers(letter) && letter != '\n'), "{}", table.markdown());
             String::from_utf8(table.csv().unwrap()).unwrap().strip_prefix("a,b\n").unwrap().strip_suffix(",1\n").unwrap().to_owned()
         };
@@ -80,5 +125,14 @@ mod tests {
         assert_eq!((csv("\t=1"), csv("\r@x"), csv(" =1")), ("' =1".into(), "' @x".into(), "' =1".into()));
         assert_eq!(csv("\u{1b}[31m\u{202e}red\u{2069}\u{9b}"), "[31mred");
         assert_eq!(csv("a\nb,\"c\""), "\"a b,\"\"c\"\"\"");
+    }
+
+    #[test]
+    fn wide_tables_go_on_below() {
+        let rows: Vec<Vec<String>> = (0..3).map(|row| (0..30).map(|column| format!("{column}-{row}-words")).collect()).collect();
+        let table = Table { name: "t", keys: 2, heading: rows[0].clone(), rows: rows[1..].to_vec() };
+        let text = table.terminal();
+        assert!(text.lines().all(|line| line.chars().count() <= LINE), "{text}");
+        assert!(rows.iter().flatten().all(|word| text.contains(word.as_str())) && text.matches("1-2-words").count() > 4, "{text}");
     }
 }

@@ -47,7 +47,7 @@ pub fn values(chart: &Chart) -> Table {
             }
         }
     }
-    Table { name: "figure", heading: COLUMNS.map(str::to_owned).to_vec(), rows }
+    Table { name: "figure", keys: 1, heading: COLUMNS.map(str::to_owned).to_vec(), rows }
 }
 
 /// The legend's name for a colour: of several entries, the one with the same stroke or marker; empty where it has none.

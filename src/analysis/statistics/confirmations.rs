@@ -5,6 +5,7 @@ use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
 use super::means::{Mean, MeanFit, fit_means};
 use crate::analysis::studies::StudyResults;
+use crate::config::ascending;
 use crate::records::{Cell, CellKey, Confirmation, Status};
 use crate::results::WorkloadSummary;
 use crate::statistics::crossed;
@@ -115,9 +116,7 @@ pub fn means(cells: &[ConfirmedCell], sparsity: f64) -> Vec<Mean<'_>> {
 
 /// The law fitted to the confirmed steps of each sparsity that has them at three batch sizes.
 pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
-    let mut sparsities: Vec<f64> = cells.iter().map(|cell| cell.key.sparsity).collect();
-    sparsities.sort_unstable_by(f64::total_cmp);
-    sparsities.dedup();
+    let sparsities = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
     let curves: Vec<Vec<Mean>> = sparsities.iter().map(|&sparsity| means(cells, sparsity)).collect();
     let (fits, tuning) = fit_means(&curves.iter().map(Vec::as_slice).collect::<Vec<_>>());
     let found = sparsities.into_iter().zip(&curves).zip(fits).filter_map(|((sparsity, means), fit)| {

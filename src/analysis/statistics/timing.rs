@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::estimate::Estimate;
 use crate::analysis::studies::StudyResults;
+use crate::config::ascending;
 use crate::readable::{count, significant, some};
 use crate::records::{Cell, CellKey};
 use crate::results::Environment;
@@ -100,8 +101,7 @@ fn scatter(all: &[Timed]) -> Option<Estimate> {
 /// What is said of each sparsity: the batch size with the shortest time to the goal and the cheapest one. One is said to be so where its interval
 /// lies below those of all others; else those that cannot be told from the best are named.
 pub fn sentences(times: &[Timed]) -> Vec<String> {
-    let mut sparsities: Vec<f64> = times.iter().map(|timed| timed.key.sparsity).collect();
-    sparsities.dedup();
+    let sparsities = ascending(times.iter().map(|timed| timed.key.sparsity), f64::total_cmp);
     let of = |sparsity: f64| times.iter().filter(move |timed| timed.key.sparsity == sparsity).collect::<Vec<_>>();
     let several = sparsities.into_iter().map(|sparsity| (sparsity, of(sparsity))).filter(|(_, cells)| cells.len() > 1);
     several

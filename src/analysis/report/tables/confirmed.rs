@@ -1,8 +1,8 @@
 //! Confirmed steps, and laws beside that of the paper.
 
+use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use super::rows::{Rows, optional};
 use crate::analysis::statistics::{ConfirmedFit, Fitted, Rival, beyond_chi_squared, half_width, scatter};
 
 /// A row a confirmed cell.

@@ -1,8 +1,8 @@
 //! What studies say of the paper's claims, and of critical batch sizes.
 
+use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use super::rows::{Rows, optional};
 
 /// A row a claim and sparsity.
 pub(super) fn claims(sections: &[Section]) -> Table {

@@ -2,7 +2,6 @@
 
 mod confirmed;
 mod findings;
-mod rows;
 mod smoothness;
 mod study;
 mod trials;

@@ -1,8 +1,8 @@
 //! Measurements along training, and what the theory makes of them.
 
+use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use super::rows::{Rows, optional};
 use crate::analysis::statistics::{Along, Estimate, Measured, Shift, Smooth, Surface, decays, noise_scale};
 use crate::analysis::studies::StudyResults;
 use crate::records::{CellKey, Measurement};

@@ -1,8 +1,8 @@
 //! Studies, their cells and fits.
 
+use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use super::rows::{Rows, optional};
 use crate::analysis::statistics::{ConfirmedCell, EnoughTrials, Fitted, Regime, Shift};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::config::Metaparameter;

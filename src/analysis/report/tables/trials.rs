@@ -1,8 +1,8 @@
 //! Trials, the best ones' curves, and what fewer trials would have found.
 
+use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use super::rows::{Rows, optional};
 use crate::analysis::statistics::FewerTrials;
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::config::Metaparameter;

@@ -1,8 +1,8 @@
 //! What cells took, and what other rules, goals and budgets give.
 
+use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use super::rows::{Rows, optional};
 use crate::analysis::statistics::{Bounds, Budget, Least, Work, budgets, computed, threshold, to_end, to_goal};
 use crate::analysis::studies::{StudyResults, has_curves, is_of_dps};
 use crate::records::Cell;

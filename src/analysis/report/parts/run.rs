@@ -1,10 +1,7 @@
 //! What was run, and what came out of it, cell by cell.
 
-use maud::{Markup, html};
-
-use super::table::{ABSENT, table};
+use super::super::document::Block;
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
-use crate::config::ascending;
 use crate::error::short;
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, some};
@@ -15,7 +12,7 @@ use crate::results::Environment;
 const LONGEST_COMMAND: usize = 400;
 
 /// What was run, where and by what.
-pub fn run(study: &StudyResults) -> Markup {
+pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
     let workload = &study.results.workload;
     let grid = study.grid();
     let configured = study.configuration.as_ref().map(|study| &study.grid);
@@ -64,7 +61,7 @@ pub fn run(study: &StudyResults) -> Markup {
     if !is_of_dps(&study.results) {
         rows.push(("Read from", study.sources.join(", ")));
         rows.push(("Run by", "others; what is not here their files do not say".to_owned()));
-        return dl(rows);
+        return vec![Block::Pairs(rows)];
     }
     rows.push(("Result files", study.sources.join(", ")));
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
@@ -105,7 +102,7 @@ pub fn run(study: &StudyResults) -> Markup {
     }
     // Files of older programs do not say everything.
     rows.retain(|(_, text)| !text.is_empty());
-    dl(rows)
+    vec![Block::Pairs(rows)]
 }
 
 /// The program, the files that it was built from, and its compiler.
@@ -117,36 +114,4 @@ fn program(environment: &Environment) -> String {
     let built = format!("dps {} {}", environment.program_version, environment.commit).trim_end().to_owned() + tree;
     let compiler = Some(&environment.compiler).filter(|compiler| !compiler.is_empty());
     compiler.map_or(built.clone(), |compiler| format!("{built}, by {compiler}"))
-}
-
-fn dl(rows: Vec<(&str, String)>) -> Markup {
-    html! {
-        dl {
-            @for (name, value) in rows { dt { (name) } dd { (value) } }
-        }
-    }
-}
-
-/// K* of every cell as a table.
-pub fn steps_to_result(study: &StudyResults) -> Markup {
-    let grid = study.grid();
-    if study.results.cells.is_empty() {
-        return html! { p { "No cell is finished yet." } };
-    }
-    // Cells that are still to come have rows too.
-    let missing = study.missing();
-    let sizes = ascending(grid.batch_sizes.iter().copied().chain(missing.iter().map(|key| key.batch_size)), u32::cmp);
-    let sparsities = ascending(grid.sparsities.iter().copied().chain(missing.iter().map(|key| key.sparsity)), f64::total_cmp);
-    let heading = ["batch size".to_owned()].into_iter().chain(sparsities.iter().map(|sparsity| format!("sparsity {sparsity}")));
-    let row = |&size: &u32| {
-        let steps = |&sparsity: &f64| match grid.cell(size, sparsity) {
-            Some(cell) => cell.steps_to_result().map_or(ABSENT.to_owned(), count),
-            None => "·".to_owned(),
-        };
-        [count(size)].into_iter().chain(sparsities.iter().map(steps)).collect()
-    };
-    html! {
-        (table(&heading.collect::<Vec<_>>(), &sizes.iter().map(row).collect::<Vec<_>>()))
-        p.faint { "Fewest steps over a cell's trials. – no trial reached the goal; · not measured yet." }
-    }
 }

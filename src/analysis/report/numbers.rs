@@ -1,35 +1,13 @@
-//! Tables of the page, and estimates as their fields.
-
-use maud::{Markup, html};
+//! Numbers as fields of tables.
 
 use crate::analysis::statistics::Estimate;
 use crate::readable::{count, digits};
 
-/// Stands for a number that does not exist.
+/// In place of a number that does not exist: no trial reached the goal.
 pub const ABSENT: &str = "–";
 
-/// A table that may be wider than the page. A line break in a field is one on the page.
-pub fn table<H: AsRef<str>>(heading: &[H], rows: &[Vec<String>]) -> Markup {
-    html! {
-        div.wide {
-            table {
-                thead { tr { @for name in heading { th { (name.as_ref()) } } } }
-                tbody {
-                    @for row in rows { tr { @for field in row { td { (lines(field)) } } } }
-                }
-            }
-        }
-    }
-}
-
-fn lines(field: &str) -> Markup {
-    html! {
-        @for (number, line) in field.split('\n').enumerate() {
-            @if number > 0 { br; }
-            (line)
-        }
-    }
-}
+/// In place of a number that has not been measured yet.
+pub const NOT_MEASURED: &str = "·";
 
 /// An estimate in four significant digits, with its interval on a second line.
 pub fn interval(estimate: Estimate) -> String {

@@ -1,35 +1,22 @@
 //! The report as one HTML page: no script, nothing to load, readable on a screen, light or dark, and on paper.
 
-mod claims;
-mod confirmed;
-mod critical;
-mod fits;
-mod goals;
-mod run;
-mod table;
-mod theory;
-mod timing;
-mod trials;
+use std::collections::BTreeSet;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::document::{self, Block};
+use super::parts;
 use super::section::{Drawn, Section};
+use crate::analysis::figures::Part;
 use crate::analysis::statistics::scatter;
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{some, steers};
 
 const STYLE: &str = include_str!("style.css");
 
-/// What is said of every study alike.
-pub struct PageOptions<'a> {
-    /// Goal errors at which K* is asked for besides the studies' own.
-    pub goals: &'a [f64],
-    /// Seconds after which a browser loads the page again.
-    pub refresh: Option<u32>,
-}
-
-/// The page. `compared` are figures over several studies, `files` names of what lies beside the page.
-pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options: &PageOptions) -> String {
+/// The page. `compared` are figures over several studies, `files` names of what lies beside the page, `goals` errors at which K* is asked for besides
+/// the studies' own; a browser loads the page again after `refresh` seconds.
+pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], goals: &[f64], refresh: Option<u32>) -> String {
     let title = match sections {
         [one] => one.study.name(),
         many => format!("{} studies compared", many.len()),
@@ -40,7 +27,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
         html lang="en" {
             head {
                 meta charset="utf-8";
-                @if let Some(seconds) = options.refresh { meta http-equiv="refresh" content=(seconds); }
+                @if let Some(seconds) = refresh { meta http-equiv="refresh" content=(seconds); }
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { "Steps-to-result: " (title) }
                 style { (PreEscaped(STYLE)) (PreEscaped(dark(&all))) }
@@ -66,8 +53,8 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
                         }
                     }
                 }
-                @for figure in compared { (drawn(figure)) }
-                @for section in sections { (self::section(section, options.goals)) }
+                (document::html(&compared.iter().map(Block::Figure).collect::<Vec<_>>()))
+                @for section in sections { (self::section(section, goals)) }
                 @if sections.iter().any(|section| is_of_dps(&section.study.results)) {
                     h2 { "Configuration" }
                     p { "To run a study again, give this to dps-train." }
@@ -93,8 +80,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], options:
 }
 
 fn section(section: &Section, goals: &[f64]) -> Markup {
-    let Section { study, fits, confirmed, confirmed_fits, claims, smoothness, critical, times, figures, warnings, .. } = section;
-    let alone = study.measures_alone();
+    let Section { study, warnings, .. } = section;
     html! {
         h2 id={ "study-" (study.slug) } { (study.name()) }
         p {
@@ -102,52 +88,7 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
                 a href={ "#warnings-" (study.slug) } { (some(warnings.len(), "warning")) } " below."
             }
         }
-        h3 { "What was run" }
-        (run::run(study))
-        @if !alone {
-            h3 { "Steps-to-result K*" }
-            (run::steps_to_result(study))
-            (links(figures, &["steps-to-result", "normalised", "panels", "ratio"]))
-            @if !goals.is_empty() && is_of_dps(&study.results) {
-                h3 { "Other goals" }
-                (goals::goals(study, goals))
-            }
-        }
-        @for figure in figures { (drawn(figure)) }
-        @if !alone {
-            @if has_trials(&study.results) {
-                h3 { "Trials" }
-                (trials::trials(study))
-                (links(figures, &["metaparameters", "parallel", "rates", "fewer-trials", "so-far"]))
-            }
-            @if !confirmed.is_empty() {
-                h3 { "Confirmed steps" }
-                (confirmed::confirmed(confirmed, confirmed_fits, &scatter(study)))
-                (links(figures, &["steps-to-result", "luck"]))
-            }
-            h3 { "Fits" }
-            (fits::fits(study, fits))
-            (fits::laws(fits, confirmed_fits))
-            (links(figures, &["panels", "fits"]))
-            @if !critical.is_empty() {
-                h3 { "The critical batch size by several definitions" }
-                (critical::critical(critical))
-                (links(figures, &["panels", "trade-off", "noise-scale"]))
-            }
-            @if !times.is_empty() {
-                h3 { "Time to the goal" }
-                (timing::timing(times))
-            }
-        }
-        @if !claims.is_empty() {
-            h3 { "What it says of the paper's claims" }
-            (claims::claims(claims))
-        }
-        @if !smoothness.is_empty() {
-            h3 { "What the theory predicts" }
-            (theory::theory(study, smoothness))
-            (links(figures, &["lipschitz", "noise-scale"]))
-        }
+        (document::html(&told(section, goals)))
         h3 id={ "warnings-" (study.slug) } { "Warnings" }
         @if !warnings.is_empty() {
             ul.warnings {
@@ -155,7 +96,7 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
             }
         } @else if !is_of_dps(&study.results) {
             p { "None of what its files say." }
-        } @else if alone {
+        } @else if study.measures_alone() {
             p { "None: every configured cell has a result." }
         } @else {
             p {
@@ -166,45 +107,52 @@ fn section(section: &Section, goals: &[f64]) -> Markup {
     }
 }
 
-fn drawn(Drawn { figure, name, svg }: &Drawn) -> Markup {
-    html! {
-        h3 id=(name) { (figure.heading) }
-        figure {
-            div.wide { (PreEscaped(svg)) }
-            figcaption {
-                (figure.caption)
-                span.files {
-                    @for kind in ["svg", "pdf", "png", "csv"] { " " a href={ (name) "." (kind) } { (kind.to_uppercase()) } }
-                    " " a href={ (figure.table) ".csv" } { "table (" (figure.table) ")" }
-                }
-            }
+/// What is said of a study, part by part.
+fn told<'a>(section: &'a Section, goals: &[f64]) -> Vec<Block<'a>> {
+    let Section { study, fits, confirmed, confirmed_fits, claims, smoothness, critical, times, figures, .. } = section;
+    let alone = study.measures_alone();
+    let part = |heading: &str, blocks: Vec<Block<'a>>, part: Option<Part>| {
+        let shown: Vec<&Drawn> = figures.iter().filter(|drawn| part.is_some_and(|part| drawn.figure.beside.contains(&part))).collect();
+        let links = (!shown.is_empty()).then_some(Block::Links(shown));
+        [Block::Heading(3, heading.to_owned())].into_iter().chain(blocks).chain(links)
+    };
+    let mut told: Vec<Block> = part("What was run", parts::run(study), None).collect();
+    if !alone {
+        told.extend(part("Steps-to-result K*", parts::steps(study), Some(Part::Steps)));
+        if !goals.is_empty() && is_of_dps(&study.results) {
+            told.extend(part("Other goals", parts::goals(study, goals), None));
         }
     }
-}
-
-/// Links to those of a study's figures that show what a table has.
-fn links(figures: &[Drawn], names: &[&str]) -> Markup {
-    let shown: Vec<&Drawn> = figures.iter().filter(|drawn| names.contains(&drawn.figure.name.as_ref())).collect();
-    html! {
-        @if !shown.is_empty() {
-            p.faint {
-                "Drawn in: "
-                @for (number, drawn) in shown.iter().enumerate() {
-                    @if number > 0 { "; " }
-                    a href={ "#" (drawn.name) } { (drawn.figure.heading) }
-                }
-                "."
-            }
+    told.extend(figures.iter().map(Block::Figure));
+    if !alone {
+        if has_trials(&study.results) {
+            told.extend(part("Trials", parts::trials(study), Some(Part::Trials)));
+        }
+        if !confirmed.is_empty() {
+            told.extend(part("Confirmed steps", parts::confirmed(confirmed, confirmed_fits, &scatter(study)), Some(Part::Confirmed)));
+        }
+        let fitted = parts::fits(study, fits).into_iter().chain(parts::laws(fits, confirmed_fits)).collect();
+        told.extend(part("Fits", fitted, Some(Part::Fits)));
+        if !critical.is_empty() {
+            told.extend(part("The critical batch size by several definitions", parts::critical(critical), Some(Part::Critical)));
+        }
+        if !times.is_empty() {
+            told.extend(part("Time to the goal", parts::timing(times), None));
         }
     }
+    if !claims.is_empty() {
+        told.extend(part("What it says of the paper's claims", parts::claims(claims), None));
+    }
+    if !smoothness.is_empty() {
+        told.extend(part("What the theory predicts", parts::theory(study, smoothness), Some(Part::Theory)));
+    }
+    told
 }
 
 /// Rules that give the figures' colours their counterparts on a dark page: greys are inverted, others are mixed with white. Files keep theirs.
 fn dark(figures: &[&Drawn]) -> String {
-    let mut colours: Vec<&str> =
+    let colours: BTreeSet<&str> =
         figures.iter().flat_map(|drawn| drawn.svg.split("=\"#").skip(1)).filter_map(|rest| rest.get(..6)).collect();
-    colours.sort_unstable();
-    colours.dedup();
     let rule = |colour: &&str| {
         let [red, green, blue] = [0, 2, 4].map(|from| colour.get(from..from + 2).and_then(|byte| u32::from_str_radix(byte, 16).ok()));
         let (red, green, blue) = (red?, green?, blue?);

@@ -1,14 +1,16 @@
 //! A table is declared column by column: each column has its name and how its field is made of what a row is of.
 
-use super::super::table::Table;
+use super::numbers::ABSENT;
+use super::table::Table;
 use crate::analysis::statistics::Estimate;
 use crate::analysis::studies::StudyResults;
 use crate::config::Metaparameter;
+use crate::readable::count;
 use crate::records::{CellKey, Trial};
 use crate::results::{Column, Table as Row};
 
 /// A table that gets its columns one after the other, with a row for each of `of`.
-pub(super) struct Rows<T> {
+pub struct Rows<T> {
     of: Vec<T>,
     table: Table,
 }
@@ -17,7 +19,7 @@ impl<T> Rows<T> {
     /// The table called `name`, without columns.
     pub fn new(name: &'static str, of: impl IntoIterator<Item = T>) -> Self {
         let of: Vec<T> = of.into_iter().collect();
-        Rows { table: Table { name, heading: Vec::new(), rows: vec![Vec::new(); of.len()] }, of }
+        Rows { table: Table { name, keys: 1, heading: Vec::new(), rows: vec![Vec::new(); of.len()] }, of }
     }
 
     /// The finished table.
@@ -34,6 +36,7 @@ impl<T> Rows<T> {
         self
     }
 
+    /// A column.
     pub fn column(self, name: &str, field: impl Fn(&T) -> String) -> Self {
         self.columns(&[name], |row| vec![field(row)])
     }
@@ -44,6 +47,22 @@ impl<T> Rows<T> {
             let (study, key) = cell(row);
             vec![study.slug.clone(), key.batch_size.to_string(), key.sparsity.to_string()]
         })
+    }
+
+    /// A column for people of a number that may not exist.
+    pub fn shown(self, name: &str, show: fn(Estimate) -> String, estimate: impl Fn(&T) -> Option<Estimate>) -> Self {
+        self.column(name, |row| estimate(row).map_or(ABSENT.to_owned(), show))
+    }
+
+    /// The columns for people of a cell: its batch size and sparsity, which stand beside the others wherever the table goes on.
+    pub fn keyed(self, key: impl Fn(&T) -> CellKey) -> Self {
+        self.column("batch size", |row| count(key(row).batch_size)).column("sparsity", |row| key(row).sparsity.to_string()).keys(2)
+    }
+
+    /// The table, of which so many columns say what a row is of.
+    pub fn keys(mut self, keys: usize) -> Self {
+        self.table.keys = keys;
+        self
     }
 
     /// The columns of a number with its limits; empty where one does not exist.
@@ -75,6 +94,6 @@ impl<T> Rows<T> {
 }
 
 /// A number, or an empty field where it does not exist.
-pub(super) fn optional(value: Option<impl ToString>) -> String {
+pub fn optional(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }

@@ -1,0 +1,90 @@
+//! Confirmed steps, and how lucky K* was.
+
+use super::super::document::Block;
+use super::super::numbers::{ABSENT, interval};
+use super::super::rows::Rows;
+use super::super::table::Table;
+use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Fresh, RESAMPLES, Scatter, Variances, half_width};
+use crate::config::ascending;
+use crate::readable::{count, digits};
+
+/// What the table of confirmed cells has.
+const CONFIRMED: &str = "The best points of a cell's search, trained again with fresh seeds that took no part in it; all cells have the same ones. The point that \
+                         one half of the seeds chooses is measured by the other half, both ways round. In brackets 95 % intervals. A training that did not \
+                         reach the goal within its limit failed; failures count as more steps than that. __K* over the mean__ says how lucky K* is, the \
+                         least of many trainings.";
+
+/// What it has where trainings went on after the goal.
+const MEAN_ERROR: &str = "__Mean error__: the first evaluation at which the mean error over the seeds reaches the goal, by Student's t; no training was stopped \
+                          at the goal.";
+
+/// What the table of scatter has.
+const SCATTER: &str = "Where the scatter of log steps comes from: deviations, over all cells of a sparsity. __Fresh__ is what each seed draws anew: initial weights \
+                       with their mask, the order of the examples. A file confirmed with `confirm.vary` of one of the two, beside this one, tells them apart.";
+
+/// A row a confirmed cell, and a row a sparsity that is fitted.
+pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scatter]) -> Vec<Block<'static>> {
+    let with_errors = cells.iter().any(|cell| cell.mean_error.is_some());
+    let mut table = Rows::new("confirmed", cells)
+        .keyed(|cell| cell.key)
+        .column("points", |cell| cell.points.len().to_string())
+        .column("seeds", |cell| cell.confirmed.trainings.len().to_string())
+        .shown("geometric mean", interval, |cell| Some(cell.confirmed.mean))
+        .shown("median", interval, |cell| Some(cell.confirmed.median))
+        .shown("9 of 10 are there", interval, |cell| Some(cell.confirmed.nine_of_ten))
+        .shown("failed", interval, |cell| Some(cell.confirmed.failures))
+        .shown("K* over the mean", interval, |cell| cell.luck);
+    let mut blocks = vec![Block::Text(CONFIRMED.to_owned())];
+    if with_errors {
+        table = table.shown("mean error", interval, |cell| cell.mean_error);
+        blocks.push(Block::Text(MEAN_ERROR.to_owned()));
+    }
+    blocks.push(Block::Table(table.table()));
+    if !scatter.is_empty() {
+        blocks.extend([Block::Text(SCATTER.to_owned()), Block::Table(scattered(scatter))]);
+    }
+    if !fits.is_empty() {
+        let text = format!(
+            "K ≈ c1/B + c2 fitted to the geometric means, each by its error. Intervals are those of {} draws of the seeds, the same ones for all cells, as \
+             cells share them. __Goodness of the fit__: how often means with these errors would lie as far from the law, if it held; below 0.05 it does not, or \
+             the points were tuned unevenly. __Uneven tuning__: the scatter of means beyond their errors, over all sparsities; the intervals have it.",
+            count(RESAMPLES)
+        );
+        blocks.extend([Block::Text(text), Block::Table(fitted(fits))]);
+    }
+    blocks
+}
+
+/// A row a sparsity and what seeds drew anew.
+fn scattered(scatter: &[Scatter]) -> Table {
+    let order = |a: &(f64, Fresh), b: &(f64, Fresh)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+    let kinds = ascending(scatter.iter().map(|one| (one.key.sparsity, one.fresh)), order);
+    let variances = |kind: (f64, Fresh)| scatter.iter().filter(move |one| (one.key.sparsity, one.fresh) == kind).map(|one| one.variances);
+    let deviation = |kind: (f64, Fresh), of: fn(&Variances) -> Option<f64>| {
+        let known: Vec<f64> = variances(kind).filter_map(|one| of(&one)).collect();
+        let mean = known.iter().sum::<f64>() / known.len() as f64;
+        if known.is_empty() { ABSENT.to_owned() } else { format!("{:.1} %", 100.0 * mean.sqrt()) }
+    };
+    Rows::new("scatter", kinds)
+        .column("sparsity", |(sparsity, _)| sparsity.to_string())
+        .column("fresh", |(_, fresh)| fresh.name().to_owned())
+        .column("cells", |&kind| variances(kind).count().to_string())
+        .column("between points", |&kind| deviation(kind, |one| one.points))
+        .column("between seeds, at all points alike", |&kind| deviation(kind, |one| one.seeds))
+        .column("of a seed at a point", |&kind| deviation(kind, |one| Some(one.left)))
+        .table()
+}
+
+fn fitted(fits: &[ConfirmedFit]) -> Table {
+    Rows::new("confirmed-fits", fits)
+        .column("sparsity", |one| one.fitted.sparsity.to_string())
+        .column("batch sizes", |one| one.fitted.points.len().to_string())
+        .shown("c1", interval, |one| one.fit().map(|fit| fit.c1))
+        .shown("c2", interval, |one| one.fit().map(|fit| fit.c2))
+        .shown("critical batch size", interval, |one| one.fit().map(|fit| fit.critical))
+        .shown("critical batch size / dense", interval, |one| one.fitted.critical_ratio)
+        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.fitted.critical_ratio)
+        .column("goodness of the fit", |one| digits(one.goodness, 2))
+        .column("uneven tuning", |one| format!("{:.1} %", 100.0 * one.tuning))
+        .table()
+}
