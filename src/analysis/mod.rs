@@ -25,8 +25,8 @@ pub use figures::{Figure, Whole, figures, steps_to_result_plot, whole_curves};
 pub use others::{read_layout, read_table, shallue};
 pub use report::{FEWEST_TRIALS, LIST, Options, Report, Table, report, table, values, warnings};
 pub use statistics::{
-    Along, Bounds, ConfirmedCell, ConfirmedFit, Critical, Definition, EDGE, EnoughTrials, Fitted, Measured, NEAR, Shift, Smooth, Surface,
-    Timed, confirmed, confirmed_cells, confirmed_fits, critical, exponent, fit, fits, measured_points, sentences, share, smoothness,
-    threshold, times,
+    Along, Bounds, ConfirmedCell, ConfirmedFit, Critical, Definition, EDGE, EnoughTrials, Fitted, NEAR, Shift, Smooth, Surface, Timed,
+    confirmed, confirmed_cells, confirmed_fits, critical, exponent, fit, fits, measured_points, sentences, share, smoothness, threshold,
+    times,
 };
 pub use studies::{Grid, StudyResults, gather};

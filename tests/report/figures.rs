@@ -391,7 +391,7 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
             assert!(along.c1.low.is_nan() && along.c1.high.is_nan(), "one trial has no interval");
         }
         assert_eq!((smooth.trials, smooth.measurements), (1, 5));
-        assert!(smooth.measured.unwrap().critical.is_some());
+        assert!(smooth.fitted.as_ref().unwrap().critical().is_some());
         let Some(over) = smooth.over_dense else { continue };
         assert!(smooth.key.sparsity > 0.0);
         for over in over {
@@ -477,11 +477,11 @@ fn where_the_learning_rate_decays_the_prediction_takes_the_squared_rates_of_the_
     let smooth = analysis::smoothness(&study, &fits.iter().collect::<Vec<_>>());
     let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-9, "{found}, expected {expected}");
     for smooth in smooth.iter().filter(|smooth| smooth.key.sparsity > 0.0) {
-        let (measured, [over, _]) = (smooth.measured.unwrap(), smooth.over_dense.unwrap());
-        near(measured.squared_rates_ratio.unwrap().value, expected);
+        let (fitted, [over, _]) = (smooth.fitted.as_ref().unwrap(), smooth.over_dense.unwrap());
+        near(fitted.squared_rates_ratio.unwrap().value, expected);
         near(smooth.predicted_c1(&over).value, 3.0 * 0.5 * expected);
         assert!(smooth.predicted_c1(&over).low.is_nan(), "one trial has no interval");
-        near(measured.c2_ratio.unwrap().value, fits[1].fit.as_ref().unwrap().c2.value / fits[0].fit.as_ref().unwrap().c2.value);
+        near(fitted.c2_ratio.unwrap().value, fits[1].fit.as_ref().unwrap().c2.value / fits[0].fit.as_ref().unwrap().c2.value);
         // Without a search beside it, H is of the measured trials themselves.
         let alone = analysis::smoothness(&study, &[]).into_iter().find(|alone| alone.key == smooth.key).unwrap();
         let size = smooth.key.batch_size;

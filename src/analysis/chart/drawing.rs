@@ -1,6 +1,6 @@
 //! How a chart is drawn: panels in rows, with one legend beside or below them.
 
-use super::layout::{Layout, Legend, Style};
+use super::layout::{INCHES, Layout, Legend, Style};
 use super::parts::{Chart, Element, Panel, Stroke};
 use super::svg::{Anchor, BLACK, Colour, GREY, Place, Svg};
 use crate::{Result, results};
@@ -27,7 +27,7 @@ impl Chart {
     pub fn svg(&self, style: Style) -> String {
         let layout = Layout::new(self, style);
         let (width, height) = layout.size;
-        let inches = (style == Style::Paper).then(|| (layout.inches, layout.inches * f64::from(height) / f64::from(width)));
+        let inches = (style == Style::Paper).then(|| (INCHES, INCHES * f64::from(height) / f64::from(width)));
         let mut svg = Svg::new(layout.size, inches, &self.title);
         if layout.heading > 0 {
             svg.text(&self.title, (width as i32 / 2, 36), 32, BLACK, Anchor::Middle);

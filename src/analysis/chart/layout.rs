@@ -6,7 +6,7 @@ use super::parts::{Chart, Panel};
 const SCREEN: u32 = 1480;
 
 /// Width of a figure for papers, in inches.
-const INCHES: f64 = 5.5;
+pub const INCHES: f64 = 5.5;
 
 /// Text of 8 points in a figure for papers. The height of a line is 1.24 times its em.
 const EIGHT_POINTS: u32 = 40;
@@ -34,8 +34,6 @@ pub enum Style {
 pub struct Layout {
     /// Width and height of the chart.
     pub size: (u32, u32),
-    /// Width of the figure on paper.
-    pub inches: f64,
     /// Panels in a row.
     pub columns: usize,
     /// Height of the title's area; 0 without a title.
@@ -97,21 +95,7 @@ impl Layout {
         let size = (left + legend, (heading + rows * height + 10).max(100 + LINE as u32 * entries as u32));
         let legend = Legend { font: 30, places };
         let plot = width - labels(font);
-        Layout {
-            size,
-            inches: INCHES,
-            columns,
-            heading,
-            height,
-            font,
-            small: font * 5 / 6,
-            marker,
-            line,
-            ticks,
-            legend,
-            plot,
-            shared: false,
-        }
+        Layout { size, columns, heading, height, font, small: font * 5 / 6, marker, line, ticks, legend, plot, shared: false }
     }
 
     fn paper(chart: &Chart, names: &[usize]) -> Layout {
@@ -149,7 +133,7 @@ impl Layout {
         let legend = Legend { font: EIGHT_POINTS, places };
         let size = (PAPER, below as u32);
         let (font, small) = (EIGHT_POINTS, EIGHT_POINTS);
-        Layout { size, inches: INCHES, columns, heading: 0, height, font, small, marker, line, ticks, legend, plot, shared }
+        Layout { size, columns, heading: 0, height, font, small, marker, line, ticks, legend, plot, shared }
     }
 
     /// Width of the labels of a column's vertical axes.

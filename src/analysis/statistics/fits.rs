@@ -75,6 +75,11 @@ pub struct Shift {
 }
 
 impl Fitted {
+    /// The critical batch size, where there is a fit.
+    pub fn critical(&self) -> Option<Estimate> {
+        Some(self.fit.as_ref().ok()?.critical)
+    }
+
     /// A fit with nothing beside it.
     pub(super) fn new(sparsity: f64, points: Vec<Point>, fit: Result<Fit, String>) -> Fitted {
         Fitted {

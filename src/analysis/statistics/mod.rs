@@ -32,7 +32,7 @@ pub use fits::{EnoughTrials, Fitted, NEAR, Shift, decays, effective_rate, fits, 
 pub use goals::{Bounds, threshold};
 pub use laws::Rival;
 pub use means::{Mean, beyond_chi_squared, fit_means, half_width};
-pub use smoothness::{Along, Measured, Smooth, Surface, comparable, noise_scale, smoothness};
+pub use smoothness::{Along, Smooth, Surface, comparable, noise_scale, smoothness};
 pub use timing::{Timed, sentences, times};
 pub use variances::{Fresh, Scatter, Variances, scatter};
 pub use work::{Range, Work, computed, papers_steps, to_end, to_goal};

@@ -5,7 +5,7 @@
 //! goal (appendix A.2).
 
 use super::fit::Estimate;
-use super::fits::{Fitted, Shift, decays, effective_rate, learning_rate, squared_rates};
+use super::fits::{Fitted, decays, effective_rate, learning_rate, squared_rates};
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, CellKey, Measurement, Trial};
 
@@ -59,8 +59,8 @@ pub struct Smooth {
     pub over_dense: Option<[Surface<Estimate>; 2]>,
     /// Gradient noise scale in examples at the start, the median along the training, and at the last measurement.
     pub noise_scale: [Estimate; 3],
-    /// What the theory predicts, beside what was fitted to steps-to-result of the same workload.
-    pub measured: Option<Measured>,
+    /// What was fitted to steps-to-result of the same workload at that sparsity, to compare predictions with.
+    pub fitted: Option<Fitted>,
 }
 
 /// The numbers that the theory uses: those of a trial, those of a cell, or ratios sparse over dense. What was not measured is NaN.
@@ -94,23 +94,6 @@ pub struct Surface<T> {
     pub critical_by_gradient: T,
     /// What c1 is proportional to: Δ·β·L, or L·H·β where the learning rate decays, with β along the training.
     pub c1: T,
-}
-
-/// What was fitted to steps-to-result, to compare predictions with.
-#[derive(Debug, Clone, Copy)]
-pub struct Measured {
-    /// c1 over the dense network's.
-    pub c1_ratio: Option<Estimate>,
-    /// c2 over the dense network's.
-    pub c2_ratio: Option<Estimate>,
-    /// The critical batch size over the dense network's.
-    pub critical_ratio: Option<Estimate>,
-    /// H* over the dense network's, where the learning rate decays.
-    pub squared_rates_ratio: Option<Estimate>,
-    /// K* over the dense network's.
-    pub shift: Option<Shift>,
-    /// Critical batch size of the fit.
-    pub critical: Option<Estimate>,
 }
 
 impl<T: Copy> Surface<T> {
@@ -182,7 +165,7 @@ impl Surface<Estimate> {
 impl Smooth {
     /// c1 sparse over dense, by the theory; with H* of the search where the learning rate decays and there is one.
     pub fn predicted_c1(&self, over: &Surface<Estimate>) -> Estimate {
-        match self.measured.and_then(|measured| measured.squared_rates_ratio) {
+        match self.fitted.as_ref().and_then(|fitted| fitted.squared_rates_ratio) {
             Some(searched) => over.lipschitz.times(over.variance).times(searched),
             None => over.c1,
         }
@@ -229,7 +212,7 @@ impl Smooth {
                 of_each(&|trial| noise(trial.measurements.last())),
             ],
             over_dense: (!pairs.is_empty()).then(|| Along::ALL.map(over_dense)),
-            measured: None,
+            fitted: None,
         })
     }
 }
@@ -242,15 +225,7 @@ pub fn smoothness(study: &StudyResults, fits: &[&Fitted]) -> Vec<Smooth> {
         let key = cell.key;
         let dense = cells.iter().find(|other| other.key.batch_size == key.batch_size && other.key.sparsity == 0.0 && key.sparsity > 0.0);
         let fitted = fits.iter().find(|fitted| fitted.sparsity == key.sparsity && (fitted.fit.is_ok() || fitted.shift.is_some()));
-        let measured = fitted.map(|fitted| Measured {
-            c1_ratio: fitted.c1_ratio,
-            c2_ratio: fitted.c2_ratio,
-            critical_ratio: fitted.critical_ratio,
-            squared_rates_ratio: fitted.squared_rates_ratio,
-            shift: fitted.shift,
-            critical: fitted.fit.as_ref().ok().map(|fit| fit.critical),
-        });
-        Some(Smooth { measured, ..Smooth::new(study, cell, dense)? })
+        Some(Smooth { fitted: fitted.map(|&fitted| fitted.clone()), ..Smooth::new(study, cell, dense)? })
     };
     cells.iter().filter_map(with_fit).collect()
 }

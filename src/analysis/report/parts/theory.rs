@@ -4,7 +4,7 @@ use super::super::document::Block;
 use super::super::numbers::brief;
 use super::super::rows::Rows;
 use super::super::table::Table;
-use crate::analysis::statistics::{Along, Estimate, Measured, Shift, Smooth, Surface, decays};
+use crate::analysis::statistics::{Along, Estimate, Fitted, Shift, Smooth, Surface, decays};
 use crate::analysis::studies::StudyResults;
 use crate::readable::count;
 
@@ -78,8 +78,8 @@ fn rows((smooth, both): (&Smooth, [Surface<Estimate>; 2])) -> impl Iterator<Item
 }
 
 /// What was fitted beside a cell's measurements.
-fn measured(ratio: fn(Measured) -> Option<Estimate>) -> impl Fn(&Row) -> Option<Estimate> {
-    move |(smooth, ..)| smooth.measured.and_then(ratio)
+fn fitted(ratio: fn(&Fitted) -> Option<Estimate>) -> impl Fn(&Row) -> Option<Estimate> {
+    move |(smooth, ..)| smooth.fitted.as_ref().and_then(ratio)
 }
 
 fn surfaces(smoothness: &[Smooth]) -> Table {
@@ -109,17 +109,17 @@ fn ratios(over_dense: &[Row], decays: bool) -> Table {
         .shown("β at the end", brief, |(.., over)| Some(over.last_variance))
         .shown("L along", brief, |(.., over)| Some(over.lipschitz));
     let predicted = |(smooth, _, over): &Row| Some(smooth.predicted_c1(over));
-    let searched = measured(|measured| measured.squared_rates_ratio);
+    let searched = fitted(|fitted| fitted.squared_rates_ratio);
     let rows = match decays {
         true => rows
             .shown("H*", brief, |row| Some(searched(row).unwrap_or(row.2.squared_rates)))
             .shown("predicted c̃1", brief, predicted)
-            .shown("fitted c̃1", brief, measured(|measured| measured.c1_ratio))
+            .shown("fitted c̃1", brief, fitted(|fitted| fitted.c1_ratio))
             .shown("predicted c̃2", brief, |(.., over)| Some(over.decrease))
-            .shown("fitted c̃2", brief, measured(|measured| measured.c2_ratio)),
-        false => rows.shown("predicted c1", brief, predicted).shown("fitted c1", brief, measured(|measured| measured.c1_ratio)),
+            .shown("fitted c̃2", brief, fitted(|fitted| fitted.c2_ratio)),
+        false => rows.shown("predicted c1", brief, predicted).shown("fitted c1", brief, fitted(|fitted| fitted.c1_ratio)),
     };
-    rows.shown("measured shift", brief, measured(|measured| measured.shift.map(Shift::estimate))).table()
+    rows.shown("measured shift", brief, fitted(|fitted| fitted.shift.map(Shift::estimate))).table()
 }
 
 /// What the norm of the gradient makes of the prediction.
@@ -130,11 +130,11 @@ fn by_gradient(over_dense: &[Row]) -> Table {
         .shown("ε", brief, |(.., over)| Some(over.gradient))
         .shown("η/(1 − m)", brief, |(.., over)| Some(over.rate))
         .shown("Δ·L·β/ε²", brief, |(.., over)| Some(over.c1_by_gradient))
-        .shown("fitted c1", brief, measured(|measured| measured.c1_ratio))
+        .shown("fitted c1", brief, fitted(|fitted| fitted.c1_ratio))
         .shown("Δ/(η·ε)", brief, |(.., over)| Some(over.c2_by_gradient))
-        .shown("fitted c2", brief, measured(|measured| measured.c2_ratio))
+        .shown("fitted c2", brief, fitted(|fitted| fitted.c2_ratio))
         .shown("L·β·η/ε", brief, |(.., over)| Some(over.critical_by_gradient))
-        .shown("fitted c1/c2", brief, measured(|measured| measured.critical_ratio))
+        .shown("fitted c1/c2", brief, fitted(|fitted| fitted.critical_ratio))
         .table()
 }
 
@@ -144,6 +144,6 @@ fn noise_scales(smoothness: &[Smooth]) -> Table {
         .shown("start", brief, |smooth| Some(smooth.noise_scale[0]))
         .shown("median", brief, |smooth| Some(smooth.noise_scale[1]))
         .shown("end", brief, |smooth| Some(smooth.noise_scale[2]))
-        .shown("fitted critical batch size", brief, |smooth| smooth.measured.and_then(|measured| measured.critical))
+        .shown("fitted critical batch size", brief, |smooth| smooth.fitted.as_ref().and_then(Fitted::critical))
         .table()
 }

@@ -3,7 +3,7 @@
 use super::super::rows::{Rows, optional};
 use super::super::section::Section;
 use super::super::table::Table;
-use crate::analysis::statistics::{Along, Estimate, Measured, Shift, Smooth, Surface, decays, noise_scale};
+use crate::analysis::statistics::{Along, Estimate, Fitted, Shift, Smooth, Surface, decays, noise_scale};
 use crate::analysis::studies::StudyResults;
 use crate::records::{CellKey, Measurement};
 use crate::results::MeasurementRow;
@@ -29,44 +29,29 @@ pub(super) fn measurements(sections: &[Section]) -> Table {
     .table()
 }
 
-/// The theory of a cell: means along the training, or medians.
-struct Theory<'a> {
-    study: &'a StudyResults,
-    smooth: &'a Smooth,
-    along: Along,
-    here: Option<&'a Surface<Estimate>>,
-    over_dense: Option<&'a Surface<Estimate>>,
-}
+/// The theory of a cell with means along the training, or with medians: its surface, and that over the dense one's.
+type Theory<'a> = (&'a StudyResults, &'a Smooth, Along, Surface<Estimate>, Option<Surface<Estimate>>);
 
-impl<'a> Theory<'a> {
-    fn all(section: &'a Section) -> Vec<Theory<'a>> {
-        let study = section.study;
-        let both = |smooth: &'a Smooth| {
-            Along::ALL.into_iter().enumerate().map(move |(number, along)| Theory {
-                study,
-                smooth,
-                along,
-                here: smooth.along.get(number),
-                over_dense: smooth.over_dense.as_ref().and_then(|both| both.get(number)),
-            })
-        };
-        section.smoothness.iter().flat_map(both).collect()
-    }
+/// Two rows a cell: one with means along the training, and one with medians.
+fn both<'a>(study: &'a StudyResults, smooth: &'a Smooth) -> impl Iterator<Item = Theory<'a>> {
+    let here = Along::ALL.into_iter().zip(smooth.along).enumerate();
+    here.map(move |(number, (along, surface))| (study, smooth, along, surface, smooth.over_dense.map(|both| both[number])))
 }
 
 /// Two rows a cell: one with means along the training, one with medians. A ratio is sparse over dense.
 pub(super) fn theory(sections: &[Section]) -> Table {
     type Value = fn(&Surface<Estimate>) -> Estimate;
-    let here = |value: Value| move |row: &Theory| row.here.map(value);
-    let ratio = |value: Value| move |row: &Theory| row.over_dense.map(value);
-    let measured = |value: fn(Measured) -> Option<Estimate>| move |row: &Theory| row.smooth.measured.and_then(value);
-    let noise = |number: usize| move |row: &Theory| row.smooth.noise_scale.get(number).copied();
-    let decrease_ratio = |row: &Theory| row.over_dense.map(|surface| surface.decrease).filter(|_| decays(row.study));
-    Rows::new("theory", sections.iter().flat_map(Theory::all))
-        .of_cell(|row| (row.study, row.smooth.key))
-        .column("along_training", |row| row.along.name().to_owned())
-        .column("trials", |row| row.smooth.trials.to_string())
-        .column("measurements", |row| row.smooth.measurements.to_string())
+    let here = |value: Value| move |row: &Theory| Some(value(&row.3));
+    let ratio = |value: Value| move |row: &Theory| row.4.as_ref().map(value);
+    let fitted = |value: fn(&Fitted) -> Option<Estimate>| move |row: &Theory| row.1.fitted.as_ref().and_then(value);
+    let noise = |number: usize| move |row: &Theory| row.1.noise_scale.get(number).copied();
+    let decrease_ratio = |row: &Theory| row.4.map(|surface| surface.decrease).filter(|_| decays(row.0));
+    let rows = sections.iter().flat_map(|section| section.smoothness.iter().flat_map(|smooth| both(section.study, smooth)));
+    Rows::new("theory", rows)
+        .of_cell(|(study, smooth, ..)| (*study, smooth.key))
+        .column("along_training", |(_, _, along, ..)| along.name().to_owned())
+        .column("trials", |(_, smooth, ..)| smooth.trials.to_string())
+        .column("measurements", |(_, smooth, ..)| smooth.measurements.to_string())
         .estimate("start_loss", here(|surface| surface.start_loss))
         .estimate("last_loss", here(|surface| surface.last_loss))
         .estimate("decrease", here(|surface| surface.decrease))
@@ -81,19 +66,19 @@ pub(super) fn theory(sections: &[Section]) -> Table {
         .estimate("last_variance_ratio", ratio(|surface| surface.last_variance))
         .estimate("along_lipschitz_ratio", ratio(|surface| surface.lipschitz))
         .estimate("squared_rates_ratio", ratio(|surface| surface.squared_rates))
-        .estimate("searched_squared_rates_ratio", measured(|measured| measured.squared_rates_ratio))
-        .estimate("predicted_c1_ratio", |row| row.over_dense.map(|over| row.smooth.predicted_c1(over)))
-        .estimate("fitted_c1_ratio", measured(|measured| measured.c1_ratio))
+        .estimate("searched_squared_rates_ratio", fitted(|fitted| fitted.squared_rates_ratio))
+        .estimate("predicted_c1_ratio", |(_, smooth, .., over)| over.map(|over| smooth.predicted_c1(&over)))
+        .estimate("fitted_c1_ratio", fitted(|fitted| fitted.c1_ratio))
         .estimate("predicted_c2_ratio", decrease_ratio)
-        .estimate("fitted_c2_ratio", measured(|measured| measured.c2_ratio))
+        .estimate("fitted_c2_ratio", fitted(|fitted| fitted.c2_ratio))
         .estimate("along_gradient_ratio", ratio(|surface| surface.gradient))
         .estimate("predicted_c1_by_gradient_ratio", ratio(|surface| surface.c1_by_gradient))
         .estimate("predicted_c2_by_gradient_ratio", ratio(|surface| surface.c2_by_gradient))
         .estimate("predicted_critical_ratio", ratio(|surface| surface.critical_by_gradient))
-        .estimate("shift", measured(|measured| measured.shift.map(Shift::estimate)))
+        .estimate("shift", fitted(|fitted| fitted.shift.map(Shift::estimate)))
         .estimate("start_noise_scale", noise(0))
         .estimate("median_noise_scale", noise(1))
         .estimate("last_noise_scale", noise(2))
-        .estimate("critical_batch_size", measured(|measured| measured.critical))
+        .estimate("critical_batch_size", fitted(Fitted::critical))
         .table()
 }
