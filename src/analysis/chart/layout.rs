@@ -78,7 +78,7 @@ impl Layout {
     }
 
     fn screen(chart: &Chart, names: &[usize]) -> Layout {
-        let (columns, entries) = (chart.columns.max(1), names.len());
+        let (columns, entries) = (in_a_row(chart), names.len());
         let rows = chart.panels.len().div_ceil(columns).max(1) as u32;
         let width = SCREEN / columns as u32;
         let (height, font, marker, line, ticks) = match columns {
@@ -101,7 +101,7 @@ impl Layout {
     fn paper(chart: &Chart, names: &[usize]) -> Layout {
         let longest = |title: fn(&Panel) -> &str| chart.panels.iter().map(|panel| letters(title(panel))).max().unwrap_or(0);
         // No title may be cut.
-        let wanted = chart.columns.max(1);
+        let wanted = in_a_row(chart);
         let columns = wanted.min(PAPER as usize / (longest(|panel| &panel.title) * LETTER).max(1)).max(1);
         let rows = chart.panels.len().div_ceil(columns).max(1) as u32;
         // Panels of a row with the same vertical axis share its labels.
@@ -157,6 +157,35 @@ fn labels(font: u32) -> u32 {
     font * 9 / 2
 }
 
+/// Panels in a row. Of more than eight none would have room beside its labels: then four stand in a row.
+fn in_a_row(chart: &Chart) -> usize {
+    if chart.columns > 8 { 4 } else { chart.columns.max(1) }
+}
+
 fn letters(words: &str) -> usize {
     words.chars().count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::chart::{Axis, Scale};
+
+    #[test]
+    fn panels_have_room_however_many_there_are() {
+        let panel = |most: usize| {
+            Panel::new(
+                Axis::around(Scale::Linear, "x", [0.0], (0.0, 1.0)),
+                Axis::around(Scale::Linear, "y", [most as f64], (0.0, 1.0)),
+                Vec::new(),
+            )
+        };
+        for columns in [0, 1, 4, 8, 9, 14, 200] {
+            let chart = Chart::new(String::new(), columns, (0..columns.max(3)).map(panel).collect(), Vec::new());
+            for style in [Style::Screen, Style::Paper] {
+                let layout = Layout::new(&chart, style);
+                assert!(layout.plot > 15 && layout.left(layout.columns) <= layout.size.0, "{columns} columns, {style:?}: {}", layout.plot);
+            }
+        }
+    }
 }
