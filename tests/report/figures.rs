@@ -37,7 +37,7 @@ impl Shown {
         self.of(drawn).filter(|row| row[1] == series).count()
     }
 
-    /// The points of a series in all panels, of which the y are rounded to four digits.
+    /// The places (x, y) of a series' points in all panels.
     fn points(&self, series: &str) -> Vec<(f64, f64)> {
         let number = |text: &String| text.parse::<f64>().unwrap();
         self.of("point").filter(|row| row[1] == series).map(|row| (number(&row[3]), number(&row[4]))).collect()

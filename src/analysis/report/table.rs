@@ -34,7 +34,7 @@ impl Table {
         writer.into_inner().map_err(|error| error.to_string())
     }
 
-    /// A table of a page, which may be wider than that. A line break in a field is one on the page.
+    /// A table of the page, in a box that scrolls where the table is wider than the page. A line break in a field is one on the page.
     pub fn html(&self, is_of_words: bool) -> Markup {
         html! {
             div.wide {

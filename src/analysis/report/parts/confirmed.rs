@@ -14,7 +14,7 @@ const CONFIRMED: &str = "The best points of a cell's search, trained again with 
                          reach the goal within its limit failed; failures count as more steps than that. __K* over the mean__ says how lucky K* is, the \
                          least of many trainings.";
 
-/// What it has where trainings went on after the goal.
+/// What the table says where trainings went on after the goal.
 const MEAN_ERROR: &str = "__Mean error__: the first evaluation at which the mean error over the seeds reaches the goal, by Student's t; no training was stopped \
                           at the goal.";
 

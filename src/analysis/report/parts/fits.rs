@@ -61,11 +61,11 @@ pub fn fits(study: &StudyResults, fits: &[Fitted]) -> Vec<Block<'static>> {
     blocks
 }
 
-/// What the table of laws has.
+/// What the table of laws says.
 const LAWS: &str = "The law beside others: Akaike's criterion for few points (AICc), all sparsities together, less that of c1/B + c2. Where it is above 0 the \
                     paper's law explains the steps better, for the numbers that each fits; by 10 it leaves the other no support.";
 
-/// What it has of confirmed steps.
+/// What the table of laws says of confirmed steps.
 const LAWS_OF_MEANS: &str = " Means of confirmed steps have errors, which the criterion takes for the least that they scatter. __Goodness of the fit__: how often \
                              means with these errors would lie as far from the law, if it held and points were tuned alike.";
 
