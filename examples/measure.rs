@@ -40,7 +40,8 @@ fn main() -> Result<()> {
     let study = &configuration.study;
     let dataset = Dataset::load(study.workload.dataset.clone(), Path::new(&folder), &study.data)?;
     let threads = comm::threads(&Single);
-    let (place, device) = (Place::alone(threads), Cpu { unit: VectorUnit::best(), threads });
+    let (place, convolutions) = (Place::alone(threads), study.execution.convolutions);
+    let device = Cpu { unit: VectorUnit::best(), threads, convolutions };
     let output = Path::new("results/measure.h5");
     let mut observer = dps::progress::silent();
     match run(&configuration, &dataset, &place, &device, output, Beginning::Journal, &mut *observer)? {

@@ -91,8 +91,8 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
         (Ok(_), unfit) => return Err(refuse(unfit)),
         (Err(problems), unfit) => return Err(refuse(problems.into_iter().chain(unfit).collect())),
     };
-    let Execution { race, full_evaluation, products, tf32, .. } = study.execution;
-    let execution = Execution { race, full_evaluation, products, tf32, ..Execution::default() };
+    let Execution { race, full_evaluation, convolutions, products, tf32, .. } = study.execution;
+    let execution = Execution { race, full_evaluation, convolutions, products, tf32, ..Execution::default() };
     let grid = Grid { batch_sizes: Vec::new(), sparsities: Vec::new(), trials: 0 };
     let decisive = Study { execution, grid, confirm: None, ..study.clone() };
     let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);

@@ -310,10 +310,11 @@ fn the_digest_follows_what_decides_a_record() {
     assert_eq!(digest(&[]), digest(&["execution.device=auto", "execution.threads=9", "execution.data_parallel=0"]));
     // A study may get more cells and trials.
     assert_eq!(digest(&[]), digest(&["grid.trials=6", "grid.batch_sizes=[2, 16, 32]", "grid.sparsities=[0.5]"]));
-    assert_eq!(digest(&[]), digest(&["execution.race=1"]));
+    assert_eq!(digest(&[]), digest(&["execution.race=1", "execution.convolutions=direct"]));
     for setting in [
         "execution.race=false",
         "execution.race=3",
+        "execution.convolutions=winograd",
         "execution.products=cublas",
         "execution.tf32=true",
         "data.split_seed=8",
@@ -470,6 +471,7 @@ fn every_range_is_held() {
         ("execution.device", &["cuda", "auto"], &["gpu"]),
         ("execution.threads", &["0", "1024"], &["-1", "1025", "100000"]),
         ("execution.data_parallel", &["0", "8"], &["-1"]),
+        ("execution.convolutions", &["direct", "winograd"], &["fft", "true"]),
         ("execution.products", &["fused", "cublas"], &["cudnn", "true"]),
         ("execution.tf32", &["true"], &["1"]),
         ("execution.reduction", &["nccl", "reproducible"], &["mpi"]),

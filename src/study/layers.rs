@@ -38,16 +38,16 @@ pub fn layer_table(study: &Study, network: &Network) -> String {
 /// The kernels of each layer on the CPU, dense; then, where a mask changes them, those at each of the study's sparsities from which on they are
 /// others. A study's masks are not known before its scores, so random ones stand for them; of a large network none is drawn.
 fn cpu_kernels(study: &Study, network: &Network) -> Vec<Vec<String>> {
-    let dense = cpu::kernels(network, None);
+    let convolutions = study.execution.convolutions;
+    let dense = cpu::kernels(network, None, convolutions);
     if network.parameters() > MOST_DRAWN {
         return dense.into_iter().map(|kernels| vec![kernels.to_owned()]).collect();
     }
     let scores = random_scores(network, 0);
     let mut sparsities: Vec<f64> = study.grid.sparsities.iter().copied().filter(|&sparsity| sparsity > 0.0).collect();
     sparsities.sort_unstable_by(f64::total_cmp);
-    let masked =
-        sparsities.iter().map(|&sparsity| cpu::kernels(network, Some(&keep_highest(network, &scores, sparsity, study.pruning.biases))));
-    let masked = masked.collect::<Vec<_>>();
+    let mask = |sparsity: f64| keep_highest(network, &scores, sparsity, study.pruning.biases);
+    let masked: Vec<_> = sparsities.iter().map(|&sparsity| cpu::kernels(network, Some(&mask(sparsity)), convolutions)).collect();
     let of_layer = |layer: usize| {
         let mut last = dense[layer];
         let mut lines = vec![last.to_owned()];

@@ -102,7 +102,8 @@ impl Memory {
             // Measured trials have their masks and the weights before a step and after it once more.
             let measured =
                 study.smoothness.map_or(0, |settings| first_of(settings.trials, mine as u64)) * 4 * (2 * parameters + kept) as u64;
-            let wave = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, numbers, averaged };
+            let convolutions = study.execution.convolutions;
+            let wave = Wave { batch, kept, lanes: mine, ranks: size, threads, validation, numbers, averaged, convolutions };
             let bytes = if on_host { wave.bytes(&physical) } else { 0 } + measured;
             // What a rank sends of its trials' states, and what rank 0 has received, whole and cut into one for each rank.
             let copies = mine + 2 * lanes;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
-use dps::backend::cpu::{CpuBackend, Lane, VectorUnit, peak_flop};
+use dps::backend::cpu::{Cpu, CpuBackend, Lane, VectorUnit, peak_flop};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, Convolutions, DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Epilogue, Layer, Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
@@ -38,6 +38,9 @@ struct Arguments {
     /// Pruned networks by the kernels of dense ones too, which multiply removed weights like any other.
     #[arg(long)]
     unpruned: bool,
+    /// Each network with execution.convolutions = "winograd" too.
+    #[arg(long)]
+    winograd: bool,
     /// Three rounds of short turns: to see that it works.
     #[arg(long)]
     quick: bool,
@@ -71,12 +74,22 @@ enum Task {
     Evaluate,
 }
 
+/// Which kernels compute a case.
+#[derive(Clone, Copy, PartialEq)]
+enum Kernels {
+    /// The mask chooses them.
+    Chosen,
+    /// The kernels of a dense network, which multiply removed weights like any other.
+    Dense,
+    /// The mask chooses them with execution.convolutions = "winograd".
+    Winograd,
+}
+
 /// One line of a table.
 struct Case<'a> {
     task: Task,
     sparsity: f64,
-    /// Whether removed weights are left out, or multiplied like any other.
-    pruned: bool,
+    kernels: Kernels,
     backend: CpuBackend<'a>,
     lanes: Vec<Lane>,
     step: u32,
@@ -139,20 +152,24 @@ fn main() {
             let mut tasks: Vec<Task> = batches.filter(|_| arguments.task.contains(&Kind::Train)).collect();
             tasks.extend(arguments.task.contains(&Kind::Evaluate).then_some(Task::Evaluate));
             for task in tasks {
-                let case = |sparsity: f64, pruned: bool| {
-                    let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), threads, &Single);
-                    if !pruned {
+                let case = |sparsity: f64, kernels: Kernels| {
+                    let convolutions = if kernels == Kernels::Winograd { Convolutions::Winograd } else { Convolutions::Direct };
+                    let cpu = Cpu { unit: VectorUnit::best(), threads, convolutions };
+                    let mut backend = CpuBackend::of(cpu, network.clone(), &dataset, &Single);
+                    if kernels == Kernels::Dense {
                         backend = backend.computing_removed_weights();
                     }
                     let mask = keep_highest(&network, &scores, sparsity, BiasPruning::Prunable);
                     let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(1e-4)) };
                     let start = LaneStart { seed: 1, weights: weights.clone(), mask, rule, state: None };
                     let lanes = backend.lanes(vec![start]).expect("a lane");
-                    Case { task, sparsity, pruned, backend, lanes, step: 0, rates: Vec::new() }
+                    Case { task, sparsity, kernels, backend, lanes, step: 0, rates: Vec::new() }
                 };
-                let mut cases: Vec<Case> = sparsities.iter().map(|&sparsity| case(sparsity, true)).collect();
+                let mut cases: Vec<Case> = sparsities.iter().map(|&sparsity| case(sparsity, Kernels::Chosen)).collect();
                 let pruned = sparsities.iter().filter(|&&sparsity| arguments.unpruned && sparsity > 0.0);
-                cases.extend(pruned.map(|&sparsity| case(sparsity, false)));
+                cases.extend(pruned.map(|&sparsity| case(sparsity, Kernels::Dense)));
+                let winograd = sparsities.iter().filter(|_| arguments.winograd);
+                cases.extend(winograd.map(|&sparsity| case(sparsity, Kernels::Winograd)));
                 measure(&mut cases, arguments.rounds, Duration::from_millis(arguments.turn));
                 for index in 0..cases.len() {
                     report(&arguments, (name, &network), threads, peak, &cases, index);
@@ -174,7 +191,11 @@ fn measure(cases: &mut [Case], rounds: usize, turn: Duration) {
 fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threads: usize, peak: f64, cases: &[Case], index: usize) {
     let case = &cases[index];
     let [low, rate, high] = quartiles(case.rates.clone());
-    let kernels = if case.pruned { "chosen" } else { "dense" };
+    let kernels = match case.kernels {
+        Kernels::Chosen => "chosen",
+        Kernels::Dense => "dense",
+        Kernels::Winograd => "winograd",
+    };
     let (task, batch, flop, multiplied) = match case.task {
         Task::Train(batch) => ("train", batch, network.training_flop(), multiplied_flop(network)),
         Task::Evaluate => ("evaluate", 0, network.forward_flop(), network.forward_flop()),
@@ -187,13 +208,19 @@ fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threa
         );
     } else {
         let what = if batch == 0 { "evaluation ".to_string() } else { format!("batch {batch:>5}") };
-        print!("{name:<10} {threads} threads  {what}  sparsity {:<4}  {kernels:<6} kernels  {rate:>8.0} images/s", case.sparsity);
+        print!("{name:<10} {threads} threads  {what}  sparsity {:<4}  {kernels:<8} kernels  {rate:>8.0} images/s", case.sparsity);
         let share = |flop: f64| 100.0 * rate * flop / peak / threads as f64;
         print!(" ({low:.0}–{high:.0}), {:>3.0} % of peak, {:>3.0} % without dropped gradients", share(flop), share(multiplied));
-        if let Some(reference) = cases.first().filter(|reference| index > 0 && reference.sparsity == 0.0) {
+        // With other kernels, what they gain; else what the mask does.
+        let (reference, what) = if case.kernels == Kernels::Winograd {
+            (cases.iter().find(|other| other.sparsity == case.sparsity), "chosen kernels")
+        } else {
+            (cases.first().filter(|reference| index > 0 && reference.sparsity == 0.0), "sparsity 0")
+        };
+        if let Some(reference) = reference {
             let ratios = case.rates.iter().zip(&reference.rates).map(|(rate, reference)| rate / reference);
             let [low, ratio, high] = quartiles(ratios.collect());
-            print!(", {ratio:.2}× sparsity 0 ({low:.2}–{high:.2})");
+            print!(", {ratio:.2}× {what} ({low:.2}–{high:.2})");
         }
         println!();
     }

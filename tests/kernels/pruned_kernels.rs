@@ -6,7 +6,7 @@ use crate::support::noise;
 use dps::backend::cpu::{Cpu, CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
-use dps::config::{BiasPruning, DataSplit, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, Convolutions, DataSplit, NetworkName, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape};
 use dps::network::{Network, initial_weights};
 use dps::optimizer::{Rule, Schedule};
@@ -61,7 +61,7 @@ fn with_biases(weights: &[f32]) -> Vec<f32> {
 
 #[test]
 fn what_is_of_another_network_is_refused() {
-    crate::support::foreign::is_refused(&Cpu { unit: VectorUnit::best(), threads: 2 });
+    crate::support::foreign::is_refused(&Cpu { unit: VectorUnit::best(), threads: 2, convolutions: Convolutions::Direct });
 }
 
 #[test]

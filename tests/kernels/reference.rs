@@ -1,15 +1,17 @@
 //! The reference back end against what it did not compute: finite differences on random networks, and PyTorch's numbers (tests/fixtures). Then the
 //! fast back end against the reference.
 
+use std::collections::BTreeMap;
+
 use crate::random_networks::{Case, Draws};
 use crate::support::fixture::{Fixture, Theory};
 use crate::support::noise;
 use crate::support::reference::Net;
-use dps::backend::cpu::{CpuBackend, VectorUnit};
+use dps::backend::cpu::{self, Cpu, CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::config::{BiasPruning, NetworkName, OptimizerName};
+use dps::config::{BiasPruning, Convolutions, LayerSpec, NetworkName, OptimizerName, Padding};
 use dps::network::{DenseOutput, Epilogue, Layer, Map, Network, PoolKind};
 use dps::optimizer::{Rule, Schedule};
 use dps::pruning::{Mask, keep_highest, random_scores};
@@ -287,8 +289,8 @@ fn hessian_products_are_pytorchs() {
 }
 
 /// Compares the CPU back end with the reference on a case whose weights a mask removes: margins, the loss, the gradient of a training step and of a
-/// whole set, squared norms, and, without a mask, the Hessian's product with the gradient, on vector units with so many threads each, all of which
-/// must have the same bits. Returns how many gradients were at a kink.
+/// whole set, squared norms, and, without a mask, the Hessian's product with the gradient, by all kernels that a configuration can choose and on
+/// vector units with so many threads each, all of which must have the same bits. Returns how many gradients were at a kink.
 fn compare(case: &Case, mask: &Mask, units: &[(VectorUnit, usize)]) -> usize {
     let (network, images, labels) = (&case.network, case.images(), case.labels());
     let mut narrow = case.weights.clone();
@@ -321,9 +323,11 @@ fn compare(case: &Case, mask: &Mask, units: &[(VectorUnit, usize)]) -> usize {
     };
     let margins = wide_margins(case, &weights);
     let examples: Vec<u32> = (0..labels.len() as u32).collect();
-    let mut first: Option<Vec<u32>> = None;
-    for &(unit, threads) in units {
-        let mut backend = CpuBackend::new(network.clone(), &case.dataset, unit, threads, &Single);
+    let mut first = BTreeMap::new();
+    let runs =
+        choices(network, mask).into_iter().flat_map(|convolutions| units.iter().map(move |&(unit, threads)| (convolutions, unit, threads)));
+    for (convolutions, unit, threads) in runs {
+        let mut backend = CpuBackend::of(Cpu { unit, threads, convolutions }, network.clone(), &case.dataset, &Single);
         let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(0.1)) };
         let start = LaneStart { seed: 4, weights: narrow.clone(), mask: mask.clone(), rule, state: None };
         let mut lanes = backend.lanes(vec![start]).unwrap();
@@ -355,9 +359,17 @@ fn compare(case: &Case, mask: &Mask, units: &[(VectorUnit, usize)]) -> usize {
             numbers.extend(found.into_iter().chain(product));
         }
         let bits: Vec<u32> = numbers.iter().map(|number| number.to_bits()).chain([found_squares.to_bits() as u32]).collect();
-        assert!(first.get_or_insert_with(|| bits.clone()) == &bits, "{what}: {}, {threads} threads: other bits", unit.name());
+        let first = first.entry(convolutions.name()).or_insert_with(|| bits.clone());
+        assert!(*first == bits, "{what}: {convolutions} convolutions, {}, {threads} threads: other bits", unit.name());
     }
     kinks
+}
+
+/// The values of `execution.convolutions` that differ in the kernels of a masked network.
+fn choices(network: &Network, mask: &Mask) -> Vec<Convolutions> {
+    let mut choices = Convolutions::ALL.to_vec();
+    choices.dedup_by_key(|convolutions| cpu::kernels(network, Some(mask), *convolutions));
+    choices
 }
 
 /// A random mask of a sparsity that keeps something, with biases and without them.
@@ -422,6 +434,30 @@ fn random_networks_are_the_references_on_the_cpu() {
         }
     }
     assert!(compared == 2000 && kinks < 20, "{compared} compared, {kinks} at kinks");
+}
+
+/// Convolutions of 5 × 5 that a pool follows, on maps of any sides and channels, with a border and without, in batches that are no multiple of the
+/// tiles that are multiplied together.
+#[test]
+fn winograds_formula_for_5_x_5_is_the_references_on_the_cpu() {
+    let (mut compared, mut kinks) = (0, 0);
+    for seed in 0..40 {
+        let mut draws = Draws::new(3000 + seed);
+        let padding = [Padding::Same, Padding::Valid][seed as usize % 2];
+        let (first, second) = (draws.between(1, 40), draws.between(1, 40));
+        let relu_and_pool = [LayerSpec::Relu, LayerSpec::MaxPool { size: 2, stride: 2 }];
+        let (before, after) = (LayerSpec::convolution(first, 3, 1, padding), LayerSpec::convolution(second, 5, 1, padding));
+        let layers = [&[before, LayerSpec::Relu, after][..], &relu_and_pool, &[LayerSpec::Flatten, LayerSpec::dense(10)]].concat();
+        let shape = [draws.between(8, 15), draws.between(8, 15), draws.between(1, 3)].map(|extent| extent as usize);
+        let case = Case::of_layers(&layers, shape, 10, 1 + seed as usize % 20);
+        for sparsity in [0.0, 0.3, 0.9] {
+            let mask = mask(&case.network, sparsity, seed);
+            compared += choices(&case.network, &mask).len() - 1;
+            let units = VectorUnit::available().into_iter().filter(|&unit| unit != VectorUnit::PORTABLE || seed % 8 == 0);
+            kinks += compare(&case, &mask, &units.map(|unit| (unit, 1 + seed as usize % 2)).collect::<Vec<_>>());
+        }
+    }
+    assert!(compared > 60 && kinks < 4, "{compared} compared, {kinks} at kinks");
 }
 
 /// A batch of 64 examples and more has leaves of eight images, up to eight of which are computed together in fully connected layers. 72 and 77

@@ -211,7 +211,7 @@ fn measure(shared: &Shared, loaded: &Configuration, world: &dyn Communicator, fr
         storage: shared.storage.clone(),
         surroundings: SURROUNDINGS,
     };
-    let device = Cpu { unit: VectorUnit::best(), threads: 1 };
+    let device = Cpu { unit: VectorUnit::best(), threads: 1, convolutions: loaded.study.execution.convolutions };
     let beginning = if fresh { Beginning::Fresh } else { Beginning::Journal };
     match run(loaded, &shared.problem.dataset, &place, &device, &shared.output, beginning, &mut Told(shared)) {
         Ok(RunEnd::Finished(_)) => End::Finished,

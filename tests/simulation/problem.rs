@@ -108,7 +108,7 @@ impl Problem {
                 surroundings: Surroundings::PROCESS,
             };
             let loaded = problem.configuration(&Settings { trials, ..Settings::WHOLE });
-            let device = Cpu { unit: VectorUnit::best(), threads: 1 };
+            let device = Cpu { unit: VectorUnit::best(), threads: 1, convolutions: loaded.study.execution.convolutions };
             let outcome = run(&loaded, &problem.dataset, &place, &device, &output, Beginning::Journal, &mut *progress::silent());
             assert!(matches!(outcome, Ok(RunEnd::Finished(_))), "{name}: {:?}", outcome.err());
             let cells = results::read(&output).unwrap().cells;

@@ -51,6 +51,12 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
         assert_eq!(run(0, &["--set", &setting]), expected, "{lanes} lanes at once");
     }
     assert_eq!(run(3, &["--set", "execution.lanes=2", "--set", "execution.data_parallel=1"]), expected, "waves shared by groups");
+    // Other kernels have bits of their own, which are the same everywhere too.
+    let winograd = ["--set", "execution.convolutions=winograd"];
+    let by_winograd = run(0, &[&winograd[..], &["--threads", "1"]].concat());
+    assert_ne!(by_winograd, expected, "a convolution of 5 × 5 is rounded otherwise");
+    assert_eq!(run(0, &[&winograd[..], &["--threads", "3", "--set", "execution.lanes=2"]].concat()), by_winograd, "3 threads");
+    assert_eq!(run(3, &[&winograd[..], &["--threads", "2", "--set", "execution.data_parallel=3"]].concat()), by_winograd, "3 ranks");
     for ranks in 1..=4 {
         assert_eq!(run(ranks, &["--threads", "1"]), expected, "{ranks} ranks");
         for size in (1..=ranks).filter(|size| ranks % size == 0) {

@@ -52,7 +52,7 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
         storage: Arc::new(Disk),
         surroundings: Surroundings::PROCESS,
     };
-    let cpu = Cpu { unit: VectorUnit::best(), threads: 2 };
+    let cpu = Cpu { unit: VectorUnit::best(), threads: 2, convolutions: loaded.study.execution.convolutions };
     let output = folder.join(format!("{seed}-{race}.h5"));
     let outcome = run(&loaded, dataset, &place, &cpu, &output, Beginning::Journal, &mut *progress::silent()).unwrap();
     assert!(matches!(outcome, RunEnd::Finished(_)));

@@ -38,7 +38,15 @@ fn run_told(
         storage,
         surroundings: Surroundings::PROCESS,
     };
-    run(loaded, dataset, &place, &Cpu { unit: VectorUnit::best(), threads: 1 }, output, Beginning::Journal, observer)
+    run(
+        loaded,
+        dataset,
+        &place,
+        &Cpu { unit: VectorUnit::best(), threads: 1, convolutions: loaded.study.execution.convolutions },
+        output,
+        Beginning::Journal,
+        observer,
+    )
 }
 
 /// Counts what a run was told to do.

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use super::physical::Physical;
 use super::plan::Plan;
+use crate::config::Convolutions;
 use crate::network::Network;
 use crate::pruning::Mask;
 
 /// Which kernels compute each layer of a network with a mask, in words; without one, those of the dense network, which takes no memory for each
 /// parameter. Kernels of a general kind compute channels in whole vectors of 16.
-pub fn kernels(network: &Network, mask: Option<&Mask>) -> Vec<&'static str> {
+pub fn kernels(network: &Network, mask: Option<&Mask>, convolutions: Convolutions) -> Vec<&'static str> {
     let network = Arc::new(network.clone());
     let physical = Physical::network_of(&network);
     let mask = mask.map_or(Mask::Dense(physical.parameters()), |mask| Physical::new(&network).mask(mask));
-    Plan::layers(&physical, &mask, true).iter().map(|plan| plan.layer.describe()).collect()
+    Plan::layers(&physical, &mask, true, convolutions).iter().map(|plan| plan.layer.describe()).collect()
 }
 
 #[cfg(test)]
@@ -25,7 +26,7 @@ mod tests {
     #[test]
     fn the_kernels_of_a_pruned_network_are_named() {
         let network = Network::new(NetworkName::SimpleCnn);
-        let dense = kernels(&network, None);
+        let dense = kernels(&network, None, Convolutions::Direct);
         assert_eq!(dense, ["rows, pooled in registers", "rows, pooled in registers", "logits of few classes"]);
         let mask = keep_highest(&network, &random_scores(&network, 0), 0.95, BiasPruning::Prunable);
         let pruned = [
@@ -33,6 +34,8 @@ mod tests {
             "kept weights, pooled in registers; gradients by kept blocks",
             "logits of few classes, from kept inputs",
         ];
-        assert_eq!(kernels(&network, Some(&mask)), pruned);
+        assert_eq!(kernels(&network, Some(&mask), Convolutions::Direct), pruned);
+        assert_eq!(kernels(&network, None, Convolutions::Winograd), [dense[0], "Winograd, pooled in registers", dense[2]]);
+        assert_eq!(kernels(&network, Some(&mask), Convolutions::Winograd), pruned, "few weights are visited by themselves");
     }
 }

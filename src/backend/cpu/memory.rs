@@ -3,6 +3,7 @@
 use super::layer::{LayerPlan, layers};
 use super::worker::{image_floats, images_a_pass, images_at_once};
 use crate::comm::Leaves;
+use crate::config::Convolutions;
 use crate::network::Network;
 
 /// What a rank trains at once.
@@ -24,13 +25,15 @@ pub struct Wave {
     pub numbers: usize,
     /// Whether averaged weights are evaluated.
     pub averaged: bool,
+    /// How convolutions are computed.
+    pub convolutions: Convolutions,
 }
 
 impl Wave {
     /// Bytes of the lanes of a physical network, and of what their steps need, on the rank that needs most.
     pub fn bytes(&self, network: &Network) -> u64 {
         let floats = network.parameters() as u64 + 1;
-        let layers = layers(network, None, true);
+        let layers = layers(network, None, true, self.convolutions);
         let (kept, lanes) = (self.kept as u64, self.lanes as u64);
         // Weights, averaged ones, and what the optimizer keeps of those that are kept; the last margin of each validation example, and their order.
         let mut lane = floats * (1 + u64::from(self.averaged)) + kept * self.numbers as u64 + 2 * self.validation as u64;

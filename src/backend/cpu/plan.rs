@@ -1,9 +1,9 @@
 //! What a lane's mask leaves to be computed, found once for the lane: a mask never changes.
 //!
-//! Which kernels a layer gets follows from the mask alone (`layer/choose.rs`), so that a study's bits do not depend on where it ran. A pruned layer
-//! leaves out products with removed weights. A layer with a pool keeps the order of the others: its finite sums have the bits of the unpruned
-//! kernels', up to the sign of a zero; one without a pool has its own order, which [`sparse`](super::sparse) states. What a removed weight would have
-//! made of an infinite or NaN activation, it no longer makes.
+//! Which kernels a layer gets follows from the configuration and the mask alone (`layer/choose.rs`), so that a study's bits do not depend on where it
+//! ran. A pruned layer leaves out products with removed weights. A layer with a pool keeps the order of the others: its finite sums have the bits of
+//! the unpruned kernels' that are not Winograd's, up to the sign of a zero; one without a pool has its own order, which [`sparse`](super::sparse)
+//! states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::dense::LOGITS;
 use super::layer::{CpuLayer, LayerPlan, layers};
 use super::vector_unit::VectorUnit;
+use crate::config::Convolutions;
 use crate::network::Network;
 use crate::pruning::Mask;
 
@@ -39,20 +40,20 @@ pub(super) struct Plan {
 
 impl Plan {
     /// The plan for a mask; if not `pruned`, one whose kernels compute with removed weights as with any other.
-    pub(super) fn new(network: &Network, mask: &Mask, pruned: bool) -> Plan {
+    pub(super) fn new(network: &Network, mask: &Mask, pruned: bool, convolutions: Convolutions) -> Plan {
         let id = PLANS.fetch_add(1, Ordering::Relaxed);
-        let mut plan = Plan { id, layers: Plan::layers(network, mask, pruned), length: 0, places: None, work: FIXED_WORK };
+        let mut plan = Plan { id, layers: Plan::layers(network, mask, pruned, convolutions), length: 0, places: None, work: FIXED_WORK };
         plan.lay_out(network, mask);
         plan.work += network.layers.iter().zip(&plan.layers).map(|(layer, plan)| plan.layer.work(layer.forward_flop() / 2.0)).sum::<f64>();
         plan
     }
 
     /// The layers of a plan, before they have places.
-    pub(super) fn layers(network: &Network, mask: &Mask, pruned: bool) -> Vec<LayerPlan> {
-        let Mask::Sparse { kept, parameters } = mask else { return layers(network, None, pruned) };
+    pub(super) fn layers(network: &Network, mask: &Mask, pruned: bool, convolutions: Convolutions) -> Vec<LayerPlan> {
+        let Mask::Sparse { kept, parameters } = mask else { return layers(network, None, pruned, convolutions) };
         let mut flags = vec![false; *parameters];
         kept.iter().for_each(|&index| flags[index as usize] = true);
-        layers(network, Some(&flags), pruned)
+        layers(network, Some(&flags), pruned, convolutions)
     }
 
     /// Gives every layer its place in a leaf's gradient, and finds those of the kept parameters.

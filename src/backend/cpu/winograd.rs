@@ -1,49 +1,32 @@
 //! Winograd's F(2 × 2, 3 × 3) for convolutions of stride 1: 16 multiplications where the four outputs of a tile take 36 (Lavin and Gray,
-//! "Fast Algorithms for Convolutional Neural Networks", CVPR 2016, section 4.1).
+//! "Fast Algorithms for Convolutional Neural Networks", CVPR 2016, section 4.1). `pooled.rs` has F(2 × 4, 5 × 5) for convolutions with a pool;
+//! the other files of the folder are for both.
 //!
 //! A tile of 4 × 4 inputs, one of 2 × 2 outputs and a kernel of 3 × 3 weights become 16 points each; at every point the convolution is a
 //! product of matrices. Sums keep one order: a point's over channels (over tiles, for the filter gradient), and a tile's over points.
 
+mod forms;
+mod points;
+pub(super) mod pooled;
 mod transforms;
 
-pub(super) use transforms::weights;
+pub(super) use points::Points;
 
-use self::transforms::{BLOCK, POINTS};
+use self::forms::TwoOfThree;
+use self::points::{BLOCK, CHANNELS, apart, multiply};
+use self::transforms::POINTS;
 use super::bounds::assert_reads;
-use super::floats::Floats;
 use super::simd::Simd;
-use super::tile::{Live, Positions, Runs, Start, block, outer, product};
+use super::tile::{Live, Positions, Start, outer};
 use crate::network::{Convolution, Epilogue};
 
 /// Tiles whose filter gradient is added up before it goes to memory.
 const CHUNK: usize = 64;
 
-/// Channels come in whole widest vectors.
-const CHANNELS: usize = 16;
-
-/// The points of some tiles, `[point][tile][channel]`.
-#[derive(Default)]
-pub(super) struct Points {
-    /// Transformed inputs.
-    inputs: Floats,
-    /// Transformed outputs, or their transformed gradients.
-    outputs: Floats,
-    /// Transformed gradients of weights: `[point][in][out]`.
-    gradient: Floats,
-}
-
 impl Points {
-    /// Panics unless there is room for so many tiles' points, with these floats from one point to the next.
-    fn assert_room(&self, inputs_apart: usize, outputs_apart: usize) {
-        assert!(self.inputs.len() >= POINTS * inputs_apart && self.outputs.len() >= POINTS * outputs_apart, "points are grown");
-    }
-
     /// Makes room for a layer, and for its data gradient.
     pub(super) fn grow(&mut self, layer: &Convolution) {
-        let [inputs, outputs, gradient] = lengths(layer);
-        self.inputs.grow(inputs);
-        self.outputs.grow(outputs);
-        self.gradient.grow(gradient);
+        self.grow_to(lengths(layer));
     }
 }
 
@@ -56,11 +39,6 @@ pub(super) fn lengths(layer: &Convolution) -> [usize; 3] {
     // The data gradient's outputs are the layer's inputs.
     let points = |channels: usize, others: usize| POINTS * apart(CHUNK, channels).max(apart(BLOCK, others));
     [points(inputs, outputs), points(outputs, inputs), POINTS * inputs * outputs]
-}
-
-/// Floats from one point to the next of some tiles: never a power of two, which would put all points into the same few lines of a cache.
-fn apart(tiles: usize, channels: usize) -> usize {
-    tiles * channels + CHANNELS
 }
 
 /// Whether a layer is computed this way: by its shape alone, on which its bits depend.
@@ -79,7 +57,16 @@ pub(super) fn rows(layer: &Convolution) -> usize {
 
 /// Floats of a layer's weights as [`weights`] leaves them.
 pub(super) fn weights_len(layer: &Convolution) -> usize {
-    POINTS * layer.input_map.channels * layer.output.channels
+    POINTS * apart(layer.input_map.channels, layer.output.channels)
+}
+
+/// The points of a layer's weights `[3][3][in][out]`, as [`forward_rows`] reads them.
+///
+/// # Panics
+/// Unless both slices are whole, and `channels` whole blocks.
+#[inline(always)]
+pub(super) fn weights<S: Simd>(from: &[f32], channels: usize, to: &mut [f32]) {
+    transforms::weights::<S, TwoOfThree, TwoOfThree, _, _, _, _, _>(from, channels, to);
 }
 
 /// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`rows`] output rows from row `first`, over the `live` inputs; `weights`
@@ -104,39 +91,37 @@ pub(super) unsafe fn forward_rows<S: Simd>(
     points: &mut Points,
 ) {
     let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
-    let (inputs_apart, outputs_apart, block) = (apart(BLOCK, inputs), apart(BLOCK, outputs), block::<S>(outputs));
+    let (inputs_apart, outputs_apart) = (apart(BLOCK, inputs), apart(BLOCK, outputs));
     assert!(fits(layer) && sums.len() == rows(layer) * layer.output.width * outputs && weights.len() == weights_len(layer));
     assert!(bias.is_none_or(|bias| bias.len() == outputs), "a bias has all channels");
     live.assert_of(inputs);
     assert_reads(layer, input.len(), first, rows(layer));
-    points.assert_room(inputs_apart, outputs_apart);
-    let runs = Runs::one(live.count);
+    points.assert_room(POINTS, inputs_apart, outputs_apart);
     // SAFETY: `input` is a whole map that has what the rows read (`assert_reads`); weights and sums are whole, `points` have room for a block of
     // tiles, and channels are whole widest vectors (`fits` and the other asserts). No product of extents wraps, for which the caller vouches.
     unsafe {
-        transforms::read::<S>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);
-        for point in 0..POINTS {
-            let a = points.inputs.as_ptr().add(point * inputs_apart);
-            for from in (0..outputs).step_by(block) {
-                let b = weights.as_ptr().add((point * outputs + from) * inputs);
-                let c = points.outputs.as_mut_ptr().add(point * outputs_apart + from);
-                macro_rules! tiles {
-                    ($tiles:literal, $vectors:literal) => {
-                        for tile in (0..BLOCK).step_by($tiles) {
-                            let (a, c) = (a.add(tile * inputs), c.add(tile * outputs));
-                            product::<S, $tiles, $vectors, false>(a, inputs, runs, b, block, c, outputs);
-                        }
-                    };
-                }
-                match (S::WIDTH == 16, block == S::WIDTH) {
-                    (true, true) => tiles!(16, 1),
-                    (true, false) => tiles!(8, 2),
-                    (false, true) => tiles!(8, 1),
-                    (false, false) => tiles!(4, 2),
-                }
-            }
-        }
+        read_block::<S>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);
+        let weights = (weights.as_ptr(), apart(inputs, outputs));
+        let (a, c) = ((points.inputs.as_ptr(), inputs_apart), (points.outputs.as_mut_ptr(), outputs_apart));
+        multiply::<S>(POINTS, BLOCK, live, outputs, a, weights, c);
         transforms::write::<S>(layer, points.outputs.as_ptr(), outputs_apart, bias, sums.as_mut_ptr());
+    }
+}
+
+/// The points of a block's inputs. `from` is the first float that its first tile reads.
+///
+/// # Safety
+/// `from` is valid for reads of all that the block's tiles read of a map with the layer's rows, `to` for writes of [`POINTS`] points, `apart`
+/// floats from one to the next, of [`BLOCK`] tiles; the layer [`fits`].
+#[inline(always)]
+unsafe fn read_block<S: Simd>(layer: &Convolution, from: *const f32, to: *mut f32, apart: usize) {
+    let (row, channels, across) = (layer.input_map.row(), layer.input_map.channels, layer.output.width / 2);
+    for down in 0..BLOCK / across {
+        // SAFETY: the caller vouches for what the block's tiles read, and for their points.
+        unsafe {
+            let to = to.add(down * across * channels);
+            transforms::read::<S, TwoOfThree, TwoOfThree, _, _, _, _, _>(from.add(2 * down * row), [row, channels], across, to, apart);
+        }
     }
 }
 
@@ -165,7 +150,7 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
     let blocks = layer.output.height / rows;
     assert!(fits(layer) && gradient.len() == layer.weight_count());
     live.assert_of(inputs);
-    points.assert_room(inputs_apart, outputs_apart);
+    points.assert_room(POINTS, inputs_apart, outputs_apart);
     let sums = &mut points.gradient[..POINTS * plane];
     sums.fill(0.0);
     for chunk in (0..images * blocks).step_by(CHUNK / BLOCK) {
@@ -179,7 +164,7 @@ pub(super) unsafe fn filter_gradient<'a, S: Simd>(
             // channels are whole widest vectors (`fits` and the other asserts). No product of extents wraps, for which the caller vouches.
             unsafe {
                 let from = input.as_ptr().add(first * layer.input_map.row());
-                transforms::read::<S>(layer, from, points.inputs.as_mut_ptr().add(index * BLOCK * inputs), inputs_apart);
+                read_block::<S>(layer, from, points.inputs.as_mut_ptr().add(index * BLOCK * inputs), inputs_apart);
                 let d = d.as_ptr().add(first * layer.output.row());
                 transforms::read_gradient::<S>(layer, d, points.outputs.as_mut_ptr().add(index * BLOCK * outputs), outputs_apart);
             }

@@ -74,7 +74,10 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
         }
     };
     let replayed = match &chosen {
-        Chosen::Cpu(unit) => study::replay(&loaded, &dataset, threads, &Cpu { unit: *unit, threads }, key, (recorded, training), &mut tell),
+        Chosen::Cpu(unit) => {
+            let cpu = Cpu { unit: *unit, threads, convolutions: loaded.study.execution.convolutions };
+            study::replay(&loaded, &dataset, threads, &cpu, key, (recorded, training), &mut tell)
+        }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => study::replay(&loaded, &dataset, threads, &**cuda, key, (recorded, training), &mut tell),
     }?;

@@ -142,7 +142,7 @@ pub fn measure(
     };
     let outcome = match &**chosen {
         Chosen::Cpu(unit) => {
-            let cpu = Cpu { unit: *unit, threads };
+            let cpu = Cpu { unit: *unit, threads, convolutions: configuration.study.execution.convolutions };
             study::run(configuration, dataset, &place, &cpu, &arguments.output, beginning, &mut *observer)
         }
         #[cfg(feature = "cuda")]

@@ -12,9 +12,9 @@ const MOST_THREADS: u32 = 1_024;
 
 section! {
     /// How the work is done. Of these keys `race` and `full_evaluation` change what else is recorded, `device` changes
-    /// rounding, and so do `products`, `tf32` and `reduction` on a GPU. The others change no record.
+    /// rounding, and so do `convolutions` on the CPU and `products`, `tf32` and `reduction` on a GPU. The others change no record.
     ///
-    /// `race`, `full_evaluation`, `products` and `tf32` take part in the digest of a study.
+    /// `race`, `full_evaluation`, `convolutions`, `products` and `tf32` take part in the digest of a study.
     #[derive(Debug, Clone, PartialEq)]
     "execution" Execution: Default {
         /// The processor that trains.
@@ -23,6 +23,9 @@ section! {
         threads: u32 = 0 => key(Whole::or_zero_for("automatic").at_most(MOST_THREADS), "0"),
         /// Ranks that share each batch; 0: as many as get 16 examples each. Groups of so many ranks share the trials.
         data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
+        /// How the CPU computes the forward pass of convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow.
+        #[serde(skip_serializing_if = "Convolutions::is_usual")]
+        convolutions: Convolutions = Convolutions::Direct => name().see("performance.md#winograds-formula-for-5--5"),
         /// What multiplies matrices on a GPU.
         products: Products = Products::Fused => name(),
         /// Whether GPUs multiply in TF32, with 11 significant bits, added up in 32 bits. This is faster, gives other records, and is an error on the
@@ -69,6 +72,23 @@ names! {
         Nccl = "nccl",
     }
 }
+names! {
+    /// How the CPU computes the forward pass of convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow.
+    Convolutions {
+        /// Each sum term by term.
+        Direct = "direct",
+        /// By Winograd's formula, with 48 multiplications for 200, rounded otherwise, unless a mask removes most of a layer's weights.
+        Winograd = "winograd",
+    }
+}
+
+impl Convolutions {
+    /// Whether a study that says nothing has it: so it is not written.
+    fn is_usual(&self) -> bool {
+        *self == Convolutions::Direct
+    }
+}
+
 names! {
     /// What multiplies matrices on a GPU.
     Products {

@@ -25,7 +25,7 @@ pub use confirm::{Confirm, Varied};
 pub use data::{DataLayout, DataOrder, DataSource, DataSplit};
 pub use dataset::{DatasetChoice, DatasetName, OwnDataset};
 pub use datasets::{DataFile, DatasetSpec, FileFormat, Origin, Usual};
-pub use execution::{DeviceName, Execution, Products, Reduction};
+pub use execution::{Convolutions, DeviceName, Execution, Products, Reduction};
 pub use grid::{Grid, MOST_TRIALS, ascending};
 pub use metaparameter::Metaparameter;
 pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};

@@ -151,6 +151,32 @@ fn winograds_kernels_stay_in_their_slices() {
 }
 
 #[test]
+fn winograds_kernel_with_a_pool_stays_in_its_slices() {
+    let mut layer = Convolution { kernel: 5, epilogue: Epilogue::ReluMaxPool { pooled: 1 }, ..convolution(16, 0, 12) };
+    layer.bias = layer.weight_count();
+    assert!(winograd::pooled::fits(&layer));
+    let (map, len) = (Map::plain(6, 6, 16), layer.input_map.len());
+    let mut grown = Points::default();
+    grown.grow_pooled(&layer);
+    let forward = |live: Live, inputs: usize, map: Map, choice: usize, points: &mut Points| {
+        let (input, bias, weights) = (vec![0.0; inputs], [0.0; 16], vec![0.0; winograd::pooled::weights_len(&layer)]);
+        let (mut pooled, mut choice) = (vec![0.0; 2 * map.len()], vec![0; choice]);
+        // SAFETY: the extents are a few dozen.
+        unsafe {
+            winograd::pooled::forward::<Portable>(&layer, live, 2, &input, &weights, &bias, map, &mut pooled, &mut choice, points);
+        }
+    };
+    let all = Live::all(16);
+    forward(all, 2 * len, map, 2 * map.len(), &mut grown);
+    forward(Live { count: 3, of: 16 }, 2 * len, map, 0, &mut grown);
+    refused("", || forward(all, 2 * len - 1, map, 0, &mut grown));
+    refused("", || forward(all, 2 * len, map, 2 * map.len() - 1, &mut grown));
+    refused("half of the rows and columns", || forward(all, 2 * len, Map::plain(8, 6, 16), 0, &mut grown));
+    refused("the layer has the channels that are read", || forward(Live::all(8), 2 * len, map, 0, &mut grown));
+    refused("points are grown", || forward(all, 2 * len, map, 0, &mut Points::default()));
+}
+
+#[test]
 fn pools_stay_in_their_slices() {
     let layer = convolution(16, 0, 14);
     let map = Map::plain(7, 7, 16);

@@ -15,6 +15,7 @@ use crate::backend::cpu::vector_unit::VectorUnit;
 use crate::backend::margin::{self, WORDS};
 use crate::backend::{Backend, Device, EVALUATION_BLOCK, EvaluationSet, Interrupt, LaneStart, LaneState, Progress, vote};
 use crate::comm::{Communicator, Leaves};
+use crate::config::Convolutions;
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::pruning::Mask;
@@ -43,18 +44,20 @@ pub struct Cpu {
     pub unit: VectorUnit,
     /// Threads of this rank.
     pub threads: usize,
+    /// How the convolutions of trials are computed.
+    pub convolutions: Convolutions,
 }
 
 impl Device for Cpu {
     type Backend<'a> = CpuBackend<'a>;
 
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<CpuBackend<'a>> {
-        Ok(CpuBackend::new(network.clone(), dataset, self.unit, self.threads, group))
+        Ok(CpuBackend::of(*self, network.clone(), dataset, group))
     }
 }
 
 impl<'a> CpuBackend<'a> {
-    /// A back end of `threads` threads on this rank, at least one.
+    /// A back end of `threads` threads on this rank, at least one, with the kernels of a configuration that says nothing of them.
     pub fn new(
         network: Arc<Network>,
         dataset: &'a Dataset,
@@ -62,7 +65,12 @@ impl<'a> CpuBackend<'a> {
         threads: usize,
         communicator: &'a dyn Communicator,
     ) -> CpuBackend<'a> {
-        let threads = Threads::new(Context::new(network, dataset, unit), threads);
+        CpuBackend::of(Cpu { unit, threads, convolutions: Convolutions::Direct }, network, dataset, communicator)
+    }
+
+    /// A back end with the kernels of a configuration.
+    pub fn of(cpu: Cpu, network: Arc<Network>, dataset: &'a Dataset, communicator: &'a dyn Communicator) -> CpuBackend<'a> {
+        let threads = Threads::new(Context::new(network, dataset, cpu.unit, cpu.convolutions), cpu.threads);
         CpuBackend {
             crew: communicator.all_gather_words(&[threads.count() as u64]).iter().sum::<u64>() as usize,
             threads,
@@ -140,11 +148,11 @@ impl Backend for CpuBackend<'_> {
     }
 
     fn lanes(&mut self, starts: Vec<LaneStart>) -> Result<Vec<Lane>> {
-        let Context { task, physical, network, plan, .. } = &self.threads.context;
+        let Context { task, physical, network, trained, convolutions, .. } = &self.threads.context;
         starts.iter().try_for_each(|start| task.check_start(start))?;
         let plan = |mask: &Mask, physical: &Mask| match mask {
-            Mask::Sparse { .. } => Arc::new(Plan::new(network, physical, self.pruned_kernels)),
-            Mask::Dense(_) => plan.clone(),
+            Mask::Sparse { .. } => Arc::new(Plan::new(network, physical, self.pruned_kernels, *convolutions)),
+            Mask::Dense(_) => trained.clone(),
         };
         let lane = |start: LaneStart| {
             let mask = physical.mask(&start.mask);

@@ -17,6 +17,7 @@ use crate::backend::reference::{self, Batch};
 use crate::backend::task::Task;
 use crate::backend::{EvaluationSet, Interrupt};
 use crate::comm::{Leaves, Node};
+use crate::config::Convolutions;
 use crate::data::{Dataset, Examples};
 use crate::network::Network;
 use crate::pruning::Mask;
@@ -28,9 +29,12 @@ pub(super) struct Context<'a> {
     pub physical: Physical,
     /// The physical network.
     pub network: Arc<Network>,
-    /// The mask and the plan of weights that nothing was removed from.
+    /// The mask of weights that nothing was removed from, and their plans: the one by which connections are scored, which no key changes, and that of
+    /// lanes.
     pub whole: Arc<Mask>,
-    pub plan: Arc<Plan>,
+    pub scored: Arc<Plan>,
+    pub trained: Arc<Plan>,
+    pub convolutions: Convolutions,
     pub dataset: &'a Dataset,
     pub tables: Vec<[f32; 256]>,
     pub unit: VectorUnit,
@@ -50,13 +54,26 @@ pub(super) struct Seat {
 
 impl<'a> Context<'a> {
     /// What threads need for a network on a dataset.
-    pub(super) fn new(logical: Arc<Network>, dataset: &'a Dataset, unit: VectorUnit) -> Context<'a> {
+    pub(super) fn new(logical: Arc<Network>, dataset: &'a Dataset, unit: VectorUnit, convolutions: Convolutions) -> Context<'a> {
         let physical = Physical::new(&logical);
         let network = physical.network().clone();
         let whole = Arc::new(physical.whole());
-        let plan = Arc::new(Plan::new(&network, &whole, true));
+        let plan = |convolutions: Convolutions| Arc::new(Plan::new(&network, &whole, true, convolutions));
+        let (scored, trained) = (plan(Convolutions::Direct), plan(convolutions));
         let task = Task::new("cpu", logical, dataset.training.len());
-        Context { task, physical, network, whole, plan, dataset, tables: dataset.lookup_table(), unit, interrupt: None }
+        Context {
+            task,
+            physical,
+            network,
+            whole,
+            scored,
+            trained,
+            convolutions,
+            dataset,
+            tables: dataset.lookup_table(),
+            unit,
+            interrupt: None,
+        }
     }
 
     /// Whether to leave the rest of the work undone.

@@ -16,7 +16,7 @@ impl CpuBackend<'_> {
         examples: usize,
     ) -> Result<(Vec<f32>, f32)> {
         let count = weights.len();
-        let (mask, plan) = (self.threads.context.whole.clone(), self.threads.context.plan.clone());
+        let (mask, plan) = (self.threads.context.whole.clone(), self.threads.context.scored.clone());
         let weights = self.threads.context.physical.spread(weights);
         let job = Job { weights: &weights, plan: &plan, mask: &mask, selection: Selection::InOrder, temperature, derivative };
         self.gradients(&[job], Leaves::new(examples))?;

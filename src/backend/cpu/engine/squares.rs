@@ -40,8 +40,8 @@ impl Context<'_> {
     /// The sum over one thread's examples at physical weights; the mask is that of the logical network, in whose order gradients are collected.
     fn block_of_squares(&self, seat: &mut Seat, weights: &[f32], mask: &Mask, version: u64, examples: Range<usize>) -> f64 {
         let Seat { worker, stack, indices, .. } = seat;
-        worker.prepare(&self.plan, weights, version, true);
-        let places = slots(stack, 3, self.plan.length.max(self.network.parameters() + LOGITS));
+        worker.prepare(&self.scored, weights, version, true);
+        let places = slots(stack, 3, self.scored.length.max(self.network.parameters() + LOGITS));
         let [leaf, between, gradient] = places else { return f64::NAN };
         let mut sum = 0.0;
         for example in examples {
@@ -51,9 +51,9 @@ impl Context<'_> {
             indices.clear();
             indices.push(example as u32);
             worker.gather(&self.dataset.training, &self.tables, indices);
-            self.plan.clear(&mut leaf[..self.plan.length]);
-            worker.gradient(&self.plan, weights, 1.0, leaf, 1);
-            self.plan.collect(self.unit, &self.network, &self.whole, leaf, between, gradient);
+            self.scored.clear(&mut leaf[..self.scored.length]);
+            worker.gradient(&self.scored, weights, 1.0, leaf, 1);
+            self.scored.collect(self.unit, &self.network, &self.whole, leaf, between, gradient);
             let gradient = &gradient[..self.task.network.parameters()];
             sum += match mask {
                 Mask::Dense(_) => {

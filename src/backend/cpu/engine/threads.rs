@@ -23,7 +23,7 @@ impl<'a> Threads<'a> {
     /// So many threads, at least one, for a network.
     pub(super) fn new(context: Context<'a>, threads: usize) -> Threads<'a> {
         let seat = || Seat {
-            worker: Worker::new(&context.physical, context.unit, Leaves::LONGEST),
+            worker: Worker::new(&context.physical, context.unit, context.convolutions, Leaves::LONGEST),
             tangents: None,
             stack: Vec::new(),
             indices: Vec::new(),

@@ -1,4 +1,5 @@
-//! Which kind of layer computes a layer: by its shape and the mask alone, so that a study's bits do not depend on where it ran.
+//! Which kind of layer computes a layer: by the study's configuration, the layer's shape and the mask alone, so that a study's bits do not depend on
+//! where it ran.
 
 use super::super::dense::is_narrow;
 use super::super::sparse::KeptWeights;
@@ -9,6 +10,7 @@ use super::matrix::Matrix;
 use super::pooled::Pooled;
 use super::rows::Rows;
 use super::sparse::Sparse;
+use crate::config::Convolutions;
 use crate::network::{Epilogue, Layer, Network};
 
 /// A layer's share of a plan.
@@ -19,21 +21,27 @@ pub(in super::super) struct LayerPlan {
 
 /// The layers of a network where `kept` flags the parameters that a mask keeps; none: all. If not `pruned`, kernels compute with removed weights as
 /// with any other. The places in a leaf's gradient are not known yet.
-pub(in super::super) fn layers(network: &Network, kept: Option<&[bool]>, pruned: bool) -> Vec<LayerPlan> {
+pub(in super::super) fn layers(network: &Network, kept: Option<&[bool]>, pruned: bool, convolutions: Convolutions) -> Vec<LayerPlan> {
     let plan = |index| {
         let [inputs, outputs] = live(network, index, kept);
-        let layer = choose(network, index, kept, pruned, inputs.count * outputs.count);
+        let layer = choose(network, index, [kept.filter(|_| pruned), kept], inputs.count * outputs.count, convolutions);
         LayerPlan { place: Place { index, weights: 0, bias: 0, inputs, outputs }, layer }
     };
     (0..network.layers.len()).map(plan).collect()
 }
 
-/// What computes the layer at `index`, between so many pairs of live channels.
-fn choose(network: &Network, index: usize, flags: Option<&[bool]>, pruned: bool, live: usize) -> Box<dyn CpuLayer> {
-    let kept = flags.filter(|_| pruned);
+/// What computes the layer at `index`, between so many pairs of live channels, where `kept` flags the parameters that kernels are to make use of, and
+/// `flags` those that may be other than zero.
+fn choose(
+    network: &Network,
+    index: usize,
+    [kept, flags]: [Option<&[bool]>; 2],
+    live: usize,
+    convolutions: Convolutions,
+) -> Box<dyn CpuLayer> {
     match &network.layers[index] {
         Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
-            Box::new(Pooled::new(network, index, layer, [kept, flags], live))
+            Box::new(Pooled::new(network, index, layer, [kept, flags], live, convolutions))
         }
         Layer::Convolution(layer) => match kept {
             Some(kept) if KeptWeights::pays(network, index, kept) => Box::new(Sparse::new(network, index, layer, kept)),

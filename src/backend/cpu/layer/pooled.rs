@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use super::super::convolution::{RESIDENT_WEIGHTS, forward_rows, group_rows, laid_out_len, lay_out, transpose_matrix};
 use super::super::pooled::{self, Event};
-use super::super::pruned::{BLOCK, Blocks, Taps, deep, most_bytes, reads};
+use super::super::pruned::{BLOCK, Blocks, Taps, deep, forward_kept, most_bytes, reads};
 use super::super::simd::{Kernel, Simd};
 use super::super::taps;
 use super::super::vector_unit::VectorUnit;
@@ -12,14 +12,24 @@ use super::super::winograd;
 use super::buffers::{Buffers, Scratch};
 use super::kind::{CpuLayer, Place, Vectorised};
 use super::workspace::{Pass, Workspace, image_of};
+use crate::config::Convolutions;
 use crate::network::{Convolution, Network};
 
 pub(super) struct Pooled {
     layer: Convolution,
-    /// The weights that the forward pass visits; none: all.
-    taps: Option<Taps>,
+    forward: Forward,
     /// How the gradients go.
     gradient: Way,
+}
+
+/// How the forward pass goes.
+enum Forward {
+    /// With all weights.
+    Rows,
+    /// With all weights, by Winograd's formula.
+    Winograd,
+    /// With these weights alone.
+    Kept(Taps),
 }
 
 /// How the gradients go.
@@ -34,20 +44,39 @@ enum Way {
 impl Pooled {
     /// The layer at `index`, between so many pairs of live channels, where `kept` flags the network's parameters that kernels are to make use of, and
     /// `flags` those that may be other than zero.
-    pub(super) fn new(network: &Network, index: usize, layer: &Convolution, [kept, flags]: [Option<&[bool]>; 2], live: usize) -> Pooled {
+    pub(super) fn new(
+        network: &Network,
+        index: usize,
+        layer: &Convolution,
+        [kept, flags]: [Option<&[bool]>; 2],
+        live: usize,
+        convolutions: Convolutions,
+    ) -> Pooled {
+        let winograd = convolutions == Convolutions::Winograd && winograd::pooled::fits(layer);
         let kept = kept.map(|kept| &kept[layer.weights..layer.bias]);
         let read = |channel: usize| flags.is_none_or(|flags| reads(network, index, flags, channel));
         let all = layer.kernel * layer.kernel * live;
         assert!(deep(layer) || layer.producer.is_none(), "gradients go from window to window where no layer needs them");
         Pooled {
             layer: layer.clone(),
-            taps: kept.and_then(|kept| Taps::new(network, layer, kept, all, read)),
+            forward: match kept.and_then(|kept| Taps::new(network, layer, kept, forward_kept(winograd) * all as f64, read)) {
+                Some(taps) => Forward::Kept(taps),
+                None if winograd => Forward::Winograd,
+                None => Forward::Rows,
+            },
             gradient: match kept {
                 _ if !deep(layer) => Way::Windows,
                 Some(kept) => Way::Events(Blocks::new(layer, Some(kept)).into()),
                 None => Way::Events(OnceLock::new()),
             },
         }
+    }
+
+    /// Floats of the weights laid out for the forward pass: of a layer without a mask, room for those of any mask, and for those that connections are
+    /// scored with.
+    fn forward_len(&self) -> usize {
+        let rows = laid_out_len(&self.layer);
+        if let Forward::Winograd = self.forward { rows.max(winograd::pooled::weights_len(&self.layer)) } else { rows }
     }
 
     /// The blocks of weights that the gradients go through.
@@ -67,19 +96,23 @@ impl Pooled {
 
 impl CpuLayer for Pooled {
     fn describe(&self) -> &'static str {
-        match (self.taps.is_some(), self.kept_blocks().is_some()) {
-            (false, false) => "rows, pooled in registers",
-            (true, false) => "kept weights, pooled in registers",
-            (false, true) => "rows, pooled in registers; gradients by kept blocks",
-            (true, true) => "kept weights, pooled in registers; gradients by kept blocks",
+        match (&self.forward, self.kept_blocks().is_some()) {
+            (Forward::Rows, false) => "rows, pooled in registers",
+            (Forward::Winograd, false) => "Winograd, pooled in registers",
+            (Forward::Kept(_), false) => "kept weights, pooled in registers",
+            (Forward::Rows, true) => "rows, pooled in registers; gradients by kept blocks",
+            (Forward::Winograd, true) => "Winograd, pooled in registers; gradients by kept blocks",
+            (Forward::Kept(_), true) => "kept weights, pooled in registers; gradients by kept blocks",
         }
     }
 
     fn make_room(&self, network: &Network, images: usize, buffers: &mut Buffers, scratch: &mut Scratch) {
         let layer = &self.layer;
         scratch.rows.grow(group_rows(layer) * layer.output.row());
-        scratch.points.grow(layer);
-        buffers.forward.grow(laid_out_len(layer));
+        buffers.forward.grow(self.forward_len());
+        if let Forward::Winograd = self.forward {
+            scratch.points.grow_pooled(layer);
+        }
         buffers.choice = vec![0; network.maps[layer.epilogue.written()].inner_len() * images];
         if deep(layer) {
             scratch.events.grow(layer);
@@ -123,13 +156,17 @@ impl CpuLayer for Pooled {
 
     fn work(&self, forward: f64) -> f64 {
         let part = |count: usize| count as f64 / self.layer.weight_count() as f64;
-        let taps = self.taps.as_ref().map_or(1.0, |taps| part(taps.taps.len()));
+        let sums = match &self.forward {
+            Forward::Rows => 1.0,
+            Forward::Winograd => winograd::pooled::MULTIPLIED,
+            Forward::Kept(taps) => part(taps.taps.len()),
+        };
         // A pool lets the gradient of one of four positions through.
         let (filter, data) = self.kept_blocks().map_or((1.0, 1.0), |(blocks, _)| {
             let filter = part(blocks.offsets.len() * BLOCK);
             (filter, if blocks.sent.is_some() { filter } else { 1.0 })
         });
-        forward * (taps + (filter + data) / 4.0)
+        forward * (sums + (filter + data) / 4.0)
     }
 
     fn most_bytes(&self) -> u64 {
@@ -137,7 +174,8 @@ impl CpuLayer for Pooled {
     }
 
     fn floats(&self) -> [usize; 2] {
-        [laid_out_len(&self.layer), winograd::lengths(&self.layer).iter().sum()]
+        let points = if let Forward::Winograd = self.forward { winograd::pooled::lengths(&self.layer).iter().sum() } else { 0 };
+        [self.forward_len(), points]
     }
 }
 
@@ -162,13 +200,17 @@ impl Vectorised for Pooled {
     fn prepare<S: Simd>(&self, place: &Place, space: &mut Workspace, weights: &[f32], backward: bool) {
         let (layer, buffers, scratch) = (&self.layer, &mut space.layers[place.index], &mut space.scratch);
         let weights = &weights[layer.weights..layer.bias];
-        if let Some(taps) = &self.taps {
-            buffers.taps.clear();
-            buffers.taps.extend(taps.taps.iter().map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
-            scratch.phases.grow(taps::phases_len(layer));
-            scratch.planar.grow(taps::planar_len(layer));
-        } else {
-            lay_out::<S>(layer, weights, &mut buffers.forward);
+        match &self.forward {
+            Forward::Kept(taps) => {
+                buffers.taps.clear();
+                buffers.taps.extend(taps.taps.iter().map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
+                scratch.phases.grow(taps::phases_len(layer));
+                scratch.planar.grow(taps::planar_len(layer));
+            }
+            Forward::Winograd => {
+                winograd::pooled::weights::<S>(layer, weights, &mut buffers.forward[..winograd::pooled::weights_len(layer)])
+            }
+            Forward::Rows => lay_out::<S>(layer, weights, &mut buffers.forward[..laid_out_len(layer)]),
         }
         if !backward {
             return;
@@ -194,6 +236,15 @@ impl Vectorised for Pooled {
         let map = space.network.maps[written];
         let mut output = std::mem::take(&mut space.maps[written]);
         let (group, live) = (group_rows(layer), place.inputs);
+        if let Forward::Winograd = self.forward {
+            let (input, buffers) = (&space.maps[layer.input], &mut space.layers[place.index]);
+            let (weights, points) = (&buffers.forward[..winograd::pooled::weights_len(layer)], &mut space.scratch.points);
+            let choice: &mut [u8] = if is_training { &mut buffers.choice } else { &mut [] };
+            // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
+            unsafe { winograd::pooled::forward::<S>(layer, live, pass.count, input, weights, bias, map, &mut output, choice, points) };
+            space.maps[written] = output;
+            return;
+        }
         // Which of the two it is changes no bit.
         let resident = layer.kernel * layer.run() * S::WIDTH.min(layer.output.channels) * 2 <= RESIDENT_WEIGHTS;
         for image in 0..pass.count {
@@ -201,7 +252,8 @@ impl Vectorised for Pooled {
             let (buffers, scratch) = (&mut space.layers[place.index], &mut space.scratch);
             let output = &mut output[image * map.len()..][..map.len()];
             let choice: &mut [u8] = if is_training { &mut buffers.choice[image * map.inner_len()..][..map.inner_len()] } else { &mut [] };
-            if let Some(plan) = &self.taps {
+            let weights = &buffers.forward[..laid_out_len(layer)];
+            if let Forward::Kept(plan) = &self.forward {
                 let (phases, planar) = (&mut scratch.phases, &mut scratch.planar);
                 // SAFETY: the plan is of this network (`Task::check_lanes`), so its taps and corners are the layer's, and `prepare` has made
                 // `buffers.taps` of them; `Taps::new` has made sure of whole vectors and even rows.
@@ -211,14 +263,14 @@ impl Vectorised for Pooled {
                 }
             } else if resident {
                 // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
-                unsafe { pooled::forward_resident::<S>(layer, input, &buffers.forward, bias, map, output, choice) };
+                unsafe { pooled::forward_resident::<S>(layer, input, weights, bias, map, output, choice) };
             } else {
                 for first in (0..layer.output.height).step_by(group) {
                     let rows = group.min(layer.output.height - first);
                     let sums = &mut scratch.rows[..rows * layer.output.row()];
                     // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                     unsafe {
-                        forward_rows::<S>(layer, live, input, &buffers.forward, Some(bias), first, sums, &mut scratch.points);
+                        forward_rows::<S>(layer, live, input, weights, Some(bias), first, sums, &mut scratch.points);
                         pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice);
                     }
                 }

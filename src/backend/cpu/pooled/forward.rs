@@ -72,7 +72,7 @@ pub(in crate::backend::cpu) unsafe fn forward_resident<S: Simd>(
 
 /// Panics unless `map` is what the pool makes of the layer's sums, and `pooled` and `choice` have room for it.
 #[inline(always)]
-fn assert_pool<S: Simd>(layer: &Convolution, map: Map, pooled: &[f32], choice: &[u8]) {
+pub(in crate::backend::cpu) fn assert_pool<S: Simd>(layer: &Convolution, map: Map, pooled: &[f32], choice: &[u8]) {
     let output = layer.output;
     assert!(
         (map.height, map.width, map.channels) == (output.height / 2, output.width / 2, output.channels),

@@ -1,15 +1,14 @@
-//! Winograd's transforms: of weights, tiles and gradients to their points, and back. Each is one matrix (Lavin and Gray, section 4.1, with the last
-//! point's sign turned in both of a pair, so that nothing is negated) down the columns, then along the rows.
+//! Winograd's transforms: of weights, tiles and gradients to their points, and back. Each is the matrix of a form (`forms.rs`) down the columns, V,
+//! then that of one along the rows, H.
 
 use super::super::simd::Simd;
 use super::super::tile::block;
+use super::forms::{Form, TwoOfThree};
+use super::points::{BLOCK, apart};
 use crate::network::Convolution;
 
-/// Points of a tile.
+/// Points of a tile of 3 × 3.
 pub(super) const POINTS: usize = 16;
-
-/// Tiles that are multiplied together.
-pub(super) const BLOCK: usize = 16;
 
 /// Vectors `stride` floats apart. No closures here and below: the compiler would not compile them for S.
 ///
@@ -25,32 +24,13 @@ unsafe fn load_column<S: Simd, const N: usize>(from: *const f32, stride: usize) 
     vectors
 }
 
-/// Points of a kernel's weights, in one direction.
-#[inline(always)]
-fn of_weights<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 4] {
-    let (ends, half) = (S::add(a, c), S::splat(0.5));
-    [a, S::multiply(half, S::add(ends, b)), S::multiply(half, S::subtract(ends, b)), c]
-}
-
-/// Points of a tile's inputs, in one direction.
-#[inline(always)]
-fn of_inputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 4] {
-    [S::subtract(a, c), S::add(b, c), S::subtract(c, b), S::subtract(d, b)]
-}
-
-/// A tile's outputs from their points, in one direction.
-#[inline(always)]
-fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 2] {
-    [S::add(S::add(a, b), c), S::add(S::subtract(b, c), d)]
-}
-
-/// Points of the gradients of a tile's outputs, in one direction: [`outputs`] backwards.
+/// Points of the gradients of a tile's outputs, in one direction: the outputs of [`TwoOfThree`] backwards.
 #[inline(always)]
 fn of_gradients<S: Simd>([a, b]: [S::Vector; 2]) -> [S::Vector; 4] {
     [a, S::add(a, b), S::subtract(a, b), b]
 }
 
-/// Gradients of a kernel's weights from their points, in one direction: [`of_weights`] backwards.
+/// Gradients of a kernel's weights from their points, in one direction: the weights' points of [`TwoOfThree`] backwards.
 #[inline(always)]
 fn weight_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
     let half = S::splat(0.5);
@@ -61,11 +41,11 @@ fn weight_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
 /// Writes vectors `stride` floats apart.
 ///
 /// # Safety
-/// All four vectors are valid for writes.
+/// All N vectors are valid for writes.
 #[inline(always)]
-unsafe fn store_row<S: Simd>(row: [S::Vector; 4], to: *mut f32, stride: usize) {
+unsafe fn store_row<S: Simd, const N: usize>(row: [S::Vector; N], to: *mut f32, stride: usize) {
     for (x, value) in row.into_iter().enumerate() {
-        // SAFETY: the caller vouches for each of the four addresses.
+        // SAFETY: the caller vouches for each of the N addresses.
         unsafe { S::store(to.add(x * stride), value) };
     }
 }
@@ -82,29 +62,45 @@ fn rows_of<S: Simd, const X: usize, const Y: usize>(columns: [[S::Vector; Y]; X]
     rows
 }
 
-/// `to[point][block][row][channel]` = the points of `from[3][3][row][block][channel]`, for `channels` in blocks as the forward pass wants them.
+/// `to[point][block][row][channel]` = the points of `from[K][K][row][block][channel]`, for `channels` in blocks as the forward pass wants them,
+/// points [`apart`] from each other.
 ///
 /// # Panics
 /// Unless both slices are whole, and `channels` whole blocks.
 #[inline(always)]
-pub(in super::super) fn weights<S: Simd>(from: &[f32], channels: usize, to: &mut [f32]) {
-    let (plane, block) = (from.len() / 9, block::<S>(channels));
-    assert!(to.len() == POINTS * plane && channels > 0 && channels.is_multiple_of(block));
+pub(super) fn weights<
+    S: Simd,
+    V: Form<K, NV, MV>,
+    H: Form<K, NH, MH>,
+    const K: usize,
+    const NV: usize,
+    const MV: usize,
+    const NH: usize,
+    const MH: usize,
+>(
+    from: &[f32],
+    channels: usize,
+    to: &mut [f32],
+) {
+    let (plane, block) = (from.len() / (K * K), block::<S>(channels));
+    assert!(channels > 0 && channels.is_multiple_of(block) && plane.is_multiple_of(channels) && from.len() == K * K * plane);
     let rows = plane / channels;
+    let apart = apart(rows, channels);
+    assert!(to.len() == NV * NH * apart);
     for first in (0..channels).step_by(block) {
         for row in 0..rows {
             for v in (0..block).step_by(S::WIDTH) {
-                // SAFETY: the nine planes of `from` and the 16 of `to` have `rows` rows of `channels` floats, whole vectors, and the place of this
-                // vector lies in a plane of each.
+                // SAFETY: the K · K planes of `from` and the NV · NH of `to` have `rows` rows of `channels` floats, whole vectors, and the place of
+                // this vector lies in a plane of each.
                 unsafe {
                     let from = from.as_ptr().add(row * channels + first + v);
                     let to = to.as_mut_ptr().add((first * rows) + row * block + v);
-                    let mut columns = [[S::splat(0.0); 4]; 3];
+                    let mut columns = [[S::splat(0.0); NV]; K];
                     for (x, points) in columns.iter_mut().enumerate() {
-                        *points = of_weights::<S>(load_column::<S, 3>(from.add(x * plane), 3 * plane));
+                        *points = V::of_weights::<S>(load_column::<S, K>(from.add(x * plane), K * plane));
                     }
-                    for (y, row) in rows_of::<S, 3, 4>(columns).into_iter().enumerate() {
-                        store_row::<S>(of_weights::<S>(row), to.add(4 * y * plane), plane);
+                    for (y, row) in rows_of::<S, K, NV>(columns).into_iter().enumerate() {
+                        store_row::<S, NH>(H::of_weights::<S>(row), to.add(NH * y * apart), apart);
                     }
                 }
             }
@@ -112,37 +108,82 @@ pub(in super::super) fn weights<S: Simd>(from: &[f32], channels: usize, to: &mut
     }
 }
 
-/// The points of a block's inputs. `from` is the first float that its first tile reads.
+/// The points of the inputs of `across` tiles side by side. `from` is the first float that the first tile reads, of a map of so many channels whose
+/// rows are `row` floats apart.
 ///
 /// # Safety
-/// `from` is valid for reads of all that the block's tiles read of a map with the layer's rows, `to` for writes of [`POINTS`] points, `apart`
-/// floats from one to the next, of [`BLOCK`] tiles; the layer [`fits`](super::fits).
+/// `from` is valid for reads of all that the tiles read, in channels that are whole vectors, `to` for writes of NV · NH points, `apart` floats from
+/// one to the next, of so many tiles.
 #[inline(always)]
-pub(super) unsafe fn read<S: Simd>(layer: &Convolution, from: *const f32, to: *mut f32, apart: usize) {
-    let (channels, apart_rows, across) = (layer.input_map.channels, layer.input_map.row(), layer.output.width / 2);
-    for down in 0..BLOCK / across {
-        for v in (0..channels).step_by(S::WIDTH) {
-            // SAFETY: the caller vouches for what the block's tiles read, and for their points.
-            unsafe {
-                let from = from.add(2 * down * apart_rows + v);
-                // Tiles overlap by two columns.
-                let mut columns = [[S::splat(0.0); 4]; 4];
-                for (x, points) in columns.iter_mut().enumerate().skip(2) {
-                    *points = of_inputs::<S>(load_column::<S, 4>(from.add((x - 2) * channels), apart_rows));
+pub(super) unsafe fn read<
+    S: Simd,
+    V: Form<K, NV, MV>,
+    H: Form<K, NH, MH>,
+    const K: usize,
+    const NV: usize,
+    const MV: usize,
+    const NH: usize,
+    const MH: usize,
+>(
+    from: *const f32,
+    [row, channels]: [usize; 2],
+    across: usize,
+    to: *mut f32,
+    apart: usize,
+) {
+    for v in (0..channels).step_by(S::WIDTH) {
+        // SAFETY: the caller vouches for what the tiles read, and for their points.
+        unsafe {
+            let from = from.add(v);
+            // Tiles overlap by all columns but as many as they have outputs.
+            let mut columns = [[S::splat(0.0); NV]; NH];
+            for (x, points) in columns.iter_mut().enumerate().skip(MH) {
+                *points = V::of_inputs::<S>(load_column::<S, NV>(from.add((x - MH) * channels), row));
+            }
+            for tile in 0..across {
+                for x in MH..NH {
+                    columns[x - MH] = columns[x];
                 }
-                for tile in 0..across {
-                    (columns[0], columns[1]) = (columns[2], columns[3]);
-                    for (x, points) in columns.iter_mut().enumerate().skip(2) {
-                        *points = of_inputs::<S>(load_column::<S, 4>(from.add((2 * tile + x) * channels), apart_rows));
-                    }
-                    let to = to.add((down * across + tile) * channels + v);
-                    for (y, row) in rows_of::<S, 4, 4>(columns).into_iter().enumerate() {
-                        store_row::<S>(of_inputs::<S>(row), to.add(4 * y * apart), apart);
-                    }
+                for (x, points) in columns.iter_mut().enumerate().skip(NH - MH) {
+                    *points = V::of_inputs::<S>(load_column::<S, NV>(from.add((MH * tile + x) * channels), row));
+                }
+                let to = to.add(tile * channels + v);
+                for (y, points) in rows_of::<S, NH, NV>(columns).into_iter().enumerate() {
+                    store_row::<S, NH>(H::of_inputs::<S>(points), to.add(NH * y * apart), apart);
                 }
             }
         }
     }
+}
+
+/// A tile's outputs from its points, `apart` floats from one to the next.
+///
+/// # Safety
+/// `from` is valid for reads of a vector of each point.
+#[inline(always)]
+pub(super) unsafe fn outputs<
+    S: Simd,
+    V: Form<K, NV, MV>,
+    H: Form<K, NH, MH>,
+    const K: usize,
+    const NV: usize,
+    const MV: usize,
+    const NH: usize,
+    const MH: usize,
+>(
+    from: *const f32,
+    apart: usize,
+) -> [[S::Vector; MH]; MV] {
+    let mut columns = [[S::splat(0.0); MV]; NH];
+    for (x, outputs) in columns.iter_mut().enumerate() {
+        // SAFETY: the caller vouches for the points, of which a column has every NH-th.
+        *outputs = V::outputs::<S>(unsafe { load_column::<S, NV>(from.add(x * apart), NH * apart) });
+    }
+    let mut outputs = [[S::splat(0.0); MH]; MV];
+    for (outputs, row) in outputs.iter_mut().zip(rows_of::<S, NH, MV>(columns)) {
+        *outputs = H::outputs::<S>(row);
+    }
+    outputs
 }
 
 /// `sums[y][x][out]` = bias, or zero, + what a block's points make of its outputs.
@@ -165,12 +206,8 @@ pub(super) unsafe fn write<S: Simd>(layer: &Convolution, from: *const f32, apart
             unsafe {
                 let from = from.add(tile * channels + v);
                 let sums = sums.add(tile / across * 2 * apart_rows + tile % across * 2 * channels + v);
-                let mut columns = [[S::splat(0.0); 2]; 4];
-                for (x, sums) in columns.iter_mut().enumerate() {
-                    *sums = outputs::<S>(load_column::<S, 4>(from.add(x * apart), 4 * apart));
-                }
-                for (y, row) in rows_of::<S, 4, 2>(columns).into_iter().enumerate() {
-                    for (x, value) in outputs::<S>(row).into_iter().enumerate() {
+                for (y, row) in outputs::<S, TwoOfThree, TwoOfThree, _, _, _, _, _>(from, apart).into_iter().enumerate() {
+                    for (x, value) in row.into_iter().enumerate() {
                         S::store(sums.add(y * apart_rows + x * channels), S::add(bias, value));
                     }
                 }
@@ -199,7 +236,7 @@ pub(super) unsafe fn read_gradient<S: Simd>(layer: &Convolution, d: *const f32, 
                     *points = of_gradients::<S>(load_column::<S, 2>(d.add(x * channels), apart_rows));
                 }
                 for (y, row) in rows_of::<S, 2, 4>(columns).into_iter().enumerate() {
-                    store_row::<S>(of_gradients::<S>(row), to.add(4 * y * apart), apart);
+                    store_row::<S, 4>(of_gradients::<S>(row), to.add(4 * y * apart), apart);
                 }
             }
         }

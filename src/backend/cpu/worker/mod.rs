@@ -7,6 +7,8 @@ mod images;
 mod loss;
 mod passes;
 mod room;
+#[cfg(test)]
+mod rounding;
 mod tail;
 mod together;
 

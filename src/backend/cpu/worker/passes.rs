@@ -112,13 +112,13 @@ mod tests {
     use crate::backend::cpu::physical::Physical;
     use crate::backend::cpu::vector_unit::VectorUnit;
     use crate::comm::Leaves;
-    use crate::config::NetworkName;
+    use crate::config::{Convolutions, NetworkName};
     use crate::network::Network;
 
     fn worker() -> (Worker, Plan, Vec<f32>) {
         let physical = Physical::new(&Arc::new(Network::new(NetworkName::Lenet300x100)));
-        let (network, plan) = (physical.network(), Plan::new(physical.network(), &physical.whole(), true));
-        (Worker::new(&physical, VectorUnit::best(), Leaves::LONGEST), plan, vec![0.0; network.parameters()])
+        let (network, plan) = (physical.network(), Plan::new(physical.network(), &physical.whole(), true, Convolutions::Direct));
+        (Worker::new(&physical, VectorUnit::best(), Convolutions::Direct, Leaves::LONGEST), plan, vec![0.0; network.parameters()])
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
     #[should_panic(expected = "Worker::prepare comes before gradients and margins")]
     fn another_plan_needs_its_own_preparation() {
         let (mut worker, plan, weights) = worker();
-        let other = Plan::new(&worker.space.network, &crate::pruning::Mask::Dense(weights.len()), true);
+        let other = Plan::new(&worker.space.network, &crate::pruning::Mask::Dense(weights.len()), true, Convolutions::Direct);
         worker.prepare(&plan, &weights, 0, true);
         worker.gradient(&other, &weights, 1.0, &mut vec![0.0; other.length], 1);
     }

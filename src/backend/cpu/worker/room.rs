@@ -8,6 +8,7 @@ use crate::backend::cpu::physical::Physical;
 use crate::backend::cpu::plan::Plan;
 use crate::backend::cpu::sparse::SparseLayers;
 use crate::backend::cpu::vector_unit::VectorUnit;
+use crate::config::Convolutions;
 use crate::network::{Layer, Network};
 
 /// Floats of a pass, gradients among them: as many images as begin within the second-level cache. It is a constant because bits depend on it.
@@ -50,10 +51,10 @@ pub(super) struct Prepared {
 }
 
 impl Worker {
-    pub(in crate::backend::cpu) fn new(physical: &Physical, unit: VectorUnit, capacity: usize) -> Worker {
+    pub(in crate::backend::cpu) fn new(physical: &Physical, unit: VectorUnit, convolutions: Convolutions, capacity: usize) -> Worker {
         let network = physical.network().clone();
         let pass = images_a_pass(&network).min(capacity);
-        let plans = layers(&network, None, true);
+        let plans = layers(&network, None, true, convolutions);
         let tail = Tail::new(&plans, pass);
         let images = Images { pass, tail: tail.as_ref().map(|tail| tail.first) };
         let mut scratch = Scratch::default();
