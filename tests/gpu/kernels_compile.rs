@@ -31,7 +31,7 @@ struct Use {
 }
 
 /// NVRTC's file: in the folder $DPS_NVRTC, else where `make nvrtc` puts it.
-fn nvrtc() -> Option<PathBuf> {
+pub fn nvrtc() -> Option<PathBuf> {
     let made = || Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("nvrtc/nvidia/cuda_nvrtc/lib");
     let folder = std::env::var_os("DPS_NVRTC").map_or_else(made, PathBuf::from);
     let mut files: Vec<_> = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).collect();

@@ -8,5 +8,7 @@ mod cuda_double;
 mod cuda_nccl;
 #[cfg(feature = "cuda")]
 mod kernels_compile;
+#[cfg(feature = "cuda")]
+mod ptx;
 #[path = "../support/mod.rs"]
 mod support;

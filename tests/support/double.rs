@@ -48,7 +48,12 @@ pub fn itself(test: &str) -> Command {
 
 /// Runs one of this test executable's ignored tests under the double, after checking that it was one; what it printed on standard error.
 pub fn run(test: &str, order: (&str, &str)) -> (Output, String) {
-    let output = under(&mut itself(test), order).output().unwrap();
+    run_command(test, under(&mut itself(test), order))
+}
+
+/// Runs a command of an ignored test, after the settings of [`under`] and others.
+pub fn run_command(test: &str, command: &mut Command) -> (Output, String) {
+    let output = command.output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(printed.contains("running 1 test"), "{test}: {printed}");
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();

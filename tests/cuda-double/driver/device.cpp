@@ -65,15 +65,13 @@ EXPORT int emuHasContext() { return current_context != nullptr; }
 EXPORT int cuInit(unsigned flags) {
     if (flags) return kInvalidValue;
     Lock lock(driver_mutex);
-    for (const char* variable : {"CUDA_EMU_ORDER", "CUDA_EMU_STREAMS"}) {
+    static const char* const known[][2] = {
+        {"CUDA_EMU_ORDER", "fwd rev rand turns"}, {"CUDA_EMU_STREAMS", "eager lazy"}, {"CUDA_EMU_CODE", "source ptx"}};
+    for (auto [variable, words] : known) {
         const char* value = getenv(variable);
-        if (!value) continue;
-        bool known = variable[9] == 'O' ? strstr(" fwd rev rand turns ", (std::string(" ") + value + " ").c_str())
-                                        : strstr(" eager lazy ", (std::string(" ") + value + " ").c_str());
-        if (!known) {
-            emuSay("%s=%s: expected fwd, rev, rand or turns for CUDA_EMU_ORDER, eager or lazy for CUDA_EMU_STREAMS", variable, value);
-            return kInvalidValue;
-        }
+        if (!value || strstr((std::string(" ") + words + " ").c_str(), (std::string(" ") + value + " ").c_str())) continue;
+        emuSay("%s=%s: expected one of: %s", variable, value, words);
+        return kInvalidValue;
     }
     initialized = true;
     return devices() ? kSuccess : 100;
