@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use crate::support::fixture::TensorLayout;
 use crate::support::noise;
-use crate::support::reference::Tensor;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
@@ -50,7 +50,7 @@ fn network(listed: &Listed) -> Network {
 
 /// The parameters of the fixture.
 fn parameters(network: &Network) -> Vec<f32> {
-    let tensor = |tensor: &dps::network::Tensor| Tensor {
+    let tensor = |tensor: &dps::network::Tensor| TensorLayout {
         name: tensor.name.clone(),
         offset: tensor.offset,
         length: tensor.len,

@@ -1,11 +1,9 @@
-//! The networks, the optimizers and pruning, compared with PyTorch's numbers (tests/fixtures) and with finite differences of a naive f64
-//! reference (tests/support).
+//! The networks, the optimizers and pruning, compared with PyTorch's numbers (tests/fixtures).
 
 use std::sync::Arc;
 
 use crate::support::fixture::{self, Biases, Cut, Fixture, Theory};
 use crate::support::noise;
-use crate::support::reference::{self, Net};
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
@@ -16,13 +14,8 @@ use dps::optimizer::{Decay, Rule, Schedule};
 use dps::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest};
 use dps::training::Probe;
 
-/// The name in a configuration of the reference's network.
-fn name(net: Net) -> NetworkName {
-    match net {
-        Net::SimpleCnn => NetworkName::SimpleCnn,
-        Net::ResNet8 => NetworkName::Resnet8,
-    }
-}
+/// The networks of Lee et al., ICLR 2021.
+const PAPERS: [NetworkName; 2] = [NetworkName::SimpleCnn, NetworkName::Resnet8];
 
 /// A data set whose training and validation images are those of the fixture's batches, in order.
 fn dataset(fixture: &Fixture, seeds: impl Iterator<Item = u32>, batch: usize) -> Dataset {
@@ -63,9 +56,9 @@ const GRADIENT_TOLERANCE: f64 = 2e-5;
 
 #[test]
 fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_unit() {
-    for net in [Net::SimpleCnn, Net::ResNet8] {
-        let fixture = Fixture::read(net);
-        let network = Arc::new(Network::new(name(net)));
+    for name in PAPERS {
+        let fixture = Fixture::read(name.name());
+        let network = Arc::new(Network::new(name));
         for (ours, theirs) in network.tensors.iter().zip(&fixture.tensors) {
             assert_eq!((ours.offset, ours.len), (theirs.offset, theirs.length), "{} and {}", ours.name, theirs.name);
         }
@@ -79,12 +72,12 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
             for unit in VectorUnit::available() {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, unit, 1, &Single);
                 let (gradient, loss) = backend.gradient(&weights, batch.size).unwrap();
-                assert!((f64::from(loss) - batch.loss_sum).abs() < 1e-5, "{net:?}: loss {loss}, expected {}", batch.loss_sum);
+                assert!((f64::from(loss) - batch.loss_sum).abs() < 1e-5, "{name}: loss {loss}, expected {}", batch.loss_sum);
                 for (sample, &expected) in batch.gradient.samples.iter().enumerate() {
                     let index = sample * fixture.sample_stride;
                     let found = if batch.masked && !kept[index] { 0.0 } else { f64::from(gradient[index]) };
                     let difference = (found - expected).abs();
-                    assert!(difference < GRADIENT_TOLERANCE, "{net:?} {}: d{index} = {found}, expected {expected}", unit.name());
+                    assert!(difference < GRADIENT_TOLERANCE, "{name} {}: d{index} = {found}, expected {expected}", unit.name());
                 }
                 for (tensor, expected) in network.tensors.iter().zip(&batch.gradient.tensors) {
                     let squares = tensor.range().filter(|&index| !batch.masked || kept[index]);
@@ -103,62 +96,19 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
                     Some((expected, expected_loss, expected_margins)) => {
                         let same = |found: &[f32], expected: &[f32]| found.iter().zip(expected).all(|(a, b)| a.to_bits() == b.to_bits());
                         let same = same(&gradient, expected) && same(&margins, expected_margins);
-                        assert!(same && loss.to_bits() == expected_loss.to_bits(), "{net:?}: {} has other bits", unit.name());
+                        assert!(same && loss.to_bits() == expected_loss.to_bits(), "{name}: {} has other bits", unit.name());
                     }
                 }
             }
-        }
-    }
-}
-
-#[test]
-fn gradients_are_finite_differences_of_the_f64_reference() {
-    for net in [Net::SimpleCnn, Net::ResNet8] {
-        let fixture = Fixture::read(net);
-        let network = Arc::new(Network::new(name(net)));
-        let kept = noise::mask(fixture.parameters);
-        for masked in [false, true] {
-            // Images and weights that PyTorch has not seen, and few: the reference is slow.
-            let (bytes, labels) = fixture.images(77, 2);
-            let dataset = dataset(&fixture, [77].into_iter(), 2);
-            let mask = if masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
-            let mut weights = dps::network::initial_weights(&network, 9);
-            mask.apply(&mut weights);
-            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
-            let (gradient, loss) = backend.gradient(&weights, 2).unwrap();
-            let exact: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
-            let images = noise::normalise(&bytes, &fixture.image.mean, &fixture.image.std);
-            let expected_loss = reference::loss(net, &exact, &images, &labels);
-            assert!((f64::from(loss) - expected_loss).abs() < 1e-5 * expected_loss, "{loss} {expected_loss}");
-            let (mut checked, mut kinks) = (0, 0);
-            for tensor in &network.tensors {
-                // Spread over the tensor, whatever its length.
-                let candidates = tensor.range().filter(|&index| !masked || kept[index]).collect::<Vec<_>>();
-                for &index in candidates.iter().step_by(candidates.len() / 5 + 1) {
-                    match reference::finite_difference(net, &exact, &images, &labels, expected_loss, index) {
-                        Some(slope) => {
-                            let found = f64::from(gradient[index]);
-                            assert!(
-                                (found - slope).abs() < GRADIENT_TOLERANCE * (1.0 + slope.abs()),
-                                "{} {index}: {found} {slope}",
-                                tensor.name
-                            );
-                            checked += 1;
-                        }
-                        None => kinks += 1,
-                    }
-                }
-            }
-            assert!(checked > 20 && checked > 4 * kinks, "{net:?}: {checked} checked, {kinks} at kinks");
         }
     }
 }
 
 #[test]
 fn ten_steps_of_every_optimizer_are_pytorchs() {
-    for net in [Net::SimpleCnn, Net::ResNet8] {
-        let fixture = Fixture::read(net);
-        let network = Arc::new(Network::new(name(net)));
+    for name in PAPERS {
+        let fixture = Fixture::read(name.name());
+        let network = Arc::new(Network::new(name));
         let kept = noise::mask(fixture.parameters);
         for trajectory in &fixture.trajectories {
             let (steps, batch) = (trajectory.losses.len(), trajectory.batch_size);
@@ -187,7 +137,7 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
             let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
             let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
             let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule, state: None }]).unwrap();
-            let what = format!("{net:?} {:?} masked {}", trajectory.optimizer, trajectory.masked);
+            let what = format!("{name} {:?} masked {}", trajectory.optimizer, trajectory.masked);
             for (step, &expected) in trajectory.losses.iter().enumerate() {
                 let progress = backend.train(&mut lanes, step as u32..step as u32 + 1, batch).unwrap()[0];
                 assert!((f64::from(progress.loss) - expected).abs() < 2e-5, "{what}: step {step}: {} {expected}", progress.loss);
@@ -208,9 +158,9 @@ const OPENED: f64 = 1e-7;
 
 #[test]
 fn connection_sensitivity_and_its_masks_are_pytorchs() {
-    for net in [Net::SimpleCnn, Net::ResNet8] {
-        let fixture = Fixture::read(net);
-        let network = Arc::new(Network::new(name(net)));
+    for name in PAPERS {
+        let fixture = Fixture::read(name.name());
+        let network = Arc::new(Network::new(name));
         let expected = &fixture.connection_sensitivity;
         let seeds = (0..expected.batches as u32).map(|batch| expected.first_image_seed + batch);
         let dataset = dataset(&fixture, seeds, expected.batch_size);
@@ -218,18 +168,18 @@ fn connection_sensitivity_and_its_masks_are_pytorchs() {
         let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
         let (gradient, _) = backend.gradient(&weights, dataset.training.len()).unwrap();
         let scores = connection_sensitivity(&weights, &gradient);
-        let opened = if net == Net::ResNet8 { OPENED } else { 1e-9 };
+        let opened = if name == NetworkName::Resnet8 { OPENED } else { 1e-9 };
         let mut off = 0.0;
         for (sample, &expected) in expected.samples.iter().enumerate() {
             let found = f64::from(scores[sample * fixture.sample_stride]);
-            assert!((found - expected).abs() < opened + 1e-4 * expected, "{net:?}: score {sample}: {found}, expected {expected}");
+            assert!((found - expected).abs() < opened + 1e-4 * expected, "{name}: score {sample}: {found}, expected {expected}");
             off += (found - expected).abs();
         }
         // Scores add up to 1.
         let sampled = expected.samples.iter().sum::<f64>();
-        assert!(off < 1e-4 * sampled, "{net:?}: scores are off by {off} of {sampled}");
+        assert!(off < 1e-4 * sampled, "{name}: scores are off by {off} of {sampled}");
         for cut in &expected.cuts {
-            assert_cut(&network, &scores, cut, &format!("{net:?}"));
+            assert_cut(&network, &scores, cut, &format!("{name}"));
         }
     }
 }
@@ -239,9 +189,9 @@ const SMOOTHNESS_TOLERANCE: f64 = 2e-4;
 
 #[test]
 fn smoothness_and_the_gradients_variance_are_pytorchs() {
-    for net in [Net::SimpleCnn, Net::ResNet8] {
-        let (fixture, theory) = (Fixture::read(net), Theory::read(net));
-        let network = Arc::new(Network::new(name(net)));
+    for name in PAPERS {
+        let (fixture, theory) = (Fixture::read(name.name()), Theory::read(name.name()));
+        let network = Arc::new(Network::new(name));
         let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
         let kept = noise::mask(fixture.parameters);
         for expected in &theory.measurements {
@@ -264,7 +214,7 @@ fn smoothness_and_the_gradients_variance_are_pytorchs() {
                 ("variance", found.variance(), expected.squared_norms - expected.gradient_norm.powi(2)),
             ] {
                 let difference = (found / theirs - 1.0).abs();
-                assert!(difference < SMOOTHNESS_TOLERANCE, "{net:?} masked {}: {what} {found}, expected {theirs}", expected.masked);
+                assert!(difference < SMOOTHNESS_TOLERANCE, "{name} masked {}: {what} {found}, expected {theirs}", expected.masked);
             }
             assert_eq!(found.step, 7);
             assert_eq!(
@@ -277,7 +227,7 @@ fn smoothness_and_the_gradients_variance_are_pytorchs() {
 
 #[test]
 fn squared_norms_are_those_of_each_examples_gradient_on_any_threads_and_vector_unit() {
-    let fixture = Fixture::read(Net::SimpleCnn);
+    let fixture = Fixture::read("simple-cnn");
     let network = Arc::new(Network::new(NetworkName::SimpleCnn));
     // More than a block of them, and not a whole number of blocks.
     let dataset = dataset(&fixture, [3].into_iter(), 150);
@@ -309,9 +259,9 @@ const PRODUCT_TOLERANCE: f64 = 2e-5;
 
 #[test]
 fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
-    for net in [Net::SimpleCnn, Net::ResNet8] {
-        let (fixture, theory) = (Fixture::read(net), Theory::read(net));
-        let network = Arc::new(Network::new(name(net)));
+    for name in PAPERS {
+        let (fixture, theory) = (Fixture::read(name.name()), Theory::read(name.name()));
+        let network = Arc::new(Network::new(name));
         let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
         let weights = fixture.start();
         let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -321,7 +271,7 @@ fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
                 let product = backend.hessian_gradient(&weights, expected.temperature as f32, theory.images).unwrap();
                 let scores = gradient_signal(&weights, &product);
-                let what = format!("{net:?}, temperature {}, {}", expected.temperature, unit.name());
+                let what = format!("{name}, temperature {}, {}", expected.temperature, unit.name());
                 let samples = scores.iter().step_by(fixture.sample_stride).map(|&score| f64::from(score));
                 let off: Vec<f64> = samples.zip(&expected.samples).map(|(found, expected)| found - expected).collect();
                 let off = norm(&off) / norm(&expected.samples);

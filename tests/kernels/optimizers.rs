@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::support::fixture::Fixture;
 use crate::support::noise;
-use crate::support::reference::Net;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState};
 use dps::comm::Single;
@@ -53,7 +52,7 @@ struct Problem {
 
 impl Problem {
     fn new(first_seed: u32, steps: usize, batch: usize) -> Problem {
-        let fixture = Fixture::read(Net::SimpleCnn);
+        let fixture = Fixture::read("simple-cnn");
         let shape = ImageShape { height: fixture.image.height, width: fixture.image.width, channels: fixture.image.channels };
         let batches = (0..steps as u32).map(|step| fixture.images(first_seed + step, batch));
         let (images, labels): (Vec<Vec<u8>>, Vec<Vec<u16>>) = batches.unzip();

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use crate::random_networks::{Case, Draws};
 use crate::support::fixture::{Fixture, Theory};
 use crate::support::noise;
-use crate::support::reference::Net;
 use dps::backend::cpu::{self, Cpu, CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
@@ -231,8 +230,8 @@ const ROUNDED_IMAGES: f64 = 1e-6;
 
 #[test]
 fn the_papers_networks_are_pytorchs() {
-    for (net, name) in [(Net::SimpleCnn, NetworkName::SimpleCnn), (Net::ResNet8, NetworkName::Resnet8)] {
-        let (fixture, network) = (Fixture::read(net), Network::new(name));
+    for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+        let (fixture, network) = (Fixture::read(name.name()), Network::new(name));
         let kept = noise::mask(fixture.parameters);
         let images = |seed: u32, count: usize| {
             let (bytes, labels) = fixture.images(seed, count);
@@ -266,15 +265,15 @@ fn the_papers_networks_are_pytorchs() {
 
 #[test]
 fn hessian_products_are_pytorchs() {
-    for (net, name) in [(Net::SimpleCnn, NetworkName::SimpleCnn), (Net::ResNet8, NetworkName::Resnet8)] {
-        let (fixture, theory, network) = (Fixture::read(net), Theory::read(net), Network::new(name));
+    for name in [NetworkName::SimpleCnn, NetworkName::Resnet8] {
+        let (fixture, theory, network) = (Fixture::read(name.name()), Theory::read(name.name()), Network::new(name));
         let (bytes, labels) = fixture.images(theory.image_seed, theory.images);
         let images: Vec<f32> =
             noise::normalise(&bytes, &fixture.image.mean, &fixture.image.std).into_iter().map(|value| value as f32).collect();
         let batch = Batch { images: &images, labels: &labels };
         let weights = wide(&fixture.start());
         // The larger network takes its time: one temperature shows that it is differentiated.
-        for expected in theory.grasp.iter().take(if net == Net::ResNet8 { 1 } else { 2 }) {
+        for expected in theory.grasp.iter().take(if name == NetworkName::Resnet8 { 1 } else { 2 }) {
             let temperature = expected.temperature as f32;
             let (gradient, _) = reference::gradient(&network, &weights, temperature, batch);
             let (product, _) = reference::hessian_product(&network, &weights, &gradient, temperature, batch);

@@ -4,7 +4,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use crate::support::fixture::{Biases, Cut, Fixture};
-use crate::support::reference::Net;
 use crate::support::study::{succeed, train, write_config, write_data};
 use dps::backend::reference;
 use dps::config::{BiasPruning, LayerSpec, NetworkName};
@@ -41,8 +40,8 @@ fn mask(network: &Network, weights: &[f32], sparsity: f64, biases: BiasPruning) 
 fn flows_and_masks_are_pytorchs() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/synflow.json");
     let Flows { sample_stride, simple_cnn, resnet_8 } = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    for (net, name, expected) in [(Net::SimpleCnn, NetworkName::SimpleCnn, simple_cnn), (Net::ResNet8, NetworkName::Resnet8, resnet_8)] {
-        let (network, weights) = (Network::new(name), Fixture::read(net).start());
+    for (name, expected) in [(NetworkName::SimpleCnn, simple_cnn), (NetworkName::Resnet8, resnet_8)] {
+        let (network, weights) = (Network::new(name), Fixture::read(name.name()).start());
         let magnitudes: Vec<f64> = weights.iter().map(|&weight| f64::from(weight.abs())).collect();
         let (gradient, flow) = reference::flow(&network, &magnitudes);
         assert!((flow / expected.flow - 1.0).abs() < 1e-12, "{name}: {flow}, expected {}", expected.flow);

@@ -1,7 +1,6 @@
 //! The PyTorch fixtures of `tests/fixtures` as structs. The field `about` of each file says what its numbers are.
 
 use super::noise;
-use super::reference::{Net, Tensor};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -26,6 +25,7 @@ pub struct TensorLayout {
     pub name: String,
     pub offset: usize,
     pub length: usize,
+    /// Inputs of one output unit; none for a bias.
     pub fan_in: Option<usize>,
 }
 
@@ -178,35 +178,26 @@ pub struct Grasp {
     pub cuts: Vec<Cut>,
 }
 
-fn read<T: serde::de::DeserializeOwned>(prefix: &str, network: Net) -> T {
-    let name = match network {
-        Net::SimpleCnn => "simple-cnn",
-        Net::ResNet8 => "resnet-8",
-    };
-    let path = format!("{}/tests/fixtures/{prefix}{name}.json", env!("CARGO_MANIFEST_DIR"));
+fn read<T: serde::de::DeserializeOwned>(name: &str) -> T {
+    let path = format!("{}/tests/fixtures/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     serde_json::from_str(&text).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
 impl Theory {
-    pub fn read(network: Net) -> Theory {
-        read("theory-", network)
+    pub fn read(network: &str) -> Theory {
+        read(&format!("theory-{network}"))
     }
 }
 
 impl Fixture {
-    pub fn read(network: Net) -> Fixture {
-        read("", network)
-    }
-
-    pub fn layout(&self) -> Vec<Tensor> {
-        let tensor = |t: &TensorLayout| Tensor { name: t.name.clone(), offset: t.offset, length: t.length, fan_in: t.fan_in };
-        self.tensors.iter().map(tensor).collect()
+    pub fn read(network: &str) -> Fixture {
+        read(network)
     }
 
     /// The parameters that every batch, trajectory and score starts from, before any mask.
     pub fn start(&self) -> Vec<f32> {
-        noise::parameters(&self.layout())
+        noise::parameters(&self.tensors)
     }
 
     /// Bytes [image][height][width][channel] and labels of a batch.

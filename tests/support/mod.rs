@@ -1,10 +1,9 @@
 //! What several test programs share.
 //!
-//! `noise`, `reference`, `fixture`, `study` and `double` do not use the `dps` crate: their worth is that they share no code with what they
+//! `noise`, `fixture`, `study` and `double` do not use the `dps` crate: their worth is that they share no code with what they
 //! test.
 //!
 //! - `noise`: the hash that the inputs of all fixtures come from;
-//! - `reference`: both networks in plain f64 loops;
 //! - `fixture`: PyTorch's numbers (`tests/fixtures`);
 //! - `study`: a study small enough for a test, and the program run on it;
 //! - `double`: the stand-in for CUDA (`tests/cuda-double`);
@@ -25,6 +24,5 @@ pub mod foreign;
 pub mod gpu;
 pub mod noise;
 pub mod records;
-pub mod reference;
 pub mod study;
 pub mod synthetic;

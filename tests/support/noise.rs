@@ -1,7 +1,7 @@
 //! Images, labels, parameters and the mask of the fixtures, from a 32-bit integer hash: the twin of the formulas in
 //! `tests/fixtures/make_fixtures.py`, so that no data need be stored.
 
-use super::reference::Tensor;
+use super::fixture::TensorLayout;
 
 const WEIGHTS: u32 = 1;
 const BIASES: u32 = 2;
@@ -40,7 +40,7 @@ pub fn normalise(bytes: &[u8], mean: &[f64], std: &[f64]) -> Vec<f64> {
 }
 
 /// The flat parameter vector of the fixtures: weights within ±sqrt(3/fan_in), biases within ±0.1 (not zero, so that they are tested).
-pub fn parameters(tensors: &[Tensor]) -> Vec<f32> {
+pub fn parameters(tensors: &[TensorLayout]) -> Vec<f32> {
     let mut flat = Vec::new();
     for tensor in tensors {
         for j in tensor.offset as u32..(tensor.offset + tensor.length) as u32 {
