@@ -50,21 +50,6 @@ impl Permutation {
         }
     }
 
-    /// Number of elements.
-    pub fn len(&self) -> u32 {
-        self.n
-    }
-
-    /// Whether there are no elements.
-    pub fn is_empty(&self) -> bool {
-        self.n == 0
-    }
-
-    /// Round keys k₀ … k₇, for a kernel that repeats the algorithm.
-    pub fn keys(&self) -> [u32; 8] {
-        self.keys
-    }
-
     /// Element `i`, in 0..n.
     ///
     /// # Panics

@@ -11,68 +11,51 @@ use crate::records::{Ending, Status};
 const ENDINGS: [Ending; 7] =
     [Ending::First, Ending::Finished, Ending::Stopped, Ending::RankLost, Ending::Killed(0), Ending::Failed(0), Ending::Unknown];
 
-/// [`Ending`] without its code, as the file has it: any byte, as of [`StatusCode`].
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct EndingCode(pub u8);
+/// Declares an enumeration of the file: any byte, so that reading a damaged file is no undefined behaviour.
+macro_rules! codes {
+    ($($(#[$about:meta])* $name:ident of $kind:ident: $all:expr;)+) => { $(
+        $(#[$about])*
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        pub struct $name(pub u8);
 
-impl EndingCode {
-    /// The code of an ending.
-    pub fn of(ending: Ending) -> Self {
-        let place = ENDINGS.iter().position(|known| known.name() == ending.name());
-        EndingCode(place.expect("ENDINGS has every ending") as u8)
-    }
+        impl $name {
+            /// The code of a value.
+            pub fn of(value: $kind) -> Self {
+                let place = $all.iter().position(|known| known.name() == value.name());
+                $name(place.expect("every value has a code") as u8)
+            }
 
-    /// The ending of this code, with 0 for a code of its own; none of a byte that is no ending's.
-    pub fn ending(self) -> Option<Ending> {
-        ENDINGS.get(usize::from(self.0)).copied()
-    }
-}
-
-impl std::fmt::Debug for EndingCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.ending() {
-            Some(ending) => f.write_str(ending.name()),
-            None => write!(f, "ending {}", self.0),
+            /// The value of this code; none of a byte that is no value's.
+            pub fn value(self) -> Option<$kind> {
+                $all.get(usize::from(self.0)).copied()
+            }
         }
-    }
-}
 
-// SAFETY: a transparent u8, described as an enumeration whose base is an unsigned byte.
-unsafe impl H5Type for EndingCode {
-    fn type_descriptor() -> TypeDescriptor {
-        let member = |(value, ending): (u64, Ending)| EnumMember { name: ending.name().to_owned(), value };
-        TypeDescriptor::Enum(EnumType { size: IntSize::U1, signed: false, members: (0..).zip(ENDINGS).map(member).collect() })
-    }
-}
-
-/// [`Status`] as the file has it: any byte, so that reading a damaged file is no undefined behaviour.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub struct StatusCode(pub u8);
-
-impl std::fmt::Debug for StatusCode {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.status() {
-            Some(status) => f.write_str(status.name()),
-            None => write!(f, "status {}", self.0),
+        impl std::fmt::Debug for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self.value() {
+                    Some(value) => f.write_str(value.name()),
+                    None => write!(f, "{} {}", stringify!($kind).to_lowercase(), self.0),
+                }
+            }
         }
-    }
+
+        // SAFETY: a transparent u8, described as an enumeration whose base is an unsigned byte.
+        unsafe impl H5Type for $name {
+            fn type_descriptor() -> TypeDescriptor {
+                let member = |(value, known): (u64, $kind)| EnumMember { name: known.name().to_owned(), value };
+                TypeDescriptor::Enum(EnumType { size: IntSize::U1, signed: false, members: (0..).zip($all).map(member).collect() })
+            }
+        }
+    )+ };
 }
 
-impl StatusCode {
-    /// The status of this code; none of a byte that is no status's.
-    pub fn status(self) -> Option<Status> {
-        Status::ALL.into_iter().find(|&status| status as u8 == self.0)
-    }
-}
-
-// SAFETY: a transparent u8, described as an enumeration whose base is an unsigned byte.
-unsafe impl H5Type for StatusCode {
-    fn type_descriptor() -> TypeDescriptor {
-        let member = |status: Status| EnumMember { name: status.name().to_owned(), value: status as u64 };
-        TypeDescriptor::Enum(EnumType { size: IntSize::U1, signed: false, members: Status::ALL.map(member).to_vec() })
-    }
+codes! {
+    /// [`Ending`] without its code, as the file has it.
+    EndingCode of Ending: ENDINGS;
+    /// [`Status`] as the file has it.
+    StatusCode of Status: Status::ALL;
 }
 
 /// A hash, of which no column of 64-bit floats could hold every bit.

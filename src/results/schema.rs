@@ -43,7 +43,7 @@ table!(TrialRow, "trials", "One row a trial: one training run of a cell with one
     trial: u32 = "number in its cell, from 0; also the seed of its initial weights, its mask and, unless all trials share one, its data order" =>
         trial.index,
     status: StatusCode = "complete: goal reached; incomplete: budget spent; infeasible: loss not finite; censored: cell decided by another trial" =>
-        StatusCode(trial.status as u8),
+        StatusCode::of(trial.status),
     steps: i64 ["steps"] = "optimizer steps to the goal; -1 where it was not reached" => or_minus_one(trial.steps),
     steps_run: u32 ["steps"] = "optimizer steps taken in all" => trial.steps_run,
     best_validation_error: f64 ["1"] = "lowest error over evaluations on the whole validation set, a fraction; NaN where there is none" =>
@@ -67,11 +67,7 @@ impl TrialRow {
         curve: &[CurveRow],
         measurements: &[MeasurementRow],
     ) -> Result<Trial, String> {
-        let status = self.status.status().ok_or_else(|| format!("{:?} is no status", self.status))?;
-        let steps = optional_count(self.steps)?;
-        if steps.is_some() != (status == Status::Complete) {
-            return Err(format!("a trial that is {} has {} steps to the goal", status.name(), self.steps));
-        }
+        let (status, steps) = ended("trial", self.status, self.steps)?;
         Ok(Trial {
             index: self.trial,
             metaparameters,
@@ -99,7 +95,7 @@ table!(ConfirmationRow, "confirmations", "One row a confirmation: a best trial's
     weight_seed: u64 = "seed of its initial weights and its mask" => confirmation.training.seeds.weights,
     order_seed: u64 = "seed of its data order" => confirmation.training.seeds.order,
     status: StatusCode = "complete: goal reached; incomplete: not reached within the limit; infeasible: loss not finite" =>
-        StatusCode(confirmation.run.status as u8),
+        StatusCode::of(confirmation.run.status),
     steps: i64 ["steps"] = "optimizer steps to the goal; -1 where it was not reached" => or_minus_one(confirmation.run.steps),
     steps_run: u32 ["steps"] = "optimizer steps taken in all; where it is incomplete, the limit" => confirmation.run.steps_run,
     evaluate_every: u32 ["steps"] = "steps between two evaluations: the goal was reached at most so many steps before" =>
@@ -115,11 +111,9 @@ table!(ConfirmationRow, "confirmations", "One row a confirmation: a best trial's
 impl ConfirmationRow {
     /// The confirmation that this row and its evaluations describe, of a trial with those metaparameters; or what cannot be.
     pub(super) fn confirmation(&self, metaparameters: Metaparameters, curve: &[CurveRow]) -> Result<Confirmation, String> {
-        let status = self.status.status().filter(|&status| status != Status::Censored);
-        let status = status.ok_or_else(|| format!("{:?} is no status of a confirmation", self.status))?;
-        let steps = optional_count(self.steps)?;
-        if steps.is_some() != (status == Status::Complete) {
-            return Err(format!("a confirmation that is {} has {} steps to the goal", status.name(), self.steps));
+        let (status, steps) = ended("confirmation", self.status, self.steps)?;
+        if status == Status::Censored {
+            return Err(format!("{:?} is no status of a confirmation", self.status));
         }
         let seeds = Seeds { weights: self.weight_seed, order: self.order_seed };
         Ok(Confirmation {
@@ -196,7 +190,7 @@ table!(StartRow, "starts", "One row a start of the study, in order of time. They
 impl StartRow {
     /// The start this row describes; or what cannot be.
     pub(super) fn start(&self) -> Result<Start, String> {
-        let ending = self.before.ending().ok_or_else(|| format!("{:?} is none", self.before))?;
+        let ending = self.before.value().ok_or_else(|| format!("{:?} is none", self.before))?;
         let before = match (ending, u8::try_from(self.before_code)) {
             (Ending::Killed(_), Ok(signal)) => Ending::Killed(signal),
             (Ending::Failed(_), Ok(code)) => Ending::Failed(code),
@@ -217,6 +211,16 @@ impl StartRow {
             program: text(&self.program)?,
         })
     }
+}
+
+/// How a training ended, and its steps to the goal; or what cannot be.
+fn ended(what: &str, status: StatusCode, steps: i64) -> Result<(Status, Option<u32>), String> {
+    let found = status.value().ok_or_else(|| format!("{status:?} is no status"))?;
+    let count = optional_count(steps)?;
+    if count.is_some() != (found == Status::Complete) {
+        return Err(format!("a {what} that is {status:?} has {steps} steps to the goal"));
+    }
+    Ok((found, count))
 }
 
 /// A count, or -1 in place of none.

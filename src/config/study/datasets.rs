@@ -154,32 +154,19 @@ static MNIST: DatasetSpec = DatasetSpec {
 };
 
 static FASHION_MNIST: DatasetSpec = DatasetSpec {
-    image: [28, 28, 1],
-    classes: 10,
-    training: 60_000,
-    test: 10_000,
-    usual: Usual {
-        network: NetworkName::SimpleCnn,
-        schedule: ScheduleName::Constant,
-        goal_error: "0.12",
-        max_steps: 40_000,
-        evaluate_every: 16,
-    },
-    is_papers: true,
-    format: FileFormat::Idx,
+    usual: Usual { goal_error: "0.12", ..MNIST.usual },
     files: &mnist_files([
         "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
         "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
         "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
         "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
     ]),
-    archive: None,
-    folders: &[],
     system_folder: Some("/usr/share/datasets/fashion-mnist"),
     places: &[
         Origin::Web("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"),
         Origin::Debian("dataset-fashion-mnist", "usr/share/datasets/fashion-mnist"),
     ],
+    ..MNIST
 };
 
 static CIFAR_10: DatasetSpec = DatasetSpec {

@@ -4,6 +4,9 @@
 //! the weights are read once, and their gradients written once, added in the order of the tree while they are in registers ([`Start::Tree`]). All
 //! that lies before these layers goes leaf by leaf, in buffers that each leaf has for itself from its forward to its backward pass. No bit depends on
 //! it.
+//!
+//! A study of dense Lenet-300-100 took 1.2 to 1.4 times as long with each leaf by itself, in batches of 2, 4 and 8 on one thread: cells of as many
+//! steps, in turn, by one program with and without this.
 
 use super::super::layer::{DenseLayer, LayerPlan, Pass, Place};
 use super::super::plan::Plan;
