@@ -10,19 +10,25 @@ use crate::config::{
 use crate::{Error, Result};
 
 /// What the command line says of a new configuration; the rest is asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct Given {
-    /// The data set.
+    /// Data set.
+    #[arg(long, value_name = "NAME", value_enum)]
     pub dataset: Option<DatasetName>,
-    /// Where images of one's own are, in place of a data set that has a name.
+    /// Images of your own, in place of --dataset: a folder or file below the data folder, or an absolute path.
+    #[arg(long = "path", id = "own", value_name = "PATH", conflicts_with = "dataset")]
     pub path: Option<String>,
-    /// The network; the one that fits the data set where it is not given.
+    /// Network [default: the one that fits the data set; for your own images lenet-300-100]
+    #[arg(long, value_name = "NAME", value_enum)]
     pub network: Option<NetworkName>,
-    /// Whether the network is written as a list of its layers.
+    /// Write the network as a list of its layers, to make one of your own of it.
+    #[arg(long)]
     pub listed: bool,
-    /// The optimizer.
+    /// Optimizer.
+    #[arg(long, value_name = "NAME", value_enum)]
     pub optimizer: Option<OptimizerName>,
-    /// The schedule; the data set's usual one where it is not given.
+    /// Learning-rate schedule [default: linear-decay for cifar-10, else constant]
+    #[arg(long, value_name = "NAME", value_enum)]
     pub schedule: Option<ScheduleName>,
 }
 
@@ -89,7 +95,7 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
 }
 
 /// What is given, or the answer to a question; an empty answer means the `usual` one.
-fn choose<T: Copy + std::fmt::Display + std::str::FromStr<Err = String>>(
+fn choose<T: Copy + std::fmt::Display + std::str::FromStr>(
     given: Option<T>,
     what: &str,
     names: &[&str],
@@ -106,7 +112,7 @@ fn choose<T: Copy + std::fmt::Display + std::str::FromStr<Err = String>>(
             "" => return Some(usual),
             word => match word.parse() {
                 Ok(choice) => return Some(choice),
-                Err(problem) => question = format!("{problem}\n{what} [{usual}]: "),
+                Err(_) => question = format!("expected one of {}, found \"{word}\"\n{what} [{usual}]: ", names.join(", ")),
             },
         }
     }

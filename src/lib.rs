@@ -17,14 +17,14 @@
 pub mod analysis;
 pub mod arguments;
 pub mod backend;
-pub mod child;
+mod child;
 pub mod comm;
 pub mod config;
 pub mod data;
 pub mod doctor;
-pub mod error;
+mod error;
 pub mod exit;
-pub mod forecast;
+mod forecast;
 pub mod init;
 pub mod journal;
 pub mod network;

@@ -20,7 +20,7 @@ const MODULES: &[(&str, &[&str])] = &[
     ("comm", &["child", "error", "readable"]),
     ("config", &["error", "readable", "storage"]),
     ("search", &["config"]),
-    ("network", &["config", "random"]),
+    ("network", &["config", "error", "random"]),
     ("optimizer", &["config", "search"]),
     ("pruning", &["config", "network", "random"]),
     ("data", &["child", "config", "error", "random", "readable", "reader", "storage"]),
@@ -184,6 +184,34 @@ fn end_of_the_process(code: &str) -> Option<&'static str> {
         !before.is_some_and(is_part_of_a_word) && after.trim_start().starts_with('(')
     };
     ENDS.into_iter().find(|end| code.match_indices(end).any(is_call))
+}
+
+/// A public function's error is `dps::Error`, which a caller can match on and which has an exit code. A sentence alone stays inside the library.
+#[test]
+fn no_public_function_fails_with_a_sentence_alone() {
+    for (module, code) in files() {
+        let found = sentences(&code);
+        assert!(found.is_empty() || module[0] == "analysis", "{}: fails with a text, not dps::Error: {found:?}", module.join("::"));
+    }
+    for code in [
+        "pub fn f(a: u32) -> Result<u32, String> {",
+        "impl A {\n    pub fn f(\n        a: u32,\n    ) -> std::result::Result<Vec<u32>, String> {",
+        "pub struct A { pub b: Result<u32, String> }",
+        "pub fn f() -> Found<u32> {",
+        "type Err = String;",
+    ] {
+        assert_eq!(sentences(code).len(), 1, "{code}");
+    }
+    let code = "pub(crate) fn f() -> Result<u32, String> { g() }\npub fn h() -> Result<String> { f() }\nfn i() -> Result<u32, String> {";
+    assert!(sentences(code).is_empty());
+}
+
+/// The public signatures of this code whose error is a text.
+fn sentences(code: &str) -> Vec<&str> {
+    let public = code.split("pub ").skip(1).map(|part| part.split(['{', '}', ';']).next().unwrap_or_default());
+    // The field of a public struct comes after a brace of its own.
+    let is_text = |part: &&str| part.contains("Result<") && part.contains(", String>") || part.contains("-> Found<");
+    public.filter(is_text).chain(code.matches("type Err = String")).collect()
 }
 
 /// The page says of each module what [`MODULES`] says, in the same order.

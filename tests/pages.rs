@@ -1,13 +1,11 @@
 //! Parts of the pages that are made: from the source the keys of a configuration and the exit codes, from the measured data the paper's claims with
 //! their figures. A page that is not up to date fails here; `DPS_WRITE_PAGES=1 cargo test --test pages` writes those parts anew.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use dps::arguments::Train;
-use dps::config::IGNORED_KEYS;
+use dps::config::{IGNORED_KEYS, markdown_of_keys};
 use dps::exit::CODES;
 use dps::readable::wrapped;
 use dps::{analysis, results};
@@ -33,7 +31,7 @@ fn compare(page: &str, name: &str, expected: &str) {
 
 #[test]
 fn the_page_of_the_configuration_has_every_key() {
-    let Train::Print { text } = Train::read(["dps-train", "keys", "--markdown"].map(OsString::from)).unwrap() else { panic!("no text") };
+    let text = markdown_of_keys();
     assert!(text.lines().count() > 60, "{text}");
     compare("docs/configuration.md", "keys", &format!("\n{text}\n"));
 }

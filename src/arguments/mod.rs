@@ -1,4 +1,4 @@
-//! The command lines of the two programs: what was typed (private, clap's), and what it means (public).
+//! The command lines of the two programs, each declared once.
 //!
 //! Nothing here opens a file or ends the process: under MPI every rank reads the command line, and one of them speaks. Only whether a word names a
 //! file is asked.
@@ -8,4 +8,7 @@ mod report;
 mod train;
 
 pub use report::{FigureStyle, ReportArguments};
-pub use train::{PilotArguments, ReplayArguments, StatusForm, StudyArguments, Train};
+pub use train::{
+    ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, StudyArguments, Train,
+    completions, manual_pages, supervised,
+};

@@ -5,6 +5,7 @@ use super::reader::nearest;
 use super::study::sections;
 use crate::error::short;
 use crate::readable::wrapped;
+use crate::{Error, Result};
 
 /// Letters of a line.
 const WIDTH: usize = 100;
@@ -12,8 +13,8 @@ const WIDTH: usize = 100;
 /// Every key with a few words or, of the section or key called `name`, all that is said.
 ///
 /// # Errors
-/// A sentence, where nothing has this name, with the nearest one.
-pub fn keys(name: Option<&str>) -> Result<String, String> {
+/// [`Error::Configuration`] where nothing has this name, with the nearest one.
+pub fn keys(name: Option<&str>) -> Result<String> {
     let sections = sections();
     let Some(name) = name else { return Ok(overview(&sections)) };
     if let Some(section) = sections.iter().find(|section| section.name == name.trim_matches(['[', ']'])) {
@@ -31,7 +32,9 @@ pub fn keys(name: Option<&str>) -> Result<String, String> {
     let paths: Vec<String> = all().map(KeyHelp::path).collect();
     let known = sections.iter().map(|section| section.name).chain(paths.iter().map(String::as_str)).chain(all().map(|key| key.name));
     let advice = nearest(name, known).map_or_else(String::new, |name| format!("did you mean \"{name}\"? "));
-    Err(format!("expected a section or a key of a configuration, found \"{}\"; {advice}\"dps-train keys\" lists them", short(name, 80)))
+    let problem =
+        format!("expected a section or a key of a configuration, found \"{}\"; {advice}\"dps-train keys\" lists them", short(name, 80));
+    Err(Error::Configuration { path: "keys".to_owned(), problems: vec![problem] })
 }
 
 fn overview(sections: &[SectionHelp]) -> String {
@@ -133,10 +136,12 @@ pruning.temperature
     #[test]
     fn the_nearest_name_is_told() {
         for (name, near) in [("goal_eror", "goal_error"), ("workload.max_stesp", "workload.max_steps"), ("worklod", "workload")] {
-            let problem = keys(Some(name)).unwrap_err();
+            let problem = keys(Some(name)).unwrap_err().to_string();
             assert!(problem.contains(&format!("found \"{name}\"; did you mean \"{near}\"?")), "{problem}");
         }
-        assert!(keys(Some("colour of the sky")).unwrap_err().contains("found \"colour of the sky\"; \"dps-train keys\" lists them"));
-        assert!(keys(Some(&"x".repeat(100_000))).unwrap_err().len() < 300);
+        assert!(
+            keys(Some("colour of the sky")).unwrap_err().to_string().contains("found \"colour of the sky\"; \"dps-train keys\" lists them")
+        );
+        assert!(keys(Some(&"x".repeat(100_000))).unwrap_err().to_string().len() < 300);
     }
 }

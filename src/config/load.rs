@@ -95,16 +95,18 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
     let execution = Execution { race, full_evaluation, convolutions, products, tf32, ..Execution::default() };
     let grid = Grid { batch_sizes: Vec::new(), sparsities: Vec::new(), trials: 0 };
     let decisive = Study { execution, grid, confirm: None, ..study.clone() };
-    let digest = Sha256::digest(canonical(&decisive).map_err(|problem| refuse(vec![problem]))?);
+    let digest = Sha256::digest(canonical(&decisive)?);
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Configuration { text: canonical(&study).map_err(|problem| refuse(vec![problem]))?, study, name, source: path.to_owned(), digest })
+    Ok(Configuration { text: canonical(&study)?, study, name, source: path.to_owned(), digest })
 }
 
 /// A study as TOML with all of its defaults, in the one form that is stored with results.
 ///
 /// # Errors
-/// A sentence, where TOML cannot express it; no configuration that was read is such a study.
-pub fn canonical(study: &Study) -> std::result::Result<String, String> {
-    toml::to_string(study)
-        .map_err(|error| format!("expected a study that TOML can express, found one that it cannot ({error}); report this as a bug"))
+/// [`Error::Configuration`] where TOML cannot express it; no configuration that was read is such a study.
+pub fn canonical(study: &Study) -> Result<String> {
+    toml::to_string(study).map_err(|error| {
+        let problem = format!("expected a study that TOML can express, found one that it cannot ({error}); report this as a bug");
+        Error::Configuration { path: "the study".to_owned(), problems: vec![problem] }
+    })
 }

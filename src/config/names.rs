@@ -40,6 +40,16 @@ macro_rules! names {
             }
         }
 
+        impl clap::ValueEnum for $kind {
+            fn value_variants<'a>() -> &'a [Self] {
+                Self::ALL
+            }
+
+            fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+                Some(clap::builder::PossibleValue::new(self.name()))
+            }
+        }
+
         impl std::fmt::Display for $kind {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(self.name())
@@ -47,12 +57,11 @@ macro_rules! names {
         }
 
         impl std::str::FromStr for $kind {
-            type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> {
-                match text {
-                    $($name => Ok($kind::$value),)+
-                    other => Err(format!("expected one of {}, found \"{other}\"", Self::NAMES.join(", "))),
-                }
+            type Err = $crate::Error;
+            fn from_str(text: &str) -> $crate::Result<Self> {
+                let problem = || format!("expected one of {}, found \"{text}\"", Self::NAMES.join(", "));
+                let found = Self::ALL.iter().copied().find(|value| value.name() == text);
+                found.ok_or_else(|| $crate::Error::Configuration { path: "name".to_owned(), problems: vec![problem()] })
             }
         }
     };

@@ -18,11 +18,8 @@ pub struct Override {
 const DEEPEST: usize = 3;
 
 impl Override {
-    /// From the `key=value` of `--set`.
-    ///
-    /// # Errors
-    /// A sentence, when there is no `=` or no key before it.
-    pub fn parse(setting: &str) -> Result<Override, String> {
+    /// From the `key=value` of `--set`; a sentence, when there is no `=` or no key before it.
+    pub(crate) fn parse(setting: &str) -> Result<Override, String> {
         match setting.split_once('=') {
             Some((key, value)) if !key.trim().is_empty() => {
                 Ok(Override { option: format!("--set {setting}"), key: key.trim().to_owned(), value: value.trim().to_owned() })

@@ -64,11 +64,8 @@ pub struct Particulars {
 }
 
 impl Facts {
-    /// Checks that a split leaves training and validation examples.
-    ///
-    /// # Errors
-    /// What it leaves.
-    pub fn check_split(&self, validation_fraction: f64) -> std::result::Result<(), String> {
+    /// Checks that a split leaves training and validation examples; or says what it leaves.
+    pub(crate) fn check_split(&self, validation_fraction: f64) -> std::result::Result<(), String> {
         if self.own_validation.is_some() {
             return Ok(());
         }
@@ -142,9 +139,9 @@ impl Dataset {
     /// however the file is sorted. The images are moved to their places where they are; the validation set's alone are copied.
     ///
     /// # Errors
-    /// A sentence where the fraction leaves no training or no validation example, or where all pixels of a channel are equal.
-    pub fn new(name: &str, classes: usize, file: Examples, test: Examples, split: &DataSplit) -> std::result::Result<Dataset, String> {
-        Dataset::of(name, classes, [file, test], None, split)
+    /// [`Error::Data`] where the fraction leaves no training or no validation example, or where all pixels of a channel are equal.
+    pub fn new(name: &str, classes: usize, file: Examples, test: Examples, split: &DataSplit) -> Result<Dataset> {
+        Dataset::of(name, classes, [file, test], None, split).map_err(|problem| Error::Data { path: name.into(), problem })
     }
 
     /// A data set of a training and a test file, and of a validation set of its own: without one as [`Dataset::new`] makes it.

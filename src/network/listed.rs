@@ -3,6 +3,7 @@
 use super::builder::{Builder, Learnt};
 use super::description::Network;
 use super::layer::{DenseOutput, Epilogue, GlobalMean, Layer, Map, Pool, PoolKind, Slot};
+use crate::Error;
 use crate::config::{Initialisation, LayerSpec, NetworkName, Padding, Workload};
 
 /// Parameters that a network may have.
@@ -35,17 +36,16 @@ impl Network {
     /// The network that a list of layers makes for images of `image` rows, columns and channels.
     ///
     /// # Errors
-    /// A sentence about the first layer that does not fit: what it gets, and what it needs.
-    pub fn listed(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> Result<Network, String> {
-        network(layers, image, classes)
+    /// [`Error::Configuration`] about the first layer that does not fit: what it gets, and what it needs.
+    pub fn listed(layers: &[LayerSpec], image: [usize; 3], classes: usize) -> crate::Result<Network> {
+        let refuse = |problem| Error::Configuration { path: "layers".to_owned(), problems: vec![problem] };
+        network(layers, image, classes).map_err(refuse)
     }
 
-    /// The network of a workload, for images of `image` rows, columns and channels and so many classes.
-    ///
-    /// # Errors
-    /// As [`Network::listed`].
-    pub fn of(workload: &Workload, image: [usize; 3], classes: usize) -> Result<Network, String> {
-        Network::listed(&workload.network.layers(classes as u32), image, classes)
+    /// The network of a workload, for images of `image` rows, columns and channels and so many classes; or a sentence about the first layer that does
+    /// not fit.
+    pub(crate) fn of(workload: &Workload, image: [usize; 3], classes: usize) -> Result<Network, String> {
+        network(&workload.network.layers(classes as u32), image, classes)
     }
 
     /// The network of that name for the images that it is usually for, MNIST's or CIFAR-10's.

@@ -58,7 +58,7 @@ pub struct Choice {
 ///
 /// # Errors
 /// A sentence, where a corner has no curve that learned anything, or no goal lies below what its curves begin with.
-pub fn choose(study: &Study, corners: &[Corner], examples: u32, guessing: u32) -> Result<Choice, String> {
+pub(super) fn choose(study: &Study, corners: &[Corner], examples: u32, guessing: u32) -> Result<Choice, String> {
     let mut notes = Vec::new();
     let learned = (LEARNED * f64::from(guessing)).floor() as u32;
     let mut hardest = 0;

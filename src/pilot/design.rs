@@ -21,11 +21,13 @@ const EVALUATIONS: u32 = 32;
 const NO_GOAL: &str = "1e-9";
 
 /// What the command line asks of a pilot's size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::Args)]
 pub struct Asked {
-    /// Trials of each corner.
+    /// Points of the search that are tried [default: 8, or all trials of a smaller study]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub trials: Option<u32>,
-    /// Steps of each curve.
+    /// Steps of each curve [default: max_steps of the configuration, or as many as take a few minutes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub steps: Option<u32>,
 }
 

@@ -14,7 +14,5 @@ mod design;
 mod document;
 mod proposal;
 
-pub use choice::{Choice, choose};
-pub use corner::{Corner, Curve, corners};
 pub use design::{Asked, Part, parts};
 pub use proposal::{Proposal, propose};

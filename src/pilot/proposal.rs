@@ -17,8 +17,6 @@ const WIDTH: usize = 118;
 /// A proposal.
 #[derive(Debug, Clone)]
 pub struct Proposal {
-    /// What is proposed.
-    pub choice: Choice,
     /// The configuration, as TOML with comments.
     pub text: String,
     /// The curves, the best of each corner marked.
@@ -48,7 +46,7 @@ pub fn propose(
     let text = document(configuration, text, overrides, &choice, parts, picture);
     let chart = chart(&configuration.name, &corners, examples, Some(&choice));
     let summary = summary(&corners, examples, &choice);
-    Ok(Proposal { choice, text, chart, summary })
+    Ok(Proposal { text, chart, summary })
 }
 
 /// The configuration with the proposed values.

@@ -15,9 +15,10 @@ use clap::ValueEnum;
 use crate::streams;
 
 /// How progress is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProgressForm {
     /// A bar on a terminal, plain lines elsewhere.
+    #[default]
     Auto,
     /// A bar.
     Bar,

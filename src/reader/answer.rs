@@ -62,7 +62,7 @@ impl<W: Write> Write for Blocks<W> {
 
 /// What is wrong with a file, in words that follow its name: the cause of an [`io::Error`] that reading an [`Answer`] gives.
 #[derive(Debug)]
-pub struct Problem(pub String);
+pub(crate) struct Problem(pub(crate) String);
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,7 +74,7 @@ impl std::error::Error for Problem {}
 
 /// What was read, as a stream.
 #[derive(Debug)]
-pub enum Answer {
+pub(crate) enum Answer {
     /// By this process.
     Whole(Cursor<Vec<u8>>),
     /// By another one, which ends with the answer.

@@ -137,7 +137,7 @@ fn filters(properties: hid_t) -> hdf5::Result<Vec<Filter>> {
 ///
 /// # Errors
 /// What is wrong, in words that follow the dataset's name.
-pub fn is_readable(dataset: &Dataset) -> Result<(), String> {
+pub(crate) fn is_readable(dataset: &Dataset) -> Result<(), String> {
     Plan::of(dataset)?.has_its_filters()
 }
 
@@ -145,7 +145,7 @@ pub fn is_readable(dataset: &Dataset) -> Result<(), String> {
 ///
 /// # Errors
 /// What is wrong, in words that follow the dataset's name.
-pub fn is_whole(dataset: &Dataset, most: u64) -> Result<(), String> {
+pub(crate) fn is_whole(dataset: &Dataset, most: u64) -> Result<(), String> {
     let plan = Plan::of(dataset)?;
     let bytes = plan.extents.iter().product::<usize>() * plan.width;
     if bytes as u64 > most {
@@ -163,7 +163,7 @@ pub fn is_whole(dataset: &Dataset, most: u64) -> Result<(), String> {
 ///
 /// # Errors
 /// What is wrong, in words that follow the dataset's name.
-pub fn write_values(dataset: &Dataset, output: &mut dyn Write) -> Result<(), String> {
+pub(crate) fn write_values(dataset: &Dataset, output: &mut dyn Write) -> Result<(), String> {
     let plan = Plan::of(dataset)?;
     plan.has_its_filters()?;
     match &plan.chunk {

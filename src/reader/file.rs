@@ -23,7 +23,7 @@ const MOST: usize = 10_000;
 ///
 /// # Errors
 /// It cannot be opened, or is a folder, a pipe or a device.
-pub fn regular(path: &Path) -> io::Result<fs::File> {
+pub(crate) fn regular(path: &Path) -> io::Result<fs::File> {
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a folder, a pipe or a device"));
@@ -35,7 +35,7 @@ pub fn regular(path: &Path) -> io::Result<fs::File> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn is_hdf5(file: &fs::File) -> io::Result<bool> {
+pub(crate) fn is_hdf5(file: &fs::File) -> io::Result<bool> {
     let length = file.metadata()?.len();
     let mut place = 0;
     while place + SIGNATURE.len() as u64 <= length {
@@ -53,7 +53,7 @@ pub fn is_hdf5(file: &fs::File) -> io::Result<bool> {
 ///
 /// # Errors
 /// It is not UTF-8.
-pub fn has_text_path(path: &Path) -> Result<(), String> {
+pub(crate) fn has_text_path(path: &Path) -> Result<(), String> {
     let refused = || "expected a path in UTF-8, as HDF5 takes them, found other bytes; rename the file, or its folder".to_owned();
     path.to_str().map(|_| ()).ok_or_else(refused)
 }
@@ -62,7 +62,7 @@ pub fn has_text_path(path: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// HDF5's words, and what to do.
-pub fn open(path: &Path) -> Result<File, String> {
+pub(crate) fn open(path: &Path) -> Result<File, String> {
     has_text_path(path)?;
     File::open(path).map_err(|error| {
         let error = one_line(&error);
@@ -74,14 +74,14 @@ pub fn open(path: &Path) -> Result<File, String> {
 }
 
 /// Bytes that deflate makes of one stored byte, at most.
-pub const MOST_INFLATED: u64 = 1_032;
+pub(crate) const MOST_INFLATED: u64 = 1_032;
 
 /// Refuses a file of `length` bytes with a link, soft or to another file, or with values in another file, anywhere in its tree: reading it would open
 /// whatever file, or pipe, it names. Also one with values that a file of its length cannot have, or with chunks of another length than theirs.
 ///
 /// # Errors
 /// What is wrong, in words that follow the file's name.
-pub fn has_own_tree(file: &File, length: u64) -> Result<(), String> {
+pub(crate) fn has_own_tree(file: &File, length: u64) -> Result<(), String> {
     tree(file, "", length.saturating_mul(MOST_INFLATED), &mut 0)
 }
 
@@ -118,7 +118,7 @@ fn tree(group: &Group, prefix: &str, most: u64, seen: &mut usize) -> Result<(), 
 ///
 /// # Errors
 /// What is wrong, in words that follow the dataset's name.
-pub fn has_own_values(dataset: &Dataset) -> Result<(), String> {
+pub(crate) fn has_own_values(dataset: &Dataset) -> Result<(), String> {
     let plan = dataset.dcpl().map_err(|error| format!("the dataset cannot be opened ({}); write it again", one_line(&error)))?;
     let is_elsewhere = plan.get_external().map_or(true, |files| !files.is_empty());
     if is_elsewhere || matches!(plan.get_layout(), Ok(Layout::Virtual) | Err(_)) {

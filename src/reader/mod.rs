@@ -3,7 +3,7 @@
 //! A program that calls [`begin`] first has each file read by a second process of the same program, with limits on memory and time; the end of that
 //! process is an error of the file. A program that does not, such as one that uses this library, reads in its own process, where such a file ends it.
 //!
-//! What lives here starts that process and speaks with it ([`ask`]), and sees that a file has its values in itself ([`open`]). It does not know what
+//! What lives here starts that process and speaks with it (`ask`), and sees that a file has its values in itself (`open`). It does not know what
 //! the files hold: `results` and `data`, which read them, each give a [`Task`].
 
 mod answer;
@@ -12,12 +12,13 @@ mod end;
 mod file;
 mod process;
 
-pub use answer::{Answer, Problem};
-pub use chunks::{is_readable, write_values};
-pub use file::{MOST_INFLATED, has_own_tree, has_own_values, has_text_path, is_hdf5, open, regular};
-pub use process::{Task, ask, begin};
+pub(crate) use answer::{Answer, Problem};
+pub(crate) use chunks::{is_readable, write_values};
+pub(crate) use file::{MOST_INFLATED, has_own_tree, has_own_values, has_text_path, is_hdf5, open, regular};
+pub(crate) use process::ask;
+pub use process::{Task, begin};
 
 /// HDF5's words for an error, which may have line breaks, in one line.
-pub fn one_line(error: &hdf5::Error) -> String {
+pub(crate) fn one_line(error: &hdf5::Error) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

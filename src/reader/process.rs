@@ -18,10 +18,10 @@ use crate::exit;
 #[derive(Debug, Clone, Copy)]
 pub struct Task {
     /// The task's name on the reading process's command line.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Reads the file, and an item of it where the task has items, and writes what it finds; or says what is wrong, in words that follow the file's
     /// name.
-    pub act: fn(&Path, &str, &mut dyn Write) -> Result<(), String>,
+    pub(crate) act: fn(&Path, &str, &mut dyn Write) -> Result<(), String>,
 }
 
 /// The first word of a reading process's command line.
@@ -104,7 +104,7 @@ fn limit(length: u64) {
 ///
 /// # Errors
 /// What is wrong, in words that follow the file's name. Reading the answer gives such words, too, as a [`Problem`](super::Problem) in the error.
-pub fn ask(task: &Task, path: &Path, item: &str) -> Result<Answer, String> {
+pub(crate) fn ask(task: &Task, path: &Path, item: &str) -> Result<Answer, String> {
     if !STARTS_OTHERS.load(Ordering::Relaxed) {
         let mut found = Vec::new();
         (task.act)(path, item, &mut found)?;

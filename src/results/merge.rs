@@ -64,7 +64,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
         keep_wanted(cell, &study);
     }
     merged.complete = all_finished(&merged.cells, &study);
-    merged.configuration = config::canonical(&study).map_err(|problem| refuse(&first, problem))?;
+    merged.configuration = config::canonical(&study)?;
     Ok(merged)
 }
 

@@ -1,5 +1,7 @@
 //! What is checked of a study before anything is measured or written.
 
+use std::sync::Arc;
+
 use crate::config::Configuration;
 use crate::data::Facts;
 use crate::network::Network;
@@ -10,7 +12,7 @@ use crate::{Error, Result, results};
 ///
 /// # Errors
 /// [`Error::Configuration`], naming the layer that does not fit, the sparsities that keep nothing, or a split or configuration that cannot be.
-pub fn check(configuration: &Configuration, facts: &Facts) -> Result<Network> {
+pub fn check(configuration: &Configuration, facts: &Facts) -> Result<Arc<Network>> {
     let study = &configuration.study;
     let refuse = |problems| Error::Configuration { path: configuration.source.clone(), problems };
     check_length(configuration, &configuration.text)?;
@@ -25,7 +27,7 @@ pub fn check(configuration: &Configuration, facts: &Facts) -> Result<Network> {
         )
     };
     let problems: Vec<String> = study.grid.sparsities.iter().filter(|&&sparsity| keeps(sparsity) == 0).map(problem).collect();
-    if problems.is_empty() { Ok(network) } else { Err(refuse(problems)) }
+    if problems.is_empty() { Ok(Arc::new(network)) } else { Err(refuse(problems)) }
 }
 
 /// Checks that a result file has room for a configuration's text.

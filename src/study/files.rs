@@ -358,8 +358,7 @@ fn adopt(
     let is_of_confirmations = |difference: &config::Difference| difference.key.starts_with("confirm.");
     if apart.is_some_and(|study| config::contradictions(&configuration.study, study).iter().any(is_of_confirmations)) {
         configuration.study.confirm = None;
-        configuration.text =
-            config::canonical(&configuration.study).map_err(|problem| Error::Results { path: from.to_owned(), problem })?;
+        configuration.text = config::canonical(&configuration.study)?;
         results.cells.iter_mut().for_each(|cell| cell.confirmations.clear());
     }
     let header = Header {

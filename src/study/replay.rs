@@ -1,6 +1,6 @@
 //! Training one trial or confirmation again, from what its result file says alone, with every evaluation counted to its end.
 
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Instant;
 
 use super::check::check;
@@ -66,7 +66,7 @@ pub fn replay(
     tell: &mut dyn FnMut(u32),
 ) -> Result<Replay> {
     let study = &configuration.study;
-    let network = Arc::new(check(configuration, &dataset.facts())?);
+    let network = check(configuration, &dataset.facts())?;
     let number = recorded.index;
     let seeds = training.map_or(Seeds::of_trial(number, study.data.order), |training| training.seeds);
     let evaluate_every = training.map_or(study.workload.evaluate_every, |training| training.evaluate_every);
@@ -164,15 +164,16 @@ impl Conductor for Alone<'_> {
     }
 }
 
-/// The cell of a batch size and a sparsity, and its trial of that number, or its best one.
+/// The cell of a batch size and a sparsity among those of the result file at `path`, and its trial of that number, or its best one.
 ///
 /// # Errors
-/// A sentence that names what the file has.
-pub fn find(cells: &[Cell], key: CellKey, number: Option<u32>) -> std::result::Result<(&Cell, &Trial), String> {
+/// [`Error::Results`] that names what the file has.
+pub fn find<'c>(path: &Path, cells: &'c [Cell], key: CellKey, number: Option<u32>) -> Result<(&'c Cell, &'c Trial)> {
+    let refuse = |problem: String| Error::Results { path: path.to_owned(), problem };
     let Some(cell) = cells.iter().find(|cell| cell.key == key) else {
         let keys: Vec<String> = cells.iter().map(|cell| format!("{} at {}", cell.key.batch_size, cell.key.sparsity)).collect();
         let there = if keys.is_empty() { "no cell".to_owned() } else { format!("batch size {}", keys.join(", ")) };
-        return Err(format!("expected a cell of {key}, found {there}; choose --batch-size and --sparsity among those"));
+        return Err(refuse(format!("expected a cell of {key}, found {there}; choose --batch-size and --sparsity among those")));
     };
     let trial = match number {
         Some(number) => cell.trials.iter().find(|trial| trial.index == number),
@@ -185,5 +186,5 @@ pub fn find(cells: &[Cell], key: CellKey, number: Option<u32>) -> std::result::R
         }
         None => format!("expected a trial of {key} that reached the goal, found none; choose one with --trial"),
     };
-    trial.map(|trial| (cell, trial)).ok_or_else(problem)
+    trial.map(|trial| (cell, trial)).ok_or_else(|| refuse(problem()))
 }

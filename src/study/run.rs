@@ -73,7 +73,7 @@ fn go_on(
 ) -> Result<RunEnd> {
     let (study, world, surroundings) = (&configuration.study, place.world, place.surroundings);
     world.limit_waits(study.execution.deadline_seconds);
-    let network = Arc::new(check(configuration, &dataset.facts())?);
+    let network = check(configuration, &dataset.facts())?;
     agree(world, "program", VERSION_AND_COMMIT)?;
     agree(world, "configuration", &format!("{} {:?} {:?}", configuration.digest, study.grid, study.confirm))?;
     agree(world, "data", &dataset.digest)?;

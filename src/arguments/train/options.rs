@@ -1,15 +1,16 @@
-//! What can be typed after `dps-train`, declared for clap: parser, help, completions and manual pages are made of it.
+//! What can be typed after `dps-train`, declared for clap: parser, help, completions and manual pages are made of it, and the programs read its
+//! fields. A word that belongs to the configuration goes on as text, for the configuration's rules to check.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::config::{DatasetName, NetworkName, OptimizerName, Override, ScheduleName};
+use crate::config::{DatasetName, Override};
 use crate::exit;
+use crate::init::Given;
+use crate::pilot::Asked;
 use crate::progress::ProgressForm;
 use crate::version::VERSION_AND_COMMIT;
 
@@ -24,85 +25,183 @@ use crate::version::VERSION_AND_COMMIT;
     max_term_width = 100,
     after_help = after_help()
 )]
-pub(super) struct Raw {
+pub(super) struct Line {
     #[command(subcommand)]
-    pub(super) command: Option<RawCommand>,
-    #[command(flatten)]
-    pub(super) study: RawStudy,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct RawStudy {
+    pub(super) command: Option<Train>,
     /// The study's TOML file.
     #[arg(required = true)]
     pub(super) config: Option<PathBuf>,
     /// More of them, which are refused in words of our own.
     #[arg(hide = true)]
     pub(super) more: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) study: StudyArguments,
+}
+
+/// A study to measure, plan or list.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct StudyArguments {
+    /// The configuration file; or where the study is that of a result file, that file.
+    #[arg(skip)]
+    pub config: PathBuf,
+    /// Whether it is a result file, whose cells are confirmed.
+    #[arg(skip)]
+    pub confirms: bool,
     /// Set a key of the configuration; an empty value removes it. May be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
-    pub(super) set: Vec<Override>,
+    pub set: Vec<Override>,
     /// Global batch sizes, in place of grid.batch_sizes.
     #[arg(long, value_name = "B,…", value_delimiter = ',', allow_negative_numbers = true)]
-    pub(super) batch_size: Vec<String>,
+    pub batch_size: Vec<String>,
     /// Sparsities, in place of grid.sparsities.
     #[arg(long, value_name = "S,…", value_delimiter = ',', allow_negative_numbers = true)]
-    pub(super) sparsity: Vec<String>,
+    pub sparsity: Vec<String>,
     /// Trials a cell, in place of grid.trials.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(super) trials: Option<String>,
+    pub trials: Option<String>,
+    /// Where to train.
     #[command(flatten)]
-    pub(super) execution: RawExecution,
+    pub execution: ExecutionArguments,
+    /// Where the data are.
     #[command(flatten)]
-    pub(super) data: RawData,
+    pub data: DataFolder,
     /// The result file [default: results/NAME.h5 for NAME.toml]
     #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Print what the study would cost, and end.
     #[arg(long)]
-    pub(super) plan: bool,
+    pub plan: bool,
     /// Print the number, batch size and sparsity of each cell, a line each, and end.
     #[arg(long, conflicts_with_all = ["plan", "fresh"])]
-    pub(super) cells: bool,
+    pub cells: bool,
     /// Start over; the journal and results of an earlier run are moved aside.
     #[arg(long, conflicts_with = "plan")]
-    pub(super) fresh: bool,
+    pub fresh: bool,
+    /// How much is said.
     #[command(flatten)]
-    pub(super) shown: RawShown,
+    pub shown: ShownArguments,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct RawShown {
+/// How much is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
+pub struct ShownArguments {
     /// Say nothing but errors.
     #[arg(short, long, conflicts_with = "progress")]
-    pub(super) quiet: bool,
+    pub quiet: bool,
     /// Say more, in lines: the whole configuration, where each thing comes from, each evaluation and checkpoint.
     #[arg(short, long, conflicts_with = "quiet")]
-    pub(super) verbose: bool,
+    pub verbose: bool,
     /// How to show progress: auto (a bar on a terminal, plain lines elsewhere), bar, json (an object a line) or none.
-    #[arg(long, value_enum, default_value = "auto", hide_possible_values = true)]
-    pub(super) progress: ProgressForm,
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    pub progress: ProgressForm,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct RawExecution {
+/// Where to train.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct ExecutionArguments {
     /// Where to train, in place of execution.device: auto, cpu or cuda.
     #[arg(long, value_name = "DEVICE")]
-    pub(super) device: Option<String>,
+    pub device: Option<String>,
     /// Threads a rank, in place of execution.threads; 0 shares the host's processors among its ranks.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(super) threads: Option<String>,
+    pub threads: Option<String>,
 }
 
-#[derive(Debug, Args)]
-pub(super) struct RawData {
+/// Where the data are.
+#[derive(Debug, Clone, Default, PartialEq, Args)]
+pub struct DataFolder {
     /// Folder of the data sets [default: $DPS_DATA, else data]
-    #[arg(long = "data", id = "data_folder", value_name = "DIR")]
-    pub(super) folder: Option<PathBuf>,
+    #[arg(long = "data", id = "data_folder", value_name = "DIR", default_value_os_t = crate::data::default_folder(), hide_default_value = true)]
+    pub folder: PathBuf,
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum RawCommand {
+/// Cells to confirm.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ConfirmArguments {
+    /// The result file, which gets the confirmations.
+    #[arg(value_name = "RESULT.h5")]
+    pub results: PathBuf,
+    /// Set a key of the configuration, for example confirm.points=2. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+    pub set: Vec<Override>,
+    /// Where to train.
+    #[command(flatten)]
+    pub execution: ExecutionArguments,
+    /// Where the data are.
+    #[command(flatten)]
+    pub data: DataFolder,
+    /// Write a result file of its own, and leave the other one as it is.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// How much is said.
+    #[command(flatten)]
+    pub shown: ShownArguments,
+}
+
+/// A pilot of a study.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct PilotArguments {
+    /// The study's TOML file.
+    #[arg(value_name = "CONFIG")]
+    pub config: PathBuf,
+    /// Set a key of the configuration, for the proposal too. May be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
+    pub set: Vec<Override>,
+    /// How large the pilot is.
+    #[command(flatten)]
+    pub asked: Asked,
+    /// Where to train.
+    #[command(flatten)]
+    pub execution: ExecutionArguments,
+    /// Where the data are.
+    #[command(flatten)]
+    pub data: DataFolder,
+    /// The proposal; its figure lies beside it [default: NAME-pilot.toml beside NAME.toml]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Train all curves anew; the journals of an earlier pilot are moved aside.
+    #[arg(long)]
+    pub fresh: bool,
+    /// How much is said.
+    #[command(flatten)]
+    pub shown: ShownArguments,
+}
+
+/// A recorded trial to train again.
+#[derive(Debug, Clone, PartialEq, Args)]
+pub struct ReplayArguments {
+    /// The result file.
+    #[arg(value_name = "RESULT.h5")]
+    pub results: PathBuf,
+    /// The cell's batch size.
+    #[arg(long, value_name = "B")]
+    pub batch_size: u32,
+    /// The cell's sparsity.
+    #[arg(long, value_name = "S")]
+    pub sparsity: f64,
+    /// The trial's number [default: the cell's best trial]
+    #[arg(long, value_name = "N")]
+    pub trial: Option<u32>,
+    /// The number of a confirmation of that trial's point, in place of the trial.
+    #[arg(long, value_name = "N")]
+    pub confirmation: Option<u32>,
+    /// Where to train.
+    #[command(flatten)]
+    pub execution: ExecutionArguments,
+    /// Where the data are.
+    #[command(flatten)]
+    pub data: DataFolder,
+    /// Write its evaluations there too, as comma-separated values.
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<PathBuf>,
+}
+
+/// What `dps-train` is asked to do.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum Train {
+    /// Measure a study, plan it, or list its cells: a command line without a command.
+    #[command(skip)]
+    Study(StudyArguments),
     /// Put the results of parts of one study, such as its cells, into one file.
     Merge {
         /// Result files of one study: they may differ in cells, device, threads and ranks, and in nothing else.
@@ -132,81 +231,17 @@ pub(super) enum RawCommand {
     /// The configuration is the file's own. Only what is missing is trained, and no trial again. A journal is kept beside the file, from which the
     /// same command goes on. It runs under mpirun too.
     #[command(after_help = "For example: mpirun -n 8 dps-train confirm results/quickstart.h5 --set confirm.seeds=16")]
-    Confirm {
-        /// The result file, which gets the confirmations.
-        #[arg(value_name = "RESULT.h5")]
-        results: PathBuf,
-        /// Set a key of the configuration, for example confirm.points=2. May be repeated.
-        #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
-        set: Vec<Override>,
-        #[command(flatten)]
-        execution: RawExecution,
-        #[command(flatten)]
-        data: RawData,
-        /// Write a result file of its own, and leave the other one as it is.
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
-        #[command(flatten)]
-        shown: RawShown,
-    },
+    Confirm(ConfirmArguments),
     /// Propose goal, steps, interval and search ranges for a configuration, from a few whole curves at the corners of its grid.
     ///
     /// The curves of a few search points are trained at the smallest and the largest batch size, each at the least and the greatest sparsity. How
     /// long that probably takes is said first. The proposal is a configuration with comments, with a figure of error against steps beside it. The
     /// same command goes on where it was stopped. It runs under mpirun too.
     #[command(after_help = "For example: dps-train pilot study.toml, then dps-train study-pilot.toml")]
-    Pilot {
-        /// The study's TOML file.
-        #[arg(value_name = "CONFIG")]
-        config: PathBuf,
-        /// Set a key of the configuration, for the proposal too. May be repeated.
-        #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
-        set: Vec<Override>,
-        /// Points of the search that are tried [default: 8, or all trials of a smaller study]
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-        trials: Option<u32>,
-        /// Steps of each curve [default: max_steps of the configuration, or as many as take a few minutes]
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-        steps: Option<u32>,
-        #[command(flatten)]
-        execution: RawExecution,
-        #[command(flatten)]
-        data: RawData,
-        /// The proposal; its figure lies beside it [default: NAME-pilot.toml beside NAME.toml]
-        #[arg(short, long, value_name = "FILE")]
-        output: Option<PathBuf>,
-        /// Train all curves anew; the journals of an earlier pilot are moved aside.
-        #[arg(long)]
-        fresh: bool,
-        #[command(flatten)]
-        shown: RawShown,
-    },
+    Pilot(PilotArguments),
     /// Train one recorded trial again, from its result file alone, count every evaluation to its end, and compare it with the record.
     #[command(after_help = "For example: dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9")]
-    Replay {
-        /// The result file.
-        #[arg(value_name = "RESULT.h5")]
-        results: PathBuf,
-        /// The cell's batch size.
-        #[arg(long, value_name = "B")]
-        batch_size: u32,
-        /// The cell's sparsity.
-        #[arg(long, value_name = "S")]
-        sparsity: f64,
-        /// The trial's number [default: the cell's best trial]
-        #[arg(long, value_name = "N")]
-        trial: Option<u32>,
-        /// The number of a confirmation of that trial's point, in place of the trial.
-        #[arg(long, value_name = "N")]
-        confirmation: Option<u32>,
-        #[command(flatten)]
-        execution: RawExecution,
-        #[command(flatten)]
-        data: RawData,
-        /// Write its evaluations there too, as comma-separated values.
-        #[arg(long, value_name = "FILE")]
-        csv: Option<PathBuf>,
-    },
+    Replay(ReplayArguments),
     /// Run a command that measures a study, and start it again after ends that a new start can mend: a lost rank, a signal's death, a stopped job.
     ///
     /// Supervise gives up where starts bring no progress. A signal to it stops the study, with everything saved.
@@ -247,26 +282,12 @@ pub(super) enum RawCommand {
         /// The file to write, which must not be there yet.
         #[arg(value_name = "NEW.toml")]
         path: PathBuf,
-        /// Data set.
-        #[arg(long, value_name = "NAME", value_parser = names::<DatasetName>(DatasetName::NAMES))]
-        dataset: Option<DatasetName>,
-        /// Images of your own, in place of --dataset: a folder or file below the data folder, or an absolute path.
-        #[arg(long = "path", id = "own", value_name = "PATH", conflicts_with = "dataset")]
-        own: Option<String>,
-        /// Network [default: the one that fits the data set; for your own images lenet-300-100]
-        #[arg(long, value_name = "NAME", value_parser = names::<NetworkName>(NetworkName::NAMES))]
-        network: Option<NetworkName>,
-        /// Write the network as a list of its layers, to make one of your own of it.
-        #[arg(long)]
-        listed: bool,
-        /// Optimizer.
-        #[arg(long, value_name = "NAME", value_parser = names::<OptimizerName>(OptimizerName::NAMES))]
-        optimizer: Option<OptimizerName>,
-        /// Learning-rate schedule [default: linear-decay for cifar-10, else constant]
-        #[arg(long, value_name = "NAME", value_parser = names::<ScheduleName>(ScheduleName::NAMES))]
-        schedule: Option<ScheduleName>,
+        /// What the configuration is of; the rest is asked.
         #[command(flatten)]
-        data: RawData,
+        given: Given,
+        /// Where the data are.
+        #[command(flatten)]
+        data: DataFolder,
     },
     /// List the configurations that come with the program, examples and the paper's; with a name, print one.
     Configs {
@@ -286,15 +307,16 @@ pub(super) enum RawCommand {
     ///
     /// Exit code 0: a study can run here; 3: it has no data set; 6: with --gpu, it has no GPU that can be used.
     Doctor {
+        /// Where the data are.
         #[command(flatten)]
-        data: RawData,
+        data: DataFolder,
         /// Ask for a GPU too.
         #[arg(long)]
         gpu: bool,
     },
     /// Data sets.
     #[command(subcommand)]
-    Data(RawDataCommand),
+    Data(DataCommand),
     /// Print completions of both programs' command lines for a shell.
     #[command(after_help = "For bash: dps-train completions bash > ~/.local/share/bash-completion/completions/dps-train")]
     Completions {
@@ -308,15 +330,17 @@ pub(super) enum RawCommand {
     },
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum RawDataCommand {
+/// What is done with data sets.
+#[derive(Debug, Clone, PartialEq, Subcommand)]
+pub enum DataCommand {
     /// Fetch a data set; without a name, list those there are.
     Fetch {
         /// The data set.
-        #[arg(value_parser = names::<DatasetName>(DatasetName::NAMES))]
+        #[arg(value_enum)]
         name: Option<DatasetName>,
+        /// Where the data are.
         #[command(flatten)]
-        data: RawData,
+        data: DataFolder,
     },
     /// Read the data of a configuration, and say what they are: files with their SHA-256, extents, classes, split, normalisation, digest.
     Check {
@@ -326,14 +350,10 @@ pub(super) enum RawDataCommand {
         /// Change one key, for example workload.dataset.path=FILE; may be repeated.
         #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
         set: Vec<Override>,
+        /// Where the data are.
         #[command(flatten)]
-        data: RawData,
+        data: DataFolder,
     },
-}
-
-/// Reads one of some names.
-fn names<T: FromStr<Err = String> + Clone + Send + Sync + 'static>(names: &'static [&'static str]) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<T>())
 }
 
 fn after_help() -> String {

@@ -4,15 +4,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory, Parser};
+use clap::{Command, CommandFactory, Parser};
+use clap_complete::Shell;
 
-use super::options::{Raw, RawCommand, RawData, RawDataCommand, RawExecution, RawShown, RawStudy};
-use super::{PilotArguments, ReplayArguments, StatusForm, StudyArguments, Train};
-use crate::arguments::ReportArguments;
-use crate::arguments::manual::{completions, pages};
-use crate::config::{Override, keys, markdown_of_keys};
-use crate::init::Given;
-use crate::pilot::Asked;
+use super::options::{ConfirmArguments, ExecutionArguments, Line, PilotArguments, ShownArguments, StudyArguments, Train};
+use crate::arguments::{ReportArguments, manual};
+use crate::config::Override;
 use crate::progress::ProgressForm;
 
 impl Train {
@@ -22,105 +19,36 @@ impl Train {
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
-        let Raw { command, study } = Raw::try_parse_from(words).map_err(about_resuming)?;
-        match (command, study.config.clone()) {
-            (Some(RawCommand::Init { path, dataset, own, network, listed, optimizer, schedule, data }), _) => {
-                Ok(Train::Init { path, given: Given { dataset, path: own, network, listed, optimizer, schedule }, data: data.folder() })
-            }
-            (Some(RawCommand::Completions { shell }), _) => Ok(Train::Print { text: completions(programs(), shell) }),
-            (Some(RawCommand::Man { folder }), _) => {
-                let pages = pages(programs());
-                Ok(match folder {
-                    Some(folder) => Train::Man { folder, pages },
-                    None => Train::Print { text: pages.into_iter().next().map(|(_, page)| page).unwrap_or_default() },
-                })
-            }
-            (Some(RawCommand::Configs { name }), _) => Ok(Train::Configs { name }),
-            (Some(RawCommand::Keys { markdown: true, .. }), _) => Ok(Train::Print { text: markdown_of_keys() }),
-            (Some(RawCommand::Keys { name, .. }), _) => match keys(name.as_deref()) {
-                Ok(text) => Ok(Train::Print { text }),
-                Err(problem) => Err(usage(ErrorKind::InvalidValue, &problem)),
+        let Line { command, config, more, study } = Line::try_parse_from(words).map_err(about_resuming)?;
+        let (kind, problem) = match (command, config) {
+            (Some(command), _) => return Ok(command),
+            (None, Some(config)) => match misspelt(&config) {
+                Some(near) => (
+                    ErrorKind::InvalidSubcommand,
+                    format!(
+                        "expected a command or a configuration file, found {config:?}, which is neither; did you mean dps-train {near}?"
+                    ),
+                ),
+                None if more.is_empty() => return Ok(Train::Study(StudyArguments { config, ..study })),
+                None => (
+                    ErrorKind::TooManyValues,
+                    format!("expected one configuration file, found {}; start dps-train once for each", 1 + more.len()),
+                ),
             },
-            (Some(RawCommand::Data(RawDataCommand::Fetch { name: Some(dataset), data })), _) => {
-                Ok(Train::FetchData { dataset, data: data.folder() })
-            }
-            (Some(RawCommand::Data(RawDataCommand::Check { config, set, data })), _) => {
-                Ok(Train::CheckData { config, overrides: set, data: data.folder() })
-            }
-            (Some(RawCommand::Data(RawDataCommand::Fetch { name: None, data })), _) => Ok(Train::ListData { data: data.folder() }),
-            (Some(RawCommand::Doctor { data, gpu }), _) => Ok(Train::Doctor { data: data.folder(), gpu }),
-            (Some(RawCommand::Merge { parts, output, force }), _) => Ok(Train::Merge { parts, output, force }),
-            (Some(RawCommand::Replay { results, batch_size, sparsity, trial, confirmation, execution, data, csv }), _) => {
-                let overrides = execution.overrides().collect();
-                Ok(Train::Replay(ReplayArguments {
-                    results,
-                    batch_size,
-                    sparsity,
-                    trial,
-                    confirmation,
-                    overrides,
-                    data: data.folder(),
-                    csv,
-                }))
-            }
-            (Some(RawCommand::Confirm { results, set, execution, data, output, shown }), _) => {
-                let overrides = set.into_iter().chain(execution.overrides()).collect();
-                let output = output.unwrap_or_else(|| results.clone());
-                let (quiet, verbose, progress) = shown.form();
-                Ok(Train::Study(StudyArguments {
-                    config: results,
-                    confirms: true,
-                    overrides,
-                    data: data.folder(),
-                    output,
-                    plan: false,
-                    fresh: false,
-                    quiet,
-                    verbose,
-                    progress,
-                }))
-            }
-            (Some(RawCommand::Pilot { config, set, trials, steps, execution, data, output, fresh, shown }), _) => {
-                let kept = set.len();
-                let overrides = set.into_iter().chain(execution.overrides()).collect();
-                let output = output.unwrap_or_else(|| config.with_file_name(named(&config, "-pilot.toml")));
-                let (quiet, verbose, progress) = shown.form();
-                let data = data.folder();
-                let study =
-                    StudyArguments { config, confirms: false, overrides, data, output, plan: false, fresh, quiet, verbose, progress };
-                Ok(Train::Pilot(PilotArguments { study, kept, asked: Asked { trials, steps } }))
-            }
-            (Some(RawCommand::Supervise { results, tries, hosts, reach, command }), _) => {
-                let output = results.map_or_else(|| output_of(&command), Ok)?;
-                Ok(Train::Supervise { command, output, hosts, reach, tries })
-            }
-            (Some(RawCommand::Ended { results, code }), _) => Ok(Train::Ended { output: results, code }),
-            (Some(RawCommand::Status { results, json, progress }), _) => {
-                let form = match (json, progress) {
-                    (true, _) => StatusForm::Json,
-                    (_, true) => StatusForm::Progress,
-                    _ => StatusForm::Text,
-                };
-                Ok(Train::Status { results, form })
-            }
-            (None, Some(config)) if misspelt(&config).is_some() => {
-                let near = misspelt(&config).unwrap_or_default();
-                let problem = format!(
-                    "expected a command or a configuration file, found {config:?}, which is neither; did you mean dps-train {near}?"
-                );
-                Err(usage(ErrorKind::InvalidSubcommand, &problem))
-            }
-            (None, Some(config)) if study.more.is_empty() => {
-                let cells = study.cells;
-                study.validate(config).map(if cells { Train::Cells } else { Train::Study })
-            }
-            (None, Some(_)) => {
-                let problem = format!("expected one configuration file, found {}; start dps-train once for each", 1 + study.more.len());
-                Err(usage(ErrorKind::TooManyValues, &problem))
-            }
-            (None, None) => Err(usage(ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one")),
-        }
+            (None, None) => (ErrorKind::MissingRequiredArgument, "expected a configuration file, found none; name one".to_owned()),
+        };
+        Err(usage(kind, &problem))
     }
+}
+
+/// Completions of both programs' command lines for a shell.
+pub fn completions(shell: Shell) -> String {
+    manual::completions(programs(), shell)
+}
+
+/// A manual page for each program and each of its commands: the file's name, and the page in roff.
+pub fn manual_pages() -> Vec<(String, String)> {
+    manual::pages(programs())
 }
 
 /// Options by which other programs go on.
@@ -147,17 +75,21 @@ const ALIKE: f64 = 0.85;
 fn misspelt(word: &Path) -> Option<String> {
     let text = word.to_str().filter(|text| !text.contains(['.', '/']) && !word.exists())?;
     let likeness = |name: &str| strsim::jaro_winkler(name, text).max(strsim::normalized_damerau_levenshtein(name, text));
-    let command = Raw::command();
+    let command = Line::command();
     let near = command.get_subcommands().map(|command| (likeness(command.get_name()), command.get_name()));
     near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness >= ALIKE).map(|(_, name)| name.to_owned())
 }
 
 /// The result file of the study that a command measures: what follows `dps-train` among its words is read as a command line.
-fn output_of(command: &[OsString]) -> Result<PathBuf, clap::Error> {
+///
+/// # Errors
+/// What clap has to say, where there is no such command line or it cannot be run again and again.
+pub fn supervised(command: &[OsString]) -> Result<PathBuf, clap::Error> {
     let is_program = |word: &OsString| Path::new(word).file_name().is_some_and(|name| name == "dps-train");
     let found = command.iter().position(is_program).map(|at| Train::read(command[at..].iter().cloned()));
     match found {
-        Some(Ok(Train::Study(study))) if !study.plan && !study.fresh => Ok(study.output),
+        Some(Ok(Train::Study(study))) if !study.plan && !study.cells && !study.fresh => Ok(study.output()),
+        Some(Ok(Train::Confirm(asked))) => Ok(asked.study().output()),
         Some(Err(error)) => Err(error),
         Some(Ok(_)) => Err(usage(
             ErrorKind::ValueValidation,
@@ -178,59 +110,64 @@ fn named(config: &Path, ending: &str) -> OsString {
     name
 }
 
-impl RawStudy {
-    fn validate(self, config: PathBuf) -> Result<StudyArguments, clap::Error> {
-        let mut overrides = self.set;
-        let list = |option: &str, key: &str, values: Vec<String>| Override {
+impl StudyArguments {
+    /// What the command line changes in the configuration: `--set` in order, then the options that have a name of their own.
+    pub fn overrides(&self) -> Vec<Override> {
+        let list = |option: &str, key: &str, values: &[String]| Override {
             option: format!("{option} {}", values.join(",")),
             key: key.to_owned(),
             value: toml::Value::Array(values.iter().map(|value| literal(value)).collect()).to_string(),
         };
-        overrides.extend((!self.batch_size.is_empty()).then(|| list("--batch-size", "grid.batch_sizes", self.batch_size)));
-        overrides.extend((!self.sparsity.is_empty()).then(|| list("--sparsity", "grid.sparsities", self.sparsity)));
-        overrides.extend(self.trials.map(|value| set("--trials", "grid.trials", value)));
+        let mut overrides = self.set.clone();
+        overrides.extend((!self.batch_size.is_empty()).then(|| list("--batch-size", "grid.batch_sizes", &self.batch_size)));
+        overrides.extend((!self.sparsity.is_empty()).then(|| list("--sparsity", "grid.sparsities", &self.sparsity)));
+        overrides.extend(self.trials.as_ref().map(|value| set("--trials", "grid.trials", value)));
         overrides.extend(self.execution.overrides());
+        overrides
+    }
 
-        let output = self.output.unwrap_or_else(|| Path::new("results").join(named(&config, ".h5")));
-        let (quiet, verbose, progress) = self.shown.form();
-        Ok(StudyArguments {
-            config,
-            confirms: false,
-            overrides,
-            data: self.data.folder(),
-            output,
-            plan: self.plan,
-            fresh: self.fresh,
-            quiet,
-            verbose,
-            progress,
-        })
+    /// The result file.
+    pub fn output(&self) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| Path::new("results").join(named(&self.config, ".h5")))
     }
 }
 
-impl RawShown {
-    /// Whether little is said, or much, and how progress is shown.
-    fn form(self) -> (bool, bool, ProgressForm) {
-        (self.quiet, self.verbose, if self.quiet { ProgressForm::None } else { self.progress })
+impl ConfirmArguments {
+    /// The study that confirms the cells.
+    pub fn study(self) -> StudyArguments {
+        let ConfirmArguments { results, set, execution, data, output, shown } = self;
+        let output = Some(output.unwrap_or_else(|| results.clone()));
+        StudyArguments { config: results, confirms: true, set, execution, data, output, shown, ..StudyArguments::default() }
     }
 }
 
-impl RawExecution {
-    fn overrides(self) -> impl Iterator<Item = Override> {
-        let device = self.device.map(|value| set("--device", "execution.device", value));
-        device.into_iter().chain(self.threads.map(|value| set("--threads", "execution.threads", value)))
+impl PilotArguments {
+    /// How the curves are trained: the output is the proposal, a TOML file.
+    pub fn study(&self) -> StudyArguments {
+        let PilotArguments { config, set, asked: _, execution, data, output, fresh, shown } = self.clone();
+        let output = Some(output.unwrap_or_else(|| config.with_file_name(named(&config, "-pilot.toml"))));
+        StudyArguments { config, set, execution, data, output, fresh, shown, ..StudyArguments::default() }
     }
 }
 
-impl RawData {
-    fn folder(self) -> PathBuf {
-        self.folder.unwrap_or_else(crate::data::default_folder)
+impl ShownArguments {
+    /// How progress is shown.
+    pub fn form(&self) -> ProgressForm {
+        if self.quiet { ProgressForm::None } else { self.progress }
+    }
+}
+
+impl ExecutionArguments {
+    /// What the options change in the configuration.
+    pub fn overrides(&self) -> impl Iterator<Item = Override> {
+        let device = self.device.iter().map(|value| set("--device", "execution.device", value));
+        device.chain(self.threads.iter().map(|value| set("--threads", "execution.threads", value)))
     }
 }
 
 /// The change of a key that an option names.
-fn set(option: &str, key: &str, value: String) -> Override {
-    Override { option: format!("{option} {value}"), key: key.to_owned(), value: literal(&value).to_string() }
+fn set(option: &str, key: &str, value: &str) -> Override {
+    Override { option: format!("{option} {value}"), key: key.to_owned(), value: literal(value).to_string() }
 }
 
 /// A word of the command line as TOML: a number if it is one, else text for the configuration's rules to refuse by name.
@@ -243,10 +180,10 @@ fn literal(word: &str) -> toml::Value {
     }
 }
 
-fn programs() -> Vec<clap::Command> {
-    vec![Raw::command(), ReportArguments::command()]
+fn programs() -> Vec<Command> {
+    vec![Line::command(), ReportArguments::command()]
 }
 
 fn usage(kind: ErrorKind, problem: &str) -> clap::Error {
-    Raw::command().error(kind, problem)
+    Line::command().error(kind, problem)
 }

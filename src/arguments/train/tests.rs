@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use clap::CommandFactory;
+use clap_complete::Shell;
 
-use super::options::Raw;
-use super::{PilotArguments, StatusForm, StudyArguments, Train};
+use super::options::Line;
+use super::{DataCommand, DataFolder, StudyArguments, Train, completions, manual_pages, supervised};
 use crate::arguments::ReportArguments;
 use crate::config::{self, DatasetName, OptimizerName};
-use crate::data::default_folder;
 use crate::init::Given;
 use crate::pilot::Asked;
 use crate::progress::ProgressForm;
@@ -28,31 +28,23 @@ fn study(line: &str) -> StudyArguments {
 
 fn quickstart(line: &str) -> Result<config::Study, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/quickstart.toml");
-    let loaded = config::load(&path, &study(&format!("quickstart.toml {line}")).overrides);
+    let loaded = config::load(&path, &study(&format!("quickstart.toml {line}")).overrides());
     loaded.map(|loaded| loaded.study).map_err(|error| error.to_string())
 }
 
 #[test]
 fn the_command_line_is_consistent() {
-    Raw::command().debug_assert();
+    Line::command().debug_assert();
     ReportArguments::command().debug_assert();
 }
 
 #[test]
 fn a_configuration_alone_has_defaults() {
-    let expected = StudyArguments {
-        confirms: false,
-        config: "configs/fashion-mnist-goal-0.12.toml".into(),
-        overrides: Vec::new(),
-        data: "data".into(),
-        output: "results/fashion-mnist-goal-0.12.h5".into(),
-        plan: false,
-        fresh: false,
-        quiet: false,
-        verbose: false,
-        progress: ProgressForm::Auto,
-    };
-    assert_eq!(study("configs/fashion-mnist-goal-0.12.toml"), expected);
+    let config = "configs/fashion-mnist-goal-0.12.toml";
+    let expected = StudyArguments { config: config.into(), data: DataFolder { folder: "data".into() }, ..StudyArguments::default() };
+    assert_eq!(study(config), expected);
+    assert_eq!(study(config).output(), Path::new("results/fashion-mnist-goal-0.12.h5"));
+    assert!(matches!(read("confirm a.h5"), Ok(Train::Confirm(confirm)) if confirm.clone().study().output() == Path::new("a.h5")));
 }
 
 #[test]
@@ -86,9 +78,9 @@ fn wrong_values_are_refused_by_option() {
 
 #[test]
 fn data_sets_are_fetched_and_listed() {
-    let fetch = Train::FetchData { dataset: DatasetName::Cifar10, data: "d".into() };
-    assert_eq!(read("data fetch cifar-10 --data d").unwrap(), fetch);
-    assert_eq!(read("data fetch").unwrap(), Train::ListData { data: "data".into() });
+    let fetch = |name, folder: &str| Train::Data(DataCommand::Fetch { name, data: DataFolder { folder: folder.into() } });
+    assert_eq!(read("data fetch cifar-10 --data d").unwrap(), fetch(Some(DatasetName::Cifar10), "d"));
+    assert_eq!(read("data fetch").unwrap(), fetch(None, "data"));
     let error = read("data fetch cifar").unwrap_err().to_string();
     assert!(error.contains("cifar-10"), "{error}");
 }
@@ -97,12 +89,22 @@ fn data_sets_are_fetched_and_listed() {
 fn parts_are_merged_and_studies_looked_at() {
     let merge = Train::Merge { parts: vec!["a.h5".into(), "b.h5".into()], output: "c.h5".into(), force: true };
     assert_eq!(read("merge a.h5 b.h5 -o c.h5 --force").unwrap(), merge);
-    let status = |form| Train::Status { results: vec!["a.h5".into()], form };
-    assert_eq!(read("status a.h5").unwrap(), status(StatusForm::Text));
-    assert_eq!(read("status a.h5 --json").unwrap(), status(StatusForm::Json));
-    assert_eq!(read("status a.h5 --progress").unwrap(), status(StatusForm::Progress));
-    assert_eq!(read("doctor --data d --gpu").unwrap(), Train::Doctor { data: "d".into(), gpu: true });
-    assert!(matches!(read("a.toml --cells --sparsity 0").unwrap(), Train::Cells(study) if study.overrides.len() == 1));
+    for (line, json, progress) in [("a.h5", false, false), ("a.h5 --json", true, false), ("a.h5 --progress", false, true)] {
+        assert_eq!(read(&format!("status {line}")).unwrap(), Train::Status { results: vec!["a.h5".into()], json, progress });
+    }
+    assert_eq!(read("doctor --data d --gpu").unwrap(), Train::Doctor { data: DataFolder { folder: "d".into() }, gpu: true });
+    let cells = study("a.toml --cells --sparsity 0");
+    assert!(cells.cells && cells.overrides().len() == 1);
+}
+
+#[test]
+fn a_supervised_command_says_its_result_file() {
+    let output = |line: &str| supervised(&line.split(' ').map(OsString::from).collect::<Vec<_>>());
+    assert_eq!(output("mpirun -n 2 bin/dps-train a.toml").unwrap(), Path::new("results/a.h5"));
+    assert_eq!(output("dps-train confirm a.h5").unwrap(), Path::new("a.h5"));
+    for refused in ["true", "dps-train a.toml --fresh", "dps-train a.toml --cells", "dps-train a.toml --bogus", "dps-train status a.h5"] {
+        assert_eq!(output(refused).unwrap_err().exit_code(), 2, "{refused}");
+    }
 }
 
 #[test]
@@ -127,7 +129,6 @@ fn usage_errors_end_with_two_and_help_with_zero() {
         "init",
         "init a.toml --dataset mnits",
         "configs a b",
-        "keys goal_eror",
         "keys a b",
         "keys grid --markdown",
     ] {
@@ -146,7 +147,7 @@ fn configurations_are_made_and_listed() {
     let given = Given { dataset: Some(DatasetName::Mnist), optimizer: Some(OptimizerName::Sgd), ..Given::default() };
     assert_eq!(
         read("init a.toml --dataset mnist --optimizer sgd").unwrap(),
-        Train::Init { path: "a.toml".into(), given, data: default_folder() }
+        Train::Init { path: "a.toml".into(), given, data: DataFolder { folder: "data".into() } }
     );
     let own = read("init a.toml --path x.npz --listed --optimizer sgd").unwrap();
     let is_own = |given: &Given| given.listed && given.path.as_deref() == Some("x.npz") && given.dataset.is_none();
@@ -154,57 +155,53 @@ fn configurations_are_made_and_listed() {
     assert!(read("init a.toml --path x.npz --dataset mnist").is_err());
     assert_eq!(read("configs").unwrap(), Train::Configs { name: None });
     assert_eq!(read("configs quickstart").unwrap(), Train::Configs { name: Some("quickstart".into()) });
-    let Ok(Train::Print { text }) = read("keys workload.goal_error") else { panic!("no text") };
-    assert!(text.starts_with("workload.goal_error\n"), "{text}");
-    let unknown = read("keys goal_eror").unwrap_err().to_string();
-    assert!(unknown.contains("found \"goal_eror\"; did you mean \"goal_error\"?"), "{unknown}");
     let two = read("a.toml b.toml").unwrap_err().to_string();
     assert!(two.contains("expected one configuration file, found 2; start dps-train once for each"), "{two}");
-    assert!(study("a.toml --verbose").verbose);
+    assert!(study("a.toml --verbose").shown.verbose);
 }
 
 #[test]
 fn a_pilot_keeps_the_changes_of_the_configuration_alone() {
     let words = "pilot a/goal-0.1.toml --set grid.trials=3 --threads 2 --steps 40";
-    let Train::Pilot(PilotArguments { study, kept, asked }) = read(words).unwrap() else { panic!("no pilot") };
-    assert_eq!((study.output, study.overrides.len(), kept), ("a/goal-0.1-pilot.toml".into(), 2, 1));
-    assert_eq!(asked, Asked { trials: None, steps: Some(40) });
+    let Train::Pilot(pilot) = read(words).unwrap() else { panic!("no pilot") };
+    let study = pilot.study();
+    assert_eq!((study.output(), study.overrides().len(), pilot.set.len()), ("a/goal-0.1-pilot.toml".into(), 2, 1));
+    assert_eq!(pilot.asked, Asked { trials: None, steps: Some(40) });
     assert!(read("pilot a.toml --trials 0").is_err() && read("pilot").is_err());
 }
 
 #[test]
 fn completions_and_manual_pages_are_of_both_programs() {
-    for shell in ["bash", "zsh", "fish"] {
-        let Train::Print { text } = read(&format!("completions {shell}")).unwrap() else { panic!("{shell}") };
+    for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
+        let text = completions(shell);
         assert!(["dps-train", "dps-report", "doctor", "strict"].iter().all(|word| text.contains(word)), "{shell}");
     }
-    let Train::Man { pages, .. } = read("man folder").unwrap() else { panic!("no pages") };
+    let pages = manual_pages();
     let names: Vec<&str> = pages.iter().map(|(name, _)| name.as_str()).collect();
     for name in ["dps-train.1", "dps-train-merge.1", "dps-train-data-fetch.1", "dps-report.1"] {
         assert!(names.contains(&name), "{names:?}");
     }
-    let Train::Print { text } = read("man").unwrap() else { panic!("no page") };
+    let text = &pages[0].1;
     assert!(text.contains(".TH dps-train 1") && text.contains("Exit codes"), "{text}");
 }
 
 #[test]
 fn quiet_shows_no_progress() {
     let quiet = study("a.toml -q --plan");
-    assert_eq!((quiet.quiet, quiet.plan, quiet.progress), (true, true, ProgressForm::None));
-    assert_eq!(study("a.toml --progress json").progress, ProgressForm::Json);
+    assert_eq!((quiet.shown.quiet, quiet.plan, quiet.shown.form()), (true, true, ProgressForm::None));
+    assert_eq!(study("a.toml --progress json").shown.form(), ProgressForm::Json);
 }
 
 /// bash itself completes: after every command, its options.
 #[test]
 fn bash_completes_after_every_command() {
-    let Train::Print { text } = read("completions bash").unwrap() else { panic!("no completions") };
     let mut wanted = Vec::new();
-    for mut program in [Raw::command(), ReportArguments::command()] {
+    for mut program in [Line::command(), ReportArguments::command()] {
         program.build();
         collect(&program, program.get_name().to_owned(), &mut wanted);
     }
     assert!(wanted.iter().any(|(words, _)| words == "dps-train data fetch") && wanted.len() > 12, "{wanted:?}");
-    let mut script = text;
+    let mut script = completions(Shell::Bash);
     for (words, _) in &wanted {
         let count = words.split(' ').count();
         let (program, last) = (words.split(' ').next().unwrap(), words.split(' ').next_back().unwrap());

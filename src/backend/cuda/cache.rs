@@ -25,7 +25,7 @@ impl Cache {
     ///
     /// # Errors
     /// A sentence: why it is not used.
-    pub fn open() -> Option<Result<Cache, String>> {
+    pub(super) fn open() -> Option<Result<Cache, String>> {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Some(Cache::at(&set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?.join("dps")))
     }

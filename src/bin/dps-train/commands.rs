@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
-use dps::arguments::{StatusForm, StudyArguments};
+use dps::arguments::StudyArguments;
 use dps::init::{self, Given};
 use dps::readable::some;
 use dps::streams::{err, out, prompt};
@@ -18,7 +18,7 @@ const LONGEST_ANSWER: u64 = 1_000;
 
 /// The cells of a study, numbered as they are measured, and the trials of each.
 pub fn list(arguments: &StudyArguments) -> Result<()> {
-    let study = config::load(&arguments.config, &arguments.overrides)?.study;
+    let study = config::load(&arguments.config, &arguments.overrides())?.study;
     let lines = records::cells(&study.grid).into_iter().enumerate();
     out(&lines.map(|(index, key)| format!("{index} {} {} {}\n", key.batch_size, key.sparsity, study.grid.trials)).collect::<String>());
     Ok(())
@@ -78,13 +78,13 @@ pub fn merge(parts: Vec<PathBuf>, output: &Path, force: bool) -> Result<()> {
     Ok(())
 }
 
-/// Prints how far the study of the result file at `path` is.
-pub fn status(path: &Path, form: StatusForm) -> Result<()> {
+/// Prints how far the study of the result file at `path` is: for people, as JSON, or as the line that changes with the study's progress.
+pub fn status(path: &Path, json: bool, progress: bool) -> Result<()> {
     let report = study::status(path)?;
-    out(&match form {
-        StatusForm::Text => report.to_string(),
-        StatusForm::Json => format!("{}\n", report.json()),
-        StatusForm::Progress => format!("{}\n", report.progress()),
+    out(&match () {
+        () if json => format!("{}\n", report.json()),
+        () if progress => format!("{}\n", report.progress()),
+        () => report.to_string(),
     });
     Ok(())
 }

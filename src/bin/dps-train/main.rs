@@ -14,14 +14,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use common::{Allocator, leave};
-use dps::arguments::Train;
+use dps::arguments::{DataCommand, StudyArguments, Train};
 use dps::comm::{self, launcher};
 use dps::config::DatasetName;
 use dps::journal::Journal;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::supervise::Hosts;
-use dps::{Result, data, doctor, exit, init, reader, results, signals, streams};
+use dps::{Result, arguments, config, data, doctor, exit, init, reader, results, signals, streams};
 use signal_hook::consts::SIGINT;
 
 #[global_allocator]
@@ -48,59 +48,69 @@ fn main() -> ExitCode {
 /// Does what the command line says; the exit code.
 fn run() -> u8 {
     match Train::read(std::env::args_os()) {
-        Ok(Train::Study(arguments)) => {
+        Ok(Train::Study(arguments)) if arguments.cells => finish(&commands::list(&arguments)),
+        Ok(Train::Study(arguments)) => measured(&arguments),
+        Ok(Train::Confirm(asked)) => measured(&asked.study()),
+        Ok(Train::Pilot(asked)) => {
             be_ready();
-            study::start(arguments.progress, |world, mpi| study::train(&arguments, world, mpi))
-        }
-        Ok(Train::Pilot(arguments)) => {
-            be_ready();
-            study::start(arguments.study.progress, |world, mpi| pilot::pilot(&arguments, world, &mpi))
+            study::start(asked.shown.form(), |world, mpi| pilot::pilot(&asked, world, &mpi))
         }
         // None of the others starts MPI: batch scripts run them outside of mpirun.
-        Ok(Train::Cells(arguments)) => finish(&commands::list(&arguments)),
-        Ok(Train::Init { path, given, data }) => finish(&commands::new_configuration(&path, &given, &data)),
-        Ok(Train::Print { text }) => {
-            out(&text);
-            exit::DONE
-        }
-        Ok(Train::Man { folder, pages }) => finish(&commands::write_pages(&folder, &pages)),
-        Ok(Train::Configs { name: None }) => {
-            out(&init::list());
-            exit::DONE
-        }
+        Ok(Train::Init { path, given, data }) => finish(&commands::new_configuration(&path, &given, &data.folder)),
+        Ok(Train::Completions { shell }) => print(&arguments::completions(shell)),
+        Ok(Train::Man { folder: Some(folder) }) => finish(&commands::write_pages(&folder, &arguments::manual_pages())),
+        Ok(Train::Man { folder: None }) => print(&arguments::manual_pages().swap_remove(0).1),
+        Ok(Train::Keys { markdown: true, .. }) => print(&config::markdown_of_keys()),
+        Ok(Train::Keys { name, .. }) => finish(&config::keys(name.as_deref()).map(|text| out(&text))),
+        Ok(Train::Configs { name: None }) => print(&init::list()),
         Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
         Ok(Train::Merge { parts, output, force }) => finish(&commands::merge(parts, &output, force)),
         // Each is said; the exit code is that of the first that fails.
-        Ok(Train::Status { results, form }) => {
-            let codes: Vec<u8> = results.iter().map(|path| finish(&commands::status(path, form))).collect();
+        Ok(Train::Status { results, json, progress }) => {
+            let codes: Vec<u8> = results.iter().map(|path| finish(&commands::status(path, json, progress))).collect();
             codes.into_iter().find(|&code| code != exit::DONE).unwrap_or(exit::DONE)
         }
         Ok(Train::Replay(arguments)) => finish(&replay::replay(&arguments)),
-        Ok(Train::Supervise { command, output, hosts, reach, tries }) => {
+        Ok(Train::Supervise { results, command, hosts, reach, tries }) => {
+            let output = match results.map_or_else(|| arguments::supervised(&command), Ok) {
+                Ok(output) => output,
+                Err(answer) => return streams::usage(&answer),
+            };
             let hosts = hosts.map(|list| Hosts::read(&list, &reach)).transpose();
             hosts.map_or_else(|error| finish(&Err(error)), |hosts| commands::supervised(&command, hosts.as_ref(), &output, tries))
         }
-        Ok(Train::Ended { output, code }) => finish(&Journal::note_end(&output, code, Arc::new(Disk))),
+        Ok(Train::Ended { results, code }) => finish(&Journal::note_end(&results, code, Arc::new(Disk))),
         Ok(Train::Doctor { data, gpu }) => {
-            let examination = doctor::examine(&data);
+            let examination = doctor::examine(&data.folder);
             out(&examination.text(gpu));
             examination.exit_code(gpu)
         }
-        Ok(Train::FetchData { dataset, data }) => finish(&data::fetch(dataset, &data, &mut |line| err(line)).map(|place| {
-            out(&format!("{dataset} is in {}\n", place.display()));
-        })),
-        Ok(Train::CheckData { config, overrides, data }) => finish(&commands::check_data(&config, &overrides, &data)),
-        Ok(Train::ListData { data }) => {
-            for &name in DatasetName::ALL {
-                let found = data::locate(name, &data).is_ok();
-                out(&format!("{name}{}\n", if found { "  (found)" } else { "" }));
-            }
-            exit::DONE
+        Ok(Train::Data(DataCommand::Fetch { name: Some(dataset), data })) => {
+            finish(&data::fetch(dataset, &data.folder, &mut |line| err(line)).map(|place| {
+                out(&format!("{dataset} is in {}\n", place.display()));
+            }))
         }
+        Ok(Train::Data(DataCommand::Fetch { name: None, data })) => {
+            let found = |&name: &DatasetName| if data::locate(name, &data.folder).is_ok() { "  (found)" } else { "" };
+            print(&DatasetName::ALL.iter().map(|name| format!("{name}{}\n", found(name))).collect::<String>())
+        }
+        Ok(Train::Data(DataCommand::Check { config, set, data })) => finish(&commands::check_data(&config, &set, &data.folder)),
         // Under mpirun every rank reads the command line; the first one speaks.
         Err(answer) if launcher::rank() > 0 => answer.exit_code() as u8,
         Err(answer) => streams::usage(&answer),
     }
+}
+
+/// Measures a study, or plans it; the exit code.
+fn measured(arguments: &StudyArguments) -> u8 {
+    be_ready();
+    study::start(arguments.shown.form(), |world, mpi| study::train(arguments, world, mpi))
+}
+
+/// Prints a text; the exit code.
+fn print(text: &str) -> u8 {
+    out(text);
+    exit::DONE
 }
 
 /// Listens for signals before all else: one that comes while data are read should stop a study as gently as any other.

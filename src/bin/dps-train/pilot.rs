@@ -20,13 +20,13 @@ const ASSUMED: &str = "at half of this machine's peak speed";
 
 /// Runs a pilot on all ranks.
 pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: &str) -> u8 {
-    let PilotArguments { study: asked, .. } = arguments;
+    let asked = &arguments.study();
     let speaks = world.rank() == 0;
     if speaks {
-        signals::speak(asked.progress == ProgressForm::Json);
+        signals::speak(asked.shown.form() == ProgressForm::Json);
     }
     // Every rank has this error: rank 0 alone prints it.
-    let refuse = |error: &Error| if speaks { fail(asked.progress, error) } else { error.exit_code() };
+    let refuse = |error: &Error| if speaks { fail(asked.shown.form(), error) } else { error.exit_code() };
     let mut observer = observer(asked, speaks);
     let begun = prepare(asked, world).and_then(|whole| {
         let text = together(world, begin(asked))?;
@@ -67,7 +67,7 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
 /// The configuration's text, once it is known that the proposal would write over nothing.
 fn begin(asked: &StudyArguments) -> Result<String> {
     let refuse = |path: &Path, problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
-    for path in [asked.output.clone(), asked.output.with_extension("svg")] {
+    for path in [asked.output(), asked.output().with_extension("svg")] {
         if std::fs::symlink_metadata(&path).is_ok() {
             return Err(refuse(&path, "expected no such file, found one; name another with --output, or move it away".to_owned()));
         }
@@ -82,16 +82,16 @@ fn designed(
     world: &dyn Communicator,
     observer: &mut dyn Observer,
 ) -> Result<Vec<(Part, StudyArguments, Prepared)>> {
-    let asked = &arguments.study;
-    let network = study::check(&whole.configuration, &whole.facts)?;
-    let parts = parts(&whole.configuration.study, &network, arguments.asked, Path::new("results"), &whole.configuration.name);
+    let asked = arguments.study();
+    let parts = parts(&whole.configuration.study, &whole.network, arguments.asked, Path::new("results"), &whole.configuration.name);
     let (mut ready, mut seconds) = (Vec::new(), 0.0);
     for part in parts {
-        let overrides = [&asked.overrides[..], &part.overrides].concat();
-        let study = StudyArguments { overrides, output: part.output.clone(), ..asked.clone() };
-        let configuration = together(world, config::load(&study.config, &study.overrides))?;
-        let prepared = Prepared { configuration, facts: whole.facts, chosen: whole.chosen.clone(), about_device: Vec::new() };
-        let (bound, _) = bound(&prepared, world)?;
+        let set = [&asked.set[..], &part.overrides].concat();
+        let study = StudyArguments { set, output: Some(part.output.clone()), ..asked.clone() };
+        let configuration = together(world, config::load(&study.config, &study.overrides()))?;
+        let network = study::check(&configuration, &whole.facts)?;
+        let prepared = Prepared { configuration, facts: whole.facts, network, chosen: whole.chosen.clone(), about_device: Vec::new() };
+        let bound = bound(&prepared, world);
         seconds += bound.assumed_most() + bound.score_seconds();
         ready.push((part, study, prepared));
     }
@@ -114,22 +114,22 @@ fn publish(
     (parts, measured): (&[Part], &[Results]),
     dataset: &Dataset,
 ) -> Result<()> {
-    let PilotArguments { study: asked, kept, .. } = arguments;
-    let picture = asked.output.with_extension("svg");
-    let overrides = asked.overrides.get(..*kept).unwrap_or_default();
-    let proposed = propose(&whole.configuration, (text, overrides), parts, measured, dataset.validation.errors_of_guessing(), &picture);
+    let output = arguments.study().output();
+    let picture = output.with_extension("svg");
+    let proposed =
+        propose(&whole.configuration, (text, &arguments.set), parts, measured, dataset.validation.errors_of_guessing(), &picture);
     let proposal = match proposed {
         Ok(proposal) => proposal,
         Err((problem, chart)) => {
             chart.publish(&picture)?;
             let problem = format!("{problem}; {} shows the curves", picture.display());
-            return Err(Error::Configuration { path: asked.config.display().to_string(), problems: vec![problem] });
+            return Err(Error::Configuration { path: arguments.config.display().to_string(), problems: vec![problem] });
         }
     };
     proposal.chart.publish(&picture)?;
-    results::publish(&asked.output, proposal.text.as_bytes())?;
-    if !asked.quiet {
-        let file = asked.output.display();
+    results::publish(&output, proposal.text.as_bytes())?;
+    if !arguments.shown.quiet {
+        let file = output.display();
         out(&format!("{}\nProposal: {file}\nFigure:   {}\nNext:     dps-train {file} --plan\n", proposal.summary, picture.display()));
     }
     Ok(())

@@ -1,33 +1,30 @@
 //! `dps-train CONFIG --plan`: what a study would cost, without training.
 
-use std::sync::Arc;
-
 use dps::arguments::StudyArguments;
 use dps::backend::Chosen;
 use dps::backend::cpu::peak_flop;
 use dps::comm::{Communicator, MemoryLimit};
-use dps::network::Network;
+use dps::study;
 use dps::study::{CostBound, Memory, NetworkCost, Processors, Site};
-use dps::{Result, study};
 
 use crate::study::{Prepared, threads};
 
 /// The network's layers, what the study would cost at most, and what it probably takes, on the ranks of `world`.
-pub fn plan(arguments: &StudyArguments, prepared: &Prepared, world: &dyn Communicator) -> Result<String> {
-    let (bound, network) = bound(prepared, world)?;
-    let Prepared { configuration, facts, .. } = prepared;
+pub fn plan(arguments: &StudyArguments, prepared: &Prepared, world: &dyn Communicator) -> String {
+    let bound = bound(prepared, world);
+    let Prepared { configuration, facts, network, .. } = prepared;
     let study = &configuration.study;
-    let expected = study::expected(&bound, configuration, &arguments.output).map_or(String::new(), |words| format!("{words}\n"));
+    let expected = study::expected(&bound, configuration, &arguments.output()).map_or(String::new(), |words| format!("{words}\n"));
     let own = facts.own_validation.map_or(String::new(), |examples| {
         format!("Validation: {examples} examples, a set of the data's own; data.validation_fraction is not used.\n")
     });
-    Ok(format!("{}\n{bound}{own}{expected}", study::layer_table(study, &network)))
+    format!("{}\n{bound}{own}{expected}", study::layer_table(study, network))
 }
 
-/// What a study costs at most on the ranks of `world`, and its network.
-pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> Result<(CostBound, Arc<Network>)> {
-    let Prepared { configuration, facts, chosen, .. } = prepared;
-    let (study, network) = (&configuration.study, Arc::new(study::check(configuration, facts)?));
+/// What a study costs at most on the ranks of `world`.
+pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
+    let Prepared { configuration, facts, network, chosen, .. } = prepared;
+    let study = &configuration.study;
     let (ranks, threads) = (world.size(), threads(study, world));
     let limit = MemoryLimit::of(world, threads);
     let validation = facts.validation(study.data.validation_fraction);
@@ -35,7 +32,7 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> Result<(CostBound
         Chosen::Cpu(unit) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
             let processors = Processors { ranks, threads, on_host: true };
-            let (lanes, memory) = Memory::fitting(&processors, &limit, study, facts, &network);
+            let (lanes, memory) = Memory::fitting(&processors, &limit, study, facts, network);
             (device, ranks * threads, peak_flop(*unit), lanes, memory)
         }
         #[cfg(feature = "cuda")]
@@ -61,5 +58,5 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> Result<(CostBound
         flop_per_second: rate * units as f64,
         limit,
     };
-    Ok((CostBound::new(study, &network, &cost, &site), network))
+    CostBound::new(study, network, &cost, &site)
 }

@@ -27,7 +27,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     }
     let results = results::read(path)?;
     let key = records::CellKey { batch_size: arguments.batch_size, sparsity: arguments.sparsity };
-    let (cell, trial) = study::find(&results.cells, key, arguments.trial).map_err(refuse)?;
+    let (cell, trial) = study::find(path, &results.cells, key, arguments.trial)?;
     let confirmation = |number: u32| {
         let found = cell.confirmations_of(trial.index).find(|one| one.training.number == number);
         found.ok_or_else(|| {
@@ -40,7 +40,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     };
     let confirmation = arguments.confirmation.map(confirmation).transpose()?;
     let (recorded, training) = confirmation.map_or((trial, None), |found| (&found.run, Some(&found.training)));
-    let parse = |overrides| config::parse(&path.display().to_string(), &results.configuration, overrides);
+    let parse = |overrides: &[config::Override]| config::parse(&path.display().to_string(), &results.configuration, overrides);
     let trials = match parse(&[]) {
         Ok(loaded) => loaded.study.trials(),
         Err(error) => {
@@ -55,8 +55,8 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
             recorded.index
         )));
     }
-    let loaded = parse(&arguments.overrides)?;
-    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data, &loaded.study.data)?;
+    let loaded = parse(&arguments.execution.overrides().collect::<Vec<_>>())?;
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), &arguments.data.folder, &loaded.study.data)?;
     let digest = &results.environment.data_digest;
     if !dataset.has_digest(digest) {
         return Err(refuse(format!(

@@ -11,6 +11,7 @@ use dps::comm::launcher::{Launched, command_line};
 use dps::comm::{Communicator, MemoryLimit, Single, together};
 use dps::config::Override;
 use dps::data::{Dataset, Facts};
+use dps::network::Network;
 use dps::progress::{Event, Observer, ProgressForm};
 use dps::storage::Disk;
 use dps::streams::{err, out};
@@ -67,26 +68,23 @@ fn lonely(progress: ProgressForm, launched: &Launched, error: &Error) -> u8 {
 pub fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: String) -> u8 {
     let speaks = world.rank() == 0;
     if speaks {
-        signals::speak(arguments.progress == ProgressForm::Json);
+        signals::speak(arguments.shown.form() == ProgressForm::Json);
     }
     // Every rank has this error: rank 0 alone prints it.
     let refuse = |error: Error| {
-        if speaks { fail(arguments.progress, &error) } else { error.exit_code() }
+        if speaks { fail(arguments.shown.form(), &error) } else { error.exit_code() }
     };
     let prepared = match prepare(arguments, world) {
         Ok(prepared) => prepared,
         Err(error) => return refuse(error),
     };
     if arguments.plan {
-        return match plan(arguments, &prepared, world) {
-            Ok(plan) => {
-                if speaks {
-                    out(&plan);
-                }
-                exit::DONE
-            }
-            Err(error) => refuse(error),
-        };
+        // The ranks tell each other what memory they have.
+        let plan = plan(arguments, &prepared, world);
+        if speaks {
+            out(&plan);
+        }
+        return exit::DONE;
     }
     let dataset = match load(arguments, &prepared.configuration, world) {
         Ok(dataset) => dataset,
@@ -101,12 +99,16 @@ pub fn train(arguments: &StudyArguments, world: &dyn Communicator, mpi_library: 
 
 /// What shows the progress, on the rank that speaks.
 pub fn observer(arguments: &StudyArguments, speaks: bool) -> Box<dyn Observer> {
-    if speaks { progress::observer(arguments.progress, arguments.verbose, std::io::stderr().is_terminal()) } else { progress::silent() }
+    if speaks {
+        progress::observer(arguments.shown.form(), arguments.shown.verbose, std::io::stderr().is_terminal())
+    } else {
+        progress::silent()
+    }
 }
 
 /// The data of a study, on every rank or on none.
 pub fn load(arguments: &StudyArguments, configuration: &config::Configuration, world: &dyn Communicator) -> Result<Dataset> {
-    together(world, Dataset::load(configuration.study.workload.dataset.clone(), &arguments.data, &configuration.study.data))
+    together(world, Dataset::load(configuration.study.workload.dataset.clone(), &arguments.data.folder, &configuration.study.data))
 }
 
 /// Measures a prepared study, or what is left of it.
@@ -143,15 +145,15 @@ pub fn measure(
     let outcome = match &**chosen {
         Chosen::Cpu(unit) => {
             let cpu = Cpu { unit: *unit, threads, convolutions: configuration.study.execution.convolutions };
-            study::run(configuration, dataset, &place, &cpu, &arguments.output, beginning, &mut *observer)
+            study::run(configuration, dataset, &place, &cpu, &arguments.output(), beginning, &mut *observer)
         }
         #[cfg(feature = "cuda")]
-        Chosen::Cuda(cuda) => study::run(configuration, dataset, &place, &**cuda, &arguments.output, beginning, &mut *observer),
+        Chosen::Cuda(cuda) => study::run(configuration, dataset, &place, &**cuda, &arguments.output(), beginning, &mut *observer),
     };
     Err(match outcome {
         Ok(RunEnd::Finished(results)) => return Ok(results),
         Ok(RunEnd::Stopped) => {
-            if speaks && arguments.progress == ProgressForm::Json {
+            if speaks && arguments.shown.form() == ProgressForm::Json {
                 err("{\"event\":\"stopped\"}");
             } else if speaks {
                 err("dps-train: stopped by a signal, with everything saved; the same command continues");
@@ -161,13 +163,13 @@ pub fn measure(
         // Every rank has this error: rank 0 alone prints it, and all end MPI as usual.
         Err(error @ (Error::Elsewhere { .. } | Error::Communication { .. } | Error::Journal { .. } | Error::Results { .. })) => {
             if speaks {
-                fail(arguments.progress, &error)
+                fail(arguments.shown.form(), &error)
             } else {
                 error.exit_code()
             }
         }
         Err(error) => {
-            let code = fail(arguments.progress, &error);
+            let code = fail(arguments.shown.form(), &error);
             world.abort(code.into());
             code
         }
@@ -188,8 +190,9 @@ pub fn fail(progress: ProgressForm, error: &Error) -> u8 {
 pub struct Prepared {
     /// The study.
     pub configuration: config::Configuration,
-    /// What is known of its data.
+    /// What is known of its data, and the network for them.
     pub facts: Facts,
+    pub network: Arc<Network>,
     /// The device, which the studies of a pilot share.
     pub chosen: Rc<Chosen>,
     /// What is to be said of the device.
@@ -203,20 +206,20 @@ pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<P
     let configuration = if arguments.confirms {
         of_results(arguments, world)
     } else {
-        together(world, config::load(&arguments.config, &arguments.overrides))
+        together(world, config::load(&arguments.config, &arguments.overrides()))
     }?;
     world.limit_waits(configuration.study.execution.deadline_seconds);
-    if !arguments.confirms && journal::overwrites(&arguments.output, &arguments.config) {
+    if !arguments.confirms && journal::overwrites(&arguments.output(), &arguments.config) {
         let problem = format!(
             "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
             arguments.config.display()
         );
-        return Err(Error::Configuration { path: arguments.output.display().to_string(), problems: vec![problem] });
+        return Err(Error::Configuration { path: arguments.output().display().to_string(), problems: vec![problem] });
     }
-    let facts = together(world, Facts::of(&configuration.study.workload.dataset, &arguments.data, &configuration.study.data))?;
-    study::check(&configuration, &facts)?;
+    let facts = together(world, Facts::of(&configuration.study.workload.dataset, &arguments.data.folder, &configuration.study.data))?;
+    let network = study::check(&configuration, &facts)?;
     let (chosen, about_device) = choose(&configuration.study, world)?;
-    Ok(Prepared { configuration, facts, chosen: Rc::new(chosen), about_device })
+    Ok(Prepared { configuration, facts, network, chosen: Rc::new(chosen), about_device })
 }
 
 /// The configuration of a result file, with what confirms its cells. Rank 0 reads it.
@@ -225,12 +228,13 @@ fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<co
     let text = if world.rank() == 0 { results::read(path).map(|results| results.configuration) } else { Ok(String::new()) };
     let text = String::from_utf8_lossy(&world.broadcast(together(world, text)?.into_bytes())).into_owned();
     let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
-    let asked = config::parse(&name, &text, &arguments.overrides)?;
+    let overrides = arguments.overrides();
+    let asked = config::parse(&name, &text, &overrides)?;
     if asked.study.confirm.is_some() {
         return Ok(asked);
     }
     let default = Override { option: "confirm".to_owned(), key: "confirm".to_owned(), value: "{}".to_owned() };
-    config::parse(&name, &text, &[&[default], &arguments.overrides[..]].concat())
+    config::parse(&name, &text, &[&[default], &overrides[..]].concat())
 }
 
 /// What may not be meant, a sentence each.
@@ -273,10 +277,11 @@ fn notes(study: &config::Study, dataset: &Dataset, threads: usize) -> Vec<String
 
 /// The table on standard output, the figure beside the results.
 fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result<()> {
-    let figure = journal::figure_path(&arguments.output);
+    let (output, quiet) = (arguments.output(), arguments.shown.quiet);
+    let figure = journal::figure_path(&output);
     analysis::steps_to_result_plot(results, &figure)?;
-    if !arguments.quiet {
-        let (results_file, figure) = (arguments.output.display(), figure.display());
+    if !quiet {
+        let (results_file, figure) = (output.display(), figure.display());
         out(&format!("{}\nResults: {results_file}\nFigure:  {figure}\n", analysis::table(results)));
     }
     Ok(())

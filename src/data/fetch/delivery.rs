@@ -30,7 +30,7 @@ pub(super) struct Delivery<'a> {
 
 impl Delivery<'_> {
     /// Takes what `source` has of the missing files; says why where some are still missing.
-    pub fn take(&mut self, source: &Source) -> Reason {
+    pub(super) fn take(&mut self, source: &Source) -> Reason {
         match source {
             Source::Folder(folder) => self.take_folder(folder),
             Source::Archive(path, archive) => {

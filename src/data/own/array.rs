@@ -33,7 +33,7 @@ impl Header {
     }
 
     /// Number and extents of images.
-    pub fn images(&self, layout: Option<DataLayout>) -> Found<(usize, ImageShape)> {
+    pub(super) fn images(&self, layout: Option<DataLayout>) -> Found<(usize, ImageShape)> {
         let (count, sides) = match *self.extents.as_slice() {
             [count, features] => (count, [1, features, 1]),
             [count, height, width] => (count, [height, width, 1]),
@@ -68,7 +68,7 @@ impl Header {
     }
 
     /// Number of labels.
-    pub fn labels(&self) -> Found<usize> {
+    pub(super) fn labels(&self) -> Found<usize> {
         match self.extents.as_slice() {
             &[count, ref ones @ ..] if ones.iter().all(|&extent| extent == 1) => match count {
                 1..=MOST_EXAMPLES => Ok(count as usize),
@@ -94,7 +94,7 @@ impl Header {
     }
 
     /// Pixels of images whose extents have been checked, `[n][rows][columns][channels]`.
-    pub fn read_images(&self, reader: &mut dyn Read, layout: Option<DataLayout>) -> Found<Pixels> {
+    pub(super) fn read_images(&self, reader: &mut dyn Read, layout: Option<DataLayout>) -> Found<Pixels> {
         let count = (self.bytes() / self.element.bytes() as u64) as usize;
         if self.element.is_kept_as_bytes() {
             let mut pixels = Vec::with_capacity(count);
@@ -121,7 +121,7 @@ impl Header {
     }
 
     /// Labels whose extents have been checked.
-    pub fn read_labels(&self, reader: &mut dyn Read) -> Found<Vec<u16>> {
+    pub(super) fn read_labels(&self, reader: &mut dyn Read) -> Found<Vec<u16>> {
         let mut labels = Vec::new();
         self.each_block(reader, |block| {
             for value in block.chunks_exact(self.element.bytes()) {

@@ -7,7 +7,7 @@ fn convolution(channels: u32, kernel: u32, stride: u32, padding: Padding) -> Lay
 }
 
 fn problem(layers: &[LayerSpec], image: [usize; 3]) -> String {
-    Network::listed(layers, image, 10).unwrap_err()
+    network(layers, image, 10).unwrap_err()
 }
 
 #[test]
