@@ -15,7 +15,7 @@ use crate::storage::Storage;
 use crate::training::CellState;
 
 /// The first line, with the version of the format and of the fields of [`Checkpoint`]; a checksum of the rest follows it.
-const MAGIC: &[u8] = b"dps checkpoint 8\n";
+const MAGIC: &[u8] = b"dps checkpoint 9\n";
 
 /// A cell in the middle of its training.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,21 +24,12 @@ pub struct Checkpoint {
     pub digest: String,
     /// Digest of the data.
     pub data_digest: String,
-    /// Batch size of the cell, in examples.
-    pub batch_size: u32,
-    /// Sparsity of the cell.
-    pub sparsity: f64,
+    /// Which cell.
+    pub key: CellKey,
     /// The trainings that confirm its points, where these are under way: a trial of the state is one of them, by its number.
     pub confirming: Option<Vec<Training>>,
     /// Where the cell is.
     pub state: CellState,
-}
-
-impl Checkpoint {
-    /// Which cell.
-    pub fn key(&self) -> CellKey {
-        CellKey { batch_size: self.batch_size, sparsity: self.sparsity }
-    }
 }
 
 /// What there was to load.

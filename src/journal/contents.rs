@@ -44,19 +44,15 @@ pub struct Header {
 pub enum Record {
     /// A trial has ended.
     Trial {
-        /// Batch size of its cell, in examples.
-        batch_size: u32,
-        /// Sparsity of its cell.
-        sparsity: f64,
+        /// The trial's cell.
+        key: CellKey,
         /// What is recorded of it.
         trial: Trial,
     },
     /// A cell is finished: all its trials are recorded.
     Cell {
-        /// Batch size of the cell, in examples.
-        batch_size: u32,
-        /// Sparsity of the cell.
-        sparsity: f64,
+        /// Which one.
+        key: CellKey,
         /// How many trials it has, numbered without a gap: all of them are recorded before.
         trials: u32,
         /// Wrongly classified test examples of the best trial, where there is one.
@@ -73,10 +69,8 @@ pub enum Record {
     },
     /// A cell gets more trials: those it has may be recorded anew, since a better one would cut them short. If it was finished, it is so no more.
     Extension {
-        /// Batch size of the cell, in examples.
-        batch_size: u32,
-        /// Sparsity of the cell.
-        sparsity: f64,
+        /// Which one.
+        key: CellKey,
     },
     /// The connections of a seed's network are scored.
     Scores {
@@ -105,7 +99,7 @@ pub enum Record {
 }
 
 /// The contents of a journal.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contents {
     /// Which study it is of, in the words of the run that started it, but for the configuration: that is the latest.
     pub header: Header,
@@ -161,29 +155,31 @@ pub fn bare_start(started: &str, number: usize, before: Ending) -> Start {
 /// A cell that is not finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Partial {
-    /// Which one.
-    pub key: CellKey,
-    /// The trials of the cell that have ended, by index.
-    pub trials: Vec<Trial>,
-    /// Confirmations of when it was finished with fewer trials.
-    pub confirmations: Vec<Confirmation>,
-    /// Where it was finished with fewer trials: test errors of its best one, while none of its trials is better and it was not cut short itself, and
-    /// its seconds.
-    pub extended: Option<(Option<u32>, f64)>,
+    /// The cell with the trials that have ended, by index. Where it was finished with fewer trials, its seconds and confirmations are those of then,
+    /// and the test errors are its best trial's, while none of its trials is better and it was not cut short itself.
+    pub cell: Cell,
+    /// Whether it was finished with fewer trials.
+    pub extended: bool,
 }
 
 /// A cell's records so far.
 struct Entry {
-    key: CellKey,
+    /// The cell as it was last finished, without its trials; of each training the last confirmation.
+    cell: Cell,
     trials: BTreeMap<u32, Trial>,
-    /// The last of each training.
-    confirmations: Vec<Confirmation>,
     /// Trials that an extension allows to be recorded anew.
     revisable: BTreeSet<u32>,
-    /// Where it was finished with fewer trials: test errors, seconds, and the number of the best trial.
-    extended: Option<(Option<u32>, f64, Option<u32>)>,
-    /// Where the cell is finished: its place among the finished cells, test errors and seconds.
-    finished: Option<(usize, Option<u32>, f64)>,
+    /// Where it was finished with fewer trials: the number of the best of them.
+    extended: Option<Option<u32>>,
+    /// Where the cell is finished: its place among the finished cells.
+    finished: Option<usize>,
+}
+
+impl Entry {
+    /// The cell with its trials.
+    fn cell(self) -> Cell {
+        Cell { trials: self.trials.into_values().collect(), ..self.cell }
+    }
 }
 
 /// The bytes of a journal without records, and the checksum to chain the first one to.
@@ -234,29 +230,30 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
         };
         for one in records {
             match one {
-                Record::Trial { batch_size, sparsity, trial } => {
-                    let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                Record::Trial { key, trial } => {
+                    let entry = entry(&mut cells, key);
                     let index = trial.index;
                     let revised = entry.revisable.remove(&index);
                     if entry.trials.insert(index, trial.clone()).is_some_and(|known| !revised && !known.agrees(&trial)) {
-                        return Err(twice(&format!("trial {index} of the"), entry.key, at));
+                        return Err(twice(&format!("trial {index} of the"), key, at));
                     }
                 }
-                Record::Cell { batch_size, sparsity, trials, test_errors, seconds } => {
-                    let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                Record::Cell { key, trials, test_errors, seconds } => {
+                    let entry = entry(&mut cells, key);
                     let first = entry.trials.keys().next().copied().unwrap_or_default();
                     let known = (first..).zip(entry.trials.keys()).take_while(|(number, index)| number == *index).count();
                     if known < trials as usize {
                         return Err(format!(
-                            "the cell with batch size {batch_size} and sparsity {sparsity} is recorded as finished at byte {at}, but {known} of its {trials} \
-                             trials are: restore the file from a copy, or {OTHER_STUDY}"
+                            "the cell with batch size {} and sparsity {} is recorded as finished at byte {at}, but {known} of its {trials} \
+                             trials are: restore the file from a copy, or {OTHER_STUDY}",
+                            key.batch_size, key.sparsity
                         ));
                     }
-                    let place = entry.finished.map_or(finished, |(place, ..)| place);
-                    if entry.finished.is_some_and(|(_, known, _)| known != test_errors) {
-                        return Err(twice("the end of the", entry.key, at));
+                    let place = entry.finished.unwrap_or(finished);
+                    if entry.finished.is_some() && entry.cell.test_errors != test_errors {
+                        return Err(twice("the end of the", key, at));
                     }
-                    entry.finished = Some((place, test_errors, seconds));
+                    (entry.cell.test_errors, entry.cell.seconds, entry.finished) = (test_errors, seconds, Some(place));
                     finished = finished.max(place + 1);
                 }
                 Record::Restart { started, configuration } => {
@@ -265,11 +262,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
                         header.configuration = configuration;
                     }
                 }
-                Record::Extension { batch_size, sparsity } => {
-                    let entry = entry(&mut cells, CellKey { batch_size, sparsity });
+                Record::Extension { key } => {
+                    let entry = entry(&mut cells, key);
                     entry.revisable = entry.trials.keys().copied().collect();
-                    if let Some((_, test_errors, seconds)) = entry.finished.take() {
-                        entry.extended = Some((test_errors, seconds, number_of_best(&entry.trials)));
+                    if entry.finished.take().is_some() {
+                        entry.extended = Some(number_of_best(&entry.trials));
                     }
                 }
                 Record::Scores { seed, values } => {
@@ -282,15 +279,15 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
                 }
                 Record::End(ending) => ended = Some(ending),
                 Record::Confirmation { key, confirmation } => {
-                    let entry = entry(&mut cells, key);
+                    let known = &mut entry(&mut cells, key).cell.confirmations;
                     let same = |known: &Confirmation| known.training == confirmation.training;
-                    let known = entry.confirmations.iter().position(same).map(|place| entry.confirmations.swap_remove(place));
+                    let before = known.iter().position(same).map(|place| known.swap_remove(place));
                     // With a higher limit a training is done again.
-                    if known.is_some_and(|known| known.run.steps_run == confirmation.run.steps_run && !known.agrees(&confirmation)) {
+                    if before.is_some_and(|before| before.run.steps_run == confirmation.run.steps_run && !before.agrees(&confirmation)) {
                         let Training { point, number, .. } = confirmation.training;
                         return Err(twice(&format!("confirmation {number} of point {point} of the"), key, at));
                     }
-                    entry.confirmations.push(confirmation);
+                    known.push(confirmation);
                 }
                 Record::Together(_) => return Err(strange(at)),
             }
@@ -304,17 +301,14 @@ pub(super) fn decode(bytes: &[u8]) -> Result<(Contents, u32), String> {
         ));
     }
     let (mut done, partial): (Vec<Entry>, Vec<Entry>) = cells.into_iter().partition(|entry| entry.finished.is_some());
-    done.sort_by_key(|entry| entry.finished.map(|(place, ..)| place));
-    let finished = done.into_iter().filter_map(|Entry { key, trials, confirmations, finished, .. }| {
-        finished.map(|(_, test_errors, seconds)| Cell { key, trials: trials.into_values().collect(), test_errors, seconds, confirmations })
-    });
-    let partial = partial.into_iter().map(|Entry { key, trials, confirmations, extended, .. }| {
-        let extended = extended.map(|(tested, seconds, of)| (tested.filter(|_| number_of_best(&trials) == of), seconds));
-        Partial { key, trials: trials.into_values().collect(), confirmations, extended }
+    done.sort_by_key(|entry| entry.finished);
+    let finished = done.into_iter().map(Entry::cell).collect();
+    let partial = partial.into_iter().map(|mut entry| {
+        entry.cell.test_errors = entry.cell.test_errors.filter(|_| entry.extended == Some(number_of_best(&entry.trials)));
+        Partial { extended: entry.extended.is_some(), cell: entry.cell() }
     });
     let dropped_bytes = (bytes.len() - at) as u64;
-    let contents =
-        Contents { header, finished: finished.collect(), partial: partial.collect(), scores, masks, starts, ended, dropped_bytes };
+    let contents = Contents { header, finished, partial: partial.collect(), scores, masks, starts, ended, dropped_bytes };
     Ok((contents, last_checksum))
 }
 
@@ -344,17 +338,10 @@ fn number_of_best(trials: &BTreeMap<u32, Trial>) -> Option<u32> {
 }
 
 fn entry(cells: &mut Vec<Entry>, key: CellKey) -> &mut Entry {
-    let place =
-        cells.iter().position(|entry| entry.key.batch_size == key.batch_size && entry.key.sparsity.to_bits() == key.sparsity.to_bits());
-    let place = place.unwrap_or_else(|| {
-        cells.push(Entry {
-            key,
-            trials: BTreeMap::new(),
-            confirmations: Vec::new(),
-            revisable: BTreeSet::new(),
-            extended: None,
-            finished: None,
-        });
+    let bits = |key: CellKey| (key.batch_size, key.sparsity.to_bits());
+    let place = cells.iter().position(|entry| bits(entry.cell.key) == bits(key)).unwrap_or_else(|| {
+        let cell = Cell { key, trials: Vec::new(), test_errors: None, seconds: 0.0, confirmations: Vec::new() };
+        cells.push(Entry { cell, trials: BTreeMap::new(), revisable: BTreeSet::new(), extended: None, finished: None });
         cells.len() - 1
     });
     &mut cells[place]

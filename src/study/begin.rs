@@ -41,7 +41,7 @@ pub(super) fn open(
         let mut tell = |event: Event| observer.event(&event);
         let opened = Files::open(configuration, dataset, network, files.output, place, files.beginning, &mut tell);
         opened.and_then(|(mut opened, mut restored)| {
-            restored.starts = opened.start(start, restored.starts)?;
+            opened.start(start, &mut restored.contents.starts)?;
             Ok(Some((opened, restored)))
         })
     } else {
@@ -66,6 +66,8 @@ pub(super) struct Begun {
     /// Whether it was finished with fewer trials, and whether this run is the first to know that it gets more.
     pub extended: bool,
     pub is_new_extension: bool,
+    /// The cell's trials that the journal has.
+    pub journaled: Vec<Trial>,
 }
 
 /// Where a cell goes on: at its checkpoint, without the trials whose end is journaled. The best of those trains again where the checkpoint lacks its
@@ -73,36 +75,36 @@ pub(super) struct Begun {
 pub(super) fn begin_from(key: CellKey, results: &Results, partial: &[Partial], left: Option<&Checkpoint>) -> Begun {
     if let Some(cell) = results.cells.iter().find(|cell| cell.key == key) {
         let Cell { trials, test_errors, seconds, .. } = cell.clone();
-        let state = CellState { ended: trials, test_errors, seconds, ..CellState::default() };
-        return Begun { state, extended: true, is_new_extension: true };
+        let state = CellState { ended: trials.clone(), test_errors, seconds, ..CellState::default() };
+        return Begun { state, extended: true, is_new_extension: true, journaled: trials };
     }
-    let left = left.filter(|left| left.key() == key && left.confirming.is_none());
+    let left = left.filter(|left| left.key == key && left.confirming.is_none());
     let mut state = left.map(|left| left.state.clone()).unwrap_or_default();
-    let partial = partial.iter().find(|partial| partial.key == key);
-    let extended = partial.and_then(|partial| partial.extended);
-    let journaled: &[Trial] = partial.map_or(&[], |partial| &partial.trials);
+    let partial = partial.iter().find(|partial| partial.cell.key == key);
+    let extended = partial.filter(|partial| partial.extended);
+    let journaled: &[Trial] = partial.map_or(&[], |partial| &partial.cell.trials);
     let number = |trial: Option<&Trial>| trial.map(|trial| trial.index);
     let best_of_all = number(best(journaled.iter().chain(&state.ended)));
     if best_of_all != number(best(&state.ended)) {
         // The checkpoint's are of a trial that is no longer the best.
         state.test_errors = None;
     }
-    if let (Some((test_errors, seconds)), None) = (extended, state.test_errors) {
-        state.test_errors = test_errors;
-        state.seconds = state.seconds.max(seconds);
+    if let (Some(Partial { cell, .. }), None) = (extended, state.test_errors) {
+        state.test_errors = cell.test_errors;
+        state.seconds = state.seconds.max(cell.seconds);
     }
     for trial in journaled {
         let again = state.test_errors.is_none() && best_of_all == Some(trial.index);
         if !again && state.ended.iter().all(|ended| ended.index != trial.index) {
             state.ended.push(trial.clone());
-            state.lanes.retain(|lane| lane.trial != trial.index);
+            state.lanes.retain(|lane| lane.trial.index != trial.index);
         }
     }
     if state.lanes.is_empty() {
         // The trials that the checkpoint was of have ended since, and others begin.
         state.step = 0;
     }
-    Begun { state, extended: extended.is_some(), is_new_extension: false }
+    Begun { state, extended: extended.is_some(), is_new_extension: false, journaled: journaled.to_vec() }
 }
 
 /// The results of a study with no cell measured yet.

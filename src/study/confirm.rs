@@ -50,7 +50,7 @@ pub(super) fn confirm<B: Backend>(
     let mut state = left.map_or_else(CellState::default, |left| renumbered(left, trainings));
     for Confirmation { training, run } in &known {
         let Some(index) = number(trainings, training) else { continue };
-        state.lanes.retain(|lane| lane.trial != index);
+        state.lanes.retain(|lane| lane.trial.index != index);
         state.ended.retain(|trial| trial.index != index);
         state.ended.push(Trial { index, ..run.clone() });
     }
@@ -88,7 +88,8 @@ fn renumbered(left: &Checkpoint, trainings: &[Training]) -> CellState {
     let Checkpoint { confirming, state, .. } = left;
     let now = |before: u32| number(trainings, confirming.as_ref()?.get(before as usize)?);
     let mut state = state.clone();
-    state.lanes = state.lanes.into_iter().filter_map(|lane| Some(LaneRecord { trial: now(lane.trial)?, ..lane })).collect();
-    state.ended = state.ended.into_iter().filter_map(|trial| Some(Trial { index: now(trial.index)?, ..trial })).collect();
+    let renamed = |trial: Trial| Some(Trial { index: now(trial.index)?, ..trial });
+    state.lanes = state.lanes.into_iter().filter_map(|lane| Some(LaneRecord { trial: renamed(lane.trial)?, ..lane })).collect();
+    state.ended = state.ended.into_iter().filter_map(renamed).collect();
     state
 }

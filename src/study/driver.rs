@@ -26,6 +26,8 @@ pub(super) struct Driver<'a> {
     pub files: &'a mut Option<Files>,
     pub observer: &'a mut dyn Observer,
     pub key: CellKey,
+    /// The cell's trials that the journal has.
+    pub journaled: Vec<Trial>,
     /// Trainings of the cell's confirmation, while it is under way; a trial's index is the number of one of them.
     pub confirming: Option<Vec<Training>>,
     /// When the last checkpoint was taken.
@@ -127,7 +129,8 @@ impl Driver<'_> {
     /// Journals the last of the measured cells, and tells when the rest of the study's is probably done.
     pub(super) fn finished(&mut self, measured: &[Cell], keys: &[CellKey]) -> Result<()> {
         let Some(cell) = measured.last() else { return Ok(()) };
-        self.keep(|files| files.finished(cell))?;
+        let journaled = std::mem::take(&mut self.journaled);
+        self.keep(|files| files.finished(cell, &journaled))?;
         let left = self.left(measured, keys);
         self.observer.event(&Event::CellFinished { cell, left });
         Ok(())
@@ -162,7 +165,10 @@ impl Driver<'_> {
 impl Conductor for Driver<'_> {
     fn ended(&mut self, trial: &Trial) -> Result<()> {
         let key = self.key;
-        let Some(trainings) = &self.confirming else { return self.keep(|files| files.ended(key, trial)) };
+        let Some(trainings) = &self.confirming else {
+            self.journaled.push(trial.clone());
+            return self.keep(|files| files.ended(key, trial));
+        };
         let Some(confirmation) = Confirmation::numbered(trainings, trial.clone()) else { return Ok(()) };
         self.keep(|files| files.confirmation(key, confirmation))
     }
@@ -198,7 +204,7 @@ impl Conductor for Driver<'_> {
         let confirming = self.confirming.clone();
         self.keep(|files| {
             state.lanes = all.into_iter().filter_map(|bytes| postcard::from_bytes::<Vec<_>>(&bytes).ok()).flatten().collect();
-            state.lanes.sort_by_key(|lane| lane.trial);
+            state.lanes.sort_by_key(|lane| lane.trial.index);
             files.checkpoint(key, confirming, state, stop())
         })?;
         self.saved = (self.surroundings.now)();

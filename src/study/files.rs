@@ -1,6 +1,5 @@
 //! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,10 +14,10 @@ use super::surroundings::{Started, Surroundings};
 use crate::config::{self, Configuration, Study};
 use crate::data::Dataset;
 use crate::error::short;
-use crate::journal::{self, Checkpoint, Header, Journal, Lock, Opened, Partial, Record};
+use crate::journal::{self, Checkpoint, Contents, Header, Journal, Lock, Opened, Record};
 use crate::network::Network;
 use crate::progress::Event;
-use crate::records::{Cell, CellKey, Confirmation, Ending, MaskRecord, Start, Training, Trial, cells};
+use crate::records::{Cell, CellKey, Confirmation, Ending, Start, Training, Trial, cells};
 use crate::results::{self, Results};
 use crate::storage::Storage;
 use crate::training::{CellState, Scored};
@@ -45,25 +44,10 @@ pub(super) struct Files {
 /// What rank 0 found on disk, for all ranks.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Restored {
-    /// Digest of the data, as the study was begun with it.
-    pub data_digest: String,
-    /// Cells that are measured.
-    pub finished: Vec<Cell>,
-    /// Other cells that have trials.
-    pub partial: Vec<Partial>,
-    /// Scores of connections, by seed.
-    pub scores: BTreeMap<u64, Vec<f32>>,
-    /// Masks of criteria whose masks depend on the sparsity.
-    pub masks: Vec<MaskRecord>,
+    /// What the journal says. Its configuration is this run's, with the cells, trials and confirmations of earlier runs.
+    pub contents: Contents,
     /// The checkpoint.
     pub left: Option<Checkpoint>,
-    /// Version and commit of the program that started the study.
-    pub begun_by: (String, String),
-    /// Start of the study, and every start of it, this one among them.
-    pub started: String,
-    pub starts: Vec<Start>,
-    /// The study's configuration as TOML: this run's, with the cells, trials and confirmations of earlier runs.
-    pub configuration: String,
 }
 
 impl Files {
@@ -126,7 +110,9 @@ impl Files {
         }
         let begun = path.exists();
         let Opened { mut journal, mut contents } = Journal::open(&path, &header, storage.clone())?;
-        let Grown { trials: most, trials_before, text } = grown(configuration, &contents.header.configuration);
+        let (grown, trials_before) = grown(configuration, &contents.header.configuration)?;
+        let Configuration { study: whole, text, .. } = grown.as_ref().unwrap_or(configuration);
+        let most = whole.grid.trials;
         if most > configuration.study.grid.trials {
             let line = format!(
                 "the study has {most} trials a cell since an earlier run, so {} are no fewer; choose another --output for a study of its own",
@@ -134,24 +120,17 @@ impl Files {
             );
             tell(Event::Note { line: &line });
         }
-        let whole = match &text {
-            Some(text) => {
-                check_length(configuration, text)?;
-                config::parse("the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs", text, &[])?
-                    .study
-            }
-            None => configuration.study.clone(),
-        };
-        let possible = Possible::new(&whole, network, dataset.validation.len(), dataset.test.len());
+        let possible = Possible::new(whole, network, dataset.validation.len(), dataset.test.len());
         possible.journal(&contents).map_err(|problem| {
             let advice = "restore the file from a copy, choose another result file, or start over with --fresh";
             Error::Journal { path: path.clone(), problem: format!("{problem}: {advice}") }
         })?;
         if begun {
-            let changed = text.clone().filter(|text| *text != contents.header.configuration);
+            let changed = (*text != contents.header.configuration).then(|| text.clone());
             // Trials that have ended may be cut short by new ones.
-            let gets_more = |partial: &&Partial| most > trials_before && !partial.trials.is_empty();
-            let mut records: Vec<Record> = contents.partial.iter().filter(gets_more).map(|partial| extension(partial.key)).collect();
+            let gets_more = |partial: &&journal::Partial| most > trials_before && !partial.cell.trials.is_empty();
+            let mut records: Vec<Record> =
+                contents.partial.iter().filter(gets_more).map(|partial| Record::Extension { key: partial.cell.key }).collect();
             records.push(Record::Restart { started: now(), configuration: changed });
             journal.append(&records)?;
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
@@ -177,23 +156,12 @@ impl Files {
                 None
             }
         };
-        if let Some(left) = left.as_ref().filter(|left| !cells(&configuration.study.grid).contains(&left.key())) {
+        if let Some(left) = left.as_ref().filter(|left| !cells(&configuration.study.grid).contains(&left.key)) {
             let line = "which the next checkpoint writes over: to keep it, measure that cell too";
-            tell(Event::Lost { line: &format!("{} was left at step {}, {line}", left.key(), left.state.step) });
+            tell(Event::Lost { line: &format!("{} was left at step {}, {line}", left.key, left.state.step) });
         }
-        let data_digest = contents.header.data_digest;
-        let restored = Restored {
-            data_digest: data_digest.clone(),
-            finished: contents.finished,
-            partial: contents.partial,
-            scores: contents.scores,
-            masks: contents.masks,
-            left,
-            begun_by: (contents.header.program_version, contents.header.commit),
-            started: contents.header.started,
-            starts: contents.starts,
-            configuration: text.unwrap_or_else(|| configuration.text.clone()),
-        };
+        let data_digest = contents.header.data_digest.clone();
+        contents.header.configuration = text.clone();
         let files = Files {
             journal,
             checkpoint,
@@ -206,16 +174,15 @@ impl Files {
             writing: Duration::ZERO,
             lock,
         };
-        Ok((files, restored))
+        Ok((files, Restored { contents, left }))
     }
 
-    /// Records what this start is, which is the last of `starts`, and returns them all.
-    pub(super) fn start(&mut self, start: Start, mut starts: Vec<Start>) -> Result<Vec<Start>> {
+    /// Records what this start is, which is the last of `starts`.
+    pub(super) fn start(&mut self, start: Start, starts: &mut Vec<Start>) -> Result<()> {
         let (number, before) = starts.pop().map_or((0, Ending::First), |known| (known.number, known.before));
         let start = Start { number, before, ..start };
-        self.journal.append(&[Record::Start(start.clone())])?;
-        starts.push(start);
-        Ok(starts)
+        starts.push(start.clone());
+        self.journal.append(&[Record::Start(start)])
     }
 
     /// Some seeds' connections are scored.
@@ -229,12 +196,12 @@ impl Files {
 
     /// A finished cell gets more trials.
     pub(super) fn extended(&mut self, key: CellKey) -> Result<()> {
-        self.journal.append(&[extension(key)])
+        self.journal.append(&[Record::Extension { key }])
     }
 
     /// A trial has ended before its cell.
     pub(super) fn ended(&mut self, key: CellKey, trial: &Trial) -> Result<()> {
-        self.journal.append(&[record(key, trial)])
+        self.journal.append(&[Record::Trial { key, trial: trial.clone() }])
     }
 
     /// A training that confirms a point has ended.
@@ -249,9 +216,9 @@ impl Files {
         self.remove_checkpoint()
     }
 
-    /// The trials of a cell are measured; its checkpoint is of no more use.
-    pub(super) fn finished(&mut self, cell: &Cell) -> Result<()> {
-        self.journal.append(&of_cell(cell))?;
+    /// The trials of a cell are measured, of which the journal has `journaled`; its checkpoint is of no more use.
+    pub(super) fn finished(&mut self, cell: &Cell, journaled: &[Trial]) -> Result<()> {
+        self.journal.append(&of_cell(cell, journaled))?;
         self.remove_checkpoint()
     }
 
@@ -273,11 +240,10 @@ impl Files {
     pub(super) fn checkpoint(&mut self, key: CellKey, confirming: Option<Vec<Training>>, state: CellState, wait: bool) -> Result<()> {
         self.wait()?;
         self.lock.check()?;
-        let CellKey { batch_size, sparsity } = key;
         let phase = if confirming.is_some() { "the confirmation of " } else { "" };
-        let what = format!("step {} of {phase}batch size {batch_size}, sparsity {sparsity}", state.step);
+        let what = format!("step {} of {phase}{key}", state.step);
         let (digest, data_digest) = (self.digest.clone(), self.data_digest.clone());
-        let checkpoint = Checkpoint { digest, data_digest, batch_size, sparsity, confirming, state };
+        let checkpoint = Checkpoint { digest, data_digest, key, confirming, state };
         let work = Arc::new((self.checkpoint.clone(), self.storage.clone(), checkpoint, what));
         let now = self.surroundings.now;
         let write = move |work: &(PathBuf, Arc<dyn Storage>, Checkpoint, String)| {
@@ -325,14 +291,6 @@ impl Drop for Files {
         // Before the lock is let go.
         let _ = self.wait();
     }
-}
-
-fn record(key: CellKey, trial: &Trial) -> Record {
-    Record::Trial { batch_size: key.batch_size, sparsity: key.sparsity, trial: trial.clone() }
-}
-
-fn extension(CellKey { batch_size, sparsity }: CellKey) -> Record {
-    Record::Extension { batch_size, sparsity }
 }
 
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.
@@ -387,45 +345,67 @@ fn adopt(
         records.push(Record::Start(start));
     }
     for cell in &results.cells {
-        records.extend(of_cell(cell));
+        records.extend(of_cell(cell, &[]));
         let of = |confirmation: &Confirmation| Record::Confirmation { key: cell.key, confirmation: confirmation.clone() };
         records.extend(cell.confirmations.iter().map(of));
     }
     Journal::begin(path, &header, &records, storage)
 }
 
-/// The records of a cell's trials and of its end.
-fn of_cell(cell: &Cell) -> Vec<Record> {
-    let CellKey { batch_size, sparsity } = cell.key;
-    let mut records: Vec<Record> = cell.trials.iter().map(|trial| record(cell.key, trial)).collect();
-    let trials = cell.trials.len() as u32;
-    records.push(Record::Cell { batch_size, sparsity, trials, test_errors: cell.test_errors, seconds: cell.seconds });
+/// The records of a cell's trials, but for those that the journal has, and of its end.
+fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled: &[Trial]) -> Vec<Record> {
+    let is_there = |trial: &Trial| journaled.iter().any(|known| known.agrees(trial) && known.seconds.to_bits() == trial.seconds.to_bits());
+    let fresh = trials.iter().filter(|trial| !is_there(trial));
+    let mut records: Vec<Record> = fresh.map(|trial| Record::Trial { key, trial: trial.clone() }).collect();
+    records.push(Record::Cell { key, trials: trials.len() as u32, test_errors, seconds });
     records
 }
 
-/// A study that may have got more cells, trials or confirmations.
-struct Grown {
-    /// Trials a cell, now and in the run before.
-    trials: u32,
-    trials_before: u32,
-    /// The configuration as TOML.
-    text: Option<String>,
-}
-
-/// The study with the cells, trials and confirmations of both `configuration` and the journal's configuration `before`.
-fn grown(configuration: &Configuration, before: &str) -> Grown {
+/// The configuration with the cells, trials and confirmations of both `configuration` and the journal's configuration `before`, where these are not
+/// those of `configuration`; and the trials a cell of the run before.
+fn grown(configuration: &Configuration, before: &str) -> Result<(Option<Configuration>, u32)> {
     let mut study = configuration.study.clone();
-    let mut trials_before = study.grid.trials;
-    if let Ok(before) = config::parse("the journal's configuration", before, &[])
-        && (&before.study.grid, &before.study.confirm) != (&study.grid, &study.confirm)
-    {
-        trials_before = before.study.grid.trials;
-        study.join(&before.study);
+    let trials = study.grid.trials;
+    if *before == configuration.text {
+        return Ok((None, trials));
     }
-    Grown { trials: study.grid.trials, trials_before, text: config::canonical(&study).ok() }
+    let Ok(Configuration { study: before, .. }) = config::parse("the journal's configuration", before, &[]) else {
+        return Ok((None, trials));
+    };
+    if (&before.grid, &before.confirm) == (&study.grid, &study.confirm) {
+        return Ok((None, trials));
+    }
+    study.join(&before);
+    let text = config::canonical(&study)?;
+    check_length(configuration, &text)?;
+    let source = "the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs";
+    Ok((Some(config::parse(source, &text, &[])?), before.grid.trials))
 }
 
 /// This moment, ISO 8601 in UTC.
 pub(super) fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Metaparameters;
+
+    #[test]
+    fn a_trial_that_the_journal_has_is_not_journaled_again_with_its_cell() {
+        let trial = |index: u32| Trial::new(index, Metaparameters::default());
+        let key = CellKey { batch_size: 2, sparsity: 0.0 };
+        let cell = Cell { key, trials: vec![trial(0), trial(1), trial(2)], test_errors: None, seconds: 1.0, confirmations: Vec::new() };
+        let cut = Trial { steps_run: 5, ..trial(1) };
+        let later = Trial { seconds: 0.5, ..trial(0) };
+        for (journaled, expected) in
+            [(vec![], vec![0, 1, 2]), (vec![trial(2), trial(0)], vec![1]), (vec![later, cut, trial(2)], vec![0, 1])]
+        {
+            let mut records = of_cell(&cell, &journaled);
+            assert_eq!(records.pop(), Some(Record::Cell { key, trials: 3, test_errors: None, seconds: 1.0 }));
+            let index = |record: &Record| if let Record::Trial { trial, .. } = record { Some(trial.index) } else { None };
+            assert_eq!(records.iter().filter_map(index).collect::<Vec<_>>(), expected);
+        }
+    }
 }

@@ -80,8 +80,8 @@ impl<'a> Possible<'a> {
     pub(super) fn checkpoint(&self, checkpoint: &Checkpoint) -> Found {
         let Checkpoint { confirming, state, .. } = checkpoint;
         match confirming {
-            Some(trainings) => self.confirming(trainings)?.state(checkpoint.key(), state),
-            None => self.state(checkpoint.key(), state),
+            Some(trainings) => self.confirming(trainings)?.state(checkpoint.key, state),
+            None => self.state(checkpoint.key, state),
         }
     }
 
@@ -99,7 +99,7 @@ impl<'a> Possible<'a> {
 
     /// Whether a journal can be of the study.
     pub(super) fn journal(&self, contents: &Contents) -> Found {
-        let (parameters, trials) = (self.network.parameters(), self.drawn.len());
+        let parameters = self.network.parameters();
         for (seed, scores) in &contents.scores {
             let found = scores.len();
             expect(found == parameters, || {
@@ -119,18 +119,10 @@ impl<'a> Possible<'a> {
         let bits = |key: &CellKey| (key.batch_size, (key.sparsity + 0.0).to_bits());
         let known: HashSet<_> = cells(&self.study.grid).iter().map(bits).collect();
         let in_grid = |key: &CellKey| expect(known.contains(&bits(key)), || format!("expected cells of the study's grid, found {key}"));
-        for cell in &contents.finished {
+        for cell in contents.finished.iter().chain(contents.partial.iter().map(|partial| &partial.cell)) {
             in_grid(&cell.key)?;
             self.cell(&cell.trials, cell.test_errors, cell.seconds).map_err(|problem| format!("{}: {problem}", cell.key))?;
-            let count = cell.trials.len();
-            expect(count <= trials, || format!("{}: expected at most {trials} trials, found {count}", cell.key))?;
             self.confirmations(&cell.confirmations).map_err(|problem| format!("{}: {problem}", cell.key))?;
-        }
-        for partial in &contents.partial {
-            in_grid(&partial.key)?;
-            let (tested, seconds) = partial.extended.unwrap_or_default();
-            self.cell(&partial.trials, tested, seconds).map_err(|problem| format!("{}: {problem}", partial.key))?;
-            self.confirmations(&partial.confirmations).map_err(|problem| format!("{}: {problem}", partial.key))?;
         }
         Ok(())
     }
@@ -149,9 +141,10 @@ impl<'a> Possible<'a> {
         })?;
         let mut known: HashSet<u32> = ended.iter().map(|trial| trial.index).collect();
         for lane in lanes {
-            expect(known.insert(lane.trial), || format!("expected each trial once, found trial {} again", lane.trial))?;
-            self.number(lane.trial.into())?;
-            self.lane(lane, *step).map_err(|problem| format!("trial {}: {problem}", lane.trial))?;
+            let index = lane.trial.index;
+            expect(known.insert(index), || format!("expected each trial once, found trial {index} again"))?;
+            self.number(index.into())?;
+            self.lane(lane, *step).map_err(|problem| format!("trial {index}: {problem}"))?;
         }
         Ok(())
     }
@@ -168,7 +161,8 @@ impl<'a> Possible<'a> {
         ] {
             expect(values.len() == expected, || format!("expected {expected} {what}, found {}", values.len()))?;
         }
-        let margins = if self.study.execution.full_evaluation || lane.curve.is_empty() { 0 } else { self.validation as usize };
+        let Trial { index, status, steps, steps_run, curve, measurements, seconds, .. } = &lane.trial;
+        let margins = if self.study.execution.full_evaluation || curve.is_empty() { 0 } else { self.validation as usize };
         expect(lane.margins.len() == margins, || format!("expected {margins} margins, found {}", lane.margins.len()))?;
         expect(!lane.margins.iter().any(|margin| margin.is_nan()), || "expected margins, found one that is no number".into())?;
         let loss = lane.state.loss;
@@ -176,12 +170,15 @@ impl<'a> Possible<'a> {
         expect(lane.state.broken.map_or(step == 0 || loss.is_finite(), |broken| broken < step), || {
             format!("expected a loss that is finite, or broke at a step before {step}, found {loss}, {:?}", lane.state.broken)
         })?;
-        expect(self.goes_on || self.reached(&lane.curve).is_none(), || {
-            "expected a trial that trains, found one that reached the goal".into()
-        })?;
-        self.curve(&lane.curve, step)?;
-        self.measurements(lane.trial, &lane.measurements, step)?;
-        duration(lane.seconds)
+        let reached = self.reached(curve);
+        expect(self.goes_on || reached.is_none(), || "expected a trial that trains, found one that reached the goal".into())?;
+        let trains = if reached.is_some() { Status::Complete } else { Status::Incomplete };
+        let fits = (*steps, *status, *steps_run) == (reached, trains, curve.last().map_or(0, |point| point.step));
+        expect(fits, || "expected a trial that trains and ends where its evaluations do, found another".into())?;
+        self.is_drawn(&lane.trial)?;
+        self.curve(curve, step)?;
+        self.measurements(*index, measurements, step)?;
+        duration(*seconds)
     }
 
     /// Whether these can be the trials of a cell that have ended.
@@ -206,14 +203,7 @@ impl<'a> Possible<'a> {
     /// Whether this can be the record of a trial that has ended.
     fn trial(&self, trial: &Trial) -> Found {
         let Trial { index, status, steps, steps_run, curve, .. } = trial;
-        let drawn = self.drawn(*index);
-        let is_drawn = |name: Metaparameter| match (drawn.and_then(|drawn| drawn.get(name)), trial.metaparameters.get(name)) {
-            (Some(drawn), Some(found)) => (drawn - found).abs() <= ROUNDING * drawn.abs(),
-            (drawn, found) => drawn.is_none() && found.is_none(),
-        };
-        expect(Metaparameter::ALL.iter().all(|&name| is_drawn(name)), || {
-            "expected the metaparameters that are drawn for it, found others".into()
-        })?;
+        self.is_drawn(trial)?;
         expect(*steps_run <= self.study.workload.budget(), || {
             format!("expected at most {} steps, found {steps_run}", self.study.workload.budget())
         })?;
@@ -241,6 +231,18 @@ impl<'a> Possible<'a> {
             )
         })?;
         duration(trial.seconds)
+    }
+
+    /// Whether a trial has the metaparameters that are drawn for it.
+    fn is_drawn(&self, trial: &Trial) -> Found {
+        let drawn = self.drawn(trial.index);
+        let is_drawn = |name: Metaparameter| match (drawn.and_then(|drawn| drawn.get(name)), trial.metaparameters.get(name)) {
+            (Some(drawn), Some(found)) => (drawn - found).abs() <= ROUNDING * drawn.abs(),
+            (drawn, found) => drawn.is_none() && found.is_none(),
+        };
+        expect(Metaparameter::ALL.iter().all(|&name| is_drawn(name)), || {
+            "expected the metaparameters that are drawn for it, found others".into()
+        })
     }
 
     /// The step of the first evaluation that reached the goal, which is the last one of its trial unless that goes on.
@@ -319,6 +321,7 @@ mod tests {
     use crate::backend::LaneState;
     use crate::config;
     use crate::journal::{Header, Partial};
+    use crate::records::Cell;
 
     const KEY: CellKey = CellKey { batch_size: 4, sparsity: 0.5 };
 
@@ -353,39 +356,36 @@ mod tests {
     /// A cell after 22 steps, in which one trial has reached the goal and one has broken, and two train.
     fn valid(possible: &Possible) -> CellState {
         let values = vec![0.25; possible.network.parameters()];
-        let lane = |trial: u32| LaneRecord {
-            trial,
+        let lane = |index: u32| LaneRecord {
+            trial: trial(possible, index, Status::Incomplete, 20, Some(3)),
             state: LaneState {
                 weights: values.clone(),
                 velocity: values.clone(),
                 squares: Vec::new(),
                 average: Vec::new(),
                 loss: 0.5,
-                broken: (trial == 3).then_some(21),
+                broken: (index == 3).then_some(21),
             },
-            curve: curve(5, Some(3)),
-            measurements: Vec::new(),
             margins: vec![-0.5; 10],
-            seconds: 1.5,
         };
         let ended = vec![trial(possible, 0, Status::Complete, 12, Some(2)), trial(possible, 4, Status::Infeasible, 9, None)];
         CellState { step: 22, lanes: vec![lane(1), lane(3)], ended, test_errors: Some(3), seconds: 7.0 }
     }
 
     /// Changes that no training makes; `value` is one that a field may get, other than its own.
-    const CHANGES: [fn(&mut CellState, u32); 32] = [
+    const CHANGES: [fn(&mut CellState, u32); 36] = [
         |state, value| state.step = 24 + value % (u32::MAX - 24),
         |state, value| state.step = value % 20,
-        |state, _| state.lanes[1].trial = 1,
-        |state, _| state.lanes[0].trial = 4,
-        |state, value| state.lanes[0].trial = 5 + value % 1000,
-        |state, _| state.lanes[0].curve.reverse(),
-        |state, value| state.lanes[0].curve.truncate(value as usize % 5),
-        |state, value| state.lanes[0].curve[value as usize % 5].step += 1,
-        |state, value| state.lanes[0].curve[value as usize % 5].errors = 11 + value % 1000,
-        |state, value| state.lanes[0].curve[value as usize % 4].examples = 11 + value % 1000,
-        |state, _| state.lanes[0].curve[4].errors = 2,
-        |state, value| state.lanes[0].curve[value as usize % 5].loss = f32::NAN,
+        |state, _| state.lanes[1].trial.index = 1,
+        |state, _| state.lanes[0].trial.index = 4,
+        |state, value| state.lanes[0].trial.index = 5 + value % 1000,
+        |state, _| state.lanes[0].trial.curve.reverse(),
+        |state, value| state.lanes[0].trial.curve.truncate(value as usize % 5),
+        |state, value| state.lanes[0].trial.curve[value as usize % 5].step += 1,
+        |state, value| state.lanes[0].trial.curve[value as usize % 5].errors = 11 + value % 1000,
+        |state, value| state.lanes[0].trial.curve[value as usize % 4].examples = 11 + value % 1000,
+        |state, _| state.lanes[0].trial.curve[4].errors = 2,
+        |state, value| state.lanes[0].trial.curve[value as usize % 5].loss = f32::NAN,
         |state, value| state.lanes[0].margins[value as usize % 10] = f32::NAN,
         |state, value| state.lanes[0].margins.truncate(value as usize % 10),
         |state, value| state.lanes[0].state.weights.truncate(value as usize % 1000),
@@ -395,11 +395,15 @@ mod tests {
         |state, value| state.lanes[0].state.average.push(value as f32),
         |state, _| state.lanes[0].state.loss = f32::INFINITY,
         |state, value| state.lanes[0].state.broken = Some(22 + value % 1000),
-        |state, _| state.lanes[0].seconds = -1.0,
+        |state, _| state.lanes[0].trial.seconds = -1.0,
         |state, value| {
             let measurement = Measurement { step: value % 20, loss: 1.0, gradient_norm: 1.0, squared_norms: 1.0, lipschitz: None };
-            state.lanes[0].measurements.push(measurement);
+            state.lanes[0].trial.measurements.push(measurement);
         },
+        |state, value| state.lanes[0].trial.steps = Some(value),
+        |state, value| state.lanes[0].trial.steps_run = 21 + value % 1000,
+        |state, _| state.lanes[0].trial.status = Status::Complete,
+        |state, _| state.lanes[0].trial.metaparameters.set(Metaparameter::LearningRate, Some(7.0)),
         |state, _| state.ended[1].index = 0,
         |state, value| state.ended[0].index = 5 + value % 1000,
         |state, value| state.ended[0].steps = Some(12 + 1 + value % 1000),
@@ -420,7 +424,8 @@ mod tests {
         let mut before = valid(&possible);
         (before.step, before.ended, before.test_errors) = (0, Vec::new(), None);
         for lane in &mut before.lanes {
-            (lane.curve, lane.margins, lane.state.loss, lane.state.broken) = (Vec::new(), Vec::new(), f32::NAN, None);
+            (lane.margins, lane.state.loss, lane.state.broken) = (Vec::new(), f32::NAN, None);
+            (lane.trial.curve, lane.trial.steps_run) = (Vec::new(), 0);
         }
         assert_eq!(possible.state(KEY, &before), Ok(()));
     }
@@ -466,7 +471,8 @@ mod tests {
             started: String::new(),
         };
         let contents = |key: CellKey, trials: Vec<Trial>, scores: usize, tested: u32| {
-            let partial = Partial { key, trials, confirmations: Vec::new(), extended: Some((Some(tested), 1.0)) };
+            let cell = Cell { key, trials, test_errors: Some(tested), seconds: 1.0, confirmations: Vec::new() };
+            let partial = Partial { cell, extended: true };
             let scores = [(2, vec![1.0; scores])].into();
             let (finished, masks, starts) = (Vec::new(), Vec::new(), Vec::new());
             Contents { header: header.clone(), finished, partial: vec![partial], scores, masks, starts, ended: None, dropped_bytes: 0 }

@@ -10,14 +10,13 @@ use super::beginning::Beginning;
 use super::check::check;
 use super::confirm::{Asked, confirm};
 use super::driver::{Driver, Forecasting};
-use super::files::{Files, now};
+use super::files::{Files, Restored, now};
 use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device};
 use crate::comm::{agree, together};
 use crate::config::{self, Configuration, Grid, Study};
 use crate::data::{Dataset, Facts};
-use crate::journal::Checkpoint;
 use crate::network::Network;
 use crate::progress::{Event, Observer};
 use crate::readable::some;
@@ -80,10 +79,13 @@ fn go_on(
 
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
-    let restored = open(configuration, dataset, &network, place, files, observer)?;
+    let Restored { contents: journal, left } = open(configuration, dataset, &network, place, files, observer)?;
     let searches = !matches!(files.beginning, Beginning::Results(_));
     let (output, files) = (files.output, &mut files.files);
-    let whole = config::parse(&configuration.name, &restored.configuration, &[])?.study;
+    let whole = match journal.header.configuration == configuration.text {
+        true => study.clone(),
+        false => config::parse(&configuration.name, &journal.header.configuration, &[])?.study,
+    };
     let trials = whole.grid.trials;
     let seeds = |index: u32| Seeds::of_trial(index, study.data.order);
     let drawn = whole.trials().zip(study.search.draw(trials));
@@ -91,20 +93,21 @@ fn go_on(
     let of_search: Vec<u64> = runs.iter().map(|run| run.seeds.weights).collect();
     scorer.listen(Some(surroundings.stop));
     let workers = Workers { world, threads: place.threads, interrupt: surroundings.stop };
-    let mut masks = Masks::new(&network, &study.pruning, workers, restored.scores, restored.masks);
+    let mut masks = Masks::new(&network, &study.pruning, workers, journal.scores, journal.masks);
     let mut results = no_cells(configuration, dataset, place, scorer.describe(), threshold, network.parameters());
-    results.configuration = restored.configuration;
-    results.environment.started = restored.started;
-    results.environment.data_digest = restored.data_digest;
-    results.environment.starts = restored.starts;
-    distinct(&mut results.environment.program_version, &restored.begun_by.0);
-    distinct(&mut results.environment.commit, &restored.begun_by.1);
+    let environment = &mut results.environment;
+    results.configuration = journal.header.configuration;
+    environment.started = journal.header.started;
+    environment.data_digest = journal.header.data_digest;
+    environment.starts = journal.starts;
+    distinct(&mut environment.program_version, &journal.header.program_version);
+    distinct(&mut environment.commit, &journal.header.commit);
     // A cell that gets more trials keeps its confirmations, of which some may still be wanted.
     let mut known: Vec<(CellKey, Vec<Confirmation>)> = Vec::new();
-    known.extend(restored.finished.iter().map(|cell| (cell.key, cell.confirmations.clone())));
-    known.extend(restored.partial.iter().map(|partial| (partial.key, partial.confirmations.clone())));
+    let measured = journal.finished.iter().chain(journal.partial.iter().map(|partial| &partial.cell));
+    known.extend(measured.map(|cell| (cell.key, cell.confirmations.clone())));
     let known = |key: CellKey| known.iter().find(|(known, _)| *known == key).map_or(&[][..], |(_, confirmations)| confirmations);
-    results.cells = restored.finished;
+    results.cells = journal.finished;
     for cell in &mut results.cells {
         keep_wanted(cell, &whole);
     }
@@ -117,6 +120,7 @@ fn go_on(
         files,
         observer,
         confirming: None,
+        journaled: Vec::new(),
         key,
         saved: began,
         asked: began,
@@ -149,9 +153,9 @@ fn go_on(
     results.complete = all_finished(&results.cells, &whole);
     driver.publish(&results)?;
     // The cell that was left first: there is one checkpoint, and another cell's would take its place.
-    let left = restored.left.as_ref().map(Checkpoint::key);
+    let left_first = left.as_ref().map(|left| left.key);
     let mut order: Vec<(usize, CellKey)> = keys.iter().copied().enumerate().collect();
-    order.sort_by_key(|(_, key)| Some(*key) != left);
+    order.sort_by_key(|(_, key)| Some(*key) != left_first);
     for (index, key) in order {
         if is_finished(&results.cells, key, &whole) || !searches && !is_searched(&results.cells, key, trials) {
             continue;
@@ -179,7 +183,8 @@ fn go_on(
             if !driver.masks(&mut masks, &mut scorer, &of_search, key.sparsity, dataset.training.len())? {
                 return Ok(RunEnd::Stopped);
             }
-            let begun = begin_from(key, &results, &restored.partial, restored.left.as_ref());
+            let begun = begin_from(key, &results, &journal.partial, left.as_ref());
+            driver.journaled = begun.journaled;
             driver.begins(key, begun.state.seconds, &results.cells, &keys);
             driver.observer.event(&Event::CellStarted { key, index, max_steps: study.workload.max_steps, ranks_a_batch: size });
             driver.detail(|| format!("each batch is trained by {}", some(size, "rank")));
@@ -204,7 +209,7 @@ fn go_on(
             results.environment.finished = now();
             driver.publish(&results)?;
         }
-        let mut left = restored.left.as_ref().filter(|left| left.key() == key && left.confirming.is_some());
+        let mut left = left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
         // Where the mean is to reach a precision, what is found says whether more seeds are trained.
         while let Some(place) = results.cells.iter().position(|cell| cell.key == key && !is_confirmed(cell, &whole)) {
             let Some(wanted) = Wanted::of(&results.cells[place], &whole) else { break };

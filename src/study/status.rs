@@ -71,10 +71,9 @@ pub enum State {
 /// A cell that is measured.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FinishedCell {
-    /// Global batch size, in examples.
-    pub batch_size: u32,
-    /// Fraction of parameters removed.
-    pub sparsity: f64,
+    /// Which cell.
+    #[serde(flatten)]
+    pub key: CellKey,
     /// K*, where a trial reached the goal.
     pub steps_to_result: Option<u32>,
     /// The trial that reached it in K* steps.
@@ -96,10 +95,9 @@ pub struct FinishedCell {
 /// A cell whose points are being confirmed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Confirming {
-    /// Global batch size, in examples.
-    pub batch_size: u32,
-    /// Fraction of parameters removed.
-    pub sparsity: f64,
+    /// Which cell.
+    #[serde(flatten)]
+    pub key: CellKey,
     /// Steps of the trainings under way at the last checkpoint.
     pub step: u32,
 }
@@ -107,10 +105,9 @@ pub struct Confirming {
 /// A cell that is not finished.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct UnderWay {
-    /// Global batch size, in examples.
-    pub batch_size: u32,
-    /// Fraction of parameters removed.
-    pub sparsity: f64,
+    /// Which cell.
+    #[serde(flatten)]
+    pub key: CellKey,
     /// Steps at the last checkpoint, where there is one.
     pub step: Option<u32>,
     /// Seconds that it had taken then.
@@ -224,16 +221,15 @@ pub(super) fn found(output: &Path) -> Result<Found> {
 
 /// The cell of a checkpoint, and the seconds that it or its confirmation had taken then.
 pub(super) fn begun(checkpoint: &Checkpoint) -> (CellKey, f64) {
-    (checkpoint.key(), checkpoint.state.seconds)
+    (checkpoint.key, checkpoint.state.seconds)
 }
 
 fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Option<&Checkpoint>) -> UnderWay {
-    let checkpoint = checkpoint.filter(|found| found.key() == key && found.confirming.is_none());
+    let checkpoint = checkpoint.filter(|found| found.key == key && found.confirming.is_none());
     // The journal is written as trials end, the checkpoint from time to time.
-    let journaled = partial.iter().find(|partial| partial.key == key).map_or(0, |partial| partial.trials.len());
+    let journaled = partial.iter().find(|partial| partial.cell.key == key).map_or(0, |partial| partial.cell.trials.len());
     UnderWay {
-        batch_size: key.batch_size,
-        sparsity: key.sparsity,
+        key,
         step: checkpoint.map(|found| found.state.step),
         seconds: checkpoint.map(|found| found.state.seconds),
         max_steps: study.workload.max_steps,
@@ -244,8 +240,7 @@ fn under_way(study: &Study, key: CellKey, partial: &[Partial], checkpoint: Optio
 
 impl Confirming {
     fn new(checkpoint: &Checkpoint) -> Confirming {
-        let CellKey { batch_size, sparsity } = checkpoint.key();
-        Confirming { batch_size, sparsity, step: checkpoint.state.step }
+        Confirming { key: checkpoint.key, step: checkpoint.state.step }
     }
 }
 
@@ -255,8 +250,7 @@ impl FinishedCell {
         FinishedCell {
             confirmed: wanted.as_ref().map_or(0, |wanted| wanted.among(&cell.confirmations).len()),
             to_confirm: wanted.as_ref().map_or(0, |wanted| wanted.trainings.len()),
-            batch_size: cell.key.batch_size,
-            sparsity: cell.key.sparsity,
+            key: cell.key,
             steps_to_result: cell.steps_to_result(),
             best_trial: cell.best().map(|trial| trial.index),
             complete: cell.count(Status::Complete),
@@ -293,14 +287,12 @@ impl fmt::Display for StudyStatus {
                 (Some(steps), Some(trial)) => format!("K* = {steps} by trial {trial}"),
                 _ => "no trial reached the goal".to_owned(),
             };
-            let FinishedCell { batch_size, sparsity, complete, trials, seconds, .. } = cell;
+            let FinishedCell { key, complete, trials, seconds, .. } = cell;
             let confirmed = match (cell.confirmed, cell.to_confirm) {
                 (_, 0) => String::new(),
                 (done, all) => format!(", {done} of {all} confirmations"),
             };
-            format!(
-                "    batch size {batch_size}, sparsity {sparsity}: {best} ({complete} of {trials} trials complete{confirmed}, {seconds:.1} s)"
-            )
+            format!("    {key}: {best} ({complete} of {trials} trials complete{confirmed}, {seconds:.1} s)")
         };
         let state = match self.state {
             State::Running => "running",
@@ -330,15 +322,15 @@ impl fmt::Display for StudyStatus {
             writeln!(f, "{}; {} more to come", found(cell), some(self.trials as usize - cell.trials, "trial"))?;
         }
         if let Some(cell) = &self.under_way {
-            write!(f, "    batch size {}, sparsity {}: ", cell.batch_size, cell.sparsity)?;
+            write!(f, "    {}: ", cell.key)?;
             match cell.step {
                 Some(step) => write!(f, "at step {step} of at most {} at the last checkpoint", cell.max_steps)?,
                 None => write!(f, "no checkpoint yet")?,
             }
             writeln!(f, ", {} of {} trials ended", cell.ended, cell.trials)?;
         }
-        if let Some(Confirming { batch_size, sparsity, step }) = self.confirming {
-            writeln!(f, "    batch size {batch_size}, sparsity {sparsity}: being confirmed, at step {step} at the last checkpoint")?;
+        if let Some(Confirming { key, step }) = self.confirming {
+            writeln!(f, "    {key}: being confirmed, at step {step} at the last checkpoint")?;
         }
         self.left.map_or(Ok(()), |left| writeln!(f, "  left        {left}"))
     }

@@ -41,7 +41,7 @@ pub fn measure<B: Backend>(
 
 /// The trials to train next, in ascending order: those that were under way, or else the first that have not begun.
 fn next_wave(work: &CellWork, state: &CellState) -> Vec<usize> {
-    let mut begun: Vec<usize> = state.lanes.iter().map(|lane| lane.trial as usize).collect();
+    let mut begun: Vec<usize> = state.lanes.iter().map(|lane| lane.trial.index as usize).collect();
     begun.sort_unstable();
     if !begun.is_empty() {
         return begun;

@@ -115,15 +115,9 @@ impl<'a, B: Backend> Lanes<'a, B> {
     pub fn states(&self, training: &BTreeMap<usize, Trial>) -> Result<Vec<LaneRecord>> {
         let mut states = Vec::new();
         for (place, lane) in self.lanes.iter().enumerate() {
-            if let Some(Trial { index, curve, measurements, seconds, .. }) = training.get(&lane.trial) {
-                states.push(LaneRecord {
-                    trial: *index,
-                    state: self.backend.state(&self.held, place)?,
-                    curve: curve.clone(),
-                    measurements: measurements.clone(),
-                    margins: lane.margins.clone(),
-                    seconds: *seconds,
-                });
+            if let Some(trial) = training.get(&lane.trial) {
+                let (trial, state) = (trial.clone(), self.backend.state(&self.held, place)?);
+                states.push(LaneRecord { trial, state, margins: lane.margins.clone() });
             }
         }
         Ok(states)

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{LaneState, floats};
-use crate::records::{CurvePoint, Measurement, Trial};
+use crate::records::Trial;
 
 /// Where a cell is. It says nothing of ranks, threads or devices, so any number of ranks can go on from it. The default is a cell that has
 /// not begun.
@@ -24,17 +24,11 @@ pub struct CellState {
 /// One trial under way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LaneRecord {
-    /// Index of the trial in the cell.
-    pub trial: u32,
+    /// What is recorded of the trial so far.
+    pub trial: Trial,
     /// Weights, and what its optimizer keeps of them.
     pub state: LaneState,
-    /// Evaluations so far.
-    pub curve: Vec<CurvePoint>,
-    /// Measurements of the loss surface so far.
-    pub measurements: Vec<Measurement>,
     /// The margin of each validation example when the trial was last evaluated on it; empty before its first bounded evaluation.
     #[serde(with = "floats")]
     pub margins: Vec<f32>,
-    /// The trial's share of the seconds so far.
-    pub seconds: f64,
 }

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::state::LaneRecord;
 use super::words::Outcome;
 use crate::records::{CurvePoint, Measurement, Status, Trial, best};
-use crate::search::Metaparameters;
 
 /// The trials of a wave that train, and those of the cell that have ended, by number. The others wait for a later wave.
 pub struct Trials {
@@ -90,17 +88,4 @@ impl Trials {
         self.ended.extend(self.training.into_iter().map(|(trial, record)| (trial, end(record))));
         self.ended.into_values().collect()
     }
-}
-
-/// The record of a trial that trains, from its beginning or from where it was left. It may have reached the goal, at most `threshold` errors.
-pub fn begun(trial: usize, metaparameters: Metaparameters, left: Option<&LaneRecord>, threshold: u32) -> Trial {
-    let mut record = Trial::new(trial as u32, metaparameters);
-    if let Some(left) = left {
-        record.steps_run = left.curve.last().map_or(0, |point| point.step);
-        record.curve = left.curve.clone();
-        left.curve.iter().for_each(|point| record.reach(point.step, point.errors, threshold));
-        record.measurements = left.measurements.clone();
-        record.seconds = left.seconds;
-    }
-    record
 }

@@ -11,12 +11,12 @@ use super::lanes::{Lane, Lanes};
 use super::masks::Masks;
 use super::smoothness::{self, Site};
 use super::state::{CellState, LaneRecord};
-use super::trials::{Trials, begun};
+use super::trials::Trials;
 use super::votes::Votes;
 use super::words::{MaskFacts, Outcome};
 use super::work::CellWork;
 use crate::backend::{Backend, Progress};
-use crate::records::Status;
+use crate::records::{Status, Trial};
 use crate::{Error, Result};
 
 /// A wave under way. All ranks know the records of all its trials; a rank holds the lanes of its group.
@@ -58,11 +58,12 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
         conductor: &'a mut dyn Conductor,
     ) -> Result<Self> {
         let began = (work.now)();
-        let mut left: BTreeMap<usize, LaneRecord> = from.lanes.into_iter().map(|lane| (lane.trial as usize, lane)).collect();
+        let mut left: BTreeMap<usize, LaneRecord> = from.lanes.into_iter().map(|lane| (lane.trial.index as usize, lane)).collect();
         let mut training = BTreeMap::new();
         let (mut lanes, mut starts, mut facts) = (Vec::new(), Vec::new(), Vec::new());
         for &trial in wave {
-            training.insert(trial, begun(trial, work.run(trial).metaparameters, left.get(&trial), work.threshold));
+            let new = || Trial::new(trial as u32, work.run(trial).metaparameters);
+            training.insert(trial, left.get(&trial).map_or_else(new, |left| left.trial.clone()));
             if groups.trains(trial) {
                 let (lane, start) = Lane::begin(work, masks, trial, left.remove(&trial));
                 facts.push(masks.facts(&start.mask));

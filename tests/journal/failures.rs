@@ -79,7 +79,7 @@ fn every_failing_operation_leaves_what_was_acknowledged() {
                 let (mut journal, _) = open(&path).unwrap();
                 attempted.iter().for_each(|record| journal.append(std::slice::from_ref(record)).unwrap());
                 let Contents { mut finished, mut partial, .. } = open(&path).unwrap().1;
-                partial.iter_mut().for_each(|cell| cell.trials.sort_by_key(|trial| trial.index));
+                partial.iter_mut().for_each(|partial| partial.cell.trials.sort_by_key(|trial| trial.index));
                 finished.sort_by_key(|cell| cell.key.batch_size);
                 assert_eq!((finished, partial), (expected(&script()).finished, expected(&script()).partial), "operation {at}");
             }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use dps::journal::{Journal, Record};
+use dps::journal::{Contents, Journal, Partial, Record};
 use dps::records::{Status, Trial};
 use dps::storage::Disk;
 
@@ -31,12 +31,12 @@ fn a_cell_is_finished_only_with_all_its_trials() {
 fn a_finished_cell_may_get_more_trials_which_cut_the_others_short() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
-    let extension = Record::Extension { batch_size: DENSE.batch_size, sparsity: DENSE.sparsity };
+    let extension = Record::Extension { key: DENSE };
     let begun = [ended(DENSE, trial(0)), ended(DENSE, trial(1)), finished(DENSE, 2, Some(7)), extension];
     journal_of(&path, &begun);
     let contents = Journal::read(&path, &Disk).unwrap().unwrap();
     assert_eq!((contents.finished.len(), contents.partial.len()), (0, 1));
-    assert_eq!((contents.partial[0].trials.len(), contents.partial[0].extended), (2, Some((Some(7), 3.5))));
+    assert_eq!((contents.partial[0].cell.trials.len(), tested(&contents)), (2, Some((Some(7), 3.5))));
     // The best so far is cut short by a better one.
     let cut = Trial { status: Status::Censored, steps: None, steps_run: 16, ..trial(1) };
     journal_of(&path, &[ended(DENSE, trial(0)), ended(DENSE, cut.clone()), ended(DENSE, trial(2)), finished(DENSE, 3, Some(5))]);
@@ -52,11 +52,17 @@ fn a_finished_cell_may_get_more_trials_which_cut_the_others_short() {
 fn a_cell_under_way_may_get_more_trials_which_cut_the_others_short() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
-    let extension = Record::Extension { batch_size: DENSE.batch_size, sparsity: DENSE.sparsity };
+    let extension = Record::Extension { key: DENSE };
     let cut = Trial { status: Status::Censored, steps: None, steps_run: 16, ..trial(1) };
     journal_of(&path, &[ended(DENSE, trial(1)), extension, ended(DENSE, cut.clone())]);
     let contents = Journal::read(&path, &Disk).unwrap().unwrap();
-    assert_eq!((contents.partial[0].trials.clone(), contents.partial[0].extended), (vec![cut], None));
+    assert_eq!((contents.partial[0].cell.trials.clone(), tested(&contents)), (vec![cut], None));
+}
+
+/// The test errors and seconds of the first cell under way, where it was finished with fewer trials.
+fn tested(contents: &Contents) -> Option<(Option<u32>, f64)> {
+    let Partial { cell, extended } = &contents.partial[0];
+    extended.then_some((cell.test_errors, cell.seconds))
 }
 
 /// What was tested is a trial. Where a better one has ended, or it was cut short itself, its test errors are not the cell's.
@@ -64,8 +70,8 @@ fn a_cell_under_way_may_get_more_trials_which_cut_the_others_short() {
 fn test_errors_of_a_cell_that_gets_more_trials_are_those_of_its_best_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.journal");
-    let extension = Record::Extension { batch_size: DENSE.batch_size, sparsity: DENSE.sparsity };
-    let tested = |path: &Path| Journal::read(path, &Disk).unwrap().unwrap().partial[0].extended;
+    let extension = Record::Extension { key: DENSE };
+    let tested = |path: &Path| tested(&Journal::read(path, &Disk).unwrap().unwrap());
     journal_of(&path, &[ended(DENSE, trial(0)), ended(DENSE, trial(1)), finished(DENSE, 2, Some(7)), extension]);
     assert_eq!(tested(&path), Some((Some(7), 3.5)));
     let better = Trial { status: Status::Complete, steps: Some(16), steps_run: 16, ..trial(2) };

@@ -66,12 +66,12 @@ pub fn infeasible(index: u32) -> Trial {
     Trial { status: Status::Infeasible, curve, seconds: f64::NAN, ..trial(index) }
 }
 
-pub fn ended(CellKey { batch_size, sparsity }: CellKey, trial: Trial) -> Record {
-    Record::Trial { batch_size, sparsity, trial }
+pub fn ended(key: CellKey, trial: Trial) -> Record {
+    Record::Trial { key, trial }
 }
 
-pub fn finished(CellKey { batch_size, sparsity }: CellKey, trials: u32, test_errors: Option<u32>) -> Record {
-    Record::Cell { batch_size, sparsity, trials, test_errors, seconds: 3.5 }
+pub fn finished(key: CellKey, trials: u32, test_errors: Option<u32>) -> Record {
+    Record::Cell { key, trials, test_errors, seconds: 3.5 }
 }
 
 pub fn script() -> Vec<Record> {
@@ -88,8 +88,8 @@ pub fn script() -> Vec<Record> {
 }
 
 pub fn checkpoint(step: u32) -> Checkpoint {
-    let lane = |trial: u32| LaneRecord {
-        trial,
+    let lane = |index: u32| LaneRecord {
+        trial: Trial { status: Status::Incomplete, steps: None, ..trial(index) },
         state: LaneState {
             weights: (0..50).map(|i| i as f32 / 7.0 + step as f32).collect(),
             velocity: vec![],
@@ -98,14 +98,11 @@ pub fn checkpoint(step: u32) -> Checkpoint {
             loss: 0.25,
             broken: None,
         },
-        curve: vec![CurvePoint { step: 16, loss: 0.5, errors: 3, examples: 9 }],
-        measurements: vec![Measurement { step: 0, loss: 2.0, gradient_norm: 0.1, squared_norms: 0.2, lipschitz: Some(3.0) }],
         margins: vec![-0.0, 1.5, f32::NEG_INFINITY],
-        seconds: 0.5,
     };
     let Header { digest, data_digest, .. } = header();
     let state = CellState { step, lanes: vec![lane(0), lane(2)], ended: vec![trial(1)], test_errors: Some(4), seconds: 0.1 };
-    Checkpoint { digest, data_digest, batch_size: 64, sparsity: 0.9, confirming: None, state }
+    Checkpoint { digest, data_digest, key: SPARSE, confirming: None, state }
 }
 
 pub fn open(path: &Path) -> dps::Result<(Journal, Contents)> {
@@ -150,7 +147,7 @@ pub fn expected(records: &[Record]) -> Contents {
         let mut trials: Vec<Trial> = records
             .iter()
             .filter_map(|record| match record {
-                Record::Trial { batch_size, trial, .. } if *batch_size == key.batch_size => Some(trial.clone()),
+                Record::Trial { key: of, trial } if *of == key => Some(trial.clone()),
                 _ => None,
             })
             .collect();
@@ -170,8 +167,7 @@ pub fn expected(records: &[Record]) -> Contents {
     };
     for record in records {
         match *record {
-            Record::Cell { batch_size, sparsity, test_errors, seconds, .. } => {
-                let key = CellKey { batch_size, sparsity };
+            Record::Cell { key, test_errors, seconds, .. } => {
                 contents.finished.push(Cell { key, trials: trials(key), test_errors, seconds, confirmations: Vec::new() });
             }
             Record::Restart { .. } => contents.starts.push(Start { began: LATER, number: 1, before: Ending::Unknown, ..first.clone() }),
@@ -186,11 +182,12 @@ pub fn expected(records: &[Record]) -> Contents {
         }
     }
     for record in records {
-        if let Record::Trial { batch_size, sparsity, .. } = *record {
-            let key = CellKey { batch_size, sparsity };
-            if !contents.finished.iter().any(|cell| cell.key == key) && !contents.partial.iter().any(|partial| partial.key == key) {
-                contents.partial.push(Partial { key, trials: trials(key), confirmations: Vec::new(), extended: None });
-            }
+        if let Record::Trial { key, .. } = *record
+            && !contents.finished.iter().any(|cell| cell.key == key)
+            && !contents.partial.iter().any(|partial| partial.cell.key == key)
+        {
+            let cell = Cell { key, trials: trials(key), test_errors: None, seconds: 0.0, confirmations: Vec::new() };
+            contents.partial.push(Partial { cell, extended: false });
         }
     }
     contents

@@ -268,7 +268,12 @@ fn untold(shared: &Shared) -> Option<String> {
 /// Trials of a cell that a journal has. Cells that get more trials are unfinished once more; those that have ended are there.
 fn trials_of(journal: Option<&Contents>, key: CellKey) -> usize {
     let finished = journal.iter().flat_map(|journal| &journal.finished).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
-    let partial = journal.iter().flat_map(|journal| &journal.partial).filter(|cell| cell.key == key).map(|cell| cell.trials.len());
+    let partial = journal
+        .iter()
+        .flat_map(|journal| &journal.partial)
+        .map(|partial| &partial.cell)
+        .filter(|cell| cell.key == key)
+        .map(|cell| cell.trials.len());
     finished.chain(partial).max().unwrap_or(0)
 }
 
