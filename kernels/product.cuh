@@ -196,8 +196,8 @@ __device__ __forceinline__ float rounded(float value) {
 }
 
 // A factor as the tensor cores take it, which cut off the last 13 of a number's bits: rounded; or, where products are split, its first 11 significant
-// bits and the rest, to which half of what is cut off is added. (A NaN stays one in `high`. Of an infinite factor the rest
-// is NaN, which as a TF32 number may be 0: its products are infinite or NaN.)
+// bits and the rest, of which the first 11 count: to round it, too, would take a tenth of a step's instructions. (A NaN stays one in `high`. Of an
+// infinite factor the rest is NaN, which as a TF32 number may be 0: its products are infinite or NaN.)
 struct Factor {
     float high, low;
 
@@ -205,7 +205,7 @@ struct Factor {
     __device__ __forceinline__ explicit Factor(float value) {
         if (TENSOR_PRODUCTS == 3) {
             high = __int_as_float(__float_as_int(value) & ~0x1fff);
-            low = __int_as_float(__float_as_int(value - high) + 0x1000);
+            low = value - high;
         } else {
             high = rounded(value);
             low = 0.0f;
