@@ -63,19 +63,20 @@ impl Settings {
     }
 }
 
-/// SNIP in a race, with a measured loss surface, and the best point confirmed; SynFlow, each trial to its end; a longer race with adam and averaged
-/// weights, and two points confirmed, each with its trial's mask.
+/// SNIP in a race, with a measured loss surface, and the best point confirmed to the limit for its mean error; SynFlow, each trial to its end, and
+/// the best point confirmed by as many seeds as its mean needs; a longer race with adam and averaged weights, and two points confirmed, each with
+/// its trial's mask.
 const PROBLEMS: [(&str, &str); 3] = [
     (
         "snip",
         "optimizer = \"momentum\"\nmax_steps = 8\n\n[pruning]\nexamples = 20\n\n[search]\nlearning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\n\
          momentum = { min = 0.5, max = 0.95, scale = \"reverse-log\" }\n\n[smoothness]\nevery = 4\nstart = true\ntrials = 2\npoints = 1\n\
-         examples = 20\n\n[confirm]\nseeds = 2\nlimit = 2\n\n[execution]\nrace = true\n",
+         examples = 20\n\n[confirm]\nseeds = 2\nlimit = 2\nmean_error = true\n\n[execution]\nrace = true\n",
     ),
     (
         "synflow",
         "optimizer = \"sgd\"\nmax_steps = 8\n\n[pruning]\ncriterion = \"synflow\"\n\n[search]\nlearning_rate = { min = 1e-2, max = 1e2, scale = \"log\" }\n\n\
-         [execution]\nrace = false\n",
+         [confirm]\npoints = 1\nseeds = 10\nprecision = 1\n\n[execution]\nrace = false\n",
     ),
     (
         "adam",
@@ -87,7 +88,14 @@ const PROBLEMS: [(&str, &str); 3] = [
 /// All studies, made at the first call.
 pub fn problems() -> &'static [Arc<Problem>] {
     static MADE: OnceLock<Vec<Arc<Problem>>> = OnceLock::new();
-    MADE.get_or_init(|| PROBLEMS.into_iter().map(|(name, sections)| Arc::new(Problem::measured(name, sections))).collect())
+    MADE.get_or_init(|| {
+        let made: Vec<_> = PROBLEMS.into_iter().map(|(name, sections)| Arc::new(Problem::measured(name, sections))).collect();
+        // A precision begins with 8 seeds, and both what it adds and where it ends early are to be simulated.
+        let trainings: Vec<usize> = made[1].expected.values().map(|cell| cell.confirmations.len()).collect();
+        assert!(trainings.iter().any(|count| *count > 8), "no cell of {} has seeds added: {trainings:?}", made[1].name);
+        assert!(trainings.contains(&8), "no cell of {} ends with its first seeds: {trainings:?}", made[1].name);
+        made
+    })
 }
 
 impl Problem {
