@@ -202,7 +202,8 @@ fn options(input: &[u8], _: &Path) -> Result<(), String> {
     let text = String::from_utf8_lossy(input).into_owned();
     let words: Vec<OsString> = ["dps"].into_iter().chain(text.split_whitespace()).map(OsString::from).collect();
     for word in text.split_whitespace() {
-        if let Ok(change) = Override::parse(word) {
+        if let Some((key, value)) = word.split_once('=') {
+            let change = Override { option: word.to_owned(), key: key.to_owned(), value: value.to_owned() };
             let _ = config::parse("fuzz", &tomls()[0], &[change]);
         }
     }
