@@ -61,7 +61,8 @@ test-double: setup nvrtc ## run the GPU back end's tests on the host, through a 
 	tests=(--test cuda --test cuda_networks --test cuda_products --test cuda_study)
 	CUDA_EMU_ORDER=rand tests/run.py "$${tests[@]}"
 	echo "== The same by the PTX that NVIDIA's compiler makes of the kernels"
-	CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib CUDA_EMU_ORDER=turns tests/run.py "$${tests[@]}"
+	# Half of the random networks, as each takes longer; DPS_NETWORKS=60 has more of both.
+	DPS_NETWORKS=$${DPS_NETWORKS:-4} CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib CUDA_EMU_ORDER=turns tests/run.py "$${tests[@]}"
 
 test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped without one
 	@folder=$(abspath $(TARGET))/gpu-test
