@@ -59,7 +59,8 @@ impl<'a> Context<'a> {
         let network = physical.network().clone();
         let whole = Arc::new(physical.whole());
         let plan = |convolutions: Convolutions| Arc::new(Plan::new(&network, &whole, true, convolutions));
-        let (scored, trained) = (plan(Convolutions::Direct), plan(convolutions));
+        let scored = plan(Convolutions::Direct);
+        let trained = if convolutions == Convolutions::Direct { scored.clone() } else { plan(convolutions) };
         let task = Task::new("cpu", logical, dataset.training.len());
         Context {
             task,
