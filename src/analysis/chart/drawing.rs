@@ -43,16 +43,24 @@ impl Chart {
     fn draw_legend(&self, svg: &mut Svg, legend: &Legend) {
         for (entry, &(x, y)) in self.legend.iter().zip(&legend.places) {
             let sample = [(x + 16, y), (x + 94, y)];
-            match entry.stroke {
-                Some(Stroke::Dashed) => svg.dashes(&sample, entry.colour),
-                Some(Stroke::Solid) => svg.line(&sample, entry.colour, 4),
-                Some(Stroke::Thin) => svg.line(&sample, entry.colour, 1),
-                None => {}
+            if let Some(stroke) = entry.stroke {
+                stroke.draw(svg, &sample, entry.colour, 4);
             }
             if let Some(marker) = entry.marker {
                 marker.draw(svg, (x + 55, y), 10, entry.colour, true);
             }
             svg.text(&entry.name, (x + 108, y), legend.font, BLACK, Anchor::Left);
+        }
+    }
+}
+
+impl Stroke {
+    /// A line through places; `width` is that of a solid one, in SVG units.
+    fn draw(self, svg: &mut Svg, places: &[Place], colour: Colour, width: u32) {
+        match self {
+            Stroke::Solid => svg.line(places, colour, width),
+            Stroke::Dashed => svg.dashes(places, colour),
+            Stroke::Thin => svg.line(places, colour, 1),
         }
     }
 }
@@ -142,11 +150,7 @@ impl Frame<'_> {
         match layer {
             Element::Line(stroke, colour, points) => {
                 for run in points.split(|point| !self.holds(point)).filter(|run| !run.is_empty()) {
-                    match stroke {
-                        Stroke::Solid => svg.line(&places(run), *colour, layout.line),
-                        Stroke::Dashed => svg.dashes(&places(run), *colour),
-                        Stroke::Thin => svg.line(&places(run), *colour, 1),
-                    }
+                    stroke.draw(svg, &places(run), *colour, layout.line);
                 }
             }
             Element::Paths(stroke, colour, paths) => {
