@@ -128,7 +128,7 @@ impl Axis {
         }
     }
 
-    /// What stands at a value.
+    /// The label that stands at a value.
     pub fn label(&self, value: f64) -> String {
         if let Some(name) = self.names.get(value.round().max(0.0) as usize) {
             return name.clone();

@@ -1,4 +1,4 @@
-//! What a figure is made of: panels with their axes and what is drawn between them, and a legend.
+//! The parts of a figure: panels with their axes and what is drawn between them, and a legend.
 
 use super::axes::Axis;
 use super::marker::Marker;
@@ -37,7 +37,7 @@ pub enum Element {
 /// A point of a figure, with words that are shown where a mouse is over it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dot {
-    /// Where it is, in natural units of the axes.
+    /// The place of the point, in natural units of the axes.
     pub at: (f64, f64),
     /// Which cell or trial it is of, its value and what is known of that.
     pub words: String,
@@ -46,31 +46,31 @@ pub struct Dot {
 /// A line of a figure with words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
-    /// What it joins, in natural units of the axes.
+    /// The points that the line joins, in natural units of the axes.
     pub points: Vec<(f64, f64)>,
-    /// What it is of.
+    /// The cell or trial that the line is of, and its values.
     pub words: String,
 }
 
 /// A pair of axes with what is drawn between them.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// Above it; may be empty.
+    /// The words above the panel; may be empty.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The things drawn between the axes, the lowest first.
     pub layers: Vec<Element>,
-    /// In the middle of a panel with nothing else to show.
+    /// Words in the middle of a panel with nothing else to show.
     pub note: Option<String>,
 }
 
 /// A line of the legend.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// What it is.
+    /// The words beside the sample.
     pub name: String,
     /// Colour of its sample.
     pub colour: Colour,
@@ -83,7 +83,7 @@ pub struct Entry {
 /// A figure: panels in rows, and a legend at their right.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// Above everything.
+    /// The words above all panels.
     pub title: String,
     /// Panels in a row, at least one.
     pub columns: usize,

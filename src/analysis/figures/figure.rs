@@ -21,7 +21,7 @@ pub struct Figure {
     pub table: &'static str,
     /// The parts of the page whose numbers it draws, and which name it.
     pub beside: &'static [Part],
-    /// What is drawn.
+    /// The panels with what they show, and the legend.
     pub chart: Chart,
 }
 
@@ -38,7 +38,7 @@ pub enum Part {
     Fits,
     /// Critical batch sizes.
     Critical,
-    /// What the theory predicts.
+    /// The theory's predictions.
     Theory,
 }
 

@@ -1,4 +1,4 @@
-//! What each figure shows, as data: a file for each figure, and the list of them all below. How it is drawn is said in `chart`.
+//! The figures as data: a file for each, and the list of them all below. `chart` says how a figure is drawn.
 //!
 //! A figure may not compute what a table says too: that is done in `statistics`.
 

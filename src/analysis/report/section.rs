@@ -1,11 +1,11 @@
-//! A study with what was made of it: what every part of the report is written from.
+//! A study with all that was computed of it, from which every part of the report is written.
 
 use crate::analysis::claims::Finding;
 use crate::analysis::figures::Figure;
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Critical, Fitted, Smooth, Timed};
 use crate::analysis::studies::StudyResults;
 
-/// A study with what was made of it.
+/// A study with all that was computed of it.
 pub struct Section<'a> {
     /// The study.
     pub study: &'a StudyResults,
@@ -13,27 +13,27 @@ pub struct Section<'a> {
     pub fits: &'a [Fitted],
     /// The study's confirmed cells.
     pub confirmed: Vec<ConfirmedCell>,
-    /// The fits of these.
+    /// Fits of the confirmed cells.
     pub confirmed_fits: Vec<ConfirmedFit>,
-    /// What it says of the paper's claims.
+    /// The study's verdicts on the paper's claims.
     pub claims: Vec<Finding>,
-    /// What was measured along its training.
+    /// The loss surface along the study's trainings.
     pub smoothness: Vec<Smooth>,
     /// The study's critical batch sizes by several definitions.
     pub critical: Vec<Critical>,
-    /// How long its best trials take.
+    /// Times of the study's best trials.
     pub times: Vec<Timed>,
     /// The study's figures.
     pub figures: Vec<Drawn>,
     /// The study's warnings.
     pub warnings: Vec<String>,
-    /// What it says in three sentences.
+    /// The study's answer in three sentences.
     pub answer: Vec<String>,
 }
 
 /// A figure as it was drawn.
 pub struct Drawn {
-    /// What it is.
+    /// The figure as data.
     pub figure: Figure,
     /// The name of its files, without their kind.
     pub name: String,

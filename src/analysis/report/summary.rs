@@ -1,4 +1,4 @@
-//! What studies say of the paper's claims, as a page in Markdown.
+//! The studies' verdicts on the paper's claims, as a page in Markdown.
 
 use super::document::{Block, markdown};
 use super::numbers::{ABSENT, NOT_MEASURED};
@@ -9,8 +9,7 @@ use super::table::Table;
 use crate::analysis::claims::{PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes, words};
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, FewerTrials, computed, half_width, papers_steps, to_end};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
-use crate::config::ascending;
-use crate::config::{Metaparameter, OptimizerName};
+use crate::config::{Metaparameter, OptimizerName, ascending};
 use crate::forecast::{Forecast, Measured};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey};
@@ -90,7 +89,7 @@ fn beginning(study: &StudyResults) -> String {
     )
 }
 
-/// What the table of confirmed steps has.
+/// The note below the table of confirmed steps.
 const CONFIRMED: &str = "The best points of the search, trained again with fresh seeds: the point that one half of the seeds chooses is measured by the other \
                          half. In brackets 95 % intervals. Failed: not there within the limit.";
 
@@ -105,7 +104,7 @@ fn confirmed(cells: &[ConfirmedCell]) -> Table {
         .table()
 }
 
-/// What the table of their fits has.
+/// The note below the table of these fits.
 const FITTED: &str = "The law c1/B + c2 fitted to the means, by their errors; all cells share their seeds, which are drawn again together. Goodness: how often \
                       means with these errors would lie as far from the law, if it held.";
 
