@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build bench paper check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -167,6 +167,16 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 
 paper: setup ## write docs/experiments/paper.md, optimizers.md and their figures anew, from docs/experiments/data
 	@DPS_WRITE_PAGES=1 cargo test --test pages the_page_of
+
+# A release of the measured studies, in a new folder. FILES and TO name others.
+FILES ?= $(wildcard docs/experiments/data/*.h5)
+TO ?= results/release
+release-data: build ## write the measured studies as a data set: CSV and Parquet tables, with a page that explains every column
+	@python=$(abspath $(TARGET))/release-python
+	[ -x "$$python/bin/python" ] || python3 -m venv "$$python"
+	"$$python/bin/pip" install --quiet h5py pandas pyarrow "tomli; python_version < '3.11'"
+	$(PROGRAMS)/dps-report $(FILES) --output $(TARGET)/release-report > /dev/null
+	PYTHONPATH=examples/dps-results "$$python/bin/python" -m dps_results.releases --report $(TARGET)/release-report --output $(TO) $(FILES) --beside LICENSE CITATION.cff
 
 check: setup ## check formatting, lints and documentation
 	@cargo fmt --check

@@ -10,6 +10,7 @@
     study.to_xarray()                # cells and trials by batch size, sparsity and trial
     dps_results.together(["a.h5", "b.h5"], "cells")     # a table of several files, with a column that names the file
     dps_results.fits("report")       # c1, c2 and critical batch size with intervals, from a folder that dps-report wrote
+    dps_results.release("release")   # the tables that `make release-data` wrote, from a folder or its address
 
 A number that does not exist is missing (NaN or <NA>), where the file has -1. docs/results.md describes the file, and each table's
 `attrs["columns"]` and `attrs["units"]` what its columns mean and their units.
@@ -28,7 +29,7 @@ try:
 except ImportError:  # Python before 3.11
     import tomli as tomllib
 
-__all__ = ["Study", "fits", "open", "together"]
+__all__ = ["Study", "fits", "open", "release", "together"]
 
 # Columns in which -1 says that there is no number.
 _OPTIONAL = {"steps_to_result", "best_trial", "best_row", "test_errors", "steps"}
@@ -154,12 +155,25 @@ def fits(report):
     found = []
     for steps, file in (("K*", "fits.csv"), ("confirmed", "confirmed-fits.csv")):
         if os.path.exists(path := os.path.join(report, file)):
-            rows = pd.read_csv(path, float_precision="round_trip")
+            rows = read_csv(path)
             rows.insert(2, "steps", steps)
             found.append(rows)
     if not found:
         raise FileNotFoundError(f"{report}: expected fits.csv or confirmed-fits.csv, found neither; name the folder that dps-report --output wrote")
     return pd.concat(found, ignore_index=True)
+
+
+def read_csv(file):
+    """A table whose numbers are read as they were written. pandas does so of itself from version 3 on, and warns where it is asked to."""
+    return pd.read_csv(file, **({"float_precision": "round_trip"} if int(pd.__version__.split(".")[0]) < 3 else {}))
+
+
+def release(place):
+    """The tables of a release of several studies, `cells`, `trials`, `confirmations` and `evaluations`, in `place`: a folder that
+    `make release-data` wrote, or its address (http or https). Needs pyarrow."""
+    from . import releases
+
+    return releases.read(place)
 
 
 def _named(curves, owners, names):
