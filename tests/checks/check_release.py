@@ -19,6 +19,13 @@ import polars
 import dps_results
 
 
+class Silent(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and logs nothing."""
+
+    def log_message(self, *_):
+        pass
+
+
 def main():
     folder, study = Path(sys.argv[1]), dps_results.open(sys.argv[2])
     counts = {
@@ -53,8 +60,7 @@ def main():
     # The means are the report's own.
     assert found.cells["confirmed_steps"].notna().any() and (found.cells["confirmed_steps_low"] < found.cells["confirmed_steps_high"]).any()
 
-    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder)
-    handler.log_message = lambda *_: None
+    handler = functools.partial(Silent, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         pd.testing.assert_frame_equal(dps_results.release(f"http://127.0.0.1:{server.server_port}/").trials, found.trials)
