@@ -10,11 +10,13 @@ pub mod cuda;
 mod device;
 mod margin;
 pub mod reference;
+mod sharing;
 mod state;
 mod task;
 
 pub use device::{Chosen, choose};
 pub use margin::EVALUATION_BLOCK;
+pub use sharing::Sharing;
 pub use state::{LaneState, floats};
 
 use std::ops::Range;
@@ -36,6 +38,9 @@ pub trait Device {
 
     /// A back end for the ranks of `group`, all of which must call it.
     fn backend<'a>(&'a self, network: &Arc<Network>, dataset: &'a Dataset, group: &'a dyn Communicator) -> Result<Self::Backend<'a>>;
+
+    /// When it pays that ranks share a batch of `network`.
+    fn sharing(&self, network: &Network) -> Sharing;
 }
 
 /// A device with the data set on it, training lanes for a group of ranks that share every batch. All ranks of the group must make the

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::layers::MOST_DRAWN;
 use super::measured;
 use super::memory::Memory;
+use crate::backend::Sharing;
 use crate::comm::MemoryLimit;
 use crate::config::{Confirm, Race, Study, first_of};
 use crate::network::{Network, initial_weights};
@@ -35,8 +36,12 @@ pub struct Site {
     pub validation_examples: u64,
     /// The device, in words.
     pub device: String,
+    /// What trains side by side: threads of all ranks on CPUs, ranks on GPUs.
+    pub units: u32,
     /// Ranks.
-    pub ranks: u32,
+    pub ranks: usize,
+    /// When the ranks share a batch.
+    pub sharing: Sharing,
     /// Most trials that run at once, on all ranks together.
     pub lanes: u32,
     /// FLOP a second that training reaches, all ranks together.
@@ -171,7 +176,7 @@ impl CostBound {
     pub fn score_seconds(&self) -> f64 {
         match Scoring::of(&self.study.pruning) {
             Scoring::Once(_) => self.score_flop / self.site.flop_per_second,
-            Scoring::Rounds(_) => self.score_flop / (REFERENCE_SPEED * f64::from(self.site.ranks)),
+            Scoring::Rounds(_) => self.score_flop / (REFERENCE_SPEED * f64::from(self.site.units)),
         }
     }
 
@@ -212,6 +217,22 @@ impl CostBound {
     }
 }
 
+impl CostBound {
+    /// How many ranks share a batch, from which batch size on; nothing of a single rank.
+    fn ranks_a_batch(&self) -> Option<String> {
+        let CostBound { study, site, .. } = self;
+        let mut sizes = study.grid.batch_sizes.clone();
+        sizes.sort_unstable();
+        let of = |batch: u32| site.sharing.ranks_a_batch(site.ranks, batch as usize, study.execution.data_parallel as usize);
+        let mut steps: Vec<(u32, usize)> = sizes.into_iter().map(|batch| (batch, of(batch))).collect();
+        steps.dedup_by_key(|(_, ranks)| *ranks);
+        let ((_, first), later) = steps.split_first().filter(|_| site.ranks > 1)?;
+        let later = later.iter().map(|(batch, ranks)| format!(", from {} on by {}", count(*batch), some(*ranks, "rank")));
+        let later = later.collect::<String>().replacen("from ", "from batch size ", 1);
+        Some(format!("each batch is trained by {}{later}; groups of ranks share the trials", some(*first, "rank")))
+    }
+}
+
 impl fmt::Display for CostBound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let CostBound { study, cost, site, .. } = self;
@@ -240,7 +261,7 @@ impl fmt::Display for CostBound {
         writeln!(
             f,
             "{} × {}, {} in all\nup to {} trials at once, in {} of memory on each rank, {} on rank 0 while it saves a checkpoint\nmemory: {}",
-            site.ranks,
+            site.units,
             site.device,
             si(site.flop_per_second, "FLOP/s"),
             study.grid.trials.min(site.lanes),
@@ -250,6 +271,9 @@ impl fmt::Display for CostBound {
         )?;
         if let Some(problem) = cost.memory.problem(&site.limit) {
             writeln!(f, "{problem}")?;
+        }
+        if let Some(words) = self.ranks_a_batch() {
+            writeln!(f, "{words}")?;
         }
         writeln!(f)?;
         f.write_str(&aligned(&self.rows(), ""))?;
@@ -306,6 +330,7 @@ pub(super) fn numbers(trials: &Range<u32>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cpu::SHARING;
     use crate::config::{self, Override};
 
     fn simple_cnn() -> Network {
@@ -331,12 +356,24 @@ mod tests {
         config::load(&path, &overrides).unwrap_or_else(|error| panic!("{error}")).study
     }
 
+    #[test]
+    fn ranks_that_share_a_batch_are_told_by_batch_size() {
+        let plan = CostBound::new(&small(&["grid.batch_sizes=[2, 64, 32]"]), &simple_cnn(), &COST, &site());
+        let words =
+            "each batch is trained by 1 rank, from batch size 32 on by 2 ranks, from 64 on by 4 ranks; groups of ranks share the trials";
+        assert_eq!(plan.ranks_a_batch().unwrap(), words);
+        let alone = CostBound { site: Site { ranks: 1, ..site() }, ..plan };
+        assert_eq!(alone.ranks_a_batch(), None);
+    }
+
     fn site() -> Site {
         Site {
             training_examples: 54_000,
             validation_examples: 6_000,
             device: "cpu".to_owned(),
-            ranks: 2,
+            units: 2,
+            ranks: 4,
+            sharing: SHARING,
             lanes: 100,
             flop_per_second: 1e11,
             limit: MemoryLimit::NONE,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::backend::Sharing;
 use crate::backend::cpu::{Physical, Wave};
 use crate::comm::MemoryLimit;
 use crate::config::{Metaparameter, Study, first_of};
@@ -10,7 +11,6 @@ use crate::network::Network;
 use crate::pruning::{Scoring, kept_parameters};
 use crate::readable::si;
 use crate::records::cells;
-use crate::training::Groups;
 
 /// Part of the free memory for which trials are counted: what they take may be some percent more than this module says, and others take memory too.
 const SHARE: f64 = 0.75;
@@ -33,6 +33,8 @@ pub struct Processors {
     pub threads: usize,
     /// Whether the device trains in the host's memory, as the CPU does.
     pub on_host: bool,
+    /// When its ranks share a batch.
+    pub sharing: Sharing,
 }
 
 impl Memory {
@@ -75,7 +77,7 @@ impl Memory {
 
     /// What `study` of such data takes on `processors`, of which the program has `program` bytes before it does anything.
     pub fn on(processors: &Processors, program: u64, lanes: usize, study: &Study, facts: &Facts, network: &Arc<Network>) -> Memory {
-        let Processors { ranks, threads, on_host } = *processors;
+        let Processors { ranks, threads, on_host, sharing } = *processors;
         let (parameters, numbers) = (network.parameters(), study.workload.optimizer.kept_numbers());
         let averaged = study.search.settings.get(Metaparameter::AverageDecay).is_some();
         let trials = study.grid.trials as usize;
@@ -96,7 +98,7 @@ impl Memory {
         let (mut training, mut saving) = (0, 0);
         for key in cells(&study.grid) {
             let batch = key.batch_size as usize;
-            let size = Groups::ranks_a_batch(ranks, batch, study.execution.data_parallel as usize);
+            let size = sharing.ranks_a_batch(ranks, batch, study.execution.data_parallel as usize);
             let mine = lanes.div_ceil(ranks / size);
             let kept = (parameters as f64 * (1.0 - key.sparsity)).round() as usize;
             // Measured trials have their masks and the weights before a step and after it once more.
@@ -121,6 +123,7 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::cpu::SHARING;
     use crate::config;
     use crate::data::ImageShape;
 
@@ -142,7 +145,7 @@ mod tests {
             test: 10_000,
         };
         let network = Arc::new(Network::of(&study.workload, image, 10).unwrap());
-        let processors = Processors { ranks: 1, threads: 2, on_host: true };
+        let processors = Processors { ranks: 1, threads: 2, on_host: true, sharing: SHARING };
         let (lanes, memory) = Memory::fitting(&processors, &MemoryLimit::of_process(free), &study, &facts, &network);
         (lanes, memory, study, facts, network)
     }
@@ -151,7 +154,8 @@ mod tests {
     fn lanes_fit_with_the_copies_that_a_checkpoint_takes() {
         for (network, image, free) in [("lenet-300-100", [28, 28, 1], 400_000_000), ("vgg-like", [32, 32, 3], 25_000_000_000)] {
             let (lanes, memory, study, facts, network) = fitting(network, image, free, 0);
-            let more = Memory::on(&Processors { ranks: 1, threads: 2, on_host: true }, 0, lanes + 1, &study, &facts, &network);
+            let more =
+                Memory::on(&Processors { ranks: 1, threads: 2, on_host: true, sharing: SHARING }, 0, lanes + 1, &study, &facts, &network);
             let room = (0.75 * free as f64) as u64;
             assert!(memory.bytes < memory.saving && memory.saving <= room && room < more.saving, "{lanes}: {memory:?} {more:?}");
             assert_eq!(memory.problem(&MemoryLimit::of_process(free)), None);

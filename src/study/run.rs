@@ -13,7 +13,7 @@ use super::driver::{Driver, Forecasting};
 use super::files::{Files, Restored, now};
 use super::memory::{Memory, Processors};
 use super::place::Place;
-use crate::backend::{Backend, Device};
+use crate::backend::{Backend, Device, Sharing};
 use crate::comm::{agree, together};
 use crate::config::{self, Configuration, Grid, Study};
 use crate::data::{Dataset, Facts};
@@ -128,12 +128,13 @@ fn go_on(
         forecast: Forecasting::default(),
     };
 
+    let sharing = device.sharing(&network);
     let (lanes, problem) = lanes(
         &Study { grid: Grid { trials, ..study.grid.clone() }, confirm: whole.confirm.clone(), ..study.clone() },
         &scorer,
         &dataset.facts(),
         &network,
-        place,
+        (place, sharing),
     );
     let keys = cells(&study.grid);
     driver.observer.event(&Event::Study {
@@ -160,7 +161,7 @@ fn go_on(
         if is_finished(&results.cells, key, &whole) || !searches && !is_searched(&results.cells, key, trials) {
             continue;
         }
-        let size = Groups::ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
+        let size = sharing.ranks_a_batch(world.size(), key.batch_size as usize, study.execution.data_parallel as usize);
         let groups = Groups::new(world, size);
         let mut backend = together(world, device.backend(&network, dataset, groups.local()))?;
         let work = CellWork {
@@ -246,9 +247,15 @@ fn go_on(
 
 /// Lanes at once, in all groups together: what the configuration says, or as many as the memory of hosts and devices has room for on the rank that
 /// has least; and a sentence where that is more than this rank has.
-fn lanes(study: &Study, backend: &impl Backend, facts: &Facts, network: &Arc<Network>, place: &Place) -> (usize, Option<String>) {
+fn lanes(
+    study: &Study,
+    backend: &impl Backend,
+    facts: &Facts,
+    network: &Arc<Network>,
+    (place, sharing): (&Place, Sharing),
+) -> (usize, Option<String>) {
     let of_device = backend.lanes_that_fit(place.world);
-    let processors = Processors { ranks: place.world.size(), threads: place.threads, on_host: of_device.is_none() };
+    let processors = Processors { ranks: place.world.size(), threads: place.threads, on_host: of_device.is_none(), sharing };
     let (lanes, memory) = Memory::fitting(&processors, &place.memory, study, facts, network);
     let here =
         if study.execution.lanes > 0 { lanes as u64 } else { of_device.map_or(lanes as u64, |device| device.clamp(1, lanes as u64)) };

@@ -15,18 +15,7 @@ pub struct Groups<'a> {
     mine: usize,
 }
 
-/// Examples that a rank must get of a batch for sharing it to be worth while: gradients are exchanged, added up and stepped by whole, however few
-/// examples they are of. With less, ranks that take a trial each are faster.
-const SHARED_EXAMPLES: usize = 16;
-
 impl<'a> Groups<'a> {
-    /// Ranks D that share a batch of `batch` examples in a world of `ranks`: `wanted`, or where that is 0, as many as get 16 examples each.
-    /// The number of groups must be whole, so D is the largest divisor of the number of ranks that is no more.
-    pub fn ranks_a_batch(ranks: usize, batch: usize, wanted: usize) -> usize {
-        let most = if wanted == 0 { batch / SHARED_EXAMPLES } else { wanted };
-        (1..=ranks).rev().find(|&size| ranks.is_multiple_of(size) && size <= most).unwrap_or(1)
-    }
-
     /// Splits the world into groups of `size` consecutive ranks; `size` divides the number of ranks.
     pub fn new(world: &'a dyn Communicator, size: usize) -> Groups<'a> {
         let mine = world.rank() / size;
@@ -76,22 +65,5 @@ impl<'a> Groups<'a> {
         let records = |group: usize| of_rank(group * size).as_chunks().0.iter().copied().map(R::from_words);
         let mut groups: Vec<_> = (0..self.count).map(records).collect();
         Ok(lanes.iter().filter_map(|lane| groups[lane % self.count].next()).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_a_batch_divide_the_world_and_get_examples_enough_unless_told_otherwise() {
-        assert_eq!(Groups::ranks_a_batch(8, 128, 0), 8);
-        assert_eq!(Groups::ranks_a_batch(8, 127, 0), 4);
-        assert_eq!(Groups::ranks_a_batch(8, 16, 0), 1);
-        assert_eq!(Groups::ranks_a_batch(8, 2, 0), 1);
-        assert_eq!(Groups::ranks_a_batch(6, 80, 0), 3);
-        assert_eq!(Groups::ranks_a_batch(3, 37, 0), 1);
-        assert_eq!(Groups::ranks_a_batch(8, 64, 2), 2);
-        assert_eq!(Groups::ranks_a_batch(4, 2, 4), 4);
     }
 }

@@ -19,6 +19,8 @@ memory's rate. That is a prediction. No GPU was asked.
 
 It does not know conflicts in shared memory, misses of caches and what else only a GPU tells.
 
+Several GPUs share trials or batches by the rule in src/backend/cuda/sharing.rs, whose numbers are read from there.
+
 --page compares the tables with those of a page, between two comments that name this command, and --write puts them there. Ends with 0; with 1 where
 a kernel has more instructions an image than its ceiling, or the page has tables whose numbers differ by more than 1 %.
 """
@@ -340,12 +342,37 @@ MAX_STEPS, EVALUATE_EVERY, RACE = 40_000, 16, 3
 EVALUATED = 200
 
 
-def figure_1b(program, race):
-    """The range of the minutes of 14 batch sizes, four sparsities and 100 trials, each cell going on to `race` times its steps-to-result."""
+# GPUs of a host with several, and the numbers of the rule by which they share a batch: `sharing.rs` has them.
+GPUS = 8
+
+
+def sharing_rule(file):
+    """Constant -> its value."""
+    return {name: float(value) for name, value in re.findall(r"^const (\w+): f64 = ([\d.e]+);", file.read_text(), re.MULTILINE)}
+
+
+def shared(program, products, rule, batch):
+    """GPUs that share a batch where the program chooses: `Sharing::ranks_a_batch` of src/backend/sharing.rs."""
+    rate = rule["ON_TENSOR_CORES"] if products == "split" else rule["IN_32_BITS"]
+    examples = 4 * program.parameters() / rule["LINKED"] / rule["PART"] * rate / program.flop(True)
+    return max(size for size in (1, 2, 4, 8) if size == 1 or batch // size >= 1 + examples * (size - 1))
+
+
+def on_several(program, rule, batch, size):
+    """The range of a step's time on GPUS GPUs, of which each group of `size` shares its batches, and the groups the trials."""
+    lanes = math.ceil(LANES * size / GPUS)
+    exchange = lanes * 4 * program.parameters() * (size - 1) / rule["LINKED"]
+    return [end + exchange for end in program.seconds(math.ceil(batch / size), lanes, True)[0]]
+
+
+def figure_1b(program, race, step_of=None):
+    """The range of the minutes of 14 batch sizes, four sparsities and 100 trials, each cell going on to `race` times its steps-to-result, on one GPU,
+    or on several of which `step_of` says the range of a step's time."""
     minutes = [0.0, 0.0]
+    evaluation = program.seconds(EVALUATED, math.ceil(LANES / GPUS) if step_of else LANES, False)[0]
     for power in range(1, 15):
         batch = 2**power
-        step, evaluation = program.seconds(batch, LANES, True)[0], program.seconds(EVALUATED, LANES, False)[0]
+        step = step_of(batch) if step_of else program.seconds(batch, LANES, True)[0]
         for c1, c2 in FIGURE_1B.values():
             steps = min(race * (c1 / batch + c2), MAX_STEPS)
             for end in range(2):
@@ -353,7 +380,7 @@ def figure_1b(program, race):
     return minutes
 
 
-def tables(programs):
+def tables(programs, rule):
     """The tables, and whether an image costs more than its ceiling."""
     lines = ["| network | products | an image of | warp instructions | of these on tensor cores | multiply-adds needed, / 32 | ceiling | bytes to and from memory |",
              "|---|---|---|---|---|---|---|---|"]
@@ -405,6 +432,16 @@ def tables(programs):
         (low, high), shipped = (figure_1b(programs["simple-cnn", products], race) for race in (1, RACE))
         lines.append(f"Figure 1b of the paper (MNIST, Momentum, 14 batch sizes, 4 sparsities, 100 trials) with {products} products: {shipped[0]:.0f} to {shipped[1]:.0f} minutes as configured, "
                      f"with `race = {RACE}`; {low:.0f} to {high:.0f} with `race = true`. Predicted, without scores of connections.")
+    lines += ["", f"| products | batch size | a step on {GPUS} GPUs that share the trials | that share the batch | the program chooses |", "|---|---|---|---|---|"]
+    for products in ("fused", "split"):
+        program = programs["simple-cnn", products]
+        size_of = lambda batch: shared(program, products, rule, batch)
+        for batch in (128, 1024, 4096, 16384):
+            alone, all_of_them = (shown(on_several(program, rule, batch, size)) for size in (1, GPUS))
+            lines.append(f"| {products} | {batch:,} | {alone} | {all_of_them} | {size_of(batch)} a batch |")
+        low, high = figure_1b(program, RACE, lambda batch: on_several(program, rule, batch, size_of(batch)))
+        each.append(f"{low:.0f} to {high:.0f} minutes with {products} products")
+    lines += ["", f"Figure 1b as configured on {GPUS} GPUs: {each[2]}, {each[3]}. Predicted, without scores of connections."]
     return "\n".join(lines) + "\n", failed
 
 
@@ -434,7 +471,7 @@ def main():
     programs = {tuple(file.stem.rsplit("-", 1)): Program(arguments.folder, arguments.nvdisasm, file.stem) for file in sorted(arguments.folder.glob("*.cubin"))}
     if set(programs) != set(CEILINGS):
         sys.exit(f"expected the kernels of {sorted(CEILINGS)} in {arguments.folder}, found {sorted(programs)}; run: cargo test --test kernels_compile")
-    text, failed = tables(programs)
+    text, failed = tables(programs, sharing_rule(pathlib.Path(__file__).parents[2] / "src/backend/cuda/sharing.rs"))
     print(text, end="")
     if failed:
         sys.exit("expected at most as many instructions an image as the ceilings say, found more (above); make the kernels shorter, or say why they grew and "

@@ -35,7 +35,7 @@ mod worker;
 #[cfg(feature = "cuda")]
 pub(super) use check::check as check_network;
 pub use description::kernels;
-pub use engine::{Cpu, CpuBackend};
+pub use engine::{Cpu, CpuBackend, SHARING};
 pub use lane::Lane;
 pub use memory::Wave;
 pub use peak::peak_flop;

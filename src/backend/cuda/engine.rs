@@ -12,12 +12,13 @@ use super::lanes::CudaLanes;
 use super::model::Model;
 use super::partition::MOST_LEAVES;
 use super::pointer::at;
+use super::sharing::sharing;
 use super::step::Stepper;
 use super::workspace::slot_bytes;
 use super::{evaluation, scores};
 use crate::Result;
 use crate::backend::cpu::{CpuBackend, VectorUnit};
-use crate::backend::{Backend, Device, EvaluationSet, Interrupt, LaneStart, LaneState, Progress};
+use crate::backend::{Backend, Device, EvaluationSet, Interrupt, LaneStart, LaneState, Progress, Sharing};
 use crate::comm::Communicator;
 use crate::config::Reduction;
 use crate::data::Dataset;
@@ -44,6 +45,10 @@ impl Device for Cuda {
         let model = Model::new(self, network.clone(), dataset, group)?;
         let stepper = Stepper::new(&self.gpu)?;
         Ok(CudaBackend { model, dataset, leaf_gradients: LeafGradients::default(), stepper, interrupt: None })
+    }
+
+    fn sharing(&self, network: &Network) -> Sharing {
+        sharing(network, self.reduction, self.gpu.tf32 || self.gpu.arithmetic == Arithmetic::Split, self.shared)
     }
 }
 

@@ -30,6 +30,7 @@ mod pointer;
 mod products;
 mod program;
 mod scores;
+mod sharing;
 mod step;
 mod workspace;
 

@@ -2,7 +2,9 @@
 
 use dps::arguments::StudyArguments;
 use dps::backend::Chosen;
-use dps::backend::cpu::peak_flop;
+#[cfg(feature = "cuda")]
+use dps::backend::Device;
+use dps::backend::cpu::{SHARING, peak_flop};
 use dps::comm::{Communicator, MemoryLimit};
 use dps::study;
 use dps::study::{CostBound, Memory, NetworkCost, Processors, Site};
@@ -28,19 +30,20 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
     let (ranks, threads) = (world.size(), threads(study, world));
     let limit = MemoryLimit::of(world, threads);
     let validation = facts.validation(study.data.validation_fraction);
-    let (device, units, rate, lanes, memory) = match &**chosen {
+    let (device, units, sharing, rate, lanes, memory) = match &**chosen {
         Chosen::Cpu(unit) => {
             let device = format!("CPU threads with {}, at the measured multiply-add peak of one", unit.name());
-            let processors = Processors { ranks, threads, on_host: true };
+            let processors = Processors { ranks, threads, on_host: true, sharing: SHARING };
             let (lanes, memory) = Memory::fitting(&processors, &limit, study, facts, network);
-            (device, ranks * threads, peak_flop(*unit), lanes, memory)
+            (device, ranks * threads, SHARING, peak_flop(*unit), lanes, memory)
         }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => {
             // Weights, velocity and mask, and a gradient for each lane.
             let trials = study.grid.trials as usize;
             let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.examples());
-            (format!("{}, at the 32-bit peak of its clock", cuda.name()), ranks, cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
+            let device = format!("{}, at the 32-bit peak of its clock", cuda.name());
+            (device, ranks, cuda.sharing(network), cuda.peak_flop(), trials, Memory { bytes, saving: bytes })
         }
     };
     let cost = NetworkCost {
@@ -53,7 +56,9 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
         training_examples: (facts.training - facts.held_out(study.data.validation_fraction)) as u64,
         validation_examples: validation as u64,
         device,
-        ranks: units as u32,
+        units: units as u32,
+        ranks,
+        sharing,
         lanes: lanes as u32,
         flop_per_second: rate * units as f64,
         limit,

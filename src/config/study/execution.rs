@@ -21,8 +21,9 @@ section! {
         device: DeviceName = DeviceName::Auto => name(),
         /// Threads of each rank; 0: the host's processors are shared among its ranks.
         threads: u32 = 0 => key(Whole::or_zero_for("automatic").at_most(MOST_THREADS), "0"),
-        /// Ranks that share each batch; 0: as many as get 16 examples each. Groups of so many ranks share the trials.
-        data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
+        /// Ranks that share each batch; 0: as many as get 16 examples each, on GPUs as many as exchange their gradients in a twentieth of a step.
+        /// Groups of so many ranks share the trials.
+        data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0").see("gpu.md#several-gpus"),
         /// How the CPU computes the forward pass of convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow.
         #[serde(skip_serializing_if = "Convolutions::is_usual")]
         convolutions: Convolutions = Convolutions::Direct => name().see("performance.md#winograds-formula-for-5--5"),

@@ -9,4 +9,4 @@ mod steps;
 mod sums;
 mod threads;
 
-pub use backend::{Cpu, CpuBackend};
+pub use backend::{Cpu, CpuBackend, SHARING};
