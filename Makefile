@@ -131,7 +131,7 @@ build: setup ## build the optimised programs; PROFILE=dev: those that the tests 
 	@cargo build --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--bins --tests)
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
-PARTS ?= kernels reading training evaluation ranks cell costs
+PARTS ?= kernels reading training evaluation sparse ranks cell costs
 bench: build ## print how fast this machine trains, beside PyTorch and JAX (which it installs: 3 GB), and what steps cost: half an hour
 	@parts=($(PARTS)) options=($(if $(QUICK),--quick)) peers=() packages=()
 	for part in "$${parts[@]}"; do
@@ -139,8 +139,9 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 		kernels) cargo bench --bench training -- "$${options[@]}" ;;
 		reading) cargo bench --bench reading ;;
 		training | evaluation | ranks | cell) peers+=("$$part") packages+=(numpy torch jax) ;;
+		sparse) peers+=("$$part") packages+=(numpy torch sparselab) ;;
 		costs) packages+=(matplotlib) ;;
-		*) echo "PARTS may name kernels, reading, training, evaluation, ranks, cell and costs, not $$part." >&2; exit 2 ;;
+		*) echo "PARTS may name kernels, reading, training, evaluation, sparse, ranks, cell and costs, not $$part." >&2; exit 2 ;;
 		esac
 	done
 	if [ $${#packages[@]} = 0 ]; then exit 0; fi

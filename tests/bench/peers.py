@@ -1,6 +1,6 @@
 """What PyTorch and JAX reach on this machine with the same work as dps, in the same minutes.
 
-    peers.py FOLDER [training] [evaluation] [ranks] [cell] [--quick] [--whole] [--rounds N] [--turn SECONDS] [--json FILE]
+    peers.py FOLDER [training] [evaluation] [sparse] [ranks] [cell] [--quick] [--whole] [--rounds N] [--turn SECONDS] [--json FILE]
 
 FOLDER has dps-train and the program of `cargo bench --bench training` under the name dps-bench. The contenders of a comparison take turns, a
 slice of time each, on the same cores (by affinity), so that whatever else the machine does hits all alike. A rate is the median over the
@@ -210,6 +210,41 @@ def jax_contender(kind, network, batch, _threads):
     return jax.__version__, step, batch
 
 
+def sparse_contender(kind, sparsity, batch, threads):
+    """A training step of LeNet-300-100 with a random mask: by SparseLab's layers, which store and multiply the kept weights alone, or by PyTorch's
+    dense ones, whose weights are masked after each update."""
+    import torch
+    import torch.nn.functional as F
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    sides, version = [784, 300, 100, 10], torch.__version__
+    if kind == "sparselab":
+        import sparselab
+
+        version = importlib.metadata.version("sparselab")
+        layers = [sparselab.SparseLinear(before, after, sparsity=sparsity) for before, after in zip(sides, sides[1:])]
+        masks = []
+    else:
+        layers = [torch.nn.Linear(before, after) for before, after in zip(sides, sides[1:])]
+        masks = [(torch.rand_like(layer.weight) >= sparsity).float() for layer in layers]
+    weights = [layer.weight for layer in layers] if masks else []
+    model = torch.nn.Sequential(*(part for layer in layers for part in (layer, torch.nn.ReLU())))[:-1]
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM, foreach=True)
+    images, labels = torch.randn(IMAGES, 784), torch.randint(10, (IMAGES,))
+
+    def step():
+        index = torch.randint(IMAGES, (batch,))
+        optimizer.zero_grad()
+        F.cross_entropy(model(images[index]), labels[index]).backward()
+        optimizer.step()
+        if masks:
+            with torch.no_grad():
+                torch._foreach_mul_(weights, masks)
+
+    return version, step, batch
+
+
 def ddp_rank(arguments):
     """One rank of DistributedDataParallel over gloo: answers each number of steps on standard input with the seconds they took."""
     import torch
@@ -257,7 +292,10 @@ def serve(arguments):
     """A peer: says its version, then answers each number of seconds on standard input with its images a second."""
     kind, network, batch, threads = arguments
     batch, threads = int(batch), int(threads)
-    version, step, images = (jax_contender if "jax" in kind else torch_contender)(kind, network, batch, threads)
+    if network.startswith("sparse-"):
+        version, step, images = sparse_contender(kind, float(network.removeprefix("sparse-")), batch, threads)
+    else:
+        version, step, images = (jax_contender if "jax" in kind else torch_contender)(kind, network, batch, threads)
     for _ in range(3):
         step()
     print(version, flush=True)
@@ -338,8 +376,9 @@ class Ddp:
 class Dps:
     """The program of `cargo bench`, on the same cores."""
 
-    def __init__(self, program, cores, network, batch, threads, task):
-        self.command = [program, "--json", "--network", network, "--batch", str(batch), "--threads", str(threads), "--sparsity", "0", "--task", task]
+    def __init__(self, program, cores, network, batch, threads, task, sparsity=0):
+        self.command = [program, "--json", "--network", network, "--batch", str(batch), "--threads", str(threads), "--task", task]
+        self.command += ["--sparsity", str(sparsity)]
         self.cores = cores
 
     def rate(self, seconds):
@@ -397,6 +436,20 @@ def evaluation(options, cores):
         rows.append(compare(network, dps, names, peers, options))
         for peer in peers.values():
             peer.close()
+    return rows
+
+
+def sparse(options, cores):
+    """LeNet-300-100, whose layers SparseLab has: convolutions it has none."""
+    rows, names = [], ["sparselab", "torch-masked"]
+    print(f"\nTraining of LeNet-300-100 by its kept weights, one thread, images a second\n{'':<34}" + "".join(f"{name:>15}" for name in ["dps", *names]))
+    for sparsity in (0.9, 0.98):
+        for batch in options.batch:
+            peers = ready({name: Peer(cores[:1], name, f"sparse-{sparsity}", batch, 1) for name in names})
+            dps = Dps(options.folder / "dps-bench", cores[:1], "lenet-300-100", batch, 1, "train", sparsity)
+            rows.append(compare(f"sparsity {sparsity}, batch {batch}", dps, names, peers, options))
+            for peer in peers.values():
+                peer.close()
     return rows
 
 
@@ -502,7 +555,7 @@ def main():
         return serve(sys.argv[2:])
     if sys.argv[1:2] == ["--ddp"]:
         return ddp_rank(sys.argv[2:])
-    parts = {"training": training, "evaluation": evaluation, "ranks": ranks, "cell": cell}
+    parts = {"training": training, "evaluation": evaluation, "sparse": sparse, "ranks": ranks, "cell": cell}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("parts", nargs="*", choices=[*parts, []], default=list(parts))
@@ -520,7 +573,7 @@ def main():
         options.rounds, options.turn = 3, 0.3
     cores = sorted(os.sched_getaffinity(0))[: max(options.threads)]
     versions = []
-    for name in ["torch", "jax"]:
+    for name in ["torch", "jax", "sparselab"]:
         try:
             versions.append(f"{name} {importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
