@@ -193,3 +193,94 @@ extern "C" __global__ void __launch_bounds__(256) pool_backward(
         to[at] = through_relu && !(map[at] > 0.0f) ? 0.0f : sum;
     }
 }
+
+// A normalisation of groups of channels, over maps without a border. Rust's is in src/backend/cuda/launch/plain.rs.
+struct GroupNormShape {
+    int groups, group_channels, positions, channels;
+    // Where a lane's parameters have the scales and the biases.
+    int scale_at, bias_at;
+    // What each variance is given, so that nothing divides by 0.
+    float epsilon;
+    // The map written: its columns, and floats of a row and an image with its border.
+    int width, row, len, before;
+    // Whether ReLU follows.
+    int relu;
+};
+
+// The mean of an image's group that begins at `from`, and 1 / sqrt(variance + epsilon), on every thread. `scratch` has a float for each warp.
+__device__ __forceinline__ void group_statistics(const GroupNormShape& s, const float* from, float* scratch, float& mean, float& factor) {
+    const int count = s.positions * s.group_channels;
+    float sum = 0.0f, squares = 0.0f;
+    for (int i = threadIdx.x; i < count; i += blockDim.x) sum += from[(i64)(i / s.group_channels) * s.channels + i % s.group_channels];
+    mean = sum_of_warps(warp_sum(sum), scratch) / (float)count;
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+        const float centred = from[(i64)(i / s.group_channels) * s.channels + i % s.group_channels] - mean;
+        squares += centred * centred;
+    }
+    factor = 1.0f / sqrtf(sum_of_warps(warp_sum(squares), scratch) / (float)count + s.epsilon);
+}
+
+// group_norm_forward: map [slot][positions][channels] -> map [slot][bordered height][width][channels]. A block takes a group of an image at a time.
+extern "C" __global__ void __launch_bounds__(256) group_norm_forward(
+    GroupNormShape shape, int images, const int* which, const float* weights, int pitch, const float* map, float* to) {
+    __shared__ float scratch[8];
+    const int lane = blockIdx.z, count = shape.positions * shape.group_channels;
+    const float* w = weights + (i64)which[lane] * pitch;
+    for (i64 block = blockIdx.x; block < (i64)images * shape.groups; block += gridDim.x) {
+        const i64 slot = (i64)lane * images + block / shape.groups;
+        const int first = (int)(block % shape.groups) * shape.group_channels;
+        const float* from = map + slot * shape.positions * shape.channels + first;
+        float mean, factor;
+        group_statistics(shape, from, scratch, mean, factor);
+        for (int i = threadIdx.x; i < count; i += blockDim.x) {
+            const int place = i / shape.group_channels, channel = i % shape.group_channels;
+            const float normalised = (from[(i64)place * shape.channels + channel] - mean) * factor;
+            const float value = normalised * w[shape.scale_at + first + channel] + w[shape.bias_at + first + channel];
+            const int y = shape.before + place / shape.width, x = shape.before + place % shape.width;
+            to[slot * shape.len + y * shape.row + x * shape.channels + first + channel] = shape.relu ? relu(value) : value;
+        }
+    }
+}
+
+// group_norm_backward: gradient of the map written [slot][positions][channels] -> that of the map read, or, where through_relu is 1, of what its ReLU
+// read; and the gradients of scales and biases, summed over each leaf, at sums[(lane * places + leaf) * pitch + parameter]. A block takes a group of
+// a leaf of a lane, image by image; a warp takes a channel at a time.
+extern "C" __global__ void __launch_bounds__(256) group_norm_backward(
+    GroupNormShape shape, int images, int length, int places, int through_relu, const int* which, const float* weights, int pitch,
+    const float* map, const float* gradient, float* to, float* sums) {
+    __shared__ float scratch[8];
+    const int lane = blockIdx.z, leaf = blockIdx.y, from = blockIdx.x * shape.group_channels, count = shape.positions * shape.group_channels;
+    const int warp = threadIdx.x >> 5, thread = threadIdx.x & 31;
+    const float* scale = weights + (i64)which[lane] * pitch + shape.scale_at + from;
+    float* own = sums + ((i64)lane * places + leaf) * pitch + from;
+    const int first = leaf * length, last = first + length < images ? first + length : images;
+    for (int image = first; image < last; image++) {
+        const i64 begin = ((i64)lane * images + image) * shape.positions * shape.channels + from;
+        float mean, factor, shift = 0.0f, slope = 0.0f;
+        group_statistics(shape, map + begin, scratch, mean, factor);
+        for (int c = warp; c < shape.group_channels; c += (int)(blockDim.x >> 5)) {
+            float sum = 0.0f, product = 0.0f;
+            for (int p = thread; p < shape.positions; p += 32) {
+                const i64 at = begin + (i64)p * shape.channels + c;
+                sum += gradient[at];
+                product += gradient[at] * (map[at] - mean);
+            }
+            sum = warp_sum(sum);
+            product = warp_sum(product) * factor;
+            if (thread == 0) {
+                own[shape.bias_at + c] = image == first ? sum : own[shape.bias_at + c] + sum;
+                own[shape.scale_at + c] = image == first ? product : own[shape.scale_at + c] + product;
+            }
+            shift += scale[c] * sum;
+            slope += scale[c] * product;
+        }
+        shift = sum_of_warps(shift, scratch) / (float)count;
+        slope = sum_of_warps(slope, scratch) / (float)count;
+        for (int i = threadIdx.x; i < count; i += blockDim.x) {
+            const int c = i % shape.group_channels;
+            const i64 at = begin + (i64)(i / shape.group_channels) * shape.channels + c;
+            const float value = factor * (gradient[at] * scale[c] - shift - (map[at] - mean) * factor * slope);
+            to[at] = through_relu && !(map[at] > 0.0f) ? 0.0f : value;
+        }
+    }
+}

@@ -9,7 +9,7 @@ mod support;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, cuda};
 use dps::comm::Single;
-use dps::config::{Execution, LayerSpec, NetworkName, OptimizerName, Padding, Products};
+use dps::config::{Execution, Initialisation, LayerSpec, NetworkName, OptimizerName, Padding, Products};
 use dps::data::{Dataset, Examples, Pixels};
 use dps::optimizer::{Rule, Schedule};
 use dps::pruning::Mask;
@@ -92,6 +92,20 @@ fn any_number_of_classes_agrees() {
         for products in [Products::Fused, Products::Cublas] {
             compare(&Case::of_classes(classes, 6), &Execution { products, ..Execution::default() });
         }
+    }
+}
+
+/// Instance, group and layer normalisation, with a ReLU and without, where cuBLAS multiplies and where it does not.
+#[test]
+fn normalised_groups_agree() {
+    let initialisation = Initialisation::VarianceScaling;
+    let convolution =
+        |channels| LayerSpec::Convolution { channels, kernel: 3, stride: 1, padding: Padding::Same, initialisation, bias: false };
+    for (groups, products) in [(18, Products::Fused), (6, Products::Cublas), (1, Products::Split)] {
+        let norm = LayerSpec::GroupNorm { groups };
+        let first = [convolution(18), LayerSpec::Relu, norm.clone(), convolution(18), norm, LayerSpec::Relu];
+        let layers = [&first[..], &[convolution(4), LayerSpec::Flatten, LayerSpec::dense(3)]].concat();
+        compare(&Case::of_layers(&layers, [9, 7, 2], 3, 20), &Execution { products, ..Execution::default() });
     }
 }
 

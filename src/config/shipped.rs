@@ -41,13 +41,14 @@ shipped! {
     "examples/averaged-weights.toml",
     "examples/lenet-5-caffe.toml",
     "examples/listed-convolutions.toml",
+    "examples/listed-group-norm.toml",
     "examples/listed-residual.toml",
     "examples/own-data-digits.toml",
     "examples/own-data-patches.toml",
 }
 
 impl Shipped {
-    /// What it is for: the first sentence of the comment that it begins with. Figures are the paper's.
+    /// Purpose of the configuration: the first sentence of the comment at its beginning. Figures are the paper's.
     pub fn purpose(&self) -> String {
         let comment = self.text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect::<Vec<_>>().join(" ");
         let sentence = comment.split_once(". ").map_or(comment.as_str(), |(first, _)| first);

@@ -1,7 +1,7 @@
 //! Puts a network together: feature maps, parameter tensors and layers, in forward order.
 
 use super::description::Network;
-use super::layer::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Slot};
+use super::layer::{Convolution, Dense, DenseOutput, Epilogue, GroupNorm, Layer, Map, Slot};
 use super::tensor::{Tensor, TensorKind};
 use crate::config::Initialisation;
 
@@ -40,15 +40,30 @@ impl Builder {
 
     /// Weights and bias of a layer with `fan_in` inputs for each of `outputs`.
     fn parameters(&mut self, learnt: &Learnt, fan_in: usize, outputs: usize) -> (usize, usize) {
-        let Learnt { name, initialisation, has_bias } = *learnt;
-        let mut tensor = |kind: TensorKind, suffix: &str, len: usize| {
-            let offset = self.network.parameters();
-            self.network.tensors.push(Tensor { name: format!("{name}.{suffix}"), kind, offset, len, fan_in, initialisation });
-            offset
-        };
-        let weights = tensor(TensorKind::Weights, "weights", fan_in * outputs);
-        let bias = if has_bias { tensor(TensorKind::Bias, "bias", outputs) } else { weights + fan_in * outputs };
+        let weights = self.tensor(learnt, TensorKind::Weights, fan_in, fan_in * outputs);
+        let bias = if learnt.has_bias { self.tensor(learnt, TensorKind::Bias, fan_in, outputs) } else { weights + fan_in * outputs };
         (weights, bias)
+    }
+
+    /// Adds a tensor behind the others, and returns its offset.
+    fn tensor(&mut self, &Learnt { name, initialisation, .. }: &Learnt, kind: TensorKind, fan_in: usize, len: usize) -> usize {
+        let suffix = match kind {
+            TensorKind::Weights => "weights",
+            TensorKind::Scale => "scale",
+            TensorKind::Bias => "bias",
+        };
+        let offset = self.network.parameters();
+        self.network.tensors.push(Tensor { name: format!("{name}.{suffix}"), kind, offset, len, fan_in, initialisation });
+        offset
+    }
+
+    /// Adds a normalisation of `groups` groups, which divide the channels of the map `input`, and returns its index.
+    pub(super) fn group_norm(&mut self, learnt: &Learnt, groups: usize, [input, output]: [Slot; 2], relu: bool, producer: usize) -> usize {
+        let map = self.network.maps[input];
+        let [scale, bias] = [TensorKind::Scale, TensorKind::Bias].map(|kind| self.tensor(learnt, kind, 1, map.channels));
+        let (positions, group_channels) = (map.height * map.width, map.channels / groups);
+        let layer = GroupNorm { groups, group_channels, positions, channels: map.channels, scale, bias, input, output, relu, producer };
+        self.layer(Layer::GroupNorm(layer))
     }
 
     /// Adds a convolution from the map `input`, which has the border that it needs, to sums of shape `output`, and returns its index.

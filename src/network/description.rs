@@ -36,9 +36,9 @@ impl Network {
     }
 
     /// Where the weights `[place][in][out]` and the biases `[out]` of the layer at `index` are among the parameters, and the channels in and out: the
-    /// channels of the map read, and the outputs. None where there is no such layer, or it has no parameters.
+    /// channels of the map read, and the outputs. None where there is no such layer, or its outputs do not each have a weight for every channel read.
     pub fn weights(&self, index: usize) -> Option<([Range<usize>; 2], [usize; 2])> {
-        let layer = self.layers.get(index)?;
+        let layer = self.layers.get(index).filter(|layer| !matches!(layer, Layer::GroupNorm(_)))?;
         Some((layer.parameters()?, [self.maps[layer.input()].channels, layer.outputs()?]))
     }
 

@@ -8,8 +8,8 @@ use crate::random::{Numbers, Purpose};
 /// The standard deviation of a standard normal truncated at ±2.
 const TRUNCATED_DEVIATION: f64 = 0.879_625_661_034_239_8;
 
-/// The initial parameters of a trial, flat as [`Network::tensors`] lays them out: weights normal with variance 1 / fan_in, truncated at
-/// two deviations of the untruncated normal, or as their layer says ([`Initialisation`]); biases zero. A pure function of the seed and the
+/// The initial parameters of a trial, flat as [`Network::tensors`] lays them out: weights normal with variance 1 / fan_in, truncated at two
+/// deviations of the untruncated normal, or as their layer says ([`Initialisation`]); scales one, biases zero. A pure function of the seed and the
 /// parameter's index.
 pub fn initial_weights(network: &Network, seed: u64) -> Vec<f32> {
     drawn(network, &Numbers::new(seed, Purpose::Initialisation))
@@ -22,7 +22,15 @@ pub fn weights_drawn_anew(network: &Network, seed: u64) -> Vec<f32> {
 
 fn drawn(network: &Network, numbers: &Numbers) -> Vec<f32> {
     let mut weights = vec![0.0; network.parameters()];
-    for tensor in network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights) {
+    for tensor in &network.tensors {
+        match tensor.kind {
+            TensorKind::Weights => {}
+            TensorKind::Scale => {
+                weights[tensor.range()].fill(1.0);
+                continue;
+            }
+            TensorKind::Bias => continue,
+        }
         let mut normals = vec![0.0; tensor.len];
         let deviation = match tensor.initialisation {
             Initialisation::VarianceScaling => {

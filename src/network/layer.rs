@@ -67,6 +67,8 @@ pub enum Layer {
     Pool(Pool),
     /// The mean over all positions.
     GlobalMean(GlobalMean),
+    /// The normalisation of groups of channels, example by example.
+    GroupNorm(GroupNorm),
     /// A fully connected layer.
     Dense(Dense),
 }
@@ -181,6 +183,35 @@ pub struct GlobalMean {
     pub producer: Option<usize>,
 }
 
+/// Normalises each group of channels, example by example, and scales and shifts each channel: (x − mean) / √(variance + [`EPSILON`]) · scale + bias
+/// with the mean and the variance over the group's channels and all positions (Wu and He, "Group Normalization", ECCV 2018).
+#[derive(Debug, Clone, PartialEq)]
+pub struct GroupNorm {
+    /// Groups.
+    pub groups: usize,
+    /// Channels of a group. In a network that a back end has widened, the channels behind those of the groups are zero, and stay so.
+    pub group_channels: usize,
+    /// Positions of the maps.
+    pub positions: usize,
+    /// Channels of the maps.
+    pub channels: usize,
+    /// Offset of the factors `[channels]` in the flat parameter vector.
+    pub scale: usize,
+    /// Offset of the terms `[channels]`.
+    pub bias: usize,
+    /// Map read: it has no border.
+    pub input: Slot,
+    /// Map written.
+    pub output: Slot,
+    /// Whether ReLU follows. The gradient that a back end keeps for the layer is that before the ReLU.
+    pub relu: bool,
+    /// The layer that wrote the map read.
+    pub producer: usize,
+}
+
+/// What [`GroupNorm`] adds to each variance: PyTorch's default.
+pub const EPSILON: f32 = 1e-5;
+
 /// A fully connected layer. The last one of a network makes the logits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dense {
@@ -234,6 +265,8 @@ impl Layer {
         match self {
             Layer::Convolution(c) => 2.0 * (c.output.height * c.output.width * c.weight_count()) as f64,
             Layer::Pool(_) | Layer::GlobalMean(_) => 0.0,
+            // Of each value: one for the mean, three for the variance, two for the normalised value, two for scale and bias.
+            Layer::GroupNorm(norm) => 8.0 * (norm.positions * norm.channels) as f64,
             Layer::Dense(dense) => 2.0 * (dense.inputs * dense.outputs) as f64,
         }
     }
@@ -244,6 +277,7 @@ impl Layer {
             Layer::Convolution(convolution) => convolution.input,
             Layer::Pool(pool) => pool.input,
             Layer::GlobalMean(mean) => mean.input,
+            Layer::GroupNorm(norm) => norm.input,
             Layer::Dense(dense) => dense.input,
         }
     }
@@ -254,6 +288,7 @@ impl Layer {
             Layer::Convolution(convolution) => Some(convolution.epilogue.written()),
             Layer::Pool(pool) => Some(pool.output),
             Layer::GlobalMean(mean) => Some(mean.output),
+            Layer::GroupNorm(norm) => Some(norm.output),
             Layer::Dense(dense) => match dense.output {
                 DenseOutput::Logits => None,
                 DenseOutput::Hidden { written, .. } => Some(written),
@@ -267,6 +302,7 @@ impl Layer {
             Layer::Convolution(convolution) => convolution.producer,
             Layer::Pool(pool) => pool.producer,
             Layer::GlobalMean(mean) => mean.producer,
+            Layer::GroupNorm(norm) => Some(norm.producer),
             Layer::Dense(dense) => dense.producer,
         }
     }
@@ -277,30 +313,58 @@ impl Layer {
             Layer::Convolution(convolution) => !matches!(convolution.epilogue, Epilogue::Linear { .. }),
             Layer::Pool(pool) => pool.relu,
             Layer::GlobalMean(_) => false,
+            Layer::GroupNorm(norm) => norm.relu,
             Layer::Dense(dense) => matches!(dense.output, DenseOutput::Hidden { relu: true, .. }),
         }
     }
 
-    /// Where its weights and its biases are in the flat parameter vector; none where it has no parameters. Without a bias the second range is empty.
+    /// Where the layer's weights, or the factors of a normalisation, and its biases are in the flat parameter vector; none where it has no
+    /// parameters. Without a bias the second range is empty.
     pub fn parameters(&self) -> Option<[Range<usize>; 2]> {
         let (weights, bias, outputs, has_bias) = self.weighted()?;
         Some([weights..bias, bias..bias + if has_bias { outputs } else { 0 }])
     }
 
-    /// Outputs that its weights lead to; none where it has no parameters.
+    /// Outputs that the layer's weights lead to; none where it has no parameters.
     pub fn outputs(&self) -> Option<usize> {
         self.weighted().map(|(_, _, outputs, _)| outputs)
     }
 
-    /// Whether it has weights.
-    pub fn has_weights(&self) -> bool {
-        self.weighted().is_some()
+    /// Inputs and outputs of the layer's weights, then rows and columns of a kernel; none where it has no parameters. Each factor of a normalisation
+    /// leads from one input to one output.
+    pub fn weight_extents(&self) -> Option<Vec<usize>> {
+        match self {
+            Layer::Convolution(layer) => Some(vec![layer.input_map.channels, layer.output.channels, layer.kernel, layer.kernel]),
+            Layer::Dense(layer) => Some(vec![layer.inputs, layer.outputs]),
+            Layer::GroupNorm(_) => Some(vec![1, 1]),
+            Layer::Pool(_) | Layer::GlobalMean(_) => None,
+        }
+    }
+
+    /// Rows, columns and channels that a layer other than a convolution or a fully connected one makes of a map without a border; none where it
+    /// cannot read the map.
+    pub fn shape_made_of(&self, from: Map) -> Option<[usize; 3]> {
+        let Map { height, width, channels, .. } = from;
+        match self {
+            Layer::Pool(pool) => {
+                let windows = |side: usize| side.checked_sub(pool.size)?.checked_div(pool.stride).map(|rest| rest + 1);
+                Some([windows(height)?, windows(width)?, channels]).filter(|_| pool.size > 0)
+            }
+            Layer::GlobalMean(_) => Some([1, 1, channels]),
+            Layer::GroupNorm(norm) => {
+                let normalised = norm.groups.checked_mul(norm.group_channels)?;
+                let fits = norm.channels == channels && (1..=channels).contains(&normalised) && norm.positions == height * width;
+                fits.then_some([height, width, channels])
+            }
+            Layer::Convolution(_) | Layer::Dense(_) => None,
+        }
     }
 
     fn weighted(&self) -> Option<(usize, usize, usize, bool)> {
         match self {
             Layer::Convolution(layer) => Some((layer.weights, layer.bias, layer.output.channels, layer.has_bias)),
             Layer::Dense(layer) => Some((layer.weights, layer.bias, layer.outputs, layer.has_bias)),
+            Layer::GroupNorm(layer) => Some((layer.scale, layer.bias, layer.channels, true)),
             Layer::Pool(_) | Layer::GlobalMean(_) => None,
         }
     }
@@ -326,6 +390,10 @@ impl Display for Layer {
                 write!(to, "{kind} {0} × {0}, stride {1}{2}", layer.size, layer.stride, if layer.relu { ", relu" } else { "" })
             }
             Layer::GlobalMean(_) => to.write_str("global mean"),
+            Layer::GroupNorm(layer) => {
+                let groups = if layer.groups == 1 { "group" } else { "groups" };
+                write!(to, "group norm, {} {groups}{}", layer.groups, if layer.relu { ", relu" } else { "" })
+            }
             Layer::Dense(_) => write!(to, "dense{}", if self.has_relu() { ", relu" } else { "" }),
         }
     }

@@ -74,6 +74,7 @@ struct Reader<'a> {
     /// How many there were of each kind that has parameters.
     convolutions: usize,
     blocks: usize,
+    norms: usize,
     dense: usize,
     /// Whether the logits have been made.
     ended: bool,
@@ -122,10 +123,12 @@ impl Reader<'_> {
             LayerSpec::MaxPool { size, stride } => self.pool(PoolKind::Max, size as usize, stride as usize),
             LayerSpec::AveragePool { size, stride } => self.pool(PoolKind::Average, size as usize, stride as usize),
             LayerSpec::GlobalMean => self.global_mean(),
+            LayerSpec::GroupNorm { groups } => self.group_norm(groups as usize),
             LayerSpec::Flatten => self.flatten(),
             LayerSpec::Dense { outputs, initialisation, bias } => self.dense(outputs as usize, classes, initialisation, bias),
             LayerSpec::Relu => {
-                Err(self.refuse("to follow a convolution, a pool, a dense layer or a residual block directly; move or remove it"))
+                Err(self
+                    .refuse("to follow a convolution, a pool, a group norm, a dense layer or a residual block directly; move or remove it"))
             }
         }
     }
@@ -305,7 +308,28 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A layer without parameters has written a map: its gradient is needed if that of what it read is.
+    fn group_norm(&mut self, groups: usize) -> Result<(), String> {
+        let Map { height, width, channels, .. } = self.shape;
+        let Some(producer) = self.producer else {
+            return Err(self.refuse("a convolution before it; images are normalised already"));
+        };
+        if !channels.is_multiple_of(groups) {
+            return Err(self.refuse(&format!("channels that its {groups} groups divide")));
+        }
+        if height * width * channels / groups < 2 {
+            return Err(self.refuse("at least 2 values in a group; use fewer groups"));
+        }
+        self.check_parameters(&[[1, 1, channels]])?;
+        self.norms += 1;
+        let learnt = Learnt { name: &format!("norm{}", self.norms), initialisation: Initialisation::VarianceScaling, has_bias: true };
+        let relu = self.take(&LayerSpec::Relu);
+        let (input, output) = (self.input, self.write(self.shape)?);
+        let index = self.builder.group_norm(&learnt, groups, [input, output], relu, producer);
+        self.after(output, index);
+        Ok(())
+    }
+
+    /// A layer that is no convolution has written a map: its gradient is needed if that of what it read is.
     fn after(&mut self, output: Slot, index: usize) {
         self.input = output;
         self.producer = self.producer.map(|_| index);

@@ -12,7 +12,7 @@ mod tensor;
 
 pub use description::Network;
 pub use initialisation::{initial_weights, weights_drawn_anew};
-pub use layer::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Pool, PoolKind, Slot};
+pub use layer::{Convolution, Dense, DenseOutput, EPSILON, Epilogue, GlobalMean, GroupNorm, Layer, Map, Pool, PoolKind, Slot};
 pub use tensor::{Tensor, TensorKind};
 
 #[cfg(test)]

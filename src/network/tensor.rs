@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use crate::config::Initialisation;
 
-/// What a tensor is for.
+/// Purpose of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TensorKind {
     /// Factors of a layer's inputs.
     Weights,
+    /// Factors of normalised channels: for pruning they are what biases are.
+    Scale,
     /// Terms added to a layer's outputs.
     Bias,
 }
@@ -19,7 +21,7 @@ pub enum TensorKind {
 pub struct Tensor {
     /// Layer and kind, as in "block2.conv1.weights".
     pub name: String,
-    /// Weights or bias.
+    /// Purpose of the elements.
     pub kind: TensorKind,
     /// First element in the flat vector.
     pub offset: usize,
@@ -27,7 +29,7 @@ pub struct Tensor {
     pub len: usize,
     /// Inputs of one output.
     pub fan_in: usize,
-    /// How weights begin; a bias begins at zero.
+    /// How weights begin; a scale begins at one, a bias at zero.
     pub initialisation: Initialisation,
 }
 

@@ -60,10 +60,10 @@ impl Mask {
         hash
     }
 
-    /// How many layers the mask leaves no weight.
+    /// How many layers the mask leaves no weight; of normalisations, no scale.
     pub fn dead_layers(&self, network: &Network) -> usize {
         let Mask::Sparse { kept, .. } = self else { return 0 };
-        let weights = network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights);
+        let weights = network.tensors.iter().filter(|tensor| tensor.kind != TensorKind::Bias);
         let begins = |place: usize| kept.partition_point(|&index| (index as usize) < place);
         weights.filter(|tensor| begins(tensor.range().start) == begins(tensor.range().end)).count()
     }
@@ -82,7 +82,7 @@ impl Mask {
 }
 
 /// Keeps the κ = round(m·(1 − sparsity)) parameters of highest score over all layers together, ties to the lower index (section 2.2 of
-/// Lee et al., ICLR 2019, and the public code). Exempt biases are kept and not counted in m.
+/// Lee et al., ICLR 2019, and the public code). Exempt biases, and with them the scales of normalisations, are kept and not counted in m.
 ///
 /// A NaN score sorts below every number.
 pub fn keep_highest(network: &Network, scores: &[f32], sparsity: f64, biases: BiasPruning) -> Mask {
@@ -103,7 +103,7 @@ pub(super) fn candidates(network: &Network, biases: BiasPruning) -> (Vec<u32>, V
     let (mut candidates, mut kept) = (Vec::with_capacity(network.parameters()), Vec::new());
     for tensor in &network.tensors {
         let range = tensor.range().start as u32..tensor.range().end as u32;
-        if tensor.kind == TensorKind::Bias && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
+        if tensor.kind != TensorKind::Weights && biases == BiasPruning::Exempt { kept.extend(range) } else { candidates.extend(range) }
     }
     (candidates, kept)
 }
@@ -129,10 +129,11 @@ pub(super) fn rounded(candidates: usize, sparsity: f64) -> usize {
 
 /// How many parameters a mask of that sparsity keeps.
 pub fn kept_parameters(network: &Network, sparsity: f64, biases: BiasPruning) -> usize {
-    let count = |kind: TensorKind| network.tensors.iter().filter(|tensor| tensor.kind == kind).map(|tensor| tensor.len).sum::<usize>();
+    let all = network.parameters();
+    let weights = network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights).map(|tensor| tensor.len).sum();
     match biases {
-        BiasPruning::Exempt => count(TensorKind::Bias) + rounded(count(TensorKind::Weights), sparsity),
-        BiasPruning::Prunable => rounded(network.parameters(), sparsity),
+        BiasPruning::Exempt => all - weights + rounded(weights, sparsity),
+        BiasPruning::Prunable => rounded(all, sparsity),
     }
 }
 

@@ -23,7 +23,7 @@ pub fn layer_table(study: &Study, network: &Network) -> String {
             layer.to_string(),
             written(network, layer),
             if parameters > 0 { count(parameters as u64) } else { "·".to_owned() },
-            if layer.has_weights() { count(layer.forward_flop() as u64) } else { "·".to_owned() },
+            if parameters > 0 { count(layer.forward_flop() as u64) } else { "·".to_owned() },
         ];
         row.extend(gpu.as_ref().map(|gpu| gpu[index].to_owned()));
         for kernels in kernels {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use dps::backend::reference::normalised;
 use dps::config::{Initialisation, LayerSpec, NetworkName, Padding};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
-use dps::network::{Network, TensorKind, initial_weights};
+use dps::network::{Layer, Network, Pool, TensorKind, initial_weights};
 use dps::random::{Numbers, Purpose};
 
 /// FLOP of an image's forward pass, at most.
@@ -19,6 +19,9 @@ const MOST_WORK: f64 = 4e6;
 
 /// Layers of a network, at most; a residual block is two.
 const MOST_LAYERS: usize = 7;
+
+/// Values of a normalised group, at least: of few values a variance takes most of what a gradient has, and leaves its rounding.
+const LEAST_GROUP: usize = 16;
 
 /// Random numbers, one after the other.
 pub struct Draws {
@@ -54,7 +57,7 @@ impl Draws {
 
 /// A network with all that it is run on.
 pub struct Case {
-    /// What its list of layers is, for messages.
+    /// Layers of the network in words, for messages.
     pub name: String,
     pub network: Arc<Network>,
     pub weights: Vec<f32>,
@@ -94,8 +97,12 @@ impl Case {
         let network = Network::listed(layers, shape, classes).unwrap();
         let examples = most_examples.min((MOST_WORK / network.forward_flop()) as usize).max(1);
         let mut weights = initial_weights(&network, 7);
-        for tensor in network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Bias) {
-            weights[tensor.range()].fill_with(|| (0.3 * draws.sign()) as f32);
+        for tensor in &network.tensors {
+            match tensor.kind {
+                TensorKind::Weights => {}
+                TensorKind::Scale => weights[tensor.range()].fill_with(|| (1.0 + 0.5 * draws.sign()) as f32),
+                TensorKind::Bias => weights[tensor.range()].fill_with(|| (0.3 * draws.sign()) as f32),
+            }
         }
         let name = format!("{layers:?} of {shape:?}, {classes} classes, {examples} examples");
         Case { name, dataset: dataset(&mut draws, shape, classes, examples), weights, network: Arc::new(network) }
@@ -152,9 +159,7 @@ fn layers(draws: &mut Draws) -> (Vec<LayerSpec>, [usize; 3], usize) {
     for _ in 0..40 {
         let part = [body.clone(), part(draws)].concat();
         let list = [part.clone(), end(draws)].concat();
-        if Network::listed(&list, shape, classes)
-            .is_ok_and(|network| network.layers.len() <= MOST_LAYERS && network.forward_flop() <= MOST_FLOP)
-        {
+        if Network::listed(&list, shape, classes).is_ok_and(|network| is_small(&network)) {
             (body, whole) = (part, list);
         }
         let count = |layers: &[LayerSpec]| layers.iter().filter(|layer| !matches!(layer, LayerSpec::Relu)).count();
@@ -176,7 +181,50 @@ fn layers(draws: &mut Draws) -> (Vec<LayerSpec>, [usize; 3], usize) {
             *bias = draws.chance(0.7);
         }
     }
+    for _ in 0..2 {
+        layers = with_norm(draws, layers, shape, classes);
+    }
     (layers, shape, classes)
+}
+
+fn is_small(network: &Network) -> bool {
+    network.layers.len() <= MOST_LAYERS && network.forward_flop() <= MOST_FLOP
+}
+
+/// A list with one more normalisation, of any number of groups that divides the channels, or the list itself where none fits at the place drawn.
+fn with_norm(draws: &mut Draws, layers: Vec<LayerSpec>, shape: [usize; 3], classes: usize) -> Vec<LayerSpec> {
+    let at = draws.between(1, layers.len() as u32) as usize;
+    let with = |groups: usize, channels: usize| {
+        let mut layers = layers.clone();
+        if groups == channels {
+            // A ReLU is next, and convolutions before have no bias: a channel's mean would not change, and gradients would be rounding alone.
+            for layer in &mut layers[..at] {
+                if let LayerSpec::Convolution { bias, .. } = layer {
+                    *bias = false;
+                }
+            }
+            if layers.get(at) != Some(&LayerSpec::Relu) {
+                layers.insert(at, LayerSpec::Relu);
+            }
+        }
+        layers.insert(at, LayerSpec::GroupNorm { groups: groups as u32 });
+        let network = Network::listed(&layers, shape, classes).ok().filter(is_small)?;
+        let norms = |layer: &Layer| if let Layer::GroupNorm(norm) = layer { Some(norm.clone()) } else { None };
+        let norms: Vec<_> = network.layers.iter().filter_map(norms).collect();
+        // What a normalisation makes of values that are all but equal is rounding, which no other one may multiply.
+        let normalised = |mut index: usize| loop {
+            match &network.layers[index] {
+                Layer::Pool(Pool { producer: Some(producer), .. }) => index = *producer,
+                layer => break matches!(layer, Layer::GroupNorm(_)),
+            }
+        };
+        let fits = norms.iter().all(|norm| norm.positions * norm.group_channels >= LEAST_GROUP && !normalised(norm.producer));
+        fits.then(|| (layers, norms.into_iter().find(|norm| norm.groups == groups).map_or(1, |norm| norm.channels)))
+    };
+    let Some((_, channels)) = with(1, 0) else { return layers };
+    let mut fitting: Vec<_> =
+        (1..=channels).filter(|groups| channels.is_multiple_of(*groups)).filter_map(|groups| with(groups, channels)).collect();
+    fitting.swap_remove(draws.between(0, fitting.len() as u32 - 1) as usize).0
 }
 
 /// Few, many, and those at which vectors end or a little beside.

@@ -31,7 +31,7 @@ fn small(mut command: Command, example: &Path, data: &Path, output: &Path) -> Co
 fn a_configuration_is_enough_and_ranks_change_no_bit() {
     let folder = tempfile::tempdir().unwrap();
     write_data(folder.path(), 600, 90);
-    assert_eq!(examples().len(), 7);
+    assert_eq!(examples().len(), 8);
     for example in examples() {
         let is_own = example.file_name().unwrap().to_string_lossy().starts_with("own-data-");
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/data");
@@ -126,6 +126,11 @@ fn a_list_that_does_not_fit_is_refused_with_the_layer() {
             "workload.network[2].initialisation: expected one of variance-scaling, he, found \"hee\"; did you mean \"he\"?",
         ),
         ("[{ layer = \"residual\", channels = 8, bias = false }]", "unknown key \"workload.network[1].bias\""),
+        (
+            "[{ layer = \"convolution\", channels = 6, kernel = 3 }, { layer = \"group-norm\", groups = 4 }]",
+            "workload.network: layer 2 (group-norm): gets 26 × 26 × 6, needs channels that its 4 groups divide",
+        ),
+        ("[{ layer = \"group-norm\" }]", "workload.network[1].groups: expected a whole number from 1 to 1000000, found nothing"),
         ("[{ layer = \"relu\", size = 2 }]", "unknown key \"workload.network[1].size\""),
     ];
     for (network, sentence) in cases {

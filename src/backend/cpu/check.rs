@@ -1,7 +1,7 @@
 //! What kernels rely on in a network: every layer reads what was written before it and lies in its map, and writes maps of its own.
 
 use super::dense::is_narrow;
-use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Pool, Slot};
+use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Layer, Map, Network, Slot};
 
 /// Channels of the widest vector.
 pub(super) const VECTOR: usize = 16;
@@ -18,14 +18,8 @@ pub(in crate::backend) fn check(network: &Network) {
         check.index = index;
         match layer {
             Layer::Convolution(layer) => check.convolution(layer),
-            Layer::Pool(layer) => check.pool(layer),
-            Layer::GlobalMean(layer) => {
-                check.reads(layer.input, layer.producer);
-                let (from, to) = (network.maps[layer.input], network.maps[layer.output]);
-                assert!(is_plain(from) && shape(to) == (1, 1, from.channels), "the shape of a mean");
-                check.writes(layer.output);
-            }
             Layer::Dense(layer) => check.dense(layer),
+            other => check.of_a_map(other),
         }
     }
     assert!(check.parameters == network.parameters() && check.parameters <= MOST, "parameters and tensors");
@@ -44,7 +38,7 @@ pub(super) fn check_vectors(network: &Network) {
                 let inputs = layer.producer.is_none() || whole(layer.inputs);
                 [is_narrow(layer.inputs, layer.outputs, layer.output) || whole(layer.outputs) && inputs, layer.has_bias]
             }
-            Layer::Pool(_) | Layer::GlobalMean(_) => [true, true],
+            other => [other.outputs().is_none_or(whole), true],
         };
         assert!(fits && has_bias, "channels in whole vectors, and a bias");
     }
@@ -152,13 +146,16 @@ impl Check<'_> {
         self.parameters([layer.weights, layer.bias], &[layer.kernel, layer.kernel, input.channels], output.channels, layer.has_bias);
     }
 
-    fn pool(&mut self, layer: &Pool) {
-        self.reads(layer.input, layer.producer);
-        let (from, to) = (self.network.maps[layer.input], self.network.maps[layer.output]);
-        assert!(is_plain(from) && layer.size > 0 && layer.stride > 0, "a pool's input");
-        let sides = [from.height, from.width].map(|side| side.checked_sub(layer.size).map(|rest| rest / layer.stride + 1));
-        assert!(sides == [Some(to.height), Some(to.width)] && to.channels == from.channels, "the shape of a pool");
-        self.writes(layer.output);
+    /// A layer that is told by the shape which it makes of the map read.
+    fn of_a_map(&mut self, layer: &Layer) {
+        let written = layer.written().expect("a layer other than the logits writes a map");
+        self.reads(layer.input(), layer.producer());
+        let (from, to) = (self.network.maps[layer.input()], self.network.maps[written]);
+        assert!(is_plain(from) && layer.shape_made_of(from) == Some(shape(to).into()), "the shape that a layer makes of a map");
+        self.writes(written);
+        if let Some(([weights, bias], extents)) = layer.parameters().zip(layer.outputs()) {
+            self.parameters([weights.start, bias.start], &[1], extents, !bias.is_empty());
+        }
     }
 
     fn dense(&mut self, layer: &Dense) {

@@ -93,11 +93,13 @@ fn dense_outputs(inputs: usize, outputs: usize, output: DenseOutput) -> usize {
 fn places(logical: &Network, physical: &Network) -> Vec<u32> {
     let mut places = vec![0; logical.parameters()];
     for index in 0..logical.layers.len() {
-        let (Some((from, [inputs, outputs])), Some((to, [wide_inputs, wide_outputs]))) = (logical.weights(index), physical.weights(index))
-        else {
-            continue;
-        };
-        let [weights, bias] = from;
+        let [from, to] = [logical, physical].map(|network| {
+            let layer = &network.layers[index];
+            // A normalisation has one weight for each output.
+            let inputs = network.weights(index).map_or(1, |(_, [inputs, _])| inputs);
+            Some((layer.parameters()?, [inputs, layer.outputs()?]))
+        });
+        let Some((([weights, bias], [inputs, outputs]), (to, [wide_inputs, wide_outputs]))) = from.zip(to) else { continue };
         for (at, place) in places[weights].iter_mut().enumerate() {
             let (row, output) = (at / outputs, at % outputs);
             *place = (to[0].start + (row / inputs * wide_inputs + row % inputs) * wide_outputs + output) as u32;
@@ -143,6 +145,12 @@ fn pad(logical: &Network) -> Network {
                 (layer.weights, layer.bias, layer.has_bias) = (offset, offset + layer.inputs * layer.outputs, true);
                 offset = layer.bias + layer.outputs;
             }
+            Layer::GroupNorm(layer) => {
+                layer.channels = network.maps[layer.input].channels;
+                network.maps[layer.output].channels = layer.channels;
+                (layer.scale, layer.bias) = (offset, offset + layer.channels);
+                offset = layer.bias + layer.channels;
+            }
             // A layer without parameters keeps the channels, or `check` refuses what comes out.
             other => {
                 if let Some(written) = other.written() {
@@ -152,9 +160,9 @@ fn pad(logical: &Network) -> Network {
         }
     }
     let ranges = network.layers.iter().filter_map(Layer::parameters);
-    let weights = logical.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Weights);
+    let weights = logical.tensors.iter().filter(|tensor| tensor.kind != TensorKind::Bias);
     let tensors = weights.zip(ranges).flat_map(|(tensor, [weights, bias])| {
-        let name = tensor.name.replace(".weights", ".bias");
+        let name = tensor.name.replace(".weights", ".bias").replace(".scale", ".bias");
         let bias = Tensor { name, kind: TensorKind::Bias, offset: bias.start, len: bias.len(), ..tensor.clone() };
         [Tensor { offset: weights.start, len: weights.len(), ..tensor.clone() }, bias]
     });

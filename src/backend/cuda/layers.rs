@@ -1,11 +1,11 @@
 //! The network's operations on a micro-batch: launches of the fused kernels, or cuBLAS's products.
 
-use super::launch::{LayerKernels, OutputMap, PoolShape, goes_through_relu, is_unpooled, surrounds_products};
+use super::launch::{GroupNormShape, LayerKernels, OutputMap, PoolShape, goes_through_relu, is_unpooled, surrounds_products};
 use super::micro_batch::{MicroBatch, Output};
 use super::pointer::{ConstPointer, at, at_mut};
 use super::products::{Blas, ForwardOutputs, InputGradient};
 use crate::Result;
-use crate::network::{Convolution, Dense, Epilogue, GlobalMean, Layer, Network, Pool};
+use crate::network::{Convolution, Dense, Epilogue, GlobalMean, GroupNorm, Layer, Network, Pool};
 
 /// Sends a micro-batch through the network: forward, with the losses or the margins; and backward, where gradients are asked for. `blas` is
 /// cuBLAS, where the products are its own.
@@ -19,6 +19,7 @@ pub(super) unsafe fn propagate(batch: &MicroBatch, blas: Option<&Blas>) -> Resul
             Layer::Convolution(layer) => pass.forward(index, layer),
             Layer::Pool(layer) => pass.pool(layer),
             Layer::GlobalMean(layer) => pass.mean(layer),
+            Layer::GroupNorm(layer) => pass.group_norm(layer),
             // With the loss and its gradient, or the errors: the logits never leave the registers.
             Layer::Dense(layer) => pass.head(layer),
         }?;
@@ -28,6 +29,7 @@ pub(super) unsafe fn propagate(batch: &MicroBatch, blas: Option<&Blas>) -> Resul
         Layer::Convolution(layer) => pass.backward(index, layer, batch.network),
         Layer::Pool(layer) => pass.pool_backward(index, layer),
         Layer::GlobalMean(layer) => pass.mean_backward(index, layer),
+        Layer::GroupNorm(layer) => pass.group_norm_backward(index, layer),
         Layer::Dense(layer) => pass.head_backward(index, layer),
     })
 }
@@ -189,6 +191,33 @@ impl Layers<'_> {
     fn mean_shape(&self, network: &Network, layer: &GlobalMean) -> [i32; 7] {
         let map = network.maps[layer.input];
         [self.batch.slots(), map.height, map.width, map.channels, map.row(), map.len(), map.before].map(|number| number as i32)
+    }
+
+    fn group_norm(&self, layer: &GroupNorm) -> Result<()> {
+        let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, .. } = *self.batch;
+        let (input, output) = (at(&space.maps[layer.input], 0), at_mut(&space.maps[layer.output], 0));
+        let shape = GroupNormShape::new(network, layer);
+        on_batch!(kernels.group_norm_forward(lanes, shape, images as i32, which, weights, pitch as i32, input, output))
+    }
+
+    fn group_norm_backward(&self, index: usize, layer: &GroupNorm) -> Result<()> {
+        let MicroBatch { kernels, space, network, lanes, images, which, weights, pitch, length, places, output, .. } = *self.batch;
+        let Output::Gradients(sums) = output else { return Ok(()) };
+        on_batch!(kernels.group_norm_backward(
+            lanes,
+            GroupNormShape::new(network, layer),
+            images as i32,
+            length as i32,
+            places as i32,
+            goes_through_relu(network, layer.producer).into(),
+            which,
+            weights,
+            pitch as i32,
+            at(&space.maps[layer.input], 0),
+            at(&space.gradients[index], 0),
+            at_mut(&space.gradients[layer.producer], 0),
+            sums,
+        ))
     }
 
     fn head(&self, layer: &Dense) -> Result<()> {

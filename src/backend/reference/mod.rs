@@ -76,10 +76,12 @@ pub fn gradient<T: Number>(network: &Network, weights: &[T], temperature: f32, b
 }
 
 /// The flow through a network, and its gradient, `[parameters]`: the sum of the logits of an image whose values are all 1. Where the weights are
-/// magnitudes it is the synaptic flow of Tanaka et al., NeurIPS 2020.
+/// magnitudes it is the synaptic flow of Tanaka et al., NeurIPS 2020. A group normalisation scales and shifts alone: nothing would be conserved
+/// through means and variances, and the authors' public code leaves out batch normalisation's, too, by those of an untrained network, 0 and 1.
 pub fn flow<T: Number>(network: &Network, weights: &[T]) -> (Vec<T>, T) {
     let mut gradient = vec![T::from(0.0); network.parameters()];
     let mut pass = Pass::new(network, weights, 1.0, &mut gradient);
+    pass.normalises = false;
     pass.forward(&vec![1.0; network.maps[0].inner_len()]);
     let sum = pass.add_logit_sum_gradient();
     (gradient, sum)

@@ -13,6 +13,9 @@ pub trait Number: Copy + From<f32> + Add<Output = Self> + Sub<Output = Self> + M
     /// The natural logarithm, by libm.
     fn ln(self) -> Self;
 
+    /// The square root, rounded once.
+    fn sqrt(self) -> Self;
+
     /// max(x, 0). A NaN stays a NaN, so that it is seen in the loss.
     fn rectified(self) -> Self {
         if self.value() <= 0.0 { Self::from(0.0) } else { self }
@@ -31,6 +34,9 @@ macro_rules! float {
             }
             fn ln(self) -> $float {
                 $ln(self)
+            }
+            fn sqrt(self) -> $float {
+                self.sqrt()
             }
         }
     };
@@ -85,5 +91,10 @@ impl<T: Number> Number for Dual<T> {
 
     fn ln(self) -> Dual<T> {
         Dual { value: self.value.ln(), slope: self.slope / self.value }
+    }
+
+    fn sqrt(self) -> Dual<T> {
+        let value = self.value.sqrt();
+        Dual { value, slope: self.slope / (value + value) }
     }
 }

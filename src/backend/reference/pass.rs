@@ -1,7 +1,9 @@
 //! One image on its way through a network and back.
 
 use super::number::Number;
-use crate::network::{Convolution, Dense, DenseOutput, Epilogue, GlobalMean, Layer, Map, Network, Pool, PoolKind, Slot};
+use crate::network::{
+    Convolution, Dense, DenseOutput, EPSILON, Epilogue, GlobalMean, GroupNorm, Layer, Map, Network, Pool, PoolKind, Slot,
+};
 
 /// An image's maps, and the gradients of its loss with respect to them. Maps have no border here.
 pub(super) struct Pass<'a, T> {
@@ -9,6 +11,8 @@ pub(super) struct Pass<'a, T> {
     weights: &'a [T],
     /// What the loss divides logits by.
     temperature: f32,
+    /// Whether group normalisations normalise; else they scale and shift alone.
+    pub normalises: bool,
     /// Where gradients of parameters are added.
     gradient: &'a mut [T],
     /// `[height][width][channels]` of each map.
@@ -101,6 +105,28 @@ fn means_backward<T: Number>(map: Map, received: &[T], window: [usize; 3]) -> Ve
     gradient
 }
 
+/// The mean of each group's values in a map that a normalisation reads.
+fn group_means<T: Number>(layer: &GroupNorm, values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut sums: Vec<T> = zeros(layer.channels);
+    values.enumerate().for_each(|(place, value)| sums[place % layer.channels] = sums[place % layer.channels] + value);
+    let count = T::from((layer.positions * layer.group_channels) as f32);
+    sums.chunks(layer.group_channels).map(|sums| sums.iter().fold(T::from(0.0), |sum, &one| sum + one) / count).collect()
+}
+
+/// The group of the value at a place of a map that a normalisation reads.
+fn group(layer: &GroupNorm, place: usize) -> usize {
+    place % layer.channels / layer.group_channels
+}
+
+/// The values of a map with mean 0 and variance 1 in each group, and 1 / √(variance + [`EPSILON`]) of each group.
+fn normalised<T: Number>(layer: &GroupNorm, values: &[T]) -> (Vec<T>, Vec<T>) {
+    let means = group_means(layer, values.iter().copied());
+    let centred: Vec<T> = values.iter().enumerate().map(|(place, &value)| value - means[group(layer, place)]).collect();
+    let variances = group_means(layer, centred.iter().map(|&value| value * value));
+    let factors: Vec<T> = variances.into_iter().map(|variance| T::from(1.0) / (variance + T::from(EPSILON)).sqrt()).collect();
+    (centred.into_iter().enumerate().map(|(place, value)| value * factors[group(layer, place)]).collect(), factors)
+}
+
 /// What a residual block whose input has the shape `from` adds to its output of shape `to`; see [`Epilogue::Stream`].
 fn shortcut<T: Number>(from: Map, stream: &[T], to: Map) -> Vec<T> {
     if from == to {
@@ -129,7 +155,20 @@ impl<'a, T: Number> Pass<'a, T> {
         let maps: Vec<Vec<T>> = network.maps.iter().map(|map| zeros(map.inner_len())).collect();
         let (chosen, logits) = (vec![Vec::new(); network.layers.len()], zeros(network.classes));
         let (map_gradients, logit_gradients, loss) = (maps.clone(), logits.clone(), T::from(0.0));
-        Pass { network, weights, temperature, gradient, maps, map_gradients, chosen, label: 0, logits, logit_gradients, loss }
+        Pass {
+            network,
+            weights,
+            temperature,
+            normalises: true,
+            gradient,
+            maps,
+            map_gradients,
+            chosen,
+            label: 0,
+            logits,
+            logit_gradients,
+            loss,
+        }
     }
 
     /// The maps and the logits of a normalised image, `[height][width][channels]`.
@@ -141,6 +180,7 @@ impl<'a, T: Number> Pass<'a, T> {
                 Layer::Convolution(layer) => self.convolution_forward(index, layer),
                 Layer::Pool(layer) => self.pool_forward(index, layer),
                 Layer::GlobalMean(layer) => self.global_mean_forward(layer),
+                Layer::GroupNorm(layer) => self.group_norm_forward(layer),
                 Layer::Dense(layer) => self.dense_forward(layer),
             }
         }
@@ -161,6 +201,7 @@ impl<'a, T: Number> Pass<'a, T> {
                 Layer::Convolution(layer) => self.convolution_backward(index, layer),
                 Layer::Pool(layer) => self.pool_backward(index, layer),
                 Layer::GlobalMean(layer) => self.global_mean_backward(layer),
+                Layer::GroupNorm(layer) => self.group_norm_backward(layer),
                 Layer::Dense(layer) => self.dense_backward(layer),
             }
         }
@@ -279,6 +320,40 @@ impl<'a, T: Number> Pass<'a, T> {
     fn global_mean_backward(&mut self, layer: &GlobalMean) {
         let map = self.network.maps[layer.input];
         self.send(layer.input, &means_backward(map, &self.map_gradients[layer.output], [map.height, map.width, 1]));
+    }
+
+    fn group_norm_forward(&mut self, layer: &GroupNorm) {
+        let mut values = self.maps[layer.input].clone();
+        if self.normalises {
+            (values, _) = normalised(layer, &values);
+        }
+        let (scale, bias) = (&self.weights[layer.scale..][..layer.channels], &self.weights[layer.bias..][..layer.channels]);
+        for position in values.chunks_mut(layer.channels) {
+            position.iter_mut().zip(scale.iter().zip(bias)).for_each(|(value, (&scale, &bias))| *value = *value * scale + bias);
+        }
+        self.maps[layer.output] = if layer.relu { rectified(&values) } else { values };
+    }
+
+    fn group_norm_backward(&mut self, layer: &GroupNorm) {
+        let (received, values) = (self.received(layer.output, layer.relu), &self.maps[layer.input]);
+        let (values, factors) = if self.normalises { normalised(layer, values) } else { (values.clone(), Vec::new()) };
+        let scale = &self.weights[layer.scale..][..layer.channels];
+        for (position, received) in values.chunks(layer.channels).zip(received.chunks(layer.channels)) {
+            let products = position.iter().zip(received).map(|(&value, &received)| value * received);
+            self.gradient[layer.scale..].iter_mut().zip(products).for_each(|(gradient, product)| *gradient = *gradient + product);
+            add(&mut self.gradient[layer.bias..][..layer.channels], T::from(1.0), received);
+        }
+        // The gradient of the normalised values, then that of the values.
+        let mut gradient: Vec<T> = received.iter().zip(scale.iter().cycle()).map(|(&received, &scale)| received * scale).collect();
+        if self.normalises {
+            let means = group_means(layer, gradient.iter().copied());
+            let slopes = group_means(layer, gradient.iter().zip(&values).map(|(&gradient, &value)| gradient * value));
+            for (place, (gradient, value)) in gradient.iter_mut().zip(values).enumerate() {
+                let group = group(layer, place);
+                *gradient = factors[group] * (*gradient - means[group] - value * slopes[group]);
+            }
+        }
+        self.send(layer.input, &gradient);
     }
 
     fn dense_forward(&mut self, layer: &Dense) {

@@ -72,6 +72,8 @@ names! {
         AveragePool = "average-pool",
         /// The mean over all positions.
         GlobalMean = "global-mean",
+        /// The normalisation of groups of channels, example by example.
+        GroupNorm = "group-norm",
         /// Rows, columns and channels become the inputs of a fully connected layer.
         Flatten = "flatten",
         /// A fully connected layer.
@@ -95,7 +97,7 @@ pub enum LayerSpec {
         stride: u32,
         /// What the kernel reads beyond the map.
         padding: Padding,
-        /// How its weights begin.
+        /// Distribution of the initial weights.
         #[serde(skip_serializing_if = "Initialisation::is_usual")]
         initialisation: Initialisation,
         /// Whether it has a bias.
@@ -120,13 +122,20 @@ pub enum LayerSpec {
     },
     /// The mean over all positions: a map of 1 × 1.
     GlobalMean,
+    /// Each group of channels of an example is brought to mean 0 and variance 1 over its channels and positions; then each channel is multiplied by
+    /// its scale, and its bias is added (Wu and He, ECCV 2018). As many groups as channels: instance normalisation; one: layer normalisation of the
+    /// map.
+    GroupNorm {
+        /// Groups, which divide the channels.
+        groups: u32,
+    },
     /// Rows, columns and channels become the inputs of a dense layer, in that order.
     Flatten,
     /// A fully connected layer.
     Dense {
         /// Outputs: of the last layer, as many as there are classes.
         outputs: u32,
-        /// How its weights begin.
+        /// Distribution of the initial weights.
         #[serde(skip_serializing_if = "Initialisation::is_usual")]
         initialisation: Initialisation,
         /// Whether it has a bias.
@@ -141,7 +150,7 @@ pub enum LayerSpec {
         channels: u32,
         /// Stride of the first convolution, which divides the map's sides.
         stride: u32,
-        /// How the weights of both convolutions begin.
+        /// Distribution of both convolutions' initial weights.
         #[serde(skip_serializing_if = "Initialisation::is_usual")]
         initialisation: Initialisation,
     },
@@ -202,6 +211,7 @@ impl LayerSpec {
             LayerSpec::MaxPool { .. } => LayerName::MaxPool,
             LayerSpec::AveragePool { .. } => LayerName::AveragePool,
             LayerSpec::GlobalMean => LayerName::GlobalMean,
+            LayerSpec::GroupNorm { .. } => LayerName::GroupNorm,
             LayerSpec::Flatten => LayerName::Flatten,
             LayerSpec::Dense { .. } => LayerName::Dense,
             LayerSpec::Residual { .. } => LayerName::Residual,
@@ -242,6 +252,7 @@ impl LayerSpec {
                 stride: whole("stride", Some(1), MOST_SIDE)?,
                 initialisation: initialisation(entry)?,
             },
+            LayerName::GroupNorm => LayerSpec::GroupNorm { groups: whole("groups", None, MOST_OUTPUTS)? },
             LayerName::Relu => LayerSpec::Relu,
             LayerName::GlobalMean => LayerSpec::GlobalMean,
             LayerName::Flatten => LayerSpec::Flatten,

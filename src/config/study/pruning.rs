@@ -16,7 +16,7 @@ section! {
     "pruning" Pruning: Default {
         /// The score by which connections are kept.
         criterion: CriterionName = CriterionName::Snip => name(),
-        /// Whether biases can be removed.
+        /// Whether biases, and scales of normalised channels, can be removed.
         biases: BiasPruning = BiasPruning::Prunable => name(),
         /// Whether the positions of kept weights are permuted at random within each layer, and likewise those of kept biases. The layers' densities
         /// stay those of the criterion; which of a layer's connections are kept is left to chance, as in a control of Frankle et al. (ICLR 2021).

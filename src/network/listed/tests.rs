@@ -60,7 +60,8 @@ fn lists_that_do_not_fit_are_refused_in_words() {
     use LayerSpec::{Flatten, GlobalMean, MaxPool, Relu};
     let image = [8, 8, 3];
     let last = LayerSpec::dense(10);
-    let cases: [(&[LayerSpec], &str); 11] = [
+    let norm = |groups| LayerSpec::GroupNorm { groups };
+    let cases: [(&[LayerSpec], &str); 16] = [
         (&[], "expected a dense layer at the end, which makes the logits, found no layer"),
         (&[GlobalMean], "expected a dense layer at the end, which makes the logits, found \"global-mean\""),
         (
@@ -79,6 +80,20 @@ fn lists_that_do_not_fit_are_refused_in_words() {
         (
             &[convolution(4, 3, 1, Padding::Same), LayerSpec::residual(4, 1), GlobalMean, last.clone()],
             "layer 2 (residual): gets 8 × 8 × 4, needs a relu or another residual block directly after it",
+        ),
+        (
+            &[norm(1), Flatten, last.clone()],
+            "layer 1 (group-norm): gets 8 × 8 × 3, needs a convolution before it; images are normalised already",
+        ),
+        (&[convolution(6, 3, 1, Padding::Same), norm(4)], "layer 2 (group-norm): gets 8 × 8 × 6, needs channels that its 4 groups divide"),
+        (&[convolution(6, 8, 1, Padding::Valid), norm(6)], "layer 2 (group-norm): gets 1 × 1 × 6, needs at least 2 values in a group"),
+        (
+            &[convolution(6, 3, 1, Padding::Same), norm(3), LayerSpec::residual(6, 1)],
+            "layer 3 (residual): gets 8 × 8 × 6, needs a convolution or another residual block directly before it",
+        ),
+        (
+            &[convolution(6, 3, 1, Padding::Same), LayerSpec::residual(6, 1), norm(3)],
+            "layer 2 (residual): gets 8 × 8 × 6, needs a relu or another residual block directly after it",
         ),
         (&[Flatten, LayerSpec::dense(4_000_000_000)], "layer 2 (dense): gets 1 × 1 × 192, needs at most 100000000 parameters"),
     ];

@@ -2,16 +2,17 @@
 
 use super::random::uniform_scores;
 use crate::config::BiasPruning;
-use crate::network::{Layer, Network};
+use crate::network::Network;
 use crate::pruning::criterion::{Criterion, Nothing, Untrained};
-use crate::pruning::mask::{Mask, highest, rounded};
+use crate::pruning::mask::{Mask, candidates, highest, rounded};
 use crate::random::Purpose;
 
 /// Random subsets of layers whose densities are those of an Erdős–Rényi kernel (Evci et al., "Rigging the Lottery", ICML 2020, section 3): a layer's
 /// is ε (inputs + outputs + rows + columns) / (inputs · outputs · rows · columns) of its kernel, that of a fully connected layer ε (inputs + outputs)
-/// / (inputs · outputs), and 1 where that would exceed 1. ε is such that the network keeps as many parameters as by any other criterion.
+/// / (inputs · outputs), and 1 where that would exceed 1. Each scale of a normalisation counts as a layer of one input and one output. ε is such that
+/// the network keeps as many parameters as by any other criterion.
 ///
-/// Biases that are prunable are parameters of their layer as its weights are.
+/// Biases that are prunable are parameters of their layer as its weights are. With exempt biases scales are kept, too.
 pub struct Erk;
 
 impl Criterion for Erk {
@@ -26,18 +27,13 @@ impl Criterion for Erk {
         if sparsity == 0.0 {
             return Mask::Dense(parameters);
         }
-        let (mut layers, mut candidates, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        let (all, mut kept) = candidates(network, biases);
+        let (mut layers, mut candidates) = (Vec::new(), Vec::new());
         for layer in &network.layers {
-            let Some([weights, bias]) = layer.parameters() else { continue };
-            let mut of_layer: Vec<u32> = weights.map(|index| index as u32).collect();
-            let bias = bias.map(|index| index as u32);
-            if biases == BiasPruning::Exempt {
-                kept.extend(bias)
-            } else {
-                of_layer.extend(bias)
-            }
-            layers.push((relative_density(layer), of_layer.len()));
-            candidates.push(of_layer);
+            let Some(([weights, bias], extents)) = layer.parameters().zip(layer.weight_extents()) else { continue };
+            let [first, last] = [weights.start, bias.end].map(|end| all.partition_point(|&index| (index as usize) < end));
+            layers.push((relative_density(&extents), last - first));
+            candidates.push(all[first..last].to_vec());
         }
         let keep = rounded(layers.iter().map(|(_, size)| size).sum(), sparsity);
         for (of_layer, count) in candidates.iter_mut().zip(counts(&layers, keep)) {
@@ -49,14 +45,9 @@ impl Criterion for Erk {
     }
 }
 
-/// A layer's density by ε.
-fn relative_density(layer: &Layer) -> f64 {
-    let sides = match layer {
-        Layer::Convolution(layer) => vec![layer.input_map.channels, layer.output.channels, layer.kernel, layer.kernel],
-        Layer::Dense(layer) => vec![layer.inputs, layer.outputs],
-        Layer::Pool(_) | Layer::GlobalMean(_) => return 0.0,
-    };
-    sides.iter().sum::<usize>() as f64 / sides.iter().map(|&side| side as f64).product::<f64>()
+/// Density of a layer by ε, from [`Layer::weight_extents`](crate::network::Layer::weight_extents).
+fn relative_density(extents: &[usize]) -> f64 {
+    extents.iter().sum::<usize>() as f64 / extents.iter().map(|&extent| extent as f64).product::<f64>()
 }
 
 /// How many parameters each layer keeps, `keep` in all, given its density by ε and its number of parameters. The counts are whole by the rule of the

@@ -34,6 +34,8 @@ pub(in super::super) struct Scratch {
     /// What the windows of a pooled layer's image read, and the events of its gradient.
     pub patches: Floats,
     pub events: Events,
+    /// `[number][channel]` of a normalised image.
+    pub channels: Floats,
     /// What a pruned pooled layer's forward pass reads and makes.
     pub phases: Floats,
     pub planar: Floats,

@@ -51,6 +51,7 @@ fn choose(
         Layer::Dense(layer) => Box::new(Matrix(layer.clone())),
         Layer::Pool(layer) => Box::new(layer.clone()),
         Layer::GlobalMean(layer) => Box::new(layer.clone()),
+        Layer::GroupNorm(layer) => Box::new(layer.clone()),
     }
 }
 

@@ -254,7 +254,8 @@ pub fn source(network: &Network, tensor: bool) -> String {
                 of.filter_gradient(warps);
                 text += &of.text;
             }
-            Layer::Pool(_) | Layer::GlobalMean(_) => {}
+            // Their kernels are the same for all networks.
+            Layer::Pool(_) | Layer::GlobalMean(_) | Layer::GroupNorm(_) => {}
         }
     }
     text
