@@ -1,6 +1,6 @@
 //! What a lane's mask leaves to be computed, found once for the lane: a mask never changes.
 //!
-//! Which kernels a layer gets follows from the configuration and the mask alone (`layer/choose.rs`), so that a study's bits do not depend on where it
+//! Which kernels a layer gets follows from the configuration and the mask alone (`layer/mod.rs`), so that a study's bits do not depend on where it
 //! ran. A pruned layer leaves out products with removed weights. A layer with a pool keeps the order of the others: its finite sums have the bits of
 //! the unpruned kernels' that are not Winograd's, up to the sign of a zero; one without a pool has its own order, which [`sparse`](super::sparse)
 //! states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.

@@ -1,6 +1,7 @@
 //! The network's operations on a micro-batch: launches of the fused kernels, or cuBLAS's products.
 
-use super::launch::{GroupNormShape, LayerKernels, OutputMap, PoolShape, goes_through_relu, is_unpooled, surrounds_products};
+use super::launch::plain::{GroupNormShape, PoolShape};
+use super::launch::{LayerKernels, OutputMap, goes_through_relu, is_unpooled, surrounds_products};
 use super::micro_batch::{MicroBatch, Output};
 use super::pointer::{ConstPointer, at, at_mut};
 use super::products::{Blas, ForwardOutputs, InputGradient};

@@ -254,8 +254,8 @@ pub fn source(network: &Network, tensor: bool) -> String {
                 of.filter_gradient(warps);
                 text += &of.text;
             }
-            // Their kernels are the same for all networks.
-            Layer::Pool(_) | Layer::GlobalMean(_) | Layer::GroupNorm(_) => {}
+            // Kernels of the other layers are the same for all networks.
+            _ => {}
         }
     }
     text

@@ -10,7 +10,7 @@ mod gather;
 mod head;
 mod im2col;
 mod layers;
-mod plain;
+pub(super) mod plain;
 #[cfg(test)]
 mod tests;
 mod update;
@@ -19,7 +19,6 @@ pub(super) use convolution::{ConvolutionShape, OutputMap};
 pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout};
 pub(super) use gather::ImageShape;
 pub(super) use layers::{LayerKernels, goes_through_relu, is_unpooled, source as layer_source, surrounds_products, uses_tiles};
-pub(super) use plain::{GroupNormShape, PoolShape};
 pub(super) use update::{Parts, StepNumbers, UpdateRule};
 
 use std::sync::Arc;
