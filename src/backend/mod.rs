@@ -31,7 +31,7 @@ use crate::{Error, Result};
 
 /// Makes back ends: one for each set of ranks that share their batches.
 pub trait Device {
-    /// What it makes.
+    /// Back end that the device makes.
     type Backend<'a>: Backend
     where
         Self: 'a;

@@ -10,7 +10,7 @@ use crate::readable::si;
 /// What limits the memory of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Limit {
-    /// What it is, in words.
+    /// Name of the limit, in words.
     name: String,
     /// Bytes in all.
     bytes: u64,

@@ -148,7 +148,7 @@ pub struct KeyHelp {
     pub section: &'static str,
     /// The key's name in it.
     pub name: &'static str,
-    /// What it means, in sentences; code is between backquotes.
+    /// Meaning of the key, in sentences; code is between backquotes.
     pub meaning: String,
     /// Which values it may have: completes "expected …".
     pub expected: String,
@@ -158,7 +158,7 @@ pub struct KeyHelp {
     pub default: Option<String>,
     /// A value as TOML.
     pub example: String,
-    /// What it belongs to; none where it always may be given.
+    /// Choice that the key belongs to; none where the key may always be given.
     pub only: Option<Only>,
     /// What cannot do without it.
     pub needed: Option<Only>,
@@ -196,7 +196,7 @@ impl KeyHelp {
 pub struct SectionHelp {
     /// Name of the section.
     pub name: &'static str,
-    /// What its keys are for, in sentences.
+    /// Purpose of the section's keys, in sentences.
     pub meaning: String,
     /// Whether it may be left out although some of its keys have no default: nothing is done then that it is for.
     pub is_optional: bool,

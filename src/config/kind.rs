@@ -259,7 +259,7 @@ impl Kind for Number {
 /// A list of values without duplicates that is not empty.
 pub struct List<K> {
     each: K,
-    /// What its values are called, in the plural.
+    /// Name of the values, in the plural.
     of: &'static str,
     /// How many there may be.
     most: usize,

@@ -31,7 +31,7 @@ pub struct Journal {
 pub struct Opened {
     /// To append to.
     pub journal: Journal,
-    /// What it says; its torn end, if it had one, is cut off.
+    /// Records of the file; a torn end is cut off.
     pub contents: Contents,
 }
 

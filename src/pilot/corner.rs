@@ -20,7 +20,7 @@ pub struct Corner {
 pub struct Curve {
     /// The number of its trial, and of its Sobol point.
     pub trial: u32,
-    /// What it was trained with.
+    /// Metaparameters of the training.
     pub metaparameters: Metaparameters,
     /// Steps taken, and the errors on the whole validation set. It ends early where the loss became NaN or infinite.
     pub points: Vec<(u32, u32)>,

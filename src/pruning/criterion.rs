@@ -6,7 +6,7 @@ use crate::network::Network;
 
 /// A criterion: scores the connections of a network before it is trained. The highest scores are kept.
 pub trait Criterion: Sync {
-    /// What it is given besides the initial weights. The type says what that takes, and so whether the scores are journalled.
+    /// Information that the criterion has besides the initial weights. The type says what that takes, and so whether the scores are journalled.
     type Given: Given;
 
     /// One score for each parameter.
@@ -51,7 +51,7 @@ pub trait Given {
     /// Whether it takes so long that a study keeps the scores in its journal. A later run computes other scores anew.
     const JOURNALLED: bool;
 
-    /// What it costs, in passes forward and backward over the scoring examples.
+    /// Cost of the information, in passes forward and backward over the scoring examples.
     const PASSES: f64;
 }
 

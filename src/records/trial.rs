@@ -83,7 +83,7 @@ pub struct Trial {
     pub index: u32,
     /// What the search drew.
     pub metaparameters: Metaparameters,
-    /// How it ended.
+    /// End of the trial.
     pub status: Status,
     /// Steps to the goal, where it is complete.
     pub steps: Option<u32>,

@@ -11,7 +11,7 @@ use crate::training::{CellState, CellWork, Groups, LaneRecord, Masks, Run, measu
 
 /// The confirmation of a cell.
 pub(super) struct Asked<'a> {
-    /// How its trials were trained.
+    /// Way in which the trials were trained.
     pub work: &'a CellWork<'a>,
     /// Trials of the cell, and the confirmations that have ended before.
     pub cell: &'a Cell,

@@ -13,7 +13,7 @@ use crate::search::Metaparameters;
 pub struct Run {
     /// The trial's metaparameters.
     pub metaparameters: Metaparameters,
-    /// What it draws its random numbers by.
+    /// Seeds of the trial's random numbers.
     pub seeds: Seeds,
 }
 

@@ -1,4 +1,4 @@
-//! What it costs to read HDF5 files in a process of their own: `cargo bench --bench reading`, or `make bench PARTS=reading`.
+//! Cost of reading HDF5 files in a process of their own: `cargo bench --bench reading`, or `make bench PARTS=reading`.
 //!
 //! Prints seconds, the median of seven: HDF5's own call in this process, and `Dataset::load` (which also splits and digests the data) or
 //! `results::read` in this process and in another one.

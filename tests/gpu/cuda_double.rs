@@ -305,7 +305,7 @@ fn program_faults_of_launches() {
     refused("scale", (1, 1, 1), 32, 60_000);
     refused("sum", (1, 1, 1), 512, 0);
     assert_eq!(device.module.load_function("nobody").err().unwrap().0, sys::CUresult::CUDA_ERROR_NOT_FOUND);
-    // What it does not know it refuses.
+    // A function that the stand-in does not know is refused.
     assert_eq!(device.module.get_global("a", &device.stream).err().unwrap().0, sys::CUresult::CUDA_ERROR_NOT_SUPPORTED);
     // Another thread has no context until it says which.
     let refused = std::thread::spawn(|| unsafe { sys::cuStreamSynchronize(std::ptr::null_mut()) }).join().unwrap();

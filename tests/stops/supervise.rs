@@ -69,17 +69,17 @@ fn wait_for(what: &str, child: &mut Child, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// How far the study is.
+/// Progress of a study, as `dps-train status` says it.
 fn progress(study: &Study) -> String {
     String::from_utf8(train().arg("status").arg(&study.output).arg("--progress").output().unwrap().stdout).unwrap()
 }
 
-/// What its journal holds, where it has one.
+/// Contents of a study's journal; none where there is no file.
 fn journal(study: &Study) -> Option<Contents> {
     Journal::read(&study.output.with_extension("journal"), &Disk).unwrap()
 }
 
-/// Starts that its journal knows.
+/// Starts that a study's journal knows.
 fn starts(study: &Study) -> usize {
     journal(study).map_or(0, |contents| contents.starts.len())
 }

@@ -15,7 +15,7 @@ use crate::pruning::Mask;
 
 /// A lane: weights, velocities, mask and data order, all of the physical network ([`Physical`]).
 pub struct Lane {
-    /// What it was made for.
+    /// Network and training set of the lane.
     pub(super) task: Task,
     pub(super) weights: Vec<f32>,
     /// The kept weights alone, which steps update; empty where all are kept.

@@ -69,7 +69,7 @@ pub(super) trait Simd: Copy {
 /// Code compiled once for each vector unit. Everything it calls must be `#[inline(always)]`, or it is compiled for none of them;
 /// what is large and used by several goes through [`Simd::call`] instead.
 pub(super) trait Kernel {
-    /// What it returns.
+    /// Result of the kernel.
     type Output;
     /// Computes it. A kernel checks the lengths that its addresses rely on; one that relies on more is made by an unsafe function, or in the folder
     /// alone that keeps it.

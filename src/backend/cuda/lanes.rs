@@ -16,7 +16,7 @@ use crate::pruning::Mask;
 
 /// Lanes, each with a place in every buffer.
 pub struct CudaLanes {
-    /// What they were made for.
+    /// Network and training set of the lanes.
     pub(super) task: Task,
     /// What the host knows of each lane.
     pub(super) known: Vec<HostLane>,

@@ -49,7 +49,7 @@ struct Declaration {
     symbol: &'static str,
     /// What tables and axes call it.
     title: &'static str,
-    /// What its values may be.
+    /// Values that the metaparameter may have.
     values: Number,
     /// The scales of a range that fit them.
     scales: &'static [Scale],
@@ -221,7 +221,7 @@ impl Metaparameter {
         if self.symbol().is_empty() { self.title() } else { self.symbol() }
     }
 
-    /// What it means, in sentences.
+    /// Meaning of the metaparameter, in sentences.
     pub fn meaning(self) -> &'static str {
         Self::MEANINGS[self as usize].trim()
     }

@@ -28,7 +28,7 @@ const LONGEST_LINK: usize = 4_096;
 pub(super) struct Table {
     /// Path of the array in the file.
     pub name: String,
-    /// What it is, or why it cannot be read.
+    /// Kind of the dataset, or why it cannot be read.
     pub about: Found<About>,
 }
 
