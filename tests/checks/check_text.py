@@ -2,7 +2,7 @@
 """Checks that links of pages lead to files and headings that are there, that text fits into a window, and that comments name their subjects.
 
 Lines of pages and comments have at most 150 letters. Tables, code and what programs write into pages may be longer. A comment of the sources does not
-begin with words that stand for a noun elsewhere: "Its name", "Those of a layer", "The same for bytes".
+begin with words that stand for a noun elsewhere: "Its name", "Those of a layer", "The same for bytes", "What it is".
 """
 
 import pathlib
@@ -17,7 +17,7 @@ COMMENT.update({kind: r"\s*#" for kind in (".py", ".sh", ".bash", ".toml", "")})
 NAMED = ("src/", "tests/", "kernels/", "examples/")
 # The first words of a comment that name nothing.
 NOTHING = re.compile(
-    r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What is there)\b(?!-)"
+    r"(?:It|Its|That|Those|Them|They|Their|The same|Same|Such|As|What is there|(?:What|How) (?:it|its|they|their))\b(?!-)"
     r"|(?:This|These) (?:is|are|was|were|has|have|of|that)\b|(?:One|Ones|The others?) (?:is|are|of|that|which|in|for|with)\b"
 )
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -91,8 +91,8 @@ def main():
     links = sum((ROOT / page).read_text().count("](") for page in pages)
     if not links:
         found.append("expected links in the pages, found none: this check sees nothing")
-    known = "/// Its name.|name: String,|/// Name of the file.|/// It is read.|///|/// The same bits.|// One of them|/// As text.".split("|")
-    if [number for number, _ in without_subject(known)] != [1, 6, 7, 8]:
+    known = "/// Its name.|name: String,|/// Name of the file.|/// It is read.|///|/// The same bits.|// One of them|/// As text.||/// What it is.".split("|")
+    if [number for number, _ in without_subject(known)] != [1, 6, 7, 8, 10]:
         found.append("expected comments without subjects to be found: this check sees nothing")
     print("\n".join(found) or f"{links} links in {len(pages)} pages; no long lines in {len(texts)} files; subjects in the comments of {len(sources)}")
     return 1 if found else 0

@@ -60,7 +60,7 @@ impl Axis {
         Axis { names, ..Axis::around(Scale::Linear, title, [0.0, last], (0.0, 1.0)) }
     }
 
-    /// What it measures, with its unit.
+    /// Quantity of the axis, with its unit.
     pub fn title(&self) -> &str {
         &self.title
     }

@@ -45,7 +45,7 @@ pub struct Finding {
     pub sparsity: f64,
     /// The numbers that decide it, with 95 % intervals; or what is missing.
     pub measured: String,
-    /// What they say of it.
+    /// Verdict of the numbers on the claim.
     pub verdict: Verdict,
     /// How often chance alone would put the numbers as far from the border of the claim, by their intervals; none where nothing was measured.
     pub doubt: Option<f64>,

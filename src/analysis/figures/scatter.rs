@@ -104,7 +104,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     vec![figure(papers, caption, panels.len().clamp(1, 2), panels, None)]
 }
 
-/// What it means that a trial was censored.
+/// Meaning of a censored trial, in words.
 pub(super) fn ends(study: &StudyResults) -> String {
     let factors = ascending(study.results.cells.iter().filter_map(|cell| study.race_of(cell).factor()), f64::total_cmp);
     match factors[..] {

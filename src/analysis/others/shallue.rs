@@ -175,7 +175,7 @@ fn parameter_configs(configuration: &config::Study) -> Value {
     Value::Object(configuration.search.settings.iter().map(config).collect::<Map<_, _>>())
 }
 
-/// What their layout calls a metaparameter, where it has it.
+/// Name of a metaparameter in the layout of Shallue et al., where that has it.
 pub(super) fn their_name(name: Metaparameter) -> String {
     match name {
         Metaparameter::DecaySteps => "learning_rate_decay_steps".to_owned(),

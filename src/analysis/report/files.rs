@@ -36,7 +36,7 @@ const LONGEST_LIST: u64 = 1 << 20;
 /// How a report is made.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Options {
-    /// What its figures look like.
+    /// Style of the figures.
     pub style: Style,
     /// Goal errors at which steps-to-result is asked for besides the studies' own.
     pub goals: Vec<f64>,

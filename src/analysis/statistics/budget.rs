@@ -53,7 +53,7 @@ impl Budget {
         }
     }
 
-    /// What it is a budget of.
+    /// Unit of the budget.
     pub fn unit(self) -> &'static str {
         match self {
             Budget::Steps(_) => "steps",

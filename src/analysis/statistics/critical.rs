@@ -54,7 +54,7 @@ impl Definition {
         }
     }
 
-    /// What it says, and where it is from.
+    /// Meaning of the definition, and its source.
     pub fn source(self) -> &'static str {
         match self {
             Definition::Fit => "c1/c2 of K* = c1/B + c2, the law of Lee et al. (2021)",
@@ -83,7 +83,7 @@ pub struct Critical {
     pub definition: Definition,
     /// In examples. Infinite: not within the batch sizes that were measured.
     pub estimate: Estimate,
-    /// What it was computed from.
+    /// Data that the estimate was computed from.
     pub from: String,
 }
 

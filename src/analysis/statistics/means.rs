@@ -14,7 +14,7 @@ use crate::statistics::{QUANTILE, student};
 pub struct Mean<'a> {
     /// Batch size in examples, at least 1.
     pub batch_size: f64,
-    /// What its trainings say; the mean is a number.
+    /// Confirmations of the cell, whose mean is a number.
     pub confirmed: &'a Confirmed,
 }
 

@@ -58,7 +58,7 @@ pub enum Fresh {
 }
 
 impl Fresh {
-    /// What it is in words.
+    /// Name of what is fresh, in words.
     pub fn name(self) -> &'static str {
         match self {
             Fresh::Both => "weights and order",
@@ -81,7 +81,7 @@ impl Fresh {
 pub struct Scatter {
     /// Which cell.
     pub key: CellKey,
-    /// What its seeds drew anew.
+    /// Parts of a training that its seeds drew anew.
     pub fresh: Fresh,
     /// Points, and seeds of each.
     pub points: usize,

@@ -33,7 +33,7 @@ pub fn computed(cells: &[Cell]) -> Work {
     sum(cells, |trial| (trial.steps_run, trial.curve.iter().map(|point| u64::from(point.examples)).sum()))
 }
 
-/// What they would have taken if each trial went on until it reached the goal, else to step `budget`, as the authors' public code trains. An
+/// Steps and evaluated examples if each trial had gone on until it reached the goal, else to step `budget`, as the authors' public code trains. An
 /// infeasible trial ends where it did, and each evaluation is of the whole validation set. A trial that was cut off, or spent a smaller budget, might
 /// have reached the goal at its next evaluation, or never.
 pub fn to_goal(workload: &WorkloadSummary, cells: &[Cell], budget: u32) -> Range {
@@ -42,7 +42,7 @@ pub fn to_goal(workload: &WorkloadSummary, cells: &[Cell], budget: u32) -> Range
     Range { low: limit(&next), high: limit(&|_| budget) }
 }
 
-/// What they would have taken if every trial went on to step `budget`, as the authors count their cost.
+/// Steps and evaluated examples if every trial had gone on to step `budget`, as the authors count their cost.
 pub fn to_end(workload: &WorkloadSummary, cells: &[Cell], budget: u32) -> Range {
     let work = rule(workload, cells, &|_| budget);
     Range { low: work, high: work }
