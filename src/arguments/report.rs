@@ -3,40 +3,38 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 
+use super::{WIDTH, brief};
 use crate::exit;
 use crate::version::VERSION_AND_COMMIT;
 
 /// Tables, fits and figures of one or more results, as one HTML page.
 #[derive(Debug, Clone, PartialEq, Parser)]
-#[command(name = "dps-report", bin_name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = 100, after_help = after_help())]
+#[command(name = "dps-report", bin_name = "dps-report", version = VERSION_AND_COMMIT, max_term_width = WIDTH, after_help = AFTER_HELP)]
 pub struct ReportArguments {
-    /// Result files that dps-train wrote; several are compared. Also what others measured: a table of steps-to-result, named .csv, or a folder in the
-    /// layout of Shallue et al.'s public data.
+    /// Result files of dps-train; also a .csv of steps-to-result, or a folder of Shallue et al.'s data.
     #[arg(value_name = "RESULT.h5", required = true)]
     pub results: Vec<PathBuf>,
-    /// Folder the report is written to.
+    /// Folder of the report.
     #[arg(short, long, value_name = "FOLDER", default_value = "report")]
     pub output: PathBuf,
-    /// What figures look like: for a screen, or for a paper (5.5 inches wide, all text of 8 points, no title).
-    #[arg(long, value_enum, default_value_t)]
+    /// Figures for a screen, or for a paper: 5.5 and 3.3 inches wide, text of 8 points.
+    #[arg(long, value_enum, default_value_t, hide_possible_values = true, value_name = "screen|paper")]
     pub style: FigureStyle,
-    /// Also find steps-to-result at this goal error, as far as the recorded evaluations say it; may be given several times. The first is the goal of
-    /// data in the layout of Shallue et al. that have none.
+    /// Also the steps to this goal error, as far as evaluations say; may be repeated.
     #[arg(long = "goal", value_name = "ERROR", value_parser = goal_error)]
     pub goals: Vec<f64>,
-    /// Write the report again whenever a result file changes, until all studies are complete, or until Ctrl-C; the page loads itself anew. Waits
-    /// for a file that is not there yet (a study writes it after its first cell), and for a complete study to grow.
+    /// Write it again whenever a result file changes, until all studies are complete.
     #[arg(long)]
     pub live: bool,
-    /// Also write the results into FOLDER in the layout of Shallue et al.'s public data: study.json, metadata.json, measurements.csv.
+    /// Also write the results in the layout of Shallue et al.'s public data.
     #[arg(long, value_name = "FOLDER")]
     pub shallue: Option<PathBuf>,
     /// Also write what the results say of the paper's claims, as a page in Markdown.
     #[arg(long, value_name = "FILE.md")]
     pub claims: Option<PathBuf>,
-    /// Exit with code 8 where any cell has a warning: no result, a best point at the edge of the search space, too few trials.
+    /// Exit with code 8 where there are warnings.
     #[arg(long)]
     pub strict: bool,
 }
@@ -57,7 +55,10 @@ impl ReportArguments {
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<ReportArguments, clap::Error> {
-        ReportArguments::try_parse_from(words)
+        let words: Vec<OsString> = words.into_iter().collect();
+        let line = ReportArguments::command();
+        let line = if words.iter().any(|word| word == "-h") { brief(line, &BRIEF) } else { line };
+        line.try_get_matches_from(words).and_then(|found| ReportArguments::from_arg_matches(&found))
     }
 }
 
@@ -66,7 +67,20 @@ fn goal_error(text: &str) -> Result<f64, String> {
     goal.ok_or_else(|| "expected an error above 0 and below 1, such as 0.05".to_owned())
 }
 
-fn after_help() -> String {
+/// The options that `-h` lists.
+const BRIEF: [&str; 6] = ["results", "output", "style", "live", "help", "version"];
+
+/// The end of help.
+const AFTER_HELP: &str = "\
+Examples:
+  dps-report results/quickstart.h5
+  dps-report results/mnist-*.h5 -o optimizers    compare three optimizers
+  dps-report results/quickstart.h5 --live        beside a study that runs
+
+More of each option, and exit codes: docs/results.md, dps-train man FOLDER.";
+
+/// The end of the manual page.
+pub(super) fn manual() -> String {
     format!(
         "Examples:
   dps-report results/quickstart.h5
@@ -75,10 +89,20 @@ fn after_help() -> String {
   dps-report results/quickstart.h5 --goal 0.25              also the steps to another goal
   dps-report results/quickstart.h5 --live                   beside a study that runs
 
+{MORE}
+
 {}",
         exit::help()
     )
 }
+
+/// What the manual page says of options beyond help.
+const MORE: &str = "\
+Several result files are compared; those of one study become one. A .csv is a table of steps-to-result, a folder is in the layout of Shallue et al.'s
+public data: study.json, metadata.json, measurements.csv. With --goal steps-to-result is found as far as the recorded evaluations say it; the first goal
+is that of data in that layout which have none. --live waits for a file that is not there yet, which a study writes after its first cell, and for a
+complete study to grow, and ends with Ctrl-C; the page loads itself anew. Warnings, for --strict, are of cells without a result, of a best point at the
+edge of the search space, and of too few trials.";
 
 #[cfg(test)]
 mod tests {
@@ -116,6 +140,6 @@ mod tests {
         assert_eq!(read("").unwrap_err().exit_code(), 2);
         let help = read("--help").unwrap_err();
         assert_eq!(help.exit_code(), 0);
-        assert!(help.to_string().contains("Exit codes:\n  0  done\n"));
+        assert!(manual().contains("Exit codes:\n  0  done\n"));
     }
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::arguments::WIDTH;
 use crate::config::{DatasetName, Override};
 use crate::exit;
 use crate::init::Given;
@@ -14,7 +15,7 @@ use crate::pilot::Asked;
 use crate::progress::ProgressForm;
 use crate::version::VERSION_AND_COMMIT;
 
-/// dps (data parallelism and sparsity): steps-to-result of pruned networks over batch sizes and sparsities.
+/// dps (data parallelism and sparsity): how many steps to a goal, cell by cell.
 #[derive(Debug, Parser)]
 #[command(
     name = "dps-train",
@@ -22,14 +23,15 @@ use crate::version::VERSION_AND_COMMIT;
     version = VERSION_AND_COMMIT,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
-    max_term_width = 100,
-    after_help = after_help()
+    max_term_width = WIDTH,
+    subcommand_help_heading = "Commands, in the order of use",
+    after_help = AFTER_HELP
 )]
 pub(super) struct Line {
     #[command(subcommand)]
     pub(super) command: Option<Train>,
     /// The study's TOML file.
-    #[arg(required = true)]
+    #[arg(required = true, hide = true)]
     pub(super) config: Option<PathBuf>,
     /// More of them, which are refused in words of our own.
     #[arg(hide = true)]
@@ -47,7 +49,7 @@ pub struct StudyArguments {
     /// Whether it is a result file, whose cells are confirmed.
     #[arg(skip)]
     pub confirms: bool,
-    /// Set a key of the configuration; an empty value removes it. May be repeated.
+    /// Set a key; an empty value removes it; repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
     pub set: Vec<Override>,
     /// Global batch sizes, in place of grid.batch_sizes.
@@ -65,16 +67,16 @@ pub struct StudyArguments {
     /// Where the data are.
     #[command(flatten)]
     pub data: DataFolder,
-    /// The result file [default: results/NAME.h5 for NAME.toml]
+    /// The result file [default: results/NAME.h5]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print what the study would cost, and end.
     #[arg(long)]
     pub plan: bool,
     /// Print the number, batch size and sparsity of each cell, a line each, and end.
-    #[arg(long, conflicts_with_all = ["plan", "fresh"])]
+    #[arg(long, hide = true, conflicts_with_all = ["plan", "fresh"])]
     pub cells: bool,
-    /// Start over; the journal and results of an earlier run are moved aside.
+    /// Start over; an earlier run's files are moved aside.
     #[arg(long, conflicts_with = "plan")]
     pub fresh: bool,
     /// How much is said.
@@ -88,10 +90,10 @@ pub struct ShownArguments {
     /// Say nothing but errors.
     #[arg(short, long, conflicts_with = "progress")]
     pub quiet: bool,
-    /// Say more, in lines: the whole configuration, where each thing comes from, each evaluation and checkpoint.
+    /// Say more: configuration, evaluations, checkpoints.
     #[arg(short, long, conflicts_with = "quiet")]
     pub verbose: bool,
-    /// How to show progress: auto (a bar on a terminal, plain lines elsewhere), bar, json (an object a line) or none.
+    /// Progress: auto, bar, json or none.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     pub progress: ProgressForm,
 }
@@ -99,10 +101,10 @@ pub struct ShownArguments {
 /// Where to train.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct ExecutionArguments {
-    /// Where to train, in place of execution.device: auto, cpu or cuda.
+    /// Where to train: auto, cpu or cuda.
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<String>,
-    /// Threads a rank, in place of execution.threads; 0 shares the host's processors among its ranks.
+    /// Threads a rank; 0: a share of the host's processors.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<String>,
 }
@@ -110,7 +112,7 @@ pub struct ExecutionArguments {
 /// Where the data are.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct DataFolder {
-    /// Folder of the data sets [default: $DPS_DATA, else data]
+    /// Folder of the data sets [default: $DPS_DATA, or data]
     #[arg(long = "data", id = "data_folder", value_name = "DIR", default_value_os_t = crate::data::default_folder(), hide_default_value = true)]
     pub folder: PathBuf,
 }
@@ -202,18 +204,44 @@ pub enum Train {
     /// Measure a study, plan it, or list its cells: a command line without a command.
     #[command(skip)]
     Study(StudyArguments),
-    /// Put the results of parts of one study, such as its cells, into one file.
-    Merge {
-        /// Result files of one study: they may differ in cells, device, threads and ranks, and in nothing else.
-        #[arg(value_name = "PART.h5", required = true)]
-        parts: Vec<PathBuf>,
-        /// The result file of the whole.
-        #[arg(short, long, value_name = "FILE")]
-        output: PathBuf,
-        /// Replace the file, if it is there.
-        #[arg(long)]
-        force: bool,
+    /// Write a new configuration, with questions for what is not given.
+    Init {
+        /// The file to write, which must not be there yet.
+        #[arg(value_name = "NEW.toml")]
+        path: PathBuf,
+        /// What the configuration is of; the rest is asked.
+        #[command(flatten)]
+        given: Given,
+        /// Where the data are.
+        #[command(flatten)]
+        data: DataFolder,
     },
+    /// List the configurations that come with dps, or print one.
+    Configs {
+        /// The configuration to print.
+        name: Option<String>,
+    },
+    /// Say what the keys of a configuration mean.
+    ///
+    /// Without a name it lists all keys; with one it says all of a key or a section: its values, its default and what they mean.
+    #[command(after_help = "For example: dps-train keys grid, dps-train keys workload.goal_error, dps-train keys goal_error")]
+    Keys {
+        /// A section, or a key with or without its section.
+        name: Option<String>,
+        /// Print them as the tables of docs/configuration.md.
+        #[arg(long, conflicts_with = "name")]
+        markdown: bool,
+    },
+    /// Fetch data sets, and check the data of a configuration.
+    #[command(subcommand)]
+    Data(DataCommand),
+    /// Propose goal, steps and ranges from a few whole curves.
+    ///
+    /// The curves of a few search points are trained at the smallest and the largest batch size, each at the least and the greatest sparsity. How
+    /// long that probably takes is said first. The proposal is a configuration with comments, with a figure of error against steps beside it. The
+    /// same command goes on where it was stopped. It runs under mpirun too.
+    #[command(after_help = "For example: dps-train pilot study.toml, then dps-train study-pilot.toml")]
+    Pilot(PilotArguments),
     /// Say how far a study is, whether it runs or not.
     Status {
         /// The study's result file, which need not be there yet.
@@ -226,24 +254,33 @@ pub enum Train {
         #[arg(long, conflicts_with = "json")]
         progress: bool,
     },
-    /// Confirm the measured cells of a result file: train their best points again with fresh seeds, as the section confirm says.
+    /// Train the best points again with fresh seeds.
     ///
+    /// The cells are those of a result file; its section confirm says how many points and seeds.
     /// The configuration is the file's own. Only what is missing is trained, and no trial again. A journal is kept beside the file, from which the
     /// same command goes on. It runs under mpirun too.
     #[command(after_help = "For example: mpirun -n 8 dps-train confirm results/quickstart.h5 --set confirm.seeds=16")]
     Confirm(ConfirmArguments),
-    /// Propose goal, steps, interval and search ranges for a configuration, from a few whole curves at the corners of its grid.
+    /// Train one recorded trial again, and compare it.
     ///
-    /// The curves of a few search points are trained at the smallest and the largest batch size, each at the least and the greatest sparsity. How
-    /// long that probably takes is said first. The proposal is a configuration with comments, with a figure of error against steps beside it. The
-    /// same command goes on where it was stopped. It runs under mpirun too.
-    #[command(after_help = "For example: dps-train pilot study.toml, then dps-train study-pilot.toml")]
-    Pilot(PilotArguments),
-    /// Train one recorded trial again, from its result file alone, count every evaluation to its end, and compare it with the record.
+    /// The result file alone is needed. Every evaluation is counted to its end, and the trial is compared with the record.
     #[command(after_help = "For example: dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9")]
     Replay(ReplayArguments),
-    /// Run a command that measures a study, and start it again after ends that a new start can mend: a lost rank, a signal's death, a stopped job.
+    /// Put parts of one study into one file.
+    Merge {
+        /// Result files of one study: they may differ in cells, device, threads and ranks, and in nothing else.
+        #[arg(value_name = "PART.h5", required = true)]
+        parts: Vec<PathBuf>,
+        /// The result file of the whole.
+        #[arg(short, long, value_name = "FILE")]
+        output: PathBuf,
+        /// Replace the file, if it is there.
+        #[arg(long)]
+        force: bool,
+    },
+    /// Run a study, and start it again after a failure.
     ///
+    /// A new start can mend a lost rank, a death by a signal, and a stopped job.
     /// Supervise gives up where starts bring no progress. A signal to it stops the study, with everything saved.
     #[command(after_help = "For example: dps-train supervise -- mpirun -n 8 dps-train configs/mnist-simple-cnn-momentum.toml")]
     Supervise {
@@ -264,11 +301,11 @@ pub enum Train {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
     },
-    /// Note in a study's journal how its last start ended, where that was no end of which the study could write itself: for scripts that start it
-    /// again.
+    /// Note in a study's journal how its last start ended.
     ///
+    /// For scripts that start a study again, after an end of which the study could write nothing itself.
     /// The next start records it in the result file. dps-train supervise and the batch scripts note it themselves.
-    #[command(after_help = "For example, after mpirun was killed: dps-train ended results/quickstart.h5 --code 137")]
+    #[command(hide = true, after_help = "For example, after mpirun was killed: dps-train ended results/quickstart.h5 --code 137")]
     Ended {
         /// The study's result file, which need not be there yet.
         #[arg(value_name = "RESULT.h5")]
@@ -277,33 +314,7 @@ pub enum Train {
         #[arg(long, value_name = "N")]
         code: u8,
     },
-    /// Write a new configuration with comments, which asks for what is not given.
-    Init {
-        /// The file to write, which must not be there yet.
-        #[arg(value_name = "NEW.toml")]
-        path: PathBuf,
-        /// What the configuration is of; the rest is asked.
-        #[command(flatten)]
-        given: Given,
-        /// Where the data are.
-        #[command(flatten)]
-        data: DataFolder,
-    },
-    /// List the configurations that come with the program, examples and the paper's; with a name, print one.
-    Configs {
-        /// The configuration to print.
-        name: Option<String>,
-    },
-    /// List the keys of a configuration; with a name, say all of a key or a section: its values, its default and what they mean.
-    #[command(after_help = "For example: dps-train keys grid, dps-train keys workload.goal_error, dps-train keys goal_error")]
-    Keys {
-        /// A section, or a key with or without its section.
-        name: Option<String>,
-        /// Print them as the tables of docs/configuration.md.
-        #[arg(long, conflicts_with = "name")]
-        markdown: bool,
-    },
-    /// Say what this machine has for a study, and what to do about what it lacks.
+    /// Say what this machine has for a study, and what it lacks.
     ///
     /// Exit code 0: a study can run here; 3: it has no data set; 6: with --gpu, it has no GPU that can be used.
     Doctor {
@@ -314,16 +325,13 @@ pub enum Train {
         #[arg(long)]
         gpu: bool,
     },
-    /// Data sets.
-    #[command(subcommand)]
-    Data(DataCommand),
-    /// Print completions of both programs' command lines for a shell.
+    /// Print completions of both command lines for a shell.
     #[command(after_help = "For bash: dps-train completions bash > ~/.local/share/bash-completion/completions/dps-train")]
     Completions {
         /// The shell.
         shell: Shell,
     },
-    /// Print the manual page of dps-train, for man -l; with a folder, write those of both programs and all commands there.
+    /// Print the manual page; with a folder, write all of them.
     Man {
         /// The folder, for example ~/.local/share/man/man1.
         folder: Option<PathBuf>,
@@ -356,7 +364,19 @@ pub enum DataCommand {
     },
 }
 
-fn after_help() -> String {
+/// The end of `--help`.
+const AFTER_HELP: &str = "\
+A study: dps-train init NEW.toml; dps-train pilot NEW.toml; dps-train CONFIG,
+alone or under mpirun -n 8 (the same command continues it); dps-train confirm
+RESULT.h5; dps-report RESULT.h5. Of one command: dps-train COMMAND --help.
+Examples, exit codes and rare options: dps-train man.";
+
+/// The commands and options that `-h` lists.
+pub(super) const BRIEF: [&str; 12] =
+    ["init", "pilot", "status", "confirm", "doctor", "set", "batch_size", "sparsity", "trials", "output", "plan", "help"];
+
+/// The end of the manual page.
+pub(super) fn manual() -> String {
     format!(
         "Examples:
   dps-train configs/quickstart.toml                          a small study, on what this machine has

@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory, Parser};
+use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 
-use super::options::{ConfirmArguments, ExecutionArguments, Line, PilotArguments, ShownArguments, StudyArguments, Train};
-use crate::arguments::{ReportArguments, manual};
+use super::options::{BRIEF, ConfirmArguments, ExecutionArguments, Line, PilotArguments, ShownArguments, StudyArguments, Train, manual};
+use crate::arguments::{ReportArguments, brief, manual as made, report};
 use crate::config::Override;
 use crate::progress::ProgressForm;
 
@@ -19,7 +19,10 @@ impl Train {
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
-        let Line { command, config, more, study } = Line::try_parse_from(words).map_err(about_resuming)?;
+        let words: Vec<OsString> = words.into_iter().collect();
+        let line = if words.iter().any(|word| word == "-h") { brief(Line::command(), &BRIEF) } else { Line::command() };
+        let read = line.try_get_matches_from(words).and_then(|found| Line::from_arg_matches(&found));
+        let Line { command, config, more, study } = read.map_err(about_resuming)?;
         let (kind, problem) = match (command, config) {
             (Some(command), _) => return Ok(command),
             (None, Some(config)) => match misspelt(&config) {
@@ -43,12 +46,12 @@ impl Train {
 
 /// Completions of both programs' command lines for a shell.
 pub fn completions(shell: Shell) -> String {
-    manual::completions(programs(), shell)
+    made::completions(programs(), shell)
 }
 
 /// A manual page for each program and each of its commands: the file's name, and the page in roff.
 pub fn manual_pages() -> Vec<(String, String)> {
-    manual::pages(programs())
+    made::pages(programs())
 }
 
 /// Options by which other programs go on.
@@ -180,8 +183,11 @@ fn literal(word: &str) -> toml::Value {
     }
 }
 
+/// The command lines of the programs with all that help leaves out.
 fn programs() -> Vec<Command> {
-    vec![Line::command(), ReportArguments::command()]
+    let shown = |argument: Arg| if argument.get_id() == "more" { argument } else { argument.hide(false) };
+    let train = Line::command().after_help(manual()).mut_args(shown).mut_subcommands(|command| command.hide(false));
+    vec![train, ReportArguments::command().after_help(report::manual())]
 }
 
 fn usage(kind: ErrorKind, problem: &str) -> clap::Error {

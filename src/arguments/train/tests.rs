@@ -137,7 +137,7 @@ fn usage_errors_end_with_two_and_help_with_zero() {
     }
     let help = read("--help").unwrap_err();
     assert_eq!(help.exit_code(), 0);
-    assert!(help.to_string().contains("Examples:") && help.to_string().contains("Exit codes:"));
+    assert!(help.to_string().contains("Examples, exit codes"));
     let version = read("--version").unwrap_err();
     assert_eq!((version.exit_code(), version.to_string()), (0, format!("dps-train {VERSION_AND_COMMIT}\n")));
 }
@@ -181,8 +181,28 @@ fn completions_and_manual_pages_are_of_both_programs() {
     for name in ["dps-train.1", "dps-train-merge.1", "dps-train-data-fetch.1", "dps-report.1"] {
         assert!(names.contains(&name), "{names:?}");
     }
+    // What the help leaves out is in the pages.
+    assert!(names.contains(&"dps-train-ended.1"), "{names:?}");
+    assert!(["\\-\\-cells", "\\-\\-fresh", "Examples"].iter().all(|word| pages[0].1.contains(word)), "{}", pages[0].1);
     let text = &pages[0].1;
     assert!(text.contains(".TH dps-train 1") && text.contains("Exit codes"), "{text}");
+}
+
+/// Help is one screen of 80 columns, with the commands in the order of use; `-h` is shorter.
+#[test]
+fn help_is_one_screen() {
+    let help = |line: &str| read(line).unwrap_err().to_string();
+    let report = |option: &str| ReportArguments::read(["dps-report", option].map(OsString::from)).unwrap_err().to_string();
+    for (text, most) in [(help("--help"), 45), (help("-h"), 24), (report("--help"), 36), (report("-h"), 24)] {
+        assert!(text.lines().count() <= most && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+    let text = help("--help");
+    let places: Vec<usize> = ["init", "configs", "data", "pilot", "status", "confirm", "replay", "merge", "supervise", "doctor"]
+        .iter()
+        .map(|name| text.find(&format!("\n  {name} ")).unwrap_or_else(|| panic!("no {name} in\n{text}")))
+        .collect();
+    assert!(places.is_sorted() && !text.contains("\n  ended "), "{text}");
+    assert!(help("pilot -h").contains("--steps"), "the help of a command is its own");
 }
 
 #[test]
