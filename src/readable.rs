@@ -49,6 +49,16 @@ pub fn digits(value: f64, count: usize) -> String {
     }
 }
 
+/// Two significant digits, for a sentence: `1,200`, `160`, `0.72`.
+pub fn rough(value: f64) -> String {
+    if !(100.0..1e12).contains(&value.abs()) {
+        return digits(value, 2);
+    }
+    let unit = 10_f64.powi(value.abs().log10().floor() as i32 - 1);
+    let rounded = (value / unit).round() * unit;
+    format!("{}{}", if value < 0.0 { "-" } else { "" }, count(rounded.abs() as u64))
+}
+
 /// Three significant digits with a decimal prefix: `1.23 GFLOP`.
 pub fn si(value: f64, unit: &str) -> String {
     const PREFIXES: [&str; 9] = ["", "k", "M", "G", "T", "P", "E", "Z", "Y"];
@@ -131,6 +141,12 @@ mod tests {
         ];
         assert_eq!(aligned(&rows.map(|row| row.map(str::to_owned).to_vec()), "  "), lines.map(|line| format!("{line}\n")).concat());
         assert_eq!(aligned(&[], ""), "");
+    }
+
+    #[test]
+    fn sentences_have_two_digits() {
+        let numbers = [0.0, 0.004_96, 0.716, 1.04, 38.4, 99.6, 155.9, -1_249.0, 28_800.0, 3.2e13];
+        assert_eq!(numbers.map(rough), ["0", "0.0050", "0.72", "1.0", "38", "100", "160", "-1,200", "29,000", "3.2e13"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 #[path = "common/mod.rs"]
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -65,11 +65,15 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
         return Err(Error::Results { path: page.clone(), problem });
     }
     let report = if arguments.live { live(arguments)? } else { made(arguments)? };
-    for study in &report.studies {
-        streams::out(&format!("{}\n", analysis::table(&study.results)));
-    }
     for warning in &report.warnings {
-        streams::err(&format!("Warning: {warning}"));
+        streams::err(&wrapped(&format!("Warning: {warning}"), LINE).join("\n"));
+    }
+    for ((study, answer), next) in report.studies.iter().zip(&report.answers).zip(&report.next) {
+        streams::out(&format!("{}\n", analysis::table(&study.results)));
+        for sentence in answer {
+            streams::out(&format!("{}\n", wrapped(sentence, LINE).join("\n")));
+        }
+        streams::out(&next.as_ref().map_or("\n".to_owned(), |command| format!("Next: {}\n\n", with_path(command, &arguments.results))));
     }
     if let Some(page) = &arguments.claims {
         results::publish(page, report.summary.as_bytes())?;
@@ -79,11 +83,15 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
         let cells = analysis::shallue(&report.studies, folder)?;
         streams::out(&format!("Export: {} ({})\n", folder.display(), some(cells, "cell")));
     }
-    for sentence in &report.answers {
-        streams::out(&format!("{}\n", wrapped(sentence, LINE).join("\n")));
-    }
     streams::out(&format!("Report: {}\n", report.page.display()));
     Ok(report.warnings.len())
+}
+
+/// A command whose file is named as the command line names it.
+fn with_path(command: &str, results: &[PathBuf]) -> String {
+    let path = |word: &str| results.iter().find(|path| path.file_name().is_some_and(|name| name == word));
+    let words = command.split(' ').map(|word| path(word).map_or_else(|| word.to_owned(), |path| path.display().to_string()));
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Writes the report again whenever a file changes, until all studies are complete, or a signal asks for the end; the last report. Studies that are
@@ -155,6 +163,7 @@ fn changed(results: &[PathBuf]) -> Vec<Option<SystemTime>> {
 /// Reads the results and writes the report.
 fn made(arguments: &ReportArguments) -> dps::Result<Report> {
     let mut files = Vec::new();
+    let mut digests = BTreeMap::new();
     for path in &arguments.results {
         // The page may be given away: it names files, not folders.
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -164,7 +173,8 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
         } else if path.extension().is_some_and(|kind| kind.eq_ignore_ascii_case("csv")) {
             files.extend(analysis::read_table(path)?.into_iter().map(|study| (name.clone(), study)));
         } else {
-            files.push((name, results::read(path)?));
+            files.push((name.clone(), results::read(path)?));
+            digests.extend(results::digest(path).ok().map(|digest| (name, digest)));
         }
     }
     let style = match arguments.style {
@@ -173,5 +183,5 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
     };
     let refresh = arguments.live.then_some(REFRESH);
     let (kept, claims) = (arguments.results.clone(), arguments.claims.clone());
-    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh, kept, claims })
+    analysis::report(files, &arguments.output, &Options { style, goals: arguments.goals.clone(), refresh, kept, claims, digests })
 }

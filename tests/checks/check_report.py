@@ -133,7 +133,8 @@ def main():
     page.close()
     check(not page.open, f"open to the end: {page.open}")
     figures = sorted(folder.glob("*.svg"))
-    check(page.figures == page.captions == len(figures) > 0, f"{page.figures} figures in the page, {page.captions} captions, {len(figures)} files")
+    wide = [path for path in figures if not path.stem.endswith("-column")]
+    check(page.figures == 2 * page.captions and page.captions == len(wide) > 0, f"{page.figures} drawings in the page, two a figure; {page.captions} captions, {len(wide)} files")
     for path in figures:
         root = xml.etree.ElementTree.parse(path).getroot()
         for area in root.iter("{http://www.w3.org/2000/svg}rect"):
@@ -150,7 +151,7 @@ def main():
         check(path.with_suffix(".pdf").read_bytes().startswith(b"%PDF-"), f"{path.name} has no PDF beside it")
         check(abs(width / height / shape - 1) < 0.01, f"{path.name} and its PNG differ in shape")
     rows = {}
-    for path in figures:
+    for path in wide:
         check(path.with_suffix(".csv").is_file(), f"{path.name} has no table of its values beside it")
     for name in ("cells", "fits", "trials"):
         with open(folder / f"{name}.csv", newline="") as file:

@@ -1,7 +1,7 @@
 //! The figures of a synthetic study, checked by the values that they draw and by their words.
 
 use crate::support::synthetic::Synthetic;
-use dps::analysis::{self, Options, StudyResults, Style, figures, fits, gather, values};
+use dps::analysis::{self, Options, StudyResults, Style, Width, figures, fits, gather, values};
 use dps::config::{Metaparameter, Race};
 use dps::records::{Cell, Measurement, Status};
 use dps::results::Results;
@@ -21,7 +21,7 @@ struct Shown {
 fn figure(study: &StudyResults, name: &str) -> Option<Shown> {
     let figure = figures(study, &fits(study)).into_iter().find(|figure| figure.name == name)?;
     assert!(figure.caption.len() > 40 && !figure.heading.is_empty());
-    let svg = figure.chart.svg(Style::Screen);
+    let svg = figure.chart.svg(Style::Screen, Width::Wide);
     assert!(analysis::png(&svg).unwrap().starts_with(b"\x89PNG"));
     Some(Shown { svg, caption: figure.caption, rows: values(&figure.chart).rows })
 }
@@ -107,15 +107,39 @@ fn every_point_has_its_words() {
         ("ratio", 4, "batch size 2, sparsity 0.9: 1.902 of the dense K* [1.899 … 1.909]"),
         ("rates", 16, "batch size 2, sparsity 0: learning rate η 0.00"),
         ("fits", 6, "sparsity 0: c1 (steps × examples) 8943 ["),
-        ("so-far", 8, "batch size 2, sparsity 0: 4,592 steps in the first 1 of 8 trials"),
         ("metaparameters", trials + 8, "batch size 2, sparsity 0, trial 0: complete after 4,592 steps, learning rate 0.00"),
     ];
+    // What so many trials find is a tile.
+    for (name, words) in [
+        ("so-far", "batch size 2, sparsity 0: 4,592 steps in the first 1 of 8 trials"),
+        ("fewer-trials", "batch size 2, sparsity 0: 8 of its trials find 4,592 steps in the median, 4,592 to 4,592 in 95 %"),
+    ] {
+        let shown = figure(&study, name).unwrap();
+        let tiles: Vec<_> = shown.of("tile").collect();
+        assert!(tiles.len() >= 8 && tiles.iter().any(|row| row[7] == words && row[1] == "K*"), "{name}: {:?}", shown.rows);
+        assert!(tiles.iter().all(|row| shown.svg.contains(&format!("<title>{}</title></rect>", row[7]))), "{name}");
+    }
     for (name, points, words) in marked {
         let shown = figure(&study, name).unwrap();
         assert_eq!(shown.of("point").count(), points, "{name}");
         assert!(shown.of("point").any(|row| row[7].starts_with(words)), "{name}: {:?}", shown.rows);
         let said = |row: &Vec<String>| shown.svg.contains(&format!("<title>{}</title></rect>", row[7]));
         assert!(shown.of("point").all(said), "{name}: {}", shown.svg);
+    }
+}
+
+/// The figure that leads the page: every sparsity's points, its fit with a band, and its critical batch size.
+#[test]
+fn the_leading_figure_marks_the_critical_batch_sizes() {
+    let study = study(Synthetic::small().results());
+    let shown = figure(&study, "answer").unwrap();
+    for (fitted, sparsity) in fits(&study).iter().zip([0.0, 0.9]) {
+        let critical = fitted.critical().unwrap().value;
+        let marked = |row: &&Vec<String>| row[7].starts_with(&format!("sparsity {sparsity}: critical batch size"));
+        let marks: Vec<f64> = shown.of("point").filter(marked).map(|row| row[3].parse().unwrap()).collect();
+        assert_eq!(marks, [critical]);
+        assert_eq!(shown.of("point").filter(|row| row[7].contains(&format!("sparsity {sparsity}: K*"))).count(), 4);
+        assert_eq!(shown.of("interval").filter(|row| row[1].starts_with(&format!("sparsity {sparsity}: critical at "))).count(), 81);
     }
 }
 
@@ -165,7 +189,7 @@ fn figures_that_would_say_nothing_are_left_out() {
     let one = names(Synthetic { batch_sizes: vec![8], sparsities: vec![0.5], ..Synthetic::small() });
     let raced = names(Synthetic { race: Race::Until(1.0), ..Synthetic::small() });
     assert!(!raced.iter().any(|name| name == "fewer-trials") && raced.len() > 5, "{raced:?}");
-    assert_eq!(one, ["steps-to-result", "panels", "metaparameters", "fewer-trials", "so-far", "loss", "error"]);
+    assert_eq!(one, ["answer", "steps-to-result", "panels", "metaparameters", "fewer-trials", "so-far", "loss", "error"]);
     assert_eq!(names(Synthetic { batch_sizes: vec![], ..Synthetic::small() }), ["steps-to-result"]);
 }
 
@@ -183,7 +207,7 @@ fn every_trial_is_in_the_scatter_as_what_it_ended() {
             Race::Until(1.0) => "A cell ends with its first complete trial: what the censored ones would have done later is not known.",
             Race::Until(_) => "A cell ends at 3 K*: complete trials reached the goal by then, censored ones did not.",
         };
-        assert!(shown.caption.ends_with(ends), "{}", shown.caption);
+        assert!(shown.caption.contains(ends) && shown.caption.contains("Colour: the least validation error"), "{}", shown.caption);
         shown.says(&[
             "S 0, B 2",
             "S 0.9, B 128",
@@ -418,11 +442,11 @@ fn smoothness_has_its_figures_its_ratios_and_its_prediction() {
     let report = analysis::report(files, folder.path(), &Options::default()).unwrap();
     assert!(report.warnings.is_empty(), "{:?}", report.warnings);
     let page = std::fs::read_to_string(&report.page).unwrap();
-    assert_eq!(page.matches("<h3>What the theory predicts</h3>").count(), 1);
+    assert_eq!(page.matches("<summary>What the theory predicts</summary>").count(), 1);
     // The study was run for its measurements: nothing is said of steps-to-result it cannot have.
-    assert_eq!(page.matches("<h3>Steps-to-result K*</h3>").count(), 1);
-    assert_eq!(page.matches("<h3>Fits</h3>").count(), 1);
-    assert!(page.contains("none: every trial runs to its last step") && page.contains(">Training loss</h3>"));
+    assert_eq!(page.matches("<summary>Steps-to-result K*</summary>").count(), 1);
+    assert_eq!(page.matches("<summary>Fits</summary>").count(), 1);
+    assert!(page.contains("none: every trial runs to its last step") && page.contains("<summary>Training loss</summary>"));
     // Batch size, sparsity, Δ, β at the start, along and at the end, L, their product; the law of the synthetic study is about 1.9.
     let row =
         "<td>128</td><td>0.9</td><td>mean</td><td>1.00</td><td>0.500</td><td>0.500</td><td>0.500</td><td>3.00</td><td>1.50</td><td>1.91";
@@ -560,6 +584,6 @@ fn what_no_axis_can_show_is_left_out() {
     }
     let study = study(results);
     for figure in figures(&study, &fits(&study)) {
-        figure.chart.svg(Style::Screen);
+        figure.chart.svg(Style::Screen, Width::Wide);
     }
 }

@@ -179,11 +179,11 @@ fn a_report_has_what_others_measured_and_nothing_that_they_did_not() {
     let page = fs::read_to_string(folder.path().join("all/index.html")).unwrap();
     // Trials and curves of ours, and of the export; time and configuration of ours alone.
     for (words, times) in [
-        ("<h3>Trials</h3>", 2),
-        (">Training loss of the best trials</h3>", 2),
-        ("<h3>Time to the goal</h3>", 1),
+        ("<summary>Trials</summary>", 2),
+        ("<summary>Training loss of the best trials</summary>", 2),
+        ("<summary>Time to the goal</summary>", 1),
         ("<pre>", 1),
-        ("<h3>Fits</h3>", 4),
+        ("<summary>Fits</summary>", 4),
     ] {
         assert_eq!(page.matches(words).count(), times, "{words}");
     }

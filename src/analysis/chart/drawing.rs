@@ -1,12 +1,9 @@
 //! How a chart is drawn: panels in rows, with one legend beside or below them.
 
-use super::layout::{INCHES, Layout, Legend, Style};
+use super::layout::{INCHES, Layout, Legend, MARGIN, Style, Width};
 use super::parts::{Chart, Element, Panel, Stroke};
-use super::svg::{Anchor, BLACK, Colour, GREY, Place, Svg};
+use super::svg::{Anchor, BLACK, Colour, GREY, Place, Svg, WHITE};
 use crate::{Result, results};
-
-/// Space left of a panel's vertical title, and right of the panel.
-const MARGIN: i32 = 14;
 
 /// Length of the strokes at an axis's labels.
 const TICK: i32 = 5;
@@ -20,16 +17,17 @@ impl Chart {
     /// # Errors
     /// [`crate::Error::Results`] where it cannot be written; an older file is then untouched.
     pub fn publish(&self, path: &std::path::Path) -> Result<()> {
-        results::publish(path, self.svg(Style::Screen).as_bytes())
+        results::publish(path, self.svg(Style::Screen, Width::Wide).as_bytes())
     }
 
     /// The figure as an SVG document.
-    pub fn svg(&self, style: Style) -> String {
-        let layout = Layout::new(self, style);
+    pub fn svg(&self, style: Style, across: Width) -> String {
+        let layout = Layout::new(self, style, across);
         let (width, height) = layout.size;
-        let inches = (style == Style::Paper).then(|| (INCHES, INCHES * f64::from(height) / f64::from(width)));
+        let inches = INCHES[usize::from(across == Width::Narrow)];
+        let inches = (style == Style::Paper).then(|| (inches, inches * f64::from(height) / f64::from(width)));
         let mut svg = Svg::new(layout.size, inches, &self.title);
-        if layout.heading > 0 {
+        if (style, across) == (Style::Screen, Width::Wide) {
             svg.text(&self.title, (width as i32 / 2, 36), 32, BLACK, Anchor::Middle);
         }
         for (number, panel) in self.panels.iter().enumerate() {
@@ -37,10 +35,13 @@ impl Chart {
             panel.draw(&mut svg, &layout, number, number + layout.columns >= self.panels.len());
         }
         self.draw_legend(&mut svg, &layout.legend);
-        svg.finished()
+        svg.finished(across == Width::Wide)
     }
 
     fn draw_legend(&self, svg: &mut Svg, legend: &Legend) {
+        if let Some([(left, top), (right, bottom)]) = legend.box_ {
+            svg.area(&[(left, top), (right, top), (right, bottom), (left, bottom)], WHITE, 0.85);
+        }
         for (entry, &(x, y)) in self.legend.iter().zip(&legend.places) {
             let sample = [(x + 16, y), (x + 94, y)];
             if let Some(stroke) = entry.stroke {
@@ -71,14 +72,13 @@ impl Panel {
         let (row, column) = (number / layout.columns, number % layout.columns);
         let (from_left, from_top) = (layout.left(column) as i32, (layout.heading + row as u32 * layout.height) as i32);
         let (width, height) = (layout.width(column) as i32, layout.height as i32);
-        let (font, labels) = (layout.font as i32, layout.labels(column) as i32);
-        let above = if self.title.is_empty() { 10 } else { font + 10 };
+        let labels = layout.labels(column) as i32;
+        let [left, right, top, bottom] = layout.frame(number, self);
+        let above = top - from_top;
         let middle = from_left + (MARGIN + labels + width) / 2;
         if !self.title.is_empty() {
             svg.text(&self.title, (middle, from_top + above / 2), layout.font, BLACK, Anchor::Middle);
         }
-        let (left, right) = (from_left + MARGIN + labels, from_left + width - MARGIN - 1);
-        let (top, bottom) = (from_top + above, from_top + height - font * 5 / 2 - 1);
         let frame = Frame { panel: self, left, right, top, bottom };
         if column == 0 {
             let side = (from_left + MARGIN, (top + bottom + 1) / 2);
@@ -88,8 +88,9 @@ impl Panel {
             svg.text(self.x.title(), ((left + right + 1) / 2, from_top + height), layout.font, BLACK, Anchor::Bottom);
         }
         frame.axes(svg, layout, labels > 0);
+        let mut words = Vec::new();
         for layer in &self.layers {
-            frame.layer(svg, layout, layer);
+            frame.layer(svg, layout, layer, &mut words);
         }
         if let Some(note) = &self.note {
             svg.text(note, (middle, from_top + height / 2), layout.font, BLACK, Anchor::Middle);
@@ -138,14 +139,22 @@ impl Frame<'_> {
             }
         }
         svg.line(&[(left, bottom + 1), (right, bottom + 1)], BLACK, 2);
+        // A label that would run into the one before is left out.
+        let mut free = i32::MIN;
         for value in xs {
-            let x = self.x(value);
-            svg.text(&panel.x.label(value), (x, bottom + 1 + 2 * TICK), layout.font, BLACK, Anchor::Top);
+            let (x, label) = (self.x(value), panel.x.label(value));
+            let half = label.chars().count() as i32 * layout.font as i32 * 3 / 10;
+            if x - half >= free {
+                svg.text(&label, (x, bottom + 1 + 2 * TICK), layout.font, BLACK, Anchor::Top);
+                free = x + half + layout.font as i32 / 4;
+            }
             svg.line(&[(x, bottom + 1), (x, bottom + 1 + TICK)], BLACK, 2);
         }
     }
 
-    fn layer(&self, svg: &mut Svg, layout: &Layout, layer: &Element) {
+    /// Draws a layer. `taken` are the boxes of words that are drawn, each its left, right, top and bottom: words that would run into others are left
+    /// out.
+    fn layer(&self, svg: &mut Svg, layout: &Layout, layer: &Element, taken: &mut Vec<[i32; 4]>) {
         let places = |points: &[(f64, f64)]| points.iter().map(|point| self.place(point)).collect::<Vec<_>>();
         match layer {
             Element::Line(stroke, colour, points) => {
@@ -180,7 +189,23 @@ impl Frame<'_> {
                     svg.line(&places(&[(x, low), (x, high)]), *colour, 3);
                 }
             }
-            Element::Words(words, at) if self.holds(at) => svg.text(words, self.place(at), layout.small, GREY, Anchor::UpperRight),
+            Element::Tiles(tiles) => {
+                for tile in tiles {
+                    let [(left, bottom), (right, top)] = [self.place(&tile.from), self.place(&tile.to)];
+                    svg.area(&[(left, bottom), (right, bottom), (right, top), (left, top)], tile.colour, 1.0);
+                    svg.hover_over((left, top), (right - left, bottom - top), &tile.words);
+                }
+            }
+            Element::Words(words, at) if self.holds(at) => {
+                let ((x, y), small) = (self.place(at), layout.small as i32);
+                let area = [x - words.chars().count() as i32 * small * 2 / 3, x, y, y + small];
+                let [left, right, top, bottom] = area;
+                let is_apart = |other: &[i32; 4]| right <= other[0] || other[1] <= left || bottom <= other[2] || other[3] <= top;
+                if taken.iter().all(is_apart) {
+                    svg.text(words, (x, y), layout.small, GREY, Anchor::UpperRight);
+                    taken.push(area);
+                }
+            }
             Element::Words(..) => {}
         }
     }

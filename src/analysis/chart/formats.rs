@@ -34,8 +34,21 @@ const UNITS_AN_INCH: f32 = 96.0;
 /// # Errors
 /// The library's words, where the document is none.
 pub fn pdf(svg: &str) -> Result<Vec<u8>, String> {
-    svg2pdf::to_pdf(&tree(svg)?, ConversionOptions::default(), PageOptions { dpi: UNITS_AN_INCH }).map_err(|error| error.to_string())
+    let page = PageOptions { dpi: UNITS_AN_INCH };
+    let mut bytes = svg2pdf::to_pdf(&tree(svg)?, ConversionOptions::default(), page).map_err(|error| error.to_string())?;
+    if !bytes.starts_with(WRITTEN) {
+        return Err("the library writes another version of PDF".to_owned());
+    }
+    bytes[..VERSION.len()].copy_from_slice(VERSION);
+    Ok(bytes)
 }
+
+/// What the library writes at the head of a file: it says 1.7 of every file.
+const WRITTEN: &[u8] = b"%PDF-1.7";
+
+/// The version of a figure's file, the newest that some journals take. Transparency (1.4), embedded CID fonts (1.3) and compressed streams (1.2) are
+/// all that a figure uses.
+const VERSION: &[u8] = b"%PDF-1.5";
 
 /// An SVG document. All text is in DejaVu Sans, which the program carries, so that a machine without fonts gives the same picture.
 ///

@@ -13,7 +13,7 @@ mod svg;
 
 pub use axes::{Axis, Scale, power};
 pub use formats::{pdf, png};
-pub use layout::Style;
+pub use layout::{Style, Width};
 pub use marker::{Marker, Series};
-pub use parts::{Chart, Dot, Element, Entry, Panel, Path, Stroke};
+pub use parts::{Chart, Dot, Element, Entry, Panel, Path, Stroke, Tile};
 pub use svg::{Colour, GREY};

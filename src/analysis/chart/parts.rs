@@ -30,6 +30,8 @@ pub enum Element {
     Band(Colour, Vec<(f64, f64, f64)>),
     /// A vertical bar from a lower to an upper value at each x: (x, lower, upper).
     Bars(Colour, Vec<(f64, f64, f64)>),
+    /// Filled rectangles.
+    Tiles(Vec<Tile>),
     /// A few words in grey, their right end at a point.
     Words(String, (f64, f64)),
 }
@@ -40,6 +42,21 @@ pub struct Dot {
     /// The place of the point, in natural units of the axes.
     pub at: (f64, f64),
     /// Which cell or trial it is of, its value and what is known of that.
+    pub words: String,
+}
+
+/// A filled rectangle of a figure, with words that are shown where a mouse is over it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tile {
+    /// The values that the tile stands for, in natural units of the axes.
+    pub at: (f64, f64),
+    /// The lower left corner.
+    pub from: (f64, f64),
+    /// The upper right corner.
+    pub to: (f64, f64),
+    /// The colour.
+    pub colour: Colour,
+    /// The cell that the tile is of, and its value.
     pub words: String,
 }
 
@@ -93,6 +110,35 @@ pub struct Chart {
     pub panels: Vec<Panel>,
     /// The legend.
     pub legend: Vec<Entry>,
+}
+
+/// Places between two neighbours of a line that count as drawn.
+const BETWEEN: i32 = 40;
+
+impl Element {
+    /// Places at which it is drawn, close to each other.
+    pub fn places(&self, place: impl Fn(&(f64, f64)) -> (i32, i32)) -> Vec<(i32, i32)> {
+        let line = |points: &[(f64, f64)]| {
+            let known: Vec<(i32, i32)> = points.iter().filter(|point| point.0.is_finite() && point.1.is_finite()).map(&place).collect();
+            let between = |pair: &[(i32, i32)]| {
+                let (from, to) = (pair[0], pair[1]);
+                (0..=BETWEEN)
+                    .map(move |part| (from.0 + (to.0 - from.0) * part / BETWEEN, from.1 + (to.1 - from.1) * part / BETWEEN))
+                    .collect::<Vec<_>>()
+            };
+            known.windows(2).flat_map(between).chain(known.first().copied()).collect::<Vec<_>>()
+        };
+        match self {
+            Element::Line(_, _, points) => line(points),
+            Element::Paths(_, _, paths) => paths.iter().flat_map(|path| line(&path.points)).collect(),
+            Element::Points(_, _, dots) | Element::Hollow(_, _, dots) => dots.iter().map(|dot| place(&dot.at)).collect(),
+            Element::Band(_, edges) | Element::Bars(_, edges) => {
+                edges.iter().flat_map(|&(x, low, high)| line(&[(x, low), (x, high)])).collect()
+            }
+            Element::Tiles(tiles) => tiles.iter().flat_map(|tile| line(&[tile.from, tile.to])).collect(),
+            Element::Words(_, at) => vec![place(at)],
+        }
+    }
 }
 
 impl Panel {

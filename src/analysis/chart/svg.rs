@@ -22,6 +22,9 @@ pub struct Colour(pub u8, pub u8, pub u8);
 /// The colour of axes and text.
 pub const BLACK: Colour = Colour(0, 0, 0);
 
+/// The colour of the background.
+pub const WHITE: Colour = Colour(255, 255, 255);
+
 /// The grey of what helps reading and is not data.
 pub const GREY: Colour = Colour(120, 120, 120);
 
@@ -73,9 +76,10 @@ impl Svg {
         Svg { shapes, hovers: String::new() }
     }
 
-    /// The finished document.
-    pub fn finished(self) -> String {
+    /// The finished document; without what is shown where a mouse is, if there is none.
+    pub fn finished(self, has_mouse: bool) -> String {
         let Svg { shapes, hovers } = self;
+        let hovers = if has_mouse { hovers } else { String::new() };
         let hovers = if hovers.is_empty() { hovers } else { format!("<g class=\"points\" fill-opacity=\"0\">\n{hovers}</g>\n") };
         format!("{shapes}{hovers}</svg>\n")
     }
@@ -139,8 +143,13 @@ impl Svg {
 
     /// Words that are shown where a mouse is over a square, of which `half` is half the side.
     pub fn hover_over_point(&mut self, (x, y): Place, half: i32, words: &str) {
-        let (left, top, side, words) = (x - half, y - half, 2 * half, escaped(words));
-        self.hovers += &format!("<rect x=\"{left}\" y=\"{top}\" width=\"{side}\" height=\"{side}\"><title>{words}</title></rect>\n");
+        self.hover_over((x - half, y - half), (2 * half, 2 * half), words);
+    }
+
+    /// Words that are shown where a mouse is over a rectangle with this upper left corner, width and height.
+    pub fn hover_over(&mut self, (left, top): Place, (width, height): (i32, i32), words: &str) {
+        let words = escaped(words);
+        self.hovers += &format!("<rect x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"><title>{words}</title></rect>\n");
     }
 
     /// Words that are shown where a mouse is near a line.

@@ -2,7 +2,7 @@
 
 use super::claim::Claim;
 use crate::analysis::statistics::{Estimate, Fit, Fitted};
-use crate::readable::{count, digits, some};
+use crate::readable::{digits, rough, some};
 use crate::statistics::QUANTILE;
 
 /// What a study says of a claim.
@@ -150,13 +150,9 @@ impl Finding {
     }
 }
 
-/// An estimate with its interval in words.
+/// An estimate with its interval in words, each in two digits.
 pub fn words(estimate: Estimate) -> String {
-    let number = |value: f64| match value {
-        infinite if infinite.is_infinite() => "∞".to_owned(),
-        whole if (1e3..1e9).contains(&whole) => count(whole.round() as u32),
-        value => digits(value, 3).replace('-', "−"),
-    };
+    let number = |value: f64| if value.is_infinite() { "∞".to_owned() } else { rough(value).replace('-', "−") };
     format!("{} ({} to {})", number(estimate.value), number(estimate.low), number(estimate.high))
 }
 

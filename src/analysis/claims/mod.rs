@@ -3,8 +3,10 @@
 //! Each claim has a rule that decides it from intervals: it holds, it does not, or it cannot be said. `claim` has the claims' and the rules'
 //! words, `finding` what a study says of one; `scaling`, `sparsity`, `search` and `optimizers` apply the rules.
 
-use crate::analysis::statistics::{Fitted, confirmed_cells, confirmed_fits};
-use crate::analysis::studies::StudyResults;
+use crate::analysis::statistics::{Fitted, confirmed_cells, confirmed_fits, papers_steps};
+use crate::analysis::studies::{StudyResults, is_of_dps};
+use crate::config::OptimizerName;
+use crate::results::Results;
 
 mod claim;
 mod finding;
@@ -13,14 +15,23 @@ mod scaling;
 mod search;
 mod sparsity;
 
+/// The optimizers of the paper.
+pub const PAPERS_OPTIMIZERS: [OptimizerName; 3] = [OptimizerName::Sgd, OptimizerName::Momentum, OptimizerName::Nesterov];
+
 pub use claim::{Claim, PAPERS_SPARSITIES, papers_batch_sizes};
 pub use finding::{Finding, Verdict, by_chance, holm, words};
 
+/// Whether a study is of a data set, network and optimizer of the paper. What others measured need not say.
+pub fn is_papers(results: &Results) -> bool {
+    let workload = &results.workload;
+    !is_of_dps(results) || papers_steps(workload).is_some() && PAPERS_OPTIMIZERS.iter().any(|name| name.name() == workload.optimizer)
+}
+
 /// What a study says of the paper's claims, claim by claim and sparsity by sparsity. `sgd` is the study that differs from it by its
-/// optimizer alone, SGD, where there is one. Empty where no sparsity was measured at enough batch sizes for a fit. What confirmed steps can decide
-/// they decide.
+/// optimizer alone, SGD, where there is one. Empty where no sparsity was measured at enough batch sizes for a fit, and of a workload that is not the
+/// paper's. What confirmed steps can decide they decide.
 pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<&StudyResults>) -> Vec<Finding> {
-    if study.measures_alone() || fits.iter().all(|fitted| fitted.fit.is_err()) {
+    if study.measures_alone() || !is_papers(&study.results) || fits.iter().all(|fitted| fitted.fit.is_err()) {
         return Vec::new();
     }
     let cells = confirmed_cells(study);

@@ -5,10 +5,12 @@
 use crate::analysis::statistics::Fitted;
 use crate::analysis::studies::{StudyResults, has_curves, has_trials};
 
+mod answer;
 mod budgets;
 mod curves;
 mod fewer;
 mod figure;
+mod heat;
 mod luck;
 mod optimizers;
 mod panels;
@@ -33,6 +35,7 @@ pub fn figures(study: &StudyResults, fits: &[Fitted]) -> Vec<Figure> {
     let mut figures = Vec::new();
     let alone = study.measures_alone();
     if !alone {
+        figures.extend((!fits.is_empty()).then(|| answer::answer(study, fits)));
         figures.push(together::together(study));
         figures.extend(together::normalised(study, fits));
         figures.extend(panels::panels(study, fits));

@@ -5,7 +5,7 @@ use super::figure::{
 };
 use crate::analysis::chart::{Chart, Panel, Series};
 use crate::analysis::studies::{Curve, StudyResults, batch};
-use crate::config::ascending;
+use crate::config::{OptimizerName, ascending};
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
 pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
@@ -20,8 +20,9 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let flat: Vec<Curve> = all.iter().flatten().cloned().collect();
     let (x, y) = (batch_axis(&sizes), steps_axis(STEPS, studies, &flat));
     let largest = sizes.last().copied().map_or(1.0, batch);
+    let looks = looks(studies);
     let panel = |(&sparsity, curves): (&f64, &Vec<Curve>)| {
-        let numbered = || curves.iter().enumerate().map(|(number, points)| (Series::numbered(number), points));
+        let numbered = || looks.iter().copied().zip(curves);
         let dashes = numbered().filter_map(|(series, points)| linear_scaling(series.colour, points, &y, largest));
         let lines = numbered().zip(studies).flat_map(|((series, points), study)| {
             let words = steps_words(study, sparsity);
@@ -43,7 +44,7 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let panels: Vec<Panel> = sparsities.iter().zip(&all).map(panel).collect();
     let workload = &first.results.workload;
     let title = format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error);
-    let names = studies.iter().enumerate().map(|(number, study)| series_entry(Series::numbered(number), label(study, studies)));
+    let names = studies.iter().zip(&looks).map(|(study, &look)| series_entry(look, label(study, studies)));
     let legend = names.chain(linear_entry(&flat)).collect();
     Some(Figure {
         name: "optimizers".into(),
@@ -55,6 +56,21 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
         beside: &[],
         chart: Chart::new(title, panels.len().clamp(1, 2), panels, legend),
     })
+}
+
+/// The look of each study: its optimizer's, the same in every figure; of further studies of an optimizer one that no other has.
+fn looks(studies: &[&StudyResults]) -> Vec<Series> {
+    let place = |study: &StudyResults| {
+        let name = &study.results.workload.optimizer;
+        OptimizerName::ALL.iter().position(|known| known.name() == name).unwrap_or(OptimizerName::ALL.len())
+    };
+    let mut taken: Vec<usize> = studies.iter().map(|study| place(study)).collect();
+    for number in 1..studies.len() {
+        if taken[..number].contains(&taken[number]) {
+            taken[number] = (0..).find(|free| !taken.contains(free)).unwrap_or(number);
+        }
+    }
+    taken.into_iter().map(Series::numbered).collect()
 }
 
 /// The optimizer, with the schedule, or what else differs, where the optimizer alone does not tell the studies apart.

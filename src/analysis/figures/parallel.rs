@@ -1,13 +1,13 @@
 //! Every trial as a line through all metaparameters that were searched (parallel coordinates; Inselberg, 1985).
 
-use super::figure::{Figure, Part, series_entry};
-use super::scatter::{STAR, arranged, ends, is_papers, look, words};
-use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, Marker, Panel, Path, Scale, Series, Stroke};
+use super::figure::{Figure, Part};
+use super::scatter::{COLOURED, STAR, arranged, colour, colours, ends, is_papers, words};
+use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, Marker, Panel, Path, Scale, Stroke};
 use crate::analysis::statistics::share;
 use crate::analysis::studies::StudyResults;
 use crate::config::{self, Metaparameter, Range, Setting};
 use crate::readable::{count, significant};
-use crate::records::{Cell, Status, Trial};
+use crate::records::{Cell, Trial};
 
 /// A panel a cell. None for a study that searched fewer than two metaparameters, or the learning rate and the momentum alone, which a plane shows
 /// better; nor where the search space is not known.
@@ -35,36 +35,39 @@ pub fn parallel(study: &StudyResults) -> Option<Figure> {
             return Panel { note: Some("not measured".to_owned()), ..Panel::new(x.clone(), y.clone(), Vec::new()).titled(title) };
         };
         let best = cell.best();
-        let paths = |stroke: Stroke, status: Status, is_shown: &dyn Fn(&Trial) -> bool| {
-            let trials = cell.trials.iter().filter(|trial| trial.status == status && is_shown(trial));
+        let is_best = |trial: &&Trial| best.is_some_and(|best| best.index == trial.index);
+        let workload = &study.results.workload;
+        let paths = |stroke: Stroke, of: Colour, trials: Vec<&Trial>| {
             let path = |trial: &Trial| Some(Path { points: path(cell, trial)?, words: words(cell, trial) });
-            Element::Paths(stroke, look(status).1, trials.filter_map(path).collect())
+            Element::Paths(stroke, of, trials.into_iter().filter_map(path).collect())
         };
-        let is_best = |trial: &Trial| best.is_some_and(|best| best.index == trial.index);
-        // The most telling on top.
-        let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
-        let mut layers: Vec<Element> = order.map(|status| paths(Stroke::Thin, status, &|trial| !is_best(trial))).to_vec();
-        layers.push(paths(Stroke::Solid, Status::Complete, &is_best));
+        // The best on top.
+        let of_colour = |entry: &Entry| {
+            let here = cell.trials.iter().filter(|trial| colour(workload, trial) == entry.colour && !is_best(trial));
+            paths(Stroke::Thin, entry.colour, here.collect())
+        };
+        let mut layers: Vec<Element> = colours(workload).iter().rev().map(of_colour).collect();
+        layers.extend(best.map(|best| paths(Stroke::Solid, colour(workload, best), vec![best])));
         let star = |at: (f64, f64)| Dot { at, words: best.map_or(String::new(), |best| words(cell, best)) };
         let stars = best.and_then(|best| path(cell, best)).unwrap_or_default().into_iter().map(star);
         layers.push(Element::Points(Marker::Star, STAR, stars.collect()));
         Panel::new(x.clone(), y.clone(), layers).titled(title)
     };
     let (cells, columns) = arranged(&grid);
-    let entry = |status: Status| Entry::line(status.name(), look(status).1, Stroke::Solid);
-    let best = series_entry(Series { colour: look(Status::Complete).1, marker: Marker::Star }, "best".to_owned());
+    let entry = |entry: Entry| Entry::line(entry.name, entry.colour, Stroke::Solid);
+    let best = Entry::point("best", STAR, Marker::Star);
     let ranges: Vec<String> = searched.iter().map(|(name, range)| described(*name, range)).collect();
     let steps = slowest.map_or(String::new(), |slowest| {
         format!(" Steps: of complete trials alone, from K* of the cell to {} times it, on a logarithmic scale.", significant(slowest))
     });
-    let legend = Status::ALL.into_iter().map(entry).chain([best]).collect();
+    let legend = colours(&study.results.workload).into_iter().map(entry).chain([best]).collect();
     Some(Figure {
         name: "parallel".into(),
         heading: "The search in all its dimensions".into(),
         caption: format!(
             "Every trial as a line, a panel a cell (S sparsity, B batch size): on each axis its place between the lower and the upper end of the range that was \
              searched, on the search's own scale. {}.{steps} Where the lines of complete trials come close together, that metaparameter matters; where the best \
-             one meets an axis at its end, the range was too narrow.{}",
+             one meets an axis at its end, the range was too narrow.{COLOURED}{}",
             ranges.join("; "),
             ends(study)
         ),

@@ -1,4 +1,4 @@
-//! Sparse over dense (figure 12 of Lee et al., ICLR 2021).
+//! Sparse over dense, on a logarithmic axis (figure 12 of Lee et al., ICLR 2021).
 
 use super::figure::{Figure, Part, batch_axis, curve, name, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Element, GREY, Panel, Scale, Series, Stroke};
@@ -31,8 +31,8 @@ pub fn ratio(study: &StudyResults) -> Option<Figure> {
     }
     let x = batch_axis(&grid.batch_sizes);
     let ends = curves.iter().flat_map(|(sparsity, _)| bars(*sparsity)).flat_map(|(_, low, high)| [low, high]);
-    let values = curves.iter().flat_map(|(_, points)| points).map(|point| point.1).chain([0.0, 1.0]).chain(ends);
-    let y = Axis::around(Scale::Linear, "K* sparse / K* dense", values, (0.0, 2.0));
+    let values = curves.iter().flat_map(|(_, points)| points).map(|point| point.1).chain([1.0]).chain(ends);
+    let y = Axis::around(Scale::Log10, "K* sparse / K* dense", values, (0.5, 2.0));
     let (left, right) = x.limits();
     let mut layers = vec![Element::Line(Stroke::Dashed, GREY, vec![(left, 1.0), (right, 1.0)])];
     layers.extend(curves.iter().map(|(sparsity, _)| Element::Bars(Series::of_sparsity(*sparsity).colour, bars(*sparsity))));

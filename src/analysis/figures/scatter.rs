@@ -1,21 +1,61 @@
 //! Metaparameters of every trial (figures 3, 5 and 13 to 18 of Lee et al., ICLR 2021).
 
 use super::figure::{Figure, Part, batch_axis};
-use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke, power};
+use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Stroke, power};
 use crate::analysis::studies::{Grid, StudyResults, batch};
 use crate::config::{self, Metaparameter, Setting, ascending};
-use crate::readable::{count, some};
+use crate::readable::{count, rough, some};
 use crate::records::{Cell, Status, Trial};
+use crate::results::WorkloadSummary;
 
-/// Shape and colour of a status; either alone tells it.
-pub(super) fn look(status: Status) -> (Marker, Colour) {
+/// The shape of a status.
+fn shape(status: Status) -> Marker {
     match status {
-        Status::Complete => (Marker::Disc, Series::numbered(0).colour),
-        Status::Incomplete => (Marker::Triangle, Series::numbered(1).colour),
-        Status::Infeasible => (Marker::Cross, Series::numbered(3).colour),
-        Status::Censored => (Marker::Ring, GREY),
+        Status::Complete => Marker::Disc,
+        Status::Incomplete => Marker::Triangle,
+        Status::Infeasible => Marker::Cross,
+        Status::Censored => Marker::Ring,
     }
 }
+
+/// Best errors over the goal error at most, each with its colour.
+const ERRORS: [(f64, Colour); 5] = [
+    (1.0, Colour(8, 48, 107)),
+    (1.5, Colour(40, 120, 181)),
+    (3.0, Colour(120, 180, 220)),
+    (10.0, Colour(245, 170, 100)),
+    (f64::INFINITY, Colour(190, 70, 20)),
+];
+
+/// The colour of trials without an error.
+const NO_ERROR: Colour = Colour(204, 121, 167);
+
+/// The colour of a trial, by the least error of its evaluations over the goal: of the examples that an evaluation had seen, where it stopped early.
+pub(super) fn colour(workload: &WorkloadSummary, trial: &Trial) -> Colour {
+    let goal = f64::from(workload.goal_threshold).max(0.5) / f64::from(workload.validation_examples.max(1));
+    let seen = trial.curve.iter().filter(|point| point.examples > 0);
+    let least = seen.map(|point| f64::from(point.errors) / f64::from(point.examples)).min_by(f64::total_cmp);
+    match (trial.status, least) {
+        (Status::Complete, _) => ERRORS[0].1,
+        (Status::Infeasible, _) | (_, None) => NO_ERROR,
+        (_, Some(error)) => ERRORS[1..].iter().find(|class| error <= class.0 * goal).map_or(NO_ERROR, |class| class.1),
+    }
+}
+
+/// The legend of the colours.
+pub(super) fn colours(workload: &WorkloadSummary) -> Vec<Entry> {
+    let times = |times: f64| rough(times * workload.goal_error).trim_end_matches('0').to_owned();
+    let name = |place: usize| match ERRORS[place].0 {
+        above if above.is_infinite() => format!("error > {}", times(ERRORS[place - 1].0)),
+        most => format!("error ≤ {}", times(most)),
+    };
+    let entry = |place: usize| Entry::point(name(place), ERRORS[place].1, Marker::Square);
+    (0..ERRORS.len()).map(entry).chain([Entry::point("infeasible", NO_ERROR, Marker::Square)]).collect()
+}
+
+/// What the colours of trials are.
+pub(super) const COLOURED: &str =
+    " Colour: the least validation error of a trial; where an evaluation stopped early, that of the examples it had seen.";
 
 /// The name of the figure of the paper's pair.
 const PAPERS: &str = "metaparameters";
@@ -73,15 +113,16 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
     let figure = |(name, heading): (String, String), caption: &str, columns, panels, further: Option<Entry>| {
         let mut legend: Vec<Entry> = Status::ALL.into_iter().map(status_entry).collect();
         legend.push(Entry::point("best", STAR, Marker::Star));
+        legend.extend(colours(&study.results.workload));
         legend.extend(further);
         let chart = Chart::new(format!("{}: trials", study.name()), columns, panels, legend).crowded();
         // Of many pairs the page names the paper's.
         let beside: &[Part] = if name == PAPERS { &[Part::Trials] } else { &[] };
-        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{ends}"), table: "trials", beside, chart }
+        Figure { name: name.into(), heading: heading.into(), caption: format!("{caption}{COLOURED}{ends}"), table: "trials", beside, chart }
     };
     let pair = |(across, up): (Metaparameter, Metaparameter)| {
         let effective = is_papers(across, up);
-        let (panels, columns) = squares(&grid, [across, up], [&axis(across), &axis(up)], effective);
+        let (panels, columns) = squares(study, [across, up], [&axis(across), &axis(up)], effective);
         let lines = if effective { " Thin lines join equal effective learning rates η/(1−m), in powers of ten." } else { "" };
         let caption = format!(
             "Every trial, a panel a cell (S sparsity, B batch size).{lines} If the star lies at the edge of the searched box, the box was too small; if few \
@@ -99,7 +140,7 @@ pub fn scatter(study: &StudyResults) -> Vec<Figure> {
                    off, below it the incomplete, above it the infeasible. If the star lies at the edge of the searched range, the \
                    range was too narrow.";
     let x = axis(only);
-    let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(&grid, sparsity, only, &x)).collect();
+    let panels: Vec<Panel> = grid.sparsities.iter().map(|&sparsity| strips(study, sparsity, only, &x)).collect();
     let papers = names(Metaparameter::LearningRate, Metaparameter::Momentum);
     vec![figure(papers, caption, panels.len().clamp(1, 2), panels, None)]
 }
@@ -116,8 +157,7 @@ pub(super) fn ends(study: &StudyResults) -> String {
 }
 
 fn status_entry(status: Status) -> Entry {
-    let (marker, colour) = look(status);
-    Entry::point(status.name(), colour, marker)
+    Entry::point(status.name(), GREY, shape(status))
 }
 
 /// The title of a metaparameter's axis: `Learning rate η`.
@@ -136,7 +176,8 @@ fn limits(setting: Option<Setting>) -> impl Iterator<Item = f64> {
 }
 
 /// A panel a cell; a row a batch size and a column a sparsity where those fit. `effective` adds lines of equal effective learning rate.
-fn squares(grid: &Grid, [across, up]: [Metaparameter; 2], [x, y]: [&Axis; 2], effective: bool) -> (Vec<Panel>, usize) {
+fn squares(study: &StudyResults, [across, up]: [Metaparameter; 2], [x, y]: [&Axis; 2], effective: bool) -> (Vec<Panel>, usize) {
+    let grid = study.grid();
     let panel = |(size, sparsity): (u32, f64)| {
         let title = format!("S {sparsity}, B {}", count(size));
         let Some(cell) = grid.cell(size, sparsity) else {
@@ -144,10 +185,10 @@ fn squares(grid: &Grid, [across, up]: [Metaparameter; 2], [x, y]: [&Axis; 2], ef
         };
         let at = |trial: &Trial| Some((value(across, trial)?, value(up, trial)?));
         let lines = if effective { contours(x, y) } else { Vec::new() };
-        let layers = lines.into_iter().chain(marks(cell, at)).collect();
+        let layers = lines.into_iter().chain(marks(study, cell, at)).collect();
         Panel::new(x.clone(), y.clone(), layers).titled(title)
     };
-    let (cells, columns) = arranged(grid);
+    let (cells, columns) = arranged(&grid);
     (cells.into_iter().map(panel).collect(), columns)
 }
 
@@ -179,15 +220,16 @@ fn contours(x: &Axis, y: &Axis) -> Vec<Element> {
 }
 
 /// The markers of a cell's trials, the most telling on top.
-fn marks(cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Element> {
+fn marks(study: &StudyResults, cell: &Cell, at: impl Fn(&Trial) -> Option<(f64, f64)>) -> Vec<Element> {
     let order = [Status::Censored, Status::Incomplete, Status::Infeasible, Status::Complete];
     let dot = |trial: &Trial| Some(Dot { at: at(trial)?, words: words(cell, trial) });
-    let layer = |status: Status| {
-        let (marker, colour) = look(status);
-        Element::Points(marker, colour, cell.trials.iter().filter(|trial| trial.status == status).filter_map(dot).collect())
+    let colours = [NO_ERROR].into_iter().chain(ERRORS.iter().rev().map(|class| class.1));
+    let layer = |(status, of): (Status, Colour)| {
+        let here = cell.trials.iter().filter(|trial| trial.status == status && colour(&study.results.workload, trial) == of);
+        Element::Points(shape(status), of, here.filter_map(dot).collect())
     };
     let star = Element::Points(Marker::Star, STAR, cell.best().and_then(dot).into_iter().collect());
-    order.into_iter().map(layer).chain([star]).collect()
+    order.into_iter().flat_map(|status| colours.clone().map(move |of| (status, of))).map(layer).chain([star]).collect()
 }
 
 /// What is said of a trial: how it ended and what it was trained with.
@@ -201,7 +243,8 @@ pub(super) fn words(cell: &Cell, trial: &Trial) -> String {
 }
 
 /// A panel of one sparsity with a strip a batch size.
-fn strips(grid: &Grid, sparsity: f64, name: Metaparameter, x: &Axis) -> Panel {
+fn strips(study: &StudyResults, sparsity: f64, name: Metaparameter, x: &Axis) -> Panel {
+    let grid = study.grid();
     // Statuses are kept apart within a strip, by less than strips are.
     let offset = |status: Status| match status {
         Status::Complete | Status::Censored => 0.0,
@@ -210,6 +253,6 @@ fn strips(grid: &Grid, sparsity: f64, name: Metaparameter, x: &Axis) -> Panel {
     };
     let cells = grid.batch_sizes.iter().filter_map(|&size| grid.cell(size, sparsity));
     let at = |trial: &Trial, size: u32| Some((value(name, trial)?, batch(size) * f64::exp2(offset(trial.status))));
-    let layers = cells.flat_map(|cell| marks(cell, |trial| at(trial, cell.key.batch_size))).collect();
+    let layers = cells.flat_map(|cell| marks(study, cell, |trial| at(trial, cell.key.batch_size))).collect();
     Panel::new(x.clone(), batch_axis(&grid.batch_sizes), layers).titled(format!("sparsity {sparsity}"))
 }

@@ -1,51 +1,45 @@
 //! The fewest steps found so far against the number of trials that were run, in their order.
 
-use super::figure::{Figure, Part, sparsity_entry};
-use crate::analysis::chart::{Axis, Chart, Dot, Element, Panel, Scale, Series, Stroke};
-use crate::analysis::studies::{Curve, StudyResults};
-use crate::config::ascending;
+use super::figure::{Figure, Part};
+use super::heat::{Level, heat};
+use crate::analysis::chart::Chart;
+use crate::analysis::studies::StudyResults;
 use crate::readable::count;
 use crate::records::Cell;
 
-/// The fewest steps of a cell's first n trials over K*, against n, a panel a cell; none where no cell of two trials reached the goal.
+/// The fewest steps of a cell's first n trials over K*, a row a cell; none where no cell of two trials reached the goal.
 pub fn so_far(study: &StudyResults) -> Option<Figure> {
-    let cells: Vec<(&Cell, u32)> =
-        study.results.cells.iter().filter(|cell| cell.trials.len() > 1).filter_map(|cell| Some((cell, cell.steps_to_result()?))).collect();
-    let most = cells.iter().map(|(cell, _)| cell.trials.len()).max()?;
-    let found: Vec<Vec<(usize, u32)>> = cells.iter().map(|(cell, _)| improvements(cell)).collect();
-    let ratio = |steps: u32, best: u32| f64::from(steps) / f64::from(best.max(1));
-    let x = Axis::around(Scale::Log2, "Trials", [1.0, most as f64], (1.0, 2.0));
-    let highest = found.iter().zip(&cells).filter_map(|(found, (_, best))| Some(ratio(found.first()?.1, *best)));
-    let y = Axis::around(Scale::Log2, "K* so far / K*", highest.chain([1.0, 2.0]), (1.0, 2.0));
-    let panel = |((cell, best), found): (&(&Cell, u32), &Vec<(usize, u32)>)| {
-        let Series { colour, marker } = Series::of_sparsity(cell.key.sparsity);
-        let dot = |&(number, steps): &(usize, u32)| Dot {
-            at: (number as f64, ratio(steps, *best)),
-            words: format!("{}: {} steps in the first {number} of {} trials", cell.key, count(steps), cell.trials.len()),
+    let is_shown = |cell: &&Cell| cell.trials.len() > 1 && cell.steps_to_result().is_some();
+    let cells: Vec<&Cell> = study.results.cells.iter().filter(is_shown).collect();
+    if cells.is_empty() {
+        return None;
+    }
+    let levels = |cell: &Cell| {
+        let (best, all) = (cell.steps_to_result().unwrap_or(1).max(1), cell.trials.len());
+        let found = improvements(cell);
+        let first = found.first().map_or(all, |first| first.0);
+        let words = format!("{}: no trial known to reach the goal before trial {first}", cell.key);
+        let before = (first > 1).then_some(Level { from: 1.0, to: first as f64, ratio: None, words });
+        let ends = found.iter().skip(1).map(|next| next.0).chain([all + 1]);
+        let level = |(&(number, steps), to): (&(usize, u32), usize)| Level {
+            from: number as f64,
+            to: to as f64,
+            ratio: Some(f64::from(steps) / f64::from(best)),
+            words: format!("{}: {} steps in the first {number} of {all} trials", cell.key, count(steps)),
         };
-        // A level until the next improvement, and to the last trial.
-        let mut line: Curve = Vec::new();
-        for &(number, steps) in found {
-            line.extend(line.last().map(|&(_, level)| (number as f64, level)));
-            line.push((number as f64, ratio(steps, *best)));
-        }
-        line.push((cell.trials.len() as f64, 1.0));
-        let layers = vec![Element::Line(Stroke::Solid, colour, line), Element::Points(marker, colour, found.iter().map(dot).collect())];
-        let title = format!("S {}, B {}", cell.key.sparsity, count(cell.key.batch_size));
-        Panel::new(x.clone(), y.clone(), layers).titled(title)
+        before.into_iter().chain(found.iter().zip(ends).map(level)).collect()
     };
-    let panels: Vec<Panel> = cells.iter().zip(&found).map(panel).collect();
-    let sparsities = ascending(cells.iter().map(|(cell, _)| cell.key.sparsity), f64::total_cmp);
+    let (panels, legend) = heat(study, &cells, levels);
     Some(Figure {
         name: "so-far".into(),
         heading: "The search, trial by trial".into(),
-        caption: "A panel a cell (S sparsity, B batch size): the fewest steps of its first n trials over those of all of them, against n; a marker a trial \
-                  that found fewer steps than all before it. A line begins with the first trial that is known to reach the goal. A cell whose last marker \
-                  stands far right found its K* late, and might have found fewer steps with more trials."
+        caption: "The fewest steps of a cell's first n trials over those of all of them, against n: a panel a sparsity, a row a batch size. Grey: no trial \
+                  before is known to reach the goal. A cell that becomes dark far right found its K* late, and might have found fewer steps with more \
+                  trials."
             .to_owned(),
         table: "trials",
         beside: &[Part::Trials],
-        chart: Chart::new(format!("{}: fewest steps so far", study.name()), panels.len().clamp(1, 4), panels, sparsities.into_iter().map(sparsity_entry).collect()).crowded(),
+        chart: Chart::new(format!("{}: fewest steps so far", study.name()), panels.len().clamp(1, 2), panels, legend),
     })
 }
 

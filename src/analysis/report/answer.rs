@@ -1,41 +1,116 @@
-//! A study's answer in three sentences: its critical batch sizes, what sparsity costs, and the weakest point of the evidence.
+//! A study's answer in three sentences: its critical batch sizes, what sparsity costs, and the weakest point of the evidence with what would mend it.
+
+use std::collections::BTreeMap;
 
 use super::section::Section;
 use crate::analysis::claims::words;
-use crate::analysis::statistics::{Estimate, Fit, Fitted, half_width};
-use crate::analysis::studies::has_trials;
-use crate::readable::{count, digits, some};
+use crate::analysis::statistics::{Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
+use crate::analysis::studies::{has_trials, is_of_dps};
+use crate::readable::{count, digits, rough, some};
+use crate::records::{Cell, CellKey};
 
-/// The three sentences; none of a study without fits.
-pub fn answer(section: &Section) -> Vec<String> {
+/// Letters of a file's digest that are shown.
+const DIGEST: usize = 16;
+
+/// Steps of a training with a fresh seed over K*, where no cell says.
+const USUAL_LUCK: f64 = 1.5;
+
+/// Points and seeds of a confirmation of a study whose configuration says none: the defaults of `[confirm]`.
+const USUAL_CONFIRM: (u32, u32) = (3, 16);
+
+/// A study's answer.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// The three sentences; none of a study without fits.
+    pub sentences: Vec<String>,
+    /// How a sceptic checks each sentence: a command, the file's digest, and what the numbers took.
+    pub checks: Vec<String>,
+    /// The command that mends the weakest point.
+    pub next: Option<String>,
+}
+
+/// The answer of a study whose files have the SHA-256 `digests`, by their names.
+pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     if section.study.measures_alone() || section.fits.is_empty() {
-        return Vec::new();
+        return Answer::default();
     }
-    // Confirmed steps answer where they are there for all that K* answers.
-    let by_confirmed: Vec<&Fitted> = section.confirmed_fits.iter().map(|confirmed| &confirmed.fitted).collect();
-    let by_least: Vec<&Fitted> = section.fits.iter().filter(|fitted| fitted.fit.is_ok()).collect();
-    let has_dense = |fits: &[&Fitted]| fits.iter().any(|fitted| fitted.sparsity == 0.0) && fits.len() > 1;
-    let is_confirmed = !by_confirmed.is_empty() && (has_dense(&by_confirmed) || !has_dense(&by_least));
-    let fits = if is_confirmed { by_confirmed } else { by_least };
-    vec![critical(&fits, is_confirmed), cost(&fits), format!("The weakest point: {}.", weakest(section, &fits, is_confirmed))]
+    let (fits, is_confirmed) = answering(section.fits, &section.confirmed_fits);
+    let weakest = weakest(section, &fits, is_confirmed);
+    let cost = weakest.hours.map_or(String::new(), |hours| format!(", in about {}", in_words(hours)));
+    let mended = format!("The weakest point: {}; {}{cost}.", weakest.point, weakest.mended);
+    let evidence = evidence(section, digests, is_confirmed);
+    let file = file(section);
+    let again = |cell: Option<CellKey>| match cell.filter(|_| is_of_dps(&section.study.results)) {
+        Some(CellKey { batch_size, sparsity }) => {
+            format!("Check: `dps-train replay {file} --batch-size {batch_size} --sparsity {sparsity}`.")
+        }
+        None => format!("Check: `dps-report {file}`."),
+    };
+    let at_end = |largest: bool| {
+        let fit = fits.last()?;
+        let point = if largest { fit.points.last()? } else { fit.points.first()? };
+        Some(CellKey { batch_size: point.batch_size as u32, sparsity: fit.sparsity })
+    };
+    let checks = [again(at_end(false)), again(at_end(true)), format!("Check: `dps-report {file} --strict`.")];
+    Answer {
+        sentences: vec![critical(&fits, is_confirmed), cost_of_sparsity(&fits), mended],
+        checks: checks.map(|check| format!("{check} {evidence}")).to_vec(),
+        next: weakest.command,
+    }
+}
+
+/// The study's file as a command names it.
+fn file(section: &Section) -> String {
+    match section.study.sources.as_slice() {
+        [one] => one.clone(),
+        _ => "RESULT.h5".to_owned(),
+    }
+}
+
+/// The files of a study with their digests, and the core-hours behind its answer.
+fn evidence(section: &Section, digests: &BTreeMap<String, String>, is_confirmed: bool) -> String {
+    let known = section.study.sources.iter().filter_map(|source| digests.get(source)?.get(..DIGEST));
+    let known: Vec<String> = known.map(|digest| format!("{digest}…")).collect();
+    let files = if known.is_empty() { String::new() } else { format!("SHA-256 of the file: {}. ", known.join(", ")) };
+    if !is_of_dps(&section.study.results) {
+        return format!("{files}Others measured it.");
+    }
+    let [search, confirmations] = core_hours(section.study);
+    let confirmed = if is_confirmed { format!(", of confirmations {}", in_words(confirmations)) } else { String::new() };
+    format!("{files}Search: {}{confirmed}.", in_words(search))
+}
+
+/// An amount of work in words.
+fn in_words(hours: f64) -> String {
+    if hours < 1.0 { format!("{} core-minutes", rough(60.0 * hours)) } else { format!("{} core-hours", rough(hours)) }
+}
+
+/// A critical batch size in words; where a limit is not known, what would say it.
+fn size(fitted: &Fitted) -> Option<String> {
+    let critical = fitted.fit.as_ref().ok()?.critical;
+    let (first, last) = (fitted.points.first()?, fitted.points.last()?);
+    let [first, last] = [first, last].map(|point| count(point.batch_size as u64));
+    let says = match (critical.low > 0.0, critical.high.is_finite()) {
+        (true, true) => words(critical),
+        (true, false) => format!("more than {} (add batch sizes above {last})", rough(critical.low)),
+        (false, true) => format!("less than {} (add batch sizes below {first})", rough(critical.high)),
+        (false, false) => format!("not determined (add batch sizes below {first} and above {last})"),
+    };
+    Some(format!("{says} at sparsity {}", fitted.sparsity))
 }
 
 fn critical(fits: &[&Fitted], is_confirmed: bool) -> String {
     if fits.is_empty() {
         return "The critical batch size is not known: a fit needs three batch sizes with a result.".to_owned();
     }
-    let fitted = |fitted: &&Fitted| Some(format!("{} at sparsity {}", words(fitted.fit.as_ref().ok()?.critical), fitted.sparsity));
-    let sizes: Vec<String> = fits.iter().filter_map(fitted).collect();
+    let sizes: Vec<String> = fits.iter().filter_map(|fitted| size(fitted)).collect();
     let ratio = fits.iter().rev().find_map(|fitted| Some((fitted.sparsity, fitted.critical_ratio?)));
     let ratio = match ratio {
-        Some((_, ratio)) if ratio.low.is_nan() => "; their ratio is not determined".to_owned(),
+        Some((_, Estimate { low, high, .. })) if low.is_nan() || low <= 0.0 || high.is_infinite() => {
+            "; their ratio is not determined".to_owned()
+        }
         Some((sparsity, ratio)) => {
-            format!(
-                "; at sparsity {sparsity} it is {} times the dense one's, {}, with a half-width of {} in logarithms",
-                words(ratio),
-                compared(ratio),
-                half(ratio)
-            )
+            format!("; at sparsity {sparsity} it is {} times the dense one's, {}", words(ratio), compared(ratio))
         }
         None => String::new(),
     };
@@ -43,20 +118,15 @@ fn critical(fits: &[&Fitted], is_confirmed: bool) -> String {
     format!("By {steps}, the critical batch size c1/c2 is {}{ratio}.", sizes.join(", "))
 }
 
-fn half(ratio: Estimate) -> String {
-    let half = half_width(ratio);
-    if half.is_finite() { digits(half, 2) } else { "∞".to_owned() }
-}
-
 fn compared(ratio: Estimate) -> &'static str {
     match ratio {
         Estimate { low, .. } if low > 1.0 => "so larger",
         Estimate { high, .. } if high < 1.0 => "so smaller",
-        _ => "which can be told from neither a larger nor a smaller one",
+        _ => "so it may be larger or smaller",
     }
 }
 
-fn cost(fits: &[&Fitted]) -> String {
+fn cost_of_sparsity(fits: &[&Fitted]) -> String {
     let dense = fits.iter().find(|fitted| fitted.sparsity == 0.0);
     let sparsest = fits.last().filter(|fitted| fitted.sparsity > 0.0);
     let at_ends = || -> Option<(f64, [(f64, Estimate); 2])> {
@@ -76,49 +146,116 @@ fn cost(fits: &[&Fitted]) -> String {
     }
 }
 
+/// What may be wrong with an answer.
+struct Weakness {
+    /// What may be wrong.
+    point: String,
+    /// What would mend it.
+    mended: String,
+    /// Core-hours that this would take, about; none where that is not known.
+    hours: Option<f64>,
+    /// The command that does it.
+    command: Option<String>,
+}
+
 /// The first of what may be wrong, the gravest first.
-fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> String {
+fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness {
     let study = section.study;
     let cells = &study.results.cells;
     if !has_trials(&study.results) {
-        return "the trials behind these steps are not known".to_owned();
+        let (point, mended) = ("the trials behind these steps are not known", "a study of one's own would show them");
+        let command = Some("dps-train init NEW.toml".to_owned());
+        return Weakness { point: point.to_owned(), mended: mended.to_owned(), hours: None, command };
     }
+    let file = file(section);
+    let configured = study.configuration.as_ref().ok().and_then(|study| study.confirm.clone());
+    let (points, seeds) = configured.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
+    let [search, _] = core_hours(study);
+    // Confirmed steps over K*.
+    let lucks: Vec<f64> = section.confirmed.iter().filter_map(|cell| cell.luck).map(|luck| luck.value).filter(|luck| *luck > 0.0).collect();
+    let slower = match lucks.len() {
+        0 => USUAL_LUCK,
+        known => (-lucks.iter().map(|luck| luck.ln()).sum::<f64>() / known as f64).exp(),
+    };
+    let confirming = |cells: &mut dyn Iterator<Item = &Cell>| {
+        let complete = |cell: &Cell| cell.trials.iter().filter(|trial| trial.steps.is_some()).count().min(points as usize);
+        let of = |cell: &Cell| core_hours_of(study, cell, f64::from(seeds) * complete(cell) as f64, slower);
+        Some(cells.filter_map(of).sum::<f64>()).filter(|hours| *hours > 0.0)
+    };
+    let confirm = format!("dps-train confirm {file}");
     if !is_confirmed {
         let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
-        return format!(
-            "K* is the least of up to {}, each a point and a seed at once, so that every number here has luck in it; dps-train confirm measures how much",
-            some(trials, "training")
-        );
+        let most = some(trials, "training");
+        return Weakness {
+            point: format!("K* is the least of up to {most}, each a point and a seed at once, so that every number here has luck in it"),
+            mended: "dps-train confirm would measure how much".to_owned(),
+            hours: confirming(&mut cells.iter()),
+            command: Some(confirm),
+        };
     }
-    let reached = cells.iter().filter(|cell| cell.steps_to_result().is_some()).count();
-    let known = section.confirmed.iter().filter(|cell| !cell.confirmed.mean.value.is_nan()).count();
-    if known < reached {
-        return format!("{} of {} with a K* have no confirmed mean", count((reached - known) as u64), some(reached, "cell"));
+    let is_known = |cell: &&Cell| section.confirmed.iter().any(|one| one.key == cell.key && !one.confirmed.mean.value.is_nan());
+    let reached = || cells.iter().filter(|cell| cell.steps_to_result().is_some());
+    let (all, known) = (reached().count(), reached().filter(is_known).count());
+    if known < all {
+        let unknown = count((all - known) as u64);
+        return Weakness {
+            point: format!("{unknown} of {} with a K* have no confirmed mean", some(all, "cell")),
+            mended: "dps-train confirm would measure them".to_owned(),
+            hours: confirming(&mut reached().filter(|cell| !is_known(cell))),
+            command: Some(confirm),
+        };
     }
+    // More trials keep those that are there.
+    let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1).max(1);
+    let more = format!("dps-train CONFIG --trials {}", 2 * trials);
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < 0.05);
     if let Some(off) = off {
-        return format!(
-            "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} %, or \
-             the law is another one",
-            off.fitted.sparsity,
-            digits(off.goodness, 2),
-            digits(100.0 * off.tuning, 2)
-        );
+        return Weakness {
+            point: format!(
+                "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} \
+                 %, or the law is another one",
+                off.fitted.sparsity,
+                digits(off.goodness, 2),
+                rough(100.0 * off.tuning)
+            ),
+            mended: format!("twice as many trials ({more}) would tell the two apart"),
+            hours: Some(search),
+            command: Some(more),
+        };
     }
     let alone = section.confirmed.iter().filter(|cell| cell.points.len() == 1).count();
     if alone > 0 {
-        return format!(
-            "{alone} of {} had one point to confirm, where another search may find a better one",
-            some(known, "confirmed cell")
-        );
+        return Weakness {
+            point: format!(
+                "{alone} of {} had one point to confirm, where another search may find a better one",
+                some(known, "confirmed cell")
+            ),
+            mended: format!("twice as many trials ({more}) would show it"),
+            hours: Some(search),
+            command: Some(more),
+        };
     }
-    let beyond = |fitted: &&&Fitted| {
-        let sizes = fitted.points.first().zip(fitted.points.last());
-        let critical = fitted.fit.as_ref().map_or(f64::NAN, |fit| fit.critical.value);
-        sizes.is_some_and(|(first, last)| critical < first.batch_size || critical > last.batch_size)
+    let beyond = |fitted: &&Fitted| {
+        let (first, last) = (fitted.points.first()?.batch_size, fitted.points.last()?.batch_size);
+        let critical = fitted.critical()?.value;
+        let (below, above) = ((critical < first).then_some(first / 2.0), (critical > last).then_some(2.0 * last));
+        Some((fitted.sparsity, below.or(above)?))
     };
-    if let Some(beyond) = fits.iter().find(beyond) {
-        return format!("the critical batch size at sparsity {} lies beyond the batch sizes that were measured", beyond.sparsity);
+    if let Some((sparsity, size)) = fits.iter().find_map(beyond) {
+        let size = size.max(1.0) as u32;
+        let command = format!("dps-train CONFIG --batch-size {size}");
+        return Weakness {
+            point: format!("the critical batch size at sparsity {sparsity} lies beyond the batch sizes that were measured"),
+            mended: format!("batch size {} would show it ({command})", count(size)),
+            hours: Some(search / cells.len().max(1) as f64 * study.grid().sparsities.len() as f64),
+            command: Some(command),
+        };
     }
-    "one goal, one split of the data and one set of searched points, which all cells share".to_owned()
+    let command = "dps-train CONFIG --set data.split_seed=1 --output OTHER.h5".to_owned();
+    Weakness {
+        point: "one goal, one split of the data and one set of searched points, which all cells share".to_owned(),
+        mended: format!("the same study with another split ({command}) would show it"),
+        hours: Some(search),
+        command: Some(command),
+    }
 }

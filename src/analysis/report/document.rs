@@ -24,8 +24,8 @@ pub enum Block<'a> {
     Table(Table),
     /// A table of words.
     Words(Table),
-    /// A list below its title, which the page shows where a reader asks for it.
-    Details(&'static str, Vec<String>),
+    /// Blocks below a heading that the page shows where a reader asks for them; the page names their place so.
+    Fold(String, String, Vec<Block<'a>>),
     /// A figure with its caption and its files.
     Figure(&'a Drawn),
     /// Links to figures.
@@ -49,7 +49,8 @@ pub fn terminal(blocks: &[Block]) -> String {
 }
 
 impl Block<'_> {
-    fn html(&self) -> Markup {
+    /// The block as HTML.
+    pub fn html(&self) -> Markup {
         match self {
             Block::Heading(2, words) => html! { h2 { (words) } },
             Block::Heading(3, words) => html! { h3 { (words) } },
@@ -60,11 +61,13 @@ impl Block<'_> {
             Block::Pairs(pairs) => html! { dl { @for (name, value) in pairs { dt { (name) } dd { (value) } } } },
             Block::Table(table) => table.html(false),
             Block::Words(table) => table.html(true),
-            Block::Details(title, items) => html! { details { summary { (title) } ul { @for item in items { li { (rich(item)) } } } } },
-            Block::Figure(Drawn { figure, name, svg }) => html! {
-                h3 id=(name) { (figure.heading) }
-                figure {
-                    div.wide { (PreEscaped(svg)) }
+            Block::Fold(place, title, blocks) => html! {
+                details { summary { (title) } div id=[(!place.is_empty()).then_some(place)] { (html(blocks)) } }
+            },
+            Block::Figure(Drawn { figure, name, svg, narrow }) => html! {
+                figure id=(name) {
+                    div.drawn.large { (PreEscaped(svg)) }
+                    div.drawn.small { (PreEscaped(narrow)) }
                     figcaption {
                         (figure.caption)
                         span.files {
@@ -99,7 +102,8 @@ impl Block<'_> {
                 format!("{} {letters}\n", "#".repeat(usize::from(*level)))
             }
             Block::Text(text) | Block::Note(text) => line(text),
-            Block::List(items) | Block::Details(_, items) => items.iter().map(|item| format!("- {}", line(item))).collect(),
+            Block::List(items) => items.iter().map(|item| format!("- {}", line(item))).collect(),
+            Block::Fold(_, _, blocks) => markdown(blocks),
             Block::Pairs(pairs) => pairs.iter().map(|(name, value)| format!("- {name}: {}\n", escaped(value))).collect(),
             Block::Table(table) | Block::Words(table) => table.markdown(),
             Block::Figure(Drawn { figure, name, .. }) => format!("![{}]({name}.svg)\n\n{}\n", escaped(&figure.heading), figure.caption),
@@ -111,7 +115,8 @@ impl Block<'_> {
         match self {
             Block::Heading(_, words) | Block::Text(words) => format!("\n{words}\n"),
             Block::Note(words) => wrapped(words, LINE - 2).iter().map(|line| format!("  {line}\n")).collect(),
-            Block::List(items) | Block::Details(_, items) => items.iter().map(|item| format!("  {item}\n")).collect(),
+            Block::List(items) => items.iter().map(|item| format!("  {item}\n")).collect(),
+            Block::Fold(_, _, blocks) => terminal(blocks),
             Block::Pairs(pairs) => pairs.iter().map(|(name, value)| format!("  {name}: {value}\n")).collect(),
             Block::Table(table) | Block::Words(table) => table.terminal(),
             Block::Figure(_) | Block::Links(_) => String::new(),
@@ -120,7 +125,7 @@ impl Block<'_> {
 }
 
 /// A text with what is strong and what is code.
-fn rich(text: &str) -> Markup {
+pub fn rich(text: &str) -> Markup {
     html! {
         @for (number, part) in text.split("__").enumerate() {
             @if number % 2 == 1 { b { (part) } } @else {

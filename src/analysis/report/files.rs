@@ -1,17 +1,18 @@
 //! The report: every figure, every table and the page, written into one folder.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::answer::answer;
+use super::answer::{Answer, answer};
 use super::page::page;
 use super::section::{Drawn, Section};
 use super::summary::summary;
 use super::tables::tables;
 use super::values::values;
-use super::warnings::warnings;
-use crate::analysis::chart::{Style, pdf, png};
+use super::warnings::{Warning, found};
+use crate::analysis::chart::{Style, Width, pdf, png};
 use crate::analysis::claims::{claims, holm};
 use crate::analysis::figures::{self, Figure};
 use crate::analysis::statistics::{Fitted, comparable, confirmed_cells, confirmed_fits, critical, fits, smoothness, times};
@@ -30,6 +31,9 @@ const HEADING: &str = "Files of this report; dps-report replaces or removes them
 /// File of a report's folder that the page of `--claims` may take the place of: the table of what that page says, and more.
 const CLAIMS: &str = "claims.md";
 
+/// The end of the names of figures for a column of a paper.
+const COLUMN: &str = "column";
+
 /// Longest list of an earlier report that is read, in bytes.
 const LONGEST_LIST: u64 = 1 << 20;
 
@@ -46,6 +50,8 @@ pub struct Options {
     pub kept: Vec<PathBuf>,
     /// The page of `--claims`, which is written beside the report, or as its `claims.md`.
     pub claims: Option<PathBuf>,
+    /// SHA-256 of the result files, hexadecimal, by the names that the page calls them by.
+    pub digests: BTreeMap<String, String>,
 }
 
 /// What was written, and what its reader should know first.
@@ -57,8 +63,10 @@ pub struct Report {
     pub studies: Vec<StudyResults>,
     /// What the studies say of the paper's claims, as a page in Markdown.
     pub summary: String,
-    /// The answer of each study in a few sentences, with the study's name where there are several.
-    pub answers: Vec<String>,
+    /// The answer of each study in three sentences; none of a study without fits.
+    pub answers: Vec<Vec<String>>,
+    /// The command that mends the weakest point of each study, if there is one.
+    pub next: Vec<Option<String>>,
     /// One sentence a kind of problem, with the study's name where there are several.
     pub warnings: Vec<String>,
 }
@@ -92,10 +100,21 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let confirmed = confirmed_cells(study);
         let confirmed_fits = confirmed_fits(&confirmed);
         let (critical, times) = (critical(study, fits, &confirmed_fits, &smoothness), times(study));
-        let warnings = warnings(study, fits);
-        let mut section =
-            Section { study, fits, confirmed, confirmed_fits, claims, smoothness, critical, times, figures, warnings, answer: Vec::new() };
-        section.answer = answer(&section);
+        let warnings = found(study, fits);
+        let mut section = Section {
+            study,
+            fits,
+            confirmed,
+            confirmed_fits,
+            claims,
+            smoothness,
+            critical,
+            times,
+            figures,
+            warnings,
+            answer: Answer::default(),
+        };
+        section.answer = answer(&section, &options.digests);
         sections.push(section);
     }
     holm(sections.iter_mut().flat_map(|section| &mut section.claims));
@@ -113,12 +132,15 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let name = if several { format!("{}: ", study.name()) } else { String::new() };
         sentences.iter().map(|sentence| format!("{name}{sentence}")).collect::<Vec<_>>()
     };
-    let answers = sections.iter().flat_map(|section| named(section.study, &section.answer)).collect();
-    let warnings = sections.iter().flat_map(|section| named(section.study, &section.warnings)).collect();
+    let texts = |section: &Section| section.warnings.iter().map(Warning::to_string).collect::<Vec<_>>();
+    let warnings = sections.iter().flat_map(|section| named(section.study, &texts(section))).collect();
+    let answers = sections.iter().map(|section| section.answer.sentences.clone()).collect();
+    let next = sections.iter().map(|section| section.answer.next.clone()).collect();
     Ok(Report {
         page: folder.join("index.html"),
         summary,
         answers,
+        next,
         warnings,
         studies: studies.into_iter().map(|(study, _)| study).collect(),
     })
@@ -215,14 +237,18 @@ impl Written<'_> {
             if same > 0 {
                 name += &format!("-{}", same + 1);
             }
-            let svg = figure.chart.svg(self.style);
-            for (kind, made) in [("svg", Ok(svg.clone().into_bytes())), ("pdf", pdf(&svg)), ("png", png(&svg))] {
-                let bytes = made.map_err(|problem| self.failed(&name, &problem))?;
-                self.file(format!("{name}.{kind}"), &bytes)?;
+            let [svg, narrow] = [Width::Wide, Width::Narrow].map(|width| figure.chart.svg(self.style, width));
+            // A paper has columns too.
+            let column = (self.style == Style::Paper).then(|| (format!("{name}-{COLUMN}"), &narrow));
+            for (name, svg) in [(name.clone(), &svg)].into_iter().chain(column) {
+                for (kind, made) in [("svg", Ok(svg.clone().into_bytes())), ("pdf", pdf(svg)), ("png", png(svg))] {
+                    let bytes = made.map_err(|problem| self.failed(&name, &problem))?;
+                    self.file(format!("{name}.{kind}"), &bytes)?;
+                }
             }
             let csv = values(&figure.chart).csv().map_err(|problem| self.failed(&name, &problem))?;
             self.file(format!("{name}.csv"), &csv)?;
-            drawn.push(Drawn { figure, name, svg });
+            drawn.push(Drawn { figure, name, svg, narrow });
         }
         Ok(drawn)
     }

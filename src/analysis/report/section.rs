@@ -1,5 +1,7 @@
 //! A study with all that was computed of it, from which every part of the report is written.
 
+use super::answer::Answer;
+use super::warnings::Warning;
 use crate::analysis::claims::Finding;
 use crate::analysis::figures::Figure;
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Critical, Fitted, Smooth, Timed};
@@ -26,9 +28,9 @@ pub struct Section<'a> {
     /// The study's figures.
     pub figures: Vec<Drawn>,
     /// The study's warnings.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
     /// The study's answer in three sentences.
-    pub answer: Vec<String>,
+    pub answer: Answer,
 }
 
 /// A figure as it was drawn.
@@ -39,4 +41,6 @@ pub struct Drawn {
     pub name: String,
     /// The figure's SVG document.
     pub svg: String,
+    /// The figure for a small screen, or for a column of paper.
+    pub narrow: String,
 }

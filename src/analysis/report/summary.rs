@@ -1,12 +1,12 @@
 //! The studies' verdicts on the paper's claims, as a page in Markdown.
 
 use super::document::{Block, markdown};
-use super::numbers::{ABSENT, NOT_MEASURED};
+use super::numbers::{ABSENT, NOT_MEASURED, brief};
 use super::parts::{rules, steps_to_result, verdicts};
 use super::rows::Rows;
 use super::section::Section;
 use super::table::Table;
-use crate::analysis::claims::{PAPERS_SPARSITIES, Verdict, by_chance, papers_batch_sizes, words};
+use crate::analysis::claims::{PAPERS_OPTIMIZERS, PAPERS_SPARSITIES, Verdict, by_chance, is_papers, papers_batch_sizes};
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, FewerTrials, computed, half_width, papers_steps, to_end};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
 use crate::config::{Metaparameter, OptimizerName, ascending};
@@ -19,9 +19,6 @@ const FEWER: usize = 30;
 
 /// Share of the choices of fewer trials that find the larger number or fewer steps.
 const MOST_CHOICES: f64 = 0.95;
-
-/// The optimizers of the paper.
-const PAPERS_OPTIMIZERS: [OptimizerName; 3] = [OptimizerName::Sgd, OptimizerName::Momentum, OptimizerName::Nesterov];
 
 /// A part for each study: its steps-to-result, its claims, its cells with their work, and what is missing; at last the rules.
 pub fn summary(sections: &[Section]) -> String {
@@ -42,8 +39,8 @@ fn of_study<'a>(section: &'a Section) -> Vec<Block<'a>> {
     let study = section.study;
     let part = |heading: &str| Block::Heading(3, heading.to_owned());
     let mut blocks = vec![Block::Heading(2, study.name())];
-    if !section.answer.is_empty() {
-        blocks.push(Block::List(section.answer.clone()));
+    if !section.answer.sentences.is_empty() {
+        blocks.push(Block::List(section.answer.sentences.clone()));
     }
     let legend = format!("The fewest steps over a cell's trials. {ABSENT}: no trial reached the goal. {NOT_MEASURED}: not measured.");
     blocks.extend([
@@ -58,7 +55,13 @@ fn of_study<'a>(section: &'a Section) -> Vec<Block<'a>> {
     if !section.confirmed_fits.is_empty() {
         blocks.extend([Block::Table(fitted(&section.confirmed_fits)), Block::Note(FITTED.to_owned())]);
     }
-    let none = || Block::Text("None can be decided: no sparsity has a result at three batch sizes.".to_owned());
+    let none = || {
+        let why = match is_papers(&study.results) {
+            true => "None can be decided: no sparsity has a result at three batch sizes.",
+            false => "The paper says nothing of this workload.",
+        };
+        Block::Text(why.to_owned())
+    };
     blocks.push(part("Claims"));
     blocks.push(if section.claims.is_empty() { none() } else { Block::Words(verdicts(&section.claims)) });
     // The work of others' cells is not known.
@@ -96,11 +99,11 @@ const CONFIRMED: &str = "The best points of the search, trained again with fresh
 fn confirmed(cells: &[ConfirmedCell]) -> Table {
     Rows::new("confirmed", cells)
         .keyed(|cell| cell.key)
-        .shown("geometric mean", words, |cell| Some(cell.confirmed.mean))
-        .shown("median", words, |cell| Some(cell.confirmed.median))
-        .shown("9 of 10 are there", words, |cell| Some(cell.confirmed.nine_of_ten))
-        .shown("failed", words, |cell| Some(cell.confirmed.failures))
-        .shown("K* over the mean", words, |cell| cell.luck)
+        .shown("geometric mean", brief, |cell| Some(cell.confirmed.mean))
+        .shown("median", brief, |cell| Some(cell.confirmed.median))
+        .shown("9 of 10 are there", brief, |cell| Some(cell.confirmed.nine_of_ten))
+        .shown("failed", brief, |cell| Some(cell.confirmed.failures))
+        .shown("K* over the mean", brief, |cell| cell.luck)
         .table()
 }
 
@@ -112,8 +115,8 @@ fn fitted(fits: &[ConfirmedFit]) -> Table {
     Rows::new("confirmed-fits", fits)
         .column("sparsity", |one| one.fitted.sparsity.to_string())
         .column("batch sizes", |one| one.fitted.points.len().to_string())
-        .shown("critical batch size", words, |one| one.fit().map(|fit| fit.critical))
-        .shown("that over the dense one's", words, |one| one.fitted.critical_ratio)
+        .shown("critical batch size", brief, |one| one.fit().map(|fit| fit.critical))
+        .shown("that over the dense one's", brief, |one| one.fitted.critical_ratio)
         .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |one| one.fitted.critical_ratio)
         .column("goodness", |one| digits(one.goodness, 2))
         .table()
@@ -141,7 +144,7 @@ fn cells(study: &StudyResults, confirmed: &[ConfirmedCell]) -> Table {
     rows = rows.column("K*", |cell| cell.steps_to_result().map_or(ABSENT.to_owned(), count));
     if !confirmed.is_empty() {
         let again = |cell: &Cell| confirmed.iter().find(|confirmed| confirmed.key == cell.key).map(|again| again.confirmed.mean);
-        rows = rows.column("confirmed steps", |cell| again(cell).map_or(NOT_MEASURED.to_owned(), words));
+        rows = rows.column("confirmed steps", |cell| again(cell).map_or(NOT_MEASURED.to_owned(), brief));
     }
     rows = rows.column("best trial", |cell| cell.best().map_or(ABSENT.to_owned(), |trial| trial.index.to_string()));
     for name in shown {

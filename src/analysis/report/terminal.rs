@@ -91,7 +91,7 @@ fn work(results: &Results) -> Table {
     let papers = papers_steps(workload).filter(|&steps| workload.max_steps < steps);
     for budget in std::iter::once(workload.max_steps).chain(papers) {
         let steps = count(budget);
-        rows.push(row(format!("to the goal, else to step {steps}"), to_goal(workload, &results.cells, budget)));
+        rows.push(row(format!("to the goal or step {steps}"), to_goal(workload, &results.cells, budget)));
         rows.push(row(format!("all to step {steps}"), to_end(workload, &results.cells, budget)));
     }
     Rows::new("work", rows).columns(&["", "example-gradients", "validation examples"], |row| row.to_vec()).table()

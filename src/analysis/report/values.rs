@@ -1,7 +1,7 @@
 //! What a figure draws, as a table: every point, line, interval and bar, so that it can be drawn again elsewhere.
 
 use super::table::Table;
-use crate::analysis::chart::{Chart, Colour, Dot, Element, Entry, Marker, Stroke};
+use crate::analysis::chart::{Chart, Colour, Dot, Element, Entry, GREY, Marker, Stroke, Tile};
 
 /// Columns: the panel's title, the legend's name for the series, what is drawn, its coordinates in units of the axes (for an interval or a bar its
 /// lower and upper end in place of y), and the words shown where a mouse is over it.
@@ -43,6 +43,12 @@ pub fn values(chart: &Chart) -> Table {
                     let series = series(&chart.legend, *colour, None, None);
                     edges.iter().for_each(|&(x, low, high)| row(series, drawn, [Some(x), None, Some(low), Some(high)], ""));
                 }
+                Element::Tiles(tiles) => {
+                    for Tile { at: (x, y), colour, words, .. } in tiles {
+                        let series = series(&chart.legend, *colour, None, Some(Marker::Square));
+                        row(series, "tile", [Some(*x), Some(*y), None, None], words);
+                    }
+                }
                 Element::Words(words, (x, y)) => row("", "words", [Some(*x), Some(*y), None, None], words),
             }
         }
@@ -50,12 +56,14 @@ pub fn values(chart: &Chart) -> Table {
     Table { name: "figure", keys: 1, heading: COLUMNS.map(str::to_owned).to_vec(), rows }
 }
 
-/// The legend's name for a colour: of several entries, the one with the same stroke or marker; empty where it has none.
+/// The legend's name for a colour: of several entries, the one with the same stroke or marker, else that of the shape; empty where it has none.
 fn series(legend: &[Entry], colour: Colour, stroke: Option<Stroke>, marker: Option<Marker>) -> &str {
     let mut of_colour = legend.iter().filter(|entry| entry.colour == colour);
     let looks_so = |entry: &&Entry| {
         stroke.is_none_or(|stroke| entry.stroke == Some(stroke)) && marker.is_none_or(|marker| entry.marker == Some(marker))
     };
-    let best = of_colour.clone().find(looks_so).or_else(|| of_colour.next());
+    // A grey entry names a shape, whatever its colour is.
+    let of_shape = legend.iter().find(|entry| entry.colour == GREY && marker.is_some() && entry.marker == marker);
+    let best = of_colour.clone().find(looks_so).or(of_shape).or_else(|| of_colour.next());
     best.map_or("", |entry| &entry.name)
 }

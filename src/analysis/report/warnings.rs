@@ -1,8 +1,10 @@
 //! Warnings: why a cell's result may be wrong or missing.
 
+use std::fmt;
+
 use crate::analysis::statistics::{EDGE, FewerTrials, Fitted, share};
 use crate::analysis::studies::{CLOSE, Grid, StudyResults, has_trials, is_of_dps};
-use crate::config::{Metaparameter, Race, Search, Setting};
+use crate::config::{Metaparameter, Race, Search, Setting, ascending};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey, Status, Trial};
 use crate::results::Results;
@@ -16,9 +18,48 @@ const FEWEST_INTERVALS: u32 = 8;
 /// Trials of a cell below which a study is said to have few.
 const USUAL_TRIALS: usize = 8;
 
+/// A kind of problem, and where it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Warning {
+    /// One sentence; of the first cell, where it is of cells.
+    pub sentence: String,
+    /// The cells that it is of; none where it is of the study.
+    pub cells: Vec<CellKey>,
+}
+
+impl Warning {
+    fn of_study(sentence: String) -> Warning {
+        Warning { sentence, cells: Vec::new() }
+    }
+}
+
+/// The sentence, with the places of all cells but the first, sparsity by sparsity.
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.sentence)?;
+        let others = self.cells.get(1..).unwrap_or_default();
+        if others.is_empty() {
+            return Ok(());
+        }
+        let of = |sparsity: f64| {
+            let sizes: Vec<String> = others.iter().filter(|key| key.sparsity == sparsity).map(|key| count(key.batch_size)).collect();
+            let word = if sizes.len() == 1 { "batch size" } else { "batch sizes" };
+            format!("{word} {} at sparsity {sparsity}", sizes.join(", "))
+        };
+        let sparsities = ascending(others.iter().map(|key| key.sparsity), f64::total_cmp);
+        let places: Vec<String> = sparsities.into_iter().map(of).collect();
+        write!(f, " Likewise at {}: {}.", some(others.len(), "further cell"), places.join("; "))
+    }
+}
+
+/// The warnings of a study, a text each.
+pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
+    found(study, fits).iter().map(Warning::to_string).collect()
+}
+
 /// One sentence a kind of problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
 /// search space, that too few trials decided, or whose K* still falls with the number of trials.
-pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
+pub fn found(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     let mut found = study.notes.clone();
     let is_of_dps = is_of_dps(&study.results);
     match &study.configuration {
@@ -67,8 +108,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
             }
         }
     }
-    found.extend(together(of_cells));
-    found
+    found.into_iter().map(Warning::of_study).chain(together(of_cells)).collect()
 }
 
 /// What may be wrong with a cell. Cells with the same fault share a sentence.
@@ -89,25 +129,21 @@ enum Side {
     Highest,
 }
 
-/// A sentence for each kind: of its first cell in full, with the places of the others behind it.
-fn together(of_cells: Vec<(Kind, CellKey, String)>) -> Vec<String> {
+/// A warning for each kind.
+fn together(of_cells: Vec<(Kind, CellKey, String)>) -> Vec<Warning> {
     let mut kinds: Vec<Kind> = Vec::new();
     of_cells.iter().for_each(|(kind, _, _)| {
         if !kinds.contains(kind) {
             kinds.push(*kind);
         }
     });
-    let sentence = |kind: &Kind| {
-        let mut alike = of_cells.iter().filter(|(other, _, _)| other == kind);
-        let (_, key, words) = alike.next()?;
-        let others: Vec<String> = alike.map(|(_, key, _)| format!("{} at sparsity {}", key.batch_size, key.sparsity)).collect();
+    let warning = |kind: &Kind| {
+        let alike = || of_cells.iter().filter(|(other, _, _)| other == kind);
+        let (_, key, words) = alike().next()?;
         let sentence = format!("Batch size {}, sparsity {}: {words}", key.batch_size, key.sparsity);
-        Some(match others.len() {
-            0 => sentence,
-            number => format!("{sentence} Likewise at {}: batch size {}.", some(number, "further cell"), others.join(", ")),
-        })
+        Some(Warning { sentence, cells: alike().map(|(_, key, _)| *key).collect() })
     };
-    kinds.iter().filter_map(sentence).collect()
+    kinds.iter().filter_map(warning).collect()
 }
 
 /// What to say of a sparsity whose steps do not follow the law that is fitted.

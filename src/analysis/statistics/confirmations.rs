@@ -114,6 +114,15 @@ pub fn means(cells: &[ConfirmedCell], sparsity: f64) -> Vec<Mean<'_>> {
     means
 }
 
+/// The fits that answer, and whether they are of confirmed steps: those where they are there for all that K* answers.
+pub fn answering<'a>(fits: &'a [Fitted], confirmed: &'a [ConfirmedFit]) -> (Vec<&'a Fitted>, bool) {
+    let by_confirmed: Vec<&Fitted> = confirmed.iter().map(|confirmed| &confirmed.fitted).collect();
+    let by_least: Vec<&Fitted> = fits.iter().filter(|fitted| fitted.fit.is_ok()).collect();
+    let has_dense = |fits: &[&Fitted]| fits.iter().any(|fitted| fitted.sparsity == 0.0) && fits.len() > 1;
+    let is_confirmed = !by_confirmed.is_empty() && (has_dense(&by_confirmed) || !has_dense(&by_least));
+    (if is_confirmed { by_confirmed } else { by_least }, is_confirmed)
+}
+
 /// The law fitted to the confirmed steps of each sparsity that has them at three batch sizes.
 pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let sparsities = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);

@@ -21,7 +21,7 @@ mod variances;
 mod work;
 
 pub use budget::{Budget, Least, budgets};
-pub use confirmations::{ConfirmedCell, ConfirmedFit, confirmed_cells, confirmed_fits, means};
+pub use confirmations::{ConfirmedCell, ConfirmedFit, answering, confirmed_cells, confirmed_fits, means};
 pub use critical::{Critical, Definition, critical};
 pub use edges::{EDGE, at_edge, share};
 pub use estimate::{COVERED, Estimate};
@@ -35,4 +35,4 @@ pub use means::{Mean, beyond_chi_squared, fit_means, half_width};
 pub use smoothness::{Along, Smooth, Surface, comparable, noise_scale, smoothness};
 pub use timing::{Timed, sentences, times};
 pub use variances::{Fresh, Scatter, Variances, scatter};
-pub use work::{Range, Work, computed, papers_steps, to_end, to_goal};
+pub use work::{Range, Work, computed, core_hours, core_hours_of, papers_steps, to_end, to_goal};

@@ -1,5 +1,6 @@
 //! What cells took to measure, and what other rules would have taken.
 
+use crate::analysis::studies::StudyResults;
 use crate::config::DatasetName;
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
@@ -26,6 +27,29 @@ pub struct Range {
 pub fn papers_steps(workload: &WorkloadSummary) -> Option<u32> {
     let spec = workload.dataset.parse::<DatasetName>().ok()?.spec();
     (spec.is_papers && workload.network == spec.usual.network.name()).then_some(spec.usual.max_steps)
+}
+
+/// Core-hours that a study's cells took, of its search and of its confirmations: seconds times ranks times threads.
+pub fn core_hours(study: &StudyResults) -> [f64; 2] {
+    let mut hours = [0.0; 2];
+    for cell in &study.results.cells {
+        let cores = cores(study, cell);
+        hours[0] += cell.seconds * cores / 3600.0;
+        hours[1] += cell.confirmation_seconds() * cores / 3600.0;
+    }
+    hours
+}
+
+fn cores(study: &StudyResults, cell: &Cell) -> f64 {
+    let environment = study.environment(cell.key);
+    f64::from(environment.ranks.max(1)) * f64::from(environment.threads.max(1))
+}
+
+/// Core-hours that `trainings` more of a cell would take, each of `times` its K*, by the seconds of a step of its trials. None without a K*.
+pub fn core_hours_of(study: &StudyResults, cell: &Cell, trainings: f64, times: f64) -> Option<f64> {
+    let steps = cell.trials.iter().map(|trial| f64::from(trial.steps_run)).sum::<f64>().max(1.0);
+    let of_one = cell.seconds / steps * f64::from(cell.steps_to_result()?) * times;
+    Some(trainings * of_one * cores(study, cell) / 3600.0)
 }
 
 /// What the records of some cells say that they took.

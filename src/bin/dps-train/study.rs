@@ -282,7 +282,7 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
     analysis::steps_to_result_plot(results, &figure)?;
     if !quiet {
         let (results_file, figure) = (output.display(), figure.display());
-        out(&format!("{}\nResults: {results_file}\nFigure:  {figure}\n", analysis::table(results)));
+        out(&format!("{}\nResults: {results_file}\nFigure:  {figure}\nNext:    dps-report {results_file}\n", analysis::table(results)));
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ def tables(text):
             has_seconds = False
         elif has_seconds:
             line = line.rsplit(None, 1)[0]
-        if not re.match("(Results|Figure|Report): ", line):
+        if not re.match("(Results|Figure|Report|Next): ", line):
             kept.append(line.rstrip())
     return "\n".join(kept).strip()
 

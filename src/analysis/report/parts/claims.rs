@@ -12,7 +12,11 @@ pub fn claims(findings: &[Finding]) -> Vec<Block<'static>> {
         Verdict::Undecided.name(),
         by_chance(findings.iter())
     );
-    vec![Block::Text(text), Block::Words(verdicts(findings)), Block::Details("The rules", rules(findings.iter()))]
+    vec![
+        Block::Text(text),
+        Block::Words(verdicts(findings)),
+        Block::Fold(String::new(), "The rules".to_owned(), vec![Block::List(rules(findings.iter()))]),
+    ]
 }
 
 /// A row for each claim and sparsity; a claim's words stand once for all sparsities.

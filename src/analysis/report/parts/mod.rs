@@ -18,7 +18,7 @@ pub use confirmed::confirmed;
 pub use critical::critical;
 pub use fits::{fits, laws};
 pub use goals::goals;
-pub use run::run;
+pub use run::{provenance, run};
 pub use steps::{steps, steps_to_result};
 pub use theory::theory;
 pub use timing::timing;

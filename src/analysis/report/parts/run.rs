@@ -1,4 +1,4 @@
-//! What was run, and what came out of it, cell by cell.
+//! What was run, and where it is from.
 
 use super::super::document::Block;
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
@@ -11,7 +11,7 @@ use crate::results::Environment;
 /// Letters of a command line that the page shows.
 const LONGEST_COMMAND: usize = 400;
 
-/// What was run, where and by what.
+/// What was run.
 pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
     let workload = &study.results.workload;
     let grid = study.grid();
@@ -58,12 +58,6 @@ pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
     if has_trials(&study.results) {
         rows.push(("Trials", format!("{trials}, {cells}")));
     }
-    if !is_of_dps(&study.results) {
-        rows.push(("Read from", study.sources.join(", ")));
-        rows.push(("Run by", "others; what is not here their files do not say".to_owned()));
-        return vec![Block::Pairs(rows)];
-    }
-    rows.push(("Result files", study.sources.join(", ")));
     let measured: Vec<Measured> = study.results.cells.iter().map(Measured::of).collect();
     let most = study.results.cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
     if !missing.is_empty() {
@@ -73,6 +67,16 @@ pub fn run(study: &StudyResults) -> Vec<Block<'static>> {
             });
         rows.push(("To come", format!("{}: {forecast}", some(missing.len(), "cell"))));
     }
+    vec![Block::Pairs(rows)]
+}
+
+/// Where a study is from: its files, machine, program, command and data.
+pub fn provenance(study: &StudyResults) -> Vec<Block<'static>> {
+    if !is_of_dps(&study.results) {
+        let whom = "others; what is not here their files do not say".to_owned();
+        return vec![Block::Pairs(vec![("Read from", study.sources.join(", ")), ("Run by", whom)])];
+    }
+    let mut rows = vec![("Result files", study.sources.join(", "))];
     for environment in &study.environments {
         let ranks = some(environment.ranks as usize, "rank");
         let threads = some(environment.threads as usize, "thread");

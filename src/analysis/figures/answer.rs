@@ -1,0 +1,98 @@
+//! The figure that leads the page: steps against batch size at all sparsities, with the fits that answer and their critical batch sizes.
+
+use super::figure::{
+    Figure, Part, STEPS, batch_axis, curves, dots, in_brackets, linear_entry, linear_scaling, note, sparsity_entry, steps_axis,
+    steps_words, unreached,
+};
+use crate::analysis::chart::{Chart, Dot, Element, Entry, GREY, Marker, Panel, Series, Stroke};
+use crate::analysis::statistics::{ConfirmedCell, Fitted, answering, confirmed_cells, confirmed_fits};
+use crate::analysis::studies::{Curve, StudyResults, batch};
+use crate::readable::rough;
+
+/// Parts of a curve.
+const PARTS: i32 = 80;
+
+/// Steps against batch size: those that answer with their intervals, and K* of sparsities that are not among them.
+pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
+    let cells = confirmed_cells(study);
+    let confirmed = confirmed_fits(&cells);
+    let (answering, is_confirmed) = answering(fits, &confirmed);
+    let (curves, grid) = (curves(study), study.grid());
+    let mean = |sparsity: f64| cells.iter().filter(move |cell| cell.key.sparsity == sparsity && !cell.confirmed.mean.value.is_nan());
+    let ends =
+        cells.iter().flat_map(|cell| [cell.confirmed.mean.low, cell.confirmed.mean.high].map(|end| (batch(cell.key.batch_size), end)));
+    let ends: Curve = if is_confirmed { ends.filter(|end| end.1.is_finite()).collect() } else { Vec::new() };
+    let (x, y) = (batch_axis(&grid.batch_sizes), steps_axis(STEPS, &[study], &[curves.concat(), ends]));
+    let (bottom, top) = y.limits();
+    let largest = grid.batch_sizes.last().copied().map_or(1.0, batch);
+    let (mut bands, mut layers, mut marks) = (Vec::new(), Vec::new(), Vec::new());
+    let mut legend = Vec::new();
+    for (number, (&sparsity, points)) in grid.sparsities.iter().zip(&curves).enumerate() {
+        let Series { colour, marker } = Series::of_sparsity(sparsity);
+        let mut entry = sparsity_entry(sparsity);
+        layers.push(unreached(study, sparsity, colour, number, grid.sparsities.len()));
+        let fitted = answering.iter().find(|fitted| fitted.sparsity == sparsity);
+        let Some((fitted, fit)) = fitted.and_then(|fitted| Some((fitted, fitted.fit.as_ref().ok()?))) else {
+            entry.name += if is_confirmed { ", K* alone" } else { ", no fit" };
+            entry.stroke = Some(Stroke::Thin);
+            legend.push(entry);
+            layers.push(Element::Line(Stroke::Thin, colour, points.clone()));
+            layers.push(Element::Hollow(marker, colour, dots(points, steps_words(study, sparsity))));
+            continue;
+        };
+        let (first, last) =
+            (fitted.points.first().map_or(1.0, |point| point.batch_size), fitted.points.last().map_or(1.0, |point| point.batch_size));
+        let along = |part: i32| first * (last / first).powf(f64::from(part) / f64::from(PARTS));
+        let band = |part: i32| {
+            let steps = fit.steps(along(part));
+            (along(part), steps.low.clamp(bottom, top), steps.high.clamp(bottom, top))
+        };
+        bands.push(Element::Band(colour, (0..=PARTS).map(band).collect()));
+        layers.push(Element::Line(Stroke::Solid, colour, (0..=PARTS).map(|part| (along(part), fit.steps(along(part)).value)).collect()));
+        if is_confirmed {
+            let bars = mean(sparsity).map(|cell| (batch(cell.key.batch_size), cell.confirmed.mean.low, cell.confirmed.mean.high));
+            layers.push(Element::Bars(colour, bars.filter(|bar| bar.1.is_finite()).collect()));
+            let words = |cell: &ConfirmedCell| format!("{}: confirmed steps {}", cell.key, in_brackets(cell.confirmed.mean));
+            let dot = |cell: &ConfirmedCell| Dot { at: (batch(cell.key.batch_size), cell.confirmed.mean.value), words: words(cell) };
+            layers.push(Element::Points(marker, colour, mean(sparsity).map(dot).collect()));
+        } else {
+            layers.extend(linear_scaling(colour, points, &y, largest));
+            layers.push(Element::Points(marker, colour, dots(points, steps_words(study, sparsity))));
+        }
+        let critical = fit.critical;
+        if x.contains(critical.value) {
+            let words = format!("sparsity {sparsity}: critical batch size {}", in_brackets(critical));
+            let height = 2.0 * fit.c2.value;
+            let (left, right) = x.limits();
+            marks.push(Element::Line(Stroke::Dashed, colour, vec![(critical.value, bottom), (critical.value, height)]));
+            marks.push(Element::Line(Stroke::Solid, colour, vec![(critical.low.max(left), height), (critical.high.min(right), height)]));
+            marks.push(Element::Points(Marker::Star, colour, vec![Dot { at: (critical.value, height), words }]));
+            entry.name += &format!(": critical at {}", rough(critical.value));
+        }
+        legend.push(entry);
+    }
+    if !marks.is_empty() {
+        legend.push(Entry::point("critical batch size", GREY, Marker::Star));
+    }
+    if !is_confirmed {
+        legend.extend(linear_entry(&curves));
+    }
+    let of = if is_confirmed { "confirmed steps" } else { "K*" };
+    let caption = format!(
+        "{} to the goal against batch size, with the fits of c1/B + c2 and their 95 % intervals (shaded). A star is where a fit's two terms are equal, the \
+         critical batch size: to its left twice the batch nearly halves the steps, to its right a larger batch saves few; the line through it is its 95 % \
+         interval.{}",
+        if is_confirmed { "Confirmed steps (the best points with fresh seeds)" } else { "Fewest steps K*" },
+        if is_confirmed { " Hollow: K* of sparsities whose steps are not confirmed." } else { "" }
+    );
+    let layers = bands.into_iter().chain(layers).chain(marks).collect();
+    let panel = Panel { note: note(study, &curves), ..Panel::new(x, y, layers) };
+    Figure {
+        name: "answer".into(),
+        heading: "Steps and critical batch sizes".into(),
+        caption,
+        table: if is_confirmed { "confirmed" } else { "cells" },
+        beside: &[Part::Steps, Part::Fits, Part::Critical],
+        chart: Chart::new(format!("{}: {of} to {}", study.name(), study.goal_in_short()), 1, vec![panel], legend),
+    }
+}

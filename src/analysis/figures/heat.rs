@@ -1,0 +1,54 @@
+//! Ratios of all cells in one picture: a panel a sparsity, a row a batch size, numbers of trials across.
+
+use super::figure::batch_axis;
+use crate::analysis::chart::{Axis, Colour, Element, Entry, Marker, Panel, Scale, Tile};
+use crate::analysis::studies::{StudyResults, batch};
+use crate::config::ascending;
+use crate::records::Cell;
+
+/// Ratios at most, each with its colour and its name.
+const CLASSES: [(f64, Colour, &str); 5] = [
+    (1.0, Colour(8, 48, 107), "K*"),
+    (1.1, Colour(40, 120, 181), "up to 1.1 K*"),
+    (1.5, Colour(120, 180, 220), "up to 1.5 K*"),
+    (2.0, Colour(250, 200, 130), "up to 2 K*"),
+    (f64::INFINITY, Colour(200, 90, 30), "more"),
+];
+
+/// The colour where nothing is known.
+const UNKNOWN: Colour = Colour(225, 225, 225);
+
+/// A level from one number of trials to the next: the ratio, none where it is not known, and words.
+pub struct Level {
+    /// The first number of trials.
+    pub from: f64,
+    /// The number after the last one.
+    pub to: f64,
+    /// Steps over K*.
+    pub ratio: Option<f64>,
+    /// What is shown where a mouse is over it.
+    pub words: String,
+}
+
+/// The panels of some cells, and the legend.
+pub fn heat(study: &StudyResults, cells: &[&Cell], levels: impl Fn(&Cell) -> Vec<Level>) -> (Vec<Panel>, Vec<Entry>) {
+    let most = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1);
+    let sizes = study.grid().batch_sizes;
+    let y = batch_axis(&sizes);
+    let x = Axis::around(Scale::Log2, "Trials", [1.0, most as f64], (1.0, 2.0));
+    let half = 2f64.powf(0.42);
+    let tile = |cell: &Cell, level: Level| {
+        let size = batch(cell.key.batch_size);
+        let colour = level.ratio.map_or(UNKNOWN, |ratio| CLASSES.iter().find(|class| ratio <= class.0).map_or(UNKNOWN, |class| class.1));
+        Tile { at: (level.from, size), from: (level.from, size / half), to: (level.to, size * half), colour, words: level.words }
+    };
+    let panel = |sparsity: f64| {
+        let here = cells.iter().filter(|cell| cell.key.sparsity == sparsity);
+        let tiles = here.flat_map(|cell| levels(cell).into_iter().map(|level| tile(cell, level)).collect::<Vec<_>>());
+        Panel::new(x.clone(), y.clone(), vec![Element::Tiles(tiles.collect())]).titled(format!("sparsity {sparsity}"))
+    };
+    let panels = ascending(cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp).into_iter().map(panel).collect();
+    let entry = |(_, colour, name): (f64, Colour, &str)| Entry::point(name, colour, Marker::Square);
+    let legend = CLASSES.into_iter().map(entry).chain([Entry::point("not known", UNKNOWN, Marker::Square)]).collect();
+    (panels, legend)
+}
