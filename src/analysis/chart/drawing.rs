@@ -39,7 +39,7 @@ impl Chart {
     }
 
     fn draw_legend(&self, svg: &mut Svg, legend: &Legend) {
-        if let Some([(left, top), (right, bottom)]) = legend.box_ {
+        if let Some([(left, top), (right, bottom)]) = legend.area {
             svg.area(&[(left, top), (right, top), (right, bottom), (left, bottom)], WHITE, 0.85);
         }
         for (entry, &(x, y)) in self.legend.iter().zip(&legend.places) {

@@ -78,7 +78,7 @@ pub struct Legend {
     /// A place an entry: its left end, and the middle of its height.
     pub places: Vec<(i32, i32)>,
     /// Upper left and lower right corner of a legend among what is drawn.
-    pub box_: Option<[(i32, i32); 2]>,
+    pub area: Option<[(i32, i32); 2]>,
 }
 
 impl Layout {
@@ -128,7 +128,7 @@ impl Layout {
         let small = if style == Style::Screen { font * 5 / 6 } else { font };
         let heading = if (style, width) == (Style::Screen, Width::Wide) { 70 } else { 0 };
         let marker = if chart.crowded { marker.min(5) } else { marker };
-        let legend = Legend { font: if style == Style::Screen { font.min(28) } else { font }, places: Vec::new(), box_: None };
+        let legend = Legend { font: if style == Style::Screen { font.min(28) } else { font }, places: Vec::new(), area: None };
         let size = (full, heading + rows * height + 10);
         let layout = Layout { size, columns, heading, height, font, small, marker, line, ticks, legend, plot, shared };
         layout.with_legend(chart, style)
@@ -145,7 +145,7 @@ impl Layout {
             let size = (names.iter().map(|&letters| wide(letters)).max().unwrap_or(0), line * names.len() as i32 + 16);
             if let Some((x, y)) = free_corner(panel, self.frame(0, panel), size) {
                 self.legend.places = (0..names.len() as i32).map(|number| (x, y + 8 + line / 2 + line * number)).collect();
-                self.legend.box_ = Some([(x, y), (x + size.0, y + size.1)]);
+                self.legend.area = Some([(x, y), (x + size.0, y + size.1)]);
                 return self;
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::section::Section;
+use super::section::{Answer, Section};
 use crate::analysis::claims::words;
 use crate::analysis::statistics::{Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
@@ -17,17 +17,6 @@ const USUAL_LUCK: f64 = 1.5;
 
 /// Points and seeds of a confirmation of a study whose configuration says none: the defaults of `[confirm]`.
 const USUAL_CONFIRM: (u32, u32) = (3, 16);
-
-/// A study's answer.
-#[derive(Debug, Clone, Default)]
-pub struct Answer {
-    /// The three sentences; none of a study without fits.
-    pub sentences: Vec<String>,
-    /// How a sceptic checks each sentence: a command, the file's digest, and what the numbers took.
-    pub checks: Vec<String>,
-    /// The command that mends the weakest point.
-    pub next: Option<String>,
-}
 
 /// The answer of a study whose files have the SHA-256 `digests`, by their names.
 pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
@@ -70,8 +59,8 @@ fn file(section: &Section) -> String {
 /// The files of a study with their digests, and the core-hours behind its answer.
 fn evidence(section: &Section, digests: &BTreeMap<String, String>, is_confirmed: bool) -> String {
     let known = section.study.sources.iter().filter_map(|source| digests.get(source)?.get(..DIGEST));
-    let known: Vec<String> = known.map(|digest| format!("{digest}…")).collect();
-    let files = if known.is_empty() { String::new() } else { format!("SHA-256 of the file: {}. ", known.join(", ")) };
+    let known: Vec<&str> = known.collect();
+    let files = if known.is_empty() { String::new() } else { format!("The file's SHA-256 begins {}. ", known.join(", ")) };
     if !is_of_dps(&section.study.results) {
         return format!("{files}Others measured it.");
     }

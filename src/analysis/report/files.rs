@@ -5,9 +5,9 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::answer::{Answer, answer};
+use super::answer::answer;
 use super::page::page;
-use super::section::{Drawn, Section};
+use super::section::{Answer, Drawn, Section};
 use super::summary::summary;
 use super::tables::tables;
 use super::values::values;

@@ -1,6 +1,5 @@
 //! A study with all that was computed of it, from which every part of the report is written.
 
-use super::answer::Answer;
 use super::warnings::Warning;
 use crate::analysis::claims::Finding;
 use crate::analysis::figures::Figure;
@@ -43,4 +42,15 @@ pub struct Drawn {
     pub svg: String,
     /// The figure for a small screen, or for a column of paper.
     pub narrow: String,
+}
+
+/// A study's answer.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// The three sentences; none of a study without fits.
+    pub sentences: Vec<String>,
+    /// How a sceptic checks each sentence: a command, the file's digest, and what the numbers took.
+    pub checks: Vec<String>,
+    /// The command that mends the weakest point.
+    pub next: Option<String>,
 }
