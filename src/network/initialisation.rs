@@ -52,7 +52,7 @@ fn drawn(network: &Network, numbers: &Numbers) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LayerSpec, NetworkName};
+    use crate::config::{LayerSpec, NetworkName, Padding};
 
     #[test]
     fn initial_weights_have_the_variance_and_the_truncation_of_the_paper() {
@@ -73,6 +73,16 @@ mod tests {
                 assert!((variance * tensor.fan_in as f64 - 1.0).abs() < tolerance, "{}: {variance}", tensor.name);
             }
         }
+    }
+
+    #[test]
+    fn scales_begin_at_one_and_biases_at_zero() {
+        let layers =
+            [LayerSpec::convolution(4, 3, 1, Padding::Same), LayerSpec::GroupNorm { groups: 2 }, LayerSpec::Flatten, LayerSpec::dense(10)];
+        let network = Network::listed(&layers, [8, 8, 1], 10).unwrap();
+        let weights = initial_weights(&network, 3);
+        let [scales, biases] = [2, 3].map(|tensor| &weights[network.tensors[tensor].range()]);
+        assert_eq!([scales, biases], [[1.0; 4], [0.0; 4]]);
     }
 
     #[test]

@@ -140,7 +140,7 @@ pub fn kept_parameters(network: &Network, sparsity: f64, biases: BiasPruning) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::NetworkName;
+    use crate::config::{LayerSpec, NetworkName, Padding};
 
     #[test]
     fn ties_go_to_the_lower_index_and_counts_are_exact() {
@@ -167,6 +167,22 @@ mod tests {
         let Mask::Sparse { kept, .. } = mask else { panic!("a sparse mask") };
         let bias_indices = network.tensors.iter().filter(|tensor| tensor.kind == TensorKind::Bias).flat_map(|tensor| tensor.range());
         assert!(bias_indices.into_iter().all(|index| kept.binary_search(&(index as u32)).is_ok()));
+    }
+
+    #[test]
+    fn scales_of_normalisations_are_exempt_as_biases_are() {
+        let convolution = LayerSpec::convolution(4, 3, 1, Padding::Same);
+        let layers = [convolution, LayerSpec::GroupNorm { groups: 2 }, LayerSpec::GlobalMean, LayerSpec::dense(10)];
+        let network = Network::listed(&layers, [8, 8, 1], 10).unwrap();
+        let (weights, others) = (4 * 9 + 4 * 10, 4 + 2 * 4 + 10);
+        for (biases, expected) in [(BiasPruning::Exempt, others + weights / 2), (BiasPruning::Prunable, (others + weights) / 2)] {
+            let mask = keep_highest(&network, &vec![0.0; network.parameters()], 0.5, biases);
+            assert_eq!([mask.kept(), kept_parameters(&network, 0.5, biases)], [expected; 2], "{biases:?}");
+        }
+        // Convolution and normalisation without a weight and a scale, with every bias.
+        let firsts: Vec<u32> = network.tensors.iter().map(|tensor| tensor.offset as u32).collect();
+        let kept = vec![firsts[1], firsts[3], firsts[4], firsts[5]];
+        assert_eq!(Mask::Sparse { kept, parameters: network.parameters() }.dead_layers(&network), 2);
     }
 
     #[test]

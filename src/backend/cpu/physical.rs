@@ -192,6 +192,7 @@ mod tests {
             LayerSpec::residual(9, 1),
             LayerSpec::residual(20, 2),
             LayerSpec::Relu,
+            LayerSpec::GroupNorm { groups: 5 },
             LayerSpec::Flatten,
             LayerSpec::Dense { outputs: 7, initialisation: Initialisation::VarianceScaling, bias: false },
             LayerSpec::Relu,
