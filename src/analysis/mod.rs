@@ -19,7 +19,7 @@ mod report;
 mod statistics;
 mod studies;
 
-pub use chart::{Chart, Style, Width, pdf, png};
+pub use chart::{Chart, FORMATS, Format, Style, Width};
 pub use claims::{Claim, Finding, Verdict, claims, holm};
 pub use figures::{Figure, Whole, figures, steps_to_result_plot, whole_curves};
 pub use others::{read_layout, read_table, shallue};

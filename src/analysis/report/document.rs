@@ -6,6 +6,7 @@ use maud::{Markup, PreEscaped, html};
 
 use super::section::Drawn;
 use super::table::{Table, escaped};
+use crate::analysis::chart::FORMATS;
 use crate::readable::{LINE, wrapped};
 
 /// A block of a document.
@@ -71,7 +72,7 @@ impl Block<'_> {
                     figcaption {
                         (figure.caption)
                         span.files {
-                            @for kind in ["svg", "pdf", "png", "csv"] { " " a href={ (name) "." (kind) } { (kind.to_uppercase()) } }
+                            @for kind in FORMATS.iter().map(|format| format.name).chain(["csv"]) { " " a href={ (name) "." (kind) } { (kind.to_uppercase()) } }
                             " " a href={ (figure.table) ".csv" } { "table (" (figure.table) ")" }
                         }
                     }

@@ -12,7 +12,7 @@ use super::summary::summary;
 use super::tables::tables;
 use super::values::values;
 use super::warnings::{Warning, found};
-use crate::analysis::chart::{Style, Width, pdf, png};
+use crate::analysis::chart::{FORMATS, Style, Width};
 use crate::analysis::claims::{claims, holm};
 use crate::analysis::figures::{self, Figure};
 use crate::analysis::statistics::{Fitted, comparable, confirmed_cells, confirmed_fits, critical, fits, smoothness, times};
@@ -71,7 +71,7 @@ pub struct Report {
     pub warnings: Vec<String>,
 }
 
-/// Writes the page `index.html`, every figure as SVG, PDF and PNG and every table as CSV and Markdown into `folder`. `files` are results with
+/// Writes the page `index.html`, every figure in all [`FORMATS`] and every table as CSV and Markdown into `folder`. `files` are results with
 /// the names the page calls them by; those of one study become one. Files of an earlier report in `folder` that this one does not write are
 /// removed: [`LIST`] names them.
 ///
@@ -241,9 +241,9 @@ impl Written<'_> {
             // A paper has columns too.
             let column = (self.style == Style::Paper).then(|| (format!("{name}-{COLUMN}"), &narrow));
             for (name, svg) in [(name.clone(), &svg)].into_iter().chain(column) {
-                for (kind, made) in [("svg", Ok(svg.clone().into_bytes())), ("pdf", pdf(svg)), ("png", png(svg))] {
-                    let bytes = made.map_err(|problem| self.failed(&name, &problem))?;
-                    self.file(format!("{name}.{kind}"), &bytes)?;
+                for format in FORMATS {
+                    let bytes = (format.make)(svg).map_err(|problem| self.failed(&name, &problem))?;
+                    self.file(format!("{name}.{}", format.name), &bytes)?;
                 }
             }
             let csv = values(&figure.chart).csv().map_err(|problem| self.failed(&name, &problem))?;
