@@ -18,6 +18,8 @@ mod floats;
 mod lane;
 mod layer;
 mod memory;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+mod neon;
 mod peak;
 mod physical;
 mod plan;

@@ -1,4 +1,4 @@
-//! Vectors of floats in three widths, behind one trait.
+//! Vectors of floats in two widths, by four units, behind one trait.
 //!
 //! Every kernel keeps each output's sum in one chain of fused multiply-adds over the same terms in the same order; vectors run across
 //! outputs, never along a sum (a gradient in sub-maps is sixteen such sums, added up in the end). So all widths give the same bits.
@@ -89,41 +89,46 @@ struct Avx512;
 #[derive(Clone, Copy)]
 struct Avx2;
 
-/// Plain Rust, for the compiler to vectorise (NEON on 64-bit ARM).
+/// Plain Rust, for the compiler to vectorise.
 #[derive(Clone, Copy)]
 pub(super) struct Portable;
+
+/// Methods of a unit that compute with vectors alone.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! arithmetic {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
+        $(
+            #[inline(always)]
+            fn $name($($argument: $type),*) -> $result {
+                // SAFETY: the intrinsics want nothing but the unit, and whoever names its type has begun on a processor that has it.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+/// Methods of a unit that take addresses.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+macro_rules! at_addresses {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
+        $(
+            #[inline(always)]
+            unsafe fn $name($($argument: $type),*) $(-> $result)? {
+                // SAFETY: the intrinsics want addresses, for which the caller vouches (the method's `# Safety`), and the unit: whoever names its
+                // type has begun on a processor that has it.
+                unsafe { $body }
+            }
+        )*
+    };
+}
+
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+pub(super) use {arithmetic, at_addresses};
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::{Avx2, Avx512, DEAD, Kernel, Simd};
     use std::arch::x86_64::*;
-
-    /// Methods of a unit that compute with vectors alone.
-    macro_rules! arithmetic {
-        ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $body:block)*) => {
-            $(
-                #[inline(always)]
-                fn $name($($argument: $type),*) -> $result {
-                    // SAFETY: the intrinsics want nothing but the unit, and whoever names its type has begun on a processor that has it.
-                    unsafe { $body }
-                }
-            )*
-        };
-    }
-
-    /// Methods of a unit that take addresses.
-    macro_rules! at_addresses {
-        ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
-            $(
-                #[inline(always)]
-                unsafe fn $name($($argument: $type),*) $(-> $result)? {
-                    // SAFETY: the intrinsics want addresses, for which the caller vouches (the method's `# Safety`), and the unit: whoever names its
-                    // type has begun on a processor that has it.
-                    unsafe { $body }
-                }
-            )*
-        };
-    }
 
     impl Simd for Avx512 {
         type Vector = __m512;

@@ -1,5 +1,7 @@
 //! Which vector unit the kernels use, found at run time.
 
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+use super::neon::Neon;
 use super::simd::{Kernel, Portable, Simd};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{run_avx2, run_avx512};
@@ -18,6 +20,9 @@ enum Kind {
     /// 8 floats with fused multiply-add.
     #[cfg(target_arch = "x86_64")]
     Avx2,
+    /// 8 floats in two registers.
+    #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+    Neon,
     /// Whatever the compiler makes of plain Rust.
     Portable,
 }
@@ -38,6 +43,8 @@ impl VectorUnit {
                 units.push(VectorUnit(Kind::Avx2));
             }
         }
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        units.push(VectorUnit(Kind::Neon));
         units.push(VectorUnit::PORTABLE);
         units
     }
@@ -54,6 +61,8 @@ impl VectorUnit {
             Kind::Avx512 => "AVX-512",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => "AVX2",
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Kind::Neon => "NEON",
             Kind::Portable => "portable",
         }
     }
@@ -68,6 +77,8 @@ impl VectorUnit {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the field is private, and `available`, which alone makes this kind, has asked the processor for AVX2 and FMA.
             Kind::Avx2 => unsafe { run_avx2(kernel) },
+            #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+            Kind::Neon => Neon::call(kernel),
             Kind::Portable => Portable::call(kernel),
         }
     }
