@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -129,6 +129,17 @@ coverage: setup ## simulate 600 studies of each kind, and write how often the re
 # With the tests, whose libraries want more features of some that the programs use too: without them these would be built twice.
 build: setup ## build the optimised programs; PROFILE=dev: those that the tests start, and the tests
 	@cargo build --profile $(PROFILE) $(if $(filter dev,$(PROFILE)),--bins --tests)
+
+# ARCHITECTURES=x86_64 makes and tests some. What is made lies in target/dist; docs/install.md says how to use it.
+ARCHITECTURES ?= x86_64 aarch64
+dist: ## make archives of the programs for Linux on x86-64 and 64-bit Arm, which need nothing of a machine; needs rustup, venv and qemu-user-static
+	@packaging/archives.sh $(TARGET)/dist $(ARCHITECTURES)
+
+wheel: dist ## make wheels for pip of the programs and Python's package dps_results, from the archives
+	@packaging/wheels.sh $(TARGET)/dist $(ARCHITECTURES)
+
+test-dist: wheel ## start the archives' programs in an empty root, Arm's under qemu, and the wheel's in a new virtual environment; compare their records
+	@tests/dist/run.sh $(TARGET)/dist $(ARCHITECTURES)
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
 PARTS ?= kernels reading training evaluation sparse ranks cell costs

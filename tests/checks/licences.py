@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Lists the licences of the crates that the programs contain: licences.py [--write] [--texts FILE].
+"""Lists the licences of the crates that the programs contain: licences.py [--write] [--texts FILE [-- OPTION…]].
 
 Without options it fails where docs/licences.md is not what Cargo.lock makes of it. --write writes that page. --texts writes the licence files of all
-crates into one file, to go with programs that are passed on; their sources must be there, as after a build."""
+crates into one file, to go with programs that are passed on; their sources must be there, as after a build. Each OPTION goes to `cargo metadata`, for
+programs of other features or for another machine."""
 
 import argparse
 import json
@@ -13,8 +14,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/licences.md"
-# Programs with all features, as most are passed on.
-COMMAND = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"]
+# Of the page's programs, which have the default features.
+OPTIONS = ["--filter-platform", "x86_64-unknown-linux-gnu"]
 # Licences that ask for no more than their notice beside the program.
 KNOWN = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "ISC", "MIT", "MIT-0", "Unicode-3.0", "Unlicense", "Zlib",
@@ -33,9 +34,9 @@ is in programs that are built with `--features static-hdf5`; MPI and NVIDIA's li
 """
 
 
-def contained():
+def contained(options):
     """The packages that get into the programs: dependencies of dps, but for those of tests, of build scripts and of macros."""
-    made = subprocess.run(COMMAND, cwd=ROOT, check=True, capture_output=True, text=True)
+    made = subprocess.run(["cargo", "metadata", "--format-version", "1", "--locked", *options], cwd=ROOT, check=True, capture_output=True, text=True)
     metadata = json.loads(made.stdout)
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
@@ -80,15 +81,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write docs/licences.md")
     parser.add_argument("--texts", type=pathlib.Path, metavar="FILE", help="collect the crates' licence files")
+    parser.add_argument("options", nargs="*", metavar="OPTION", help="goes to cargo metadata, for --texts")
     arguments = parser.parse_args()
-    packages = contained()
+    packages = contained(OPTIONS)
     problems = list(unknown(packages))
     if arguments.write:
         PAGE.write_text(page(packages))
     elif not PAGE.is_file() or PAGE.read_text() != page(packages):
         problems.append("docs/licences.md is not what Cargo.lock makes of it: make licences")
     if arguments.texts:
-        arguments.texts.write_text("".join(texts(packages)))
+        arguments.texts.write_text("".join(texts(contained(arguments.options or OPTIONS))))
     print("\n".join(problems) or f"{len(packages)} crates, all of known licences")
     return 1 if problems else 0
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares the records of two builds of dps-train, bit for bit: small studies of several networks on MNIST, by each.
 
-A change of structure or speed may change no result. Everything in the result files is compared but times and places.
+A change of structure or speed may change no result. Everything in the result files is compared but times and places. With --files two result files
+are compared instead, whichever machines measured them.
 """
 
 import argparse
@@ -57,20 +58,28 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("old", type=Path, help="folder of the dps-train to compare with")
     parser.add_argument("new", type=Path, help="folder of the other dps-train")
+    parser.add_argument("--files", action="store_true", help="old and new are result files")
     arguments = parser.parse_args()
     different = compared = 0
-    with tempfile.TemporaryDirectory() as work:
-        for network in NETWORKS:
-            for threads in (1, 2):
-                folders = [Path(work) / name for name in ("old", "new")]
-                files = []
-                for folder, programs in zip(folders, (arguments.old, arguments.new), strict=True):
-                    folder.mkdir(exist_ok=True)
-                    files.append(contents(study(programs.resolve() / "dps-train", network, threads, folder)))
-                old, new = files
-                names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
-                compared, different = compared + len(old), different + len(names)
-                print(f"{network}, {threads} threads: {len(old)} columns and attributes, {len(names)} of them different {' '.join(names[:5])}")
+
+    def compare(what, old, new):
+        nonlocal compared, different
+        names = [name for name in sorted(old.keys() | new.keys()) if old.get(name) != new.get(name)]
+        compared, different = compared + len(old), different + len(names)
+        print(f"{what}: {len(old)} columns and attributes, {len(names)} of them different {' '.join(names[:5])}")
+
+    if arguments.files:
+        compare(f"{arguments.old} and {arguments.new}", contents(arguments.old), contents(arguments.new))
+    else:
+        with tempfile.TemporaryDirectory() as work:
+            for network in NETWORKS:
+                for threads in (1, 2):
+                    folders = [Path(work) / name for name in ("old", "new")]
+                    files = []
+                    for folder, programs in zip(folders, (arguments.old, arguments.new), strict=True):
+                        folder.mkdir(exist_ok=True)
+                        files.append(contents(study(programs.resolve() / "dps-train", network, threads, folder)))
+                    compare(f"{network}, {threads} threads", *files)
     if not compared or different:
         print("expected the same records of both programs; see above what differs")
         return 1
