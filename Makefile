@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -140,6 +140,9 @@ wheel: dist ## make wheels for pip of the programs and Python's package dps_resu
 
 test-dist: wheel ## start the archives' programs in an empty root, Arm's under qemu, and the wheel's in a new virtual environment; compare their records
 	@tests/dist/run.sh $(TARGET)/dist $(ARCHITECTURES)
+
+test-container: ## build the image of packaging/Containerfile without a registry, and run a study in it; needs root, buildah and mmdebstrap
+	@tests/dist/container.sh $(TARGET)/container
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
 PARTS ?= kernels reading training evaluation sparse ranks cell costs

@@ -1,0 +1,57 @@
+#!/bin/bash
+# Builds the image of packaging/Containerfile by buildah, and runs it: container.sh FOLDER. Prints a line a check, then "N passed, M failed".
+#
+# No registry is asked: mmdebstrap makes the two base images of Debian's packages and gives them the names that the Containerfile begins with. The
+# one with Rust gets this machine's toolchain and the crates that cargo has fetched here. Steps run in a chroot, so that neither a daemon nor a kernel
+# with overlays is needed. Needs root, and Debian's packages buildah and mmdebstrap.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+folder=$(mkdir -p "${1:?usage: container.sh FOLDER}" && cd "$1" && pwd) || exit 2
+cd "$here/../.." || exit 2
+source tests/checks/check.bash
+for needed in buildah mmdebstrap; do
+  command -v "$needed" >/dev/null || { echo "expected $needed, found none; apt-get install buildah mmdebstrap" >&2 && exit 2; }
+done
+export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
+# Images stay below FOLDER.
+buildah() { command buildah --root "$folder/images" --runroot "$folder/run" "$@"; }
+
+base() { # IMAGE PACKAGES [FROM TO]…: an image of Debian 12, with packages and with folders of this machine.
+  local image=$1 packages=$2 root=$folder/root made
+  shift 2
+  if buildah images --format '{{.Name}}:{{.Tag}}' | grep -qxF "$image"; then return 0; fi
+  mmdebstrap --quiet --variant=minbase --mode=root --include="$packages" bookworm "$root.tar" || return 1
+  made=$(buildah from scratch) && buildah add --quiet "$made" "$root.tar" / >/dev/null || return 1
+  rm "$root.tar"
+  while [ $# -gt 1 ]; do
+    buildah add --quiet "$made" "$1" "$2" >/dev/null || return 1
+    shift 2
+  done
+  buildah config --env PATH=/usr/local/toolchain/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --env CARGO_HOME=/usr/local/cargo "$made" &&
+    buildah commit --quiet --rm "$made" "$image" >/dev/null
+}
+
+read -r rust debian <<<"$(sed -nE 's/^FROM ([^ ]+).*/\1/p' packaging/Containerfile | tr '\n' ' ')"
+# cargo's own folder has what its crates were fetched from, and the certificates that it was fetched with are this machine's.
+check "the base image with Rust" base "$rust" ca-certificates,gcc,libc6-dev "$(rustc --print sysroot)/bin" /usr/local/toolchain/bin \
+  "$(rustc --print sysroot)/lib" /usr/local/toolchain/lib \
+  "${CARGO_HOME:-$HOME/.cargo}/registry" /usr/local/cargo/registry /etc/ssl/certs /etc/ssl/certs
+check "the base image" base "$debian" ca-certificates
+check "the image is built" buildah build --quiet --pull-never --file packaging/Containerfile --tag dps .
+
+box=$(buildah from --pull-never dps) || exit 1
+inside() { buildah run --volume "$PWD/tests/fixtures/data:/data:ro" "$box" -- "$@"; }
+is_nobody() { [ "$(inside id -u)" = 1000 ]; }
+doctor() { inside dps-train doctor | grep -E '^(MPI +Open MPI|mpirun +mpirun \(Open MPI\))'; }
+ranks() {
+  inside mpirun --oversubscribe -n 2 dps-train /usr/local/share/dps/configs/examples/own-data-digits.toml --data /data --batch-size 32 --sparsity 0,0.9 \
+    --trials 2 --set workload.max_steps=200 --quiet -o digits.h5 && inside dps-report digits.h5 | grep '^Report'
+}
+check "the programs run as no root" is_nobody
+check "the doctor finds Open MPI" doctor
+check "a study on two ranks, and its report" ranks
+buildah rm "$box" >/dev/null
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
