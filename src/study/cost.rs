@@ -433,11 +433,12 @@ mod tests {
                 "fashion-mnist × simple-cnn (62,346 parameters) × momentum (constant), goal error 0.2: errors ≤ 1,200 of 6,000\n\
              6 cells × 4 trials × at most 400 steps, evaluated every 16\n\
              2 × cpu, 100 GFLOP/s in all\n\
-             up to 4 trials at once, in 240 MB of memory on each rank, 300 MB on rank 0 while it saves a checkpoint\nmemory: no limit known\n\n"
+             up to 4 trials at once, in 240 MB of memory on each rank, 300 MB on rank 0 while it saves a checkpoint\nmemory: no limit known\n\
+             each batch is trained by 1 rank, from batch size 64 on by 4 ranks; groups of ranks share the trials\n\n"
             ),
             "{text}"
         );
-        let table: Vec<&str> = text.lines().skip(6).take(9).collect();
+        let table: Vec<&str> = text.lines().skip(7).take(9).collect();
         assert_eq!(table[1], "        16         0        1,600          100   553 GFLOP  4.50 TFLOP   50.5s", "{text}");
         assert!(table.iter().all(|line| line.chars().count() == table[0].chars().count()), "{text}");
         assert!(table[8].trim_start().starts_with("at most") && table[8].contains("9,600") && table[8].contains("600"), "{text}");
