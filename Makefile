@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -40,6 +40,13 @@ smoothness-small: build ## measure the loss surface of docs/experiments.md, spar
 	files=(results/smoothness-small.h5)
 	if [ -e results/study-small.h5 ]; then files=(results/study-small.h5 "$${files[@]}"); fi
 	$(PROGRAMS)/dps-report "$${files[@]}" --output results/smoothness-small
+
+search-rules: build ## measure whether a search gains by trials near its best ones, and by confirming more points: an hour of a core
+	@$(TRAIN) data fetch fashion-mnist
+	python=$(abspath $(TARGET))/search-python
+	[ -x "$$python/bin/python" ] || python3 -m venv "$$python"
+	"$$python/bin/pip" install --quiet h5py
+	"$$python/bin/python" tests/bench/search.py $(PROGRAMS) results/search-rules
 
 test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"
