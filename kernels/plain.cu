@@ -260,6 +260,8 @@ extern "C" __global__ void __launch_bounds__(256) group_norm_backward(
         group_statistics(shape, map + begin, scratch, mean, factor);
         for (int c = warp; c < shape.group_channels; c += (int)(blockDim.x >> 5)) {
             float sum = 0.0f, product = 0.0f;
+            // Unrolled, the loop spills registers for compute capability 7.0.
+#pragma unroll 1
             for (int p = thread; p < shape.positions; p += 32) {
                 const i64 at = begin + (i64)p * shape.channels + c;
                 sum += gradient[at];
@@ -276,6 +278,7 @@ extern "C" __global__ void __launch_bounds__(256) group_norm_backward(
         }
         shift = sum_of_warps(shift, scratch) / (float)count;
         slope = sum_of_warps(slope, scratch) / (float)count;
+#pragma unroll 1
         for (int i = threadIdx.x; i < count; i += blockDim.x) {
             const int c = i % shape.group_channels;
             const i64 at = begin + (i64)(i / shape.group_channels) * shape.channels + c;

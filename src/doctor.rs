@@ -71,7 +71,10 @@ impl Examination {
         let verdict = match self.exit_code(gpu) {
             exit::DONE => format!("Studies can run here: {place}."),
             exit::DEVICE => "No study can run on a GPU here; what is missing is said above.".to_owned(),
-            _ => format!("No study can run here before a data set is fetched; run: dps-train data fetch {}", DatasetName::FashionMnist),
+            _ => format!(
+                "No data set is fetched; a study of data that are not your own needs one, for example: dps-train data fetch {}",
+                DatasetName::FashionMnist
+            ),
         };
         format!("{lines}\n{verdict}\n")
     }

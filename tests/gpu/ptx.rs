@@ -107,6 +107,6 @@ const FAULTS: [(&str, &str, &str, &str); 13] = [
         "program_fused",
         "    float sum = 0.0f;\n    for (int warp = 0;",
         "    float sum = 0.0f;\n    asm volatile(\"nanosleep.u32 5;\");\n    for (int warp = 0;",
-        "of kernel dense_forward: expected PTX that tests/cuda-double/ptx knows, found: nanosleep.u32",
+        "of kernel group_norm_forward: expected PTX that tests/cuda-double/ptx knows, found: nanosleep.u32",
     ),
 ];

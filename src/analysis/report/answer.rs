@@ -6,6 +6,7 @@ use super::section::{Answer, Section};
 use crate::analysis::claims::words;
 use crate::analysis::statistics::{Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
+use crate::config::Race;
 use crate::readable::{count, digits, rough, some};
 use crate::records::{Cell, CellKey};
 
@@ -14,6 +15,9 @@ const DIGEST: usize = 16;
 
 /// Steps of a training with a fresh seed over K*, where no cell says.
 const USUAL_LUCK: f64 = 1.5;
+
+/// Times K* to which a race leaves points enough to confirm in most cells.
+const WIDE_RACE: f64 = 3.0;
 
 /// Points and seeds of a confirmation of a study whose configuration says none: the defaults of `[confirm]`.
 const USUAL_CONFIRM: (u32, u32) = (3, 16);
@@ -214,14 +218,24 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     }
     let alone = section.confirmed.iter().filter(|cell| cell.points.len() == 1).count();
     if alone > 0 {
+        let known = some(known, "confirmed cell");
+        // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
+        let race = study.configuration.as_ref().ok().and_then(|study| match study.execution.race {
+            Race::Until(factor) if factor < WIDE_RACE => Some(factor),
+            _ => None,
+        });
+        let (mended, hours, command) = match race {
+            Some(race) => {
+                let wider = format!("dps-train CONFIG --set execution.race={WIDE_RACE} --output OTHER.h5");
+                (format!("a race to {WIDE_RACE} times K*, not {race}, would leave more points ({wider})"), search * WIDE_RACE / race, wider)
+            }
+            None => (format!("twice as many trials ({more}) would show it"), search, more),
+        };
         return Weakness {
-            point: format!(
-                "{alone} of {} had one point to confirm, where another search may find a better one",
-                some(known, "confirmed cell")
-            ),
-            mended: format!("twice as many trials ({more}) would show it"),
-            hours: Some(search),
-            command: Some(more),
+            point: format!("{alone} of {known} had one point to confirm, where another search may find a better one"),
+            mended,
+            hours: Some(hours),
+            command: Some(command),
         };
     }
     let beyond = |fitted: &&Fitted| {
