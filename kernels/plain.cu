@@ -199,7 +199,7 @@ struct GroupNormShape {
     int groups, group_channels, positions, channels;
     // Where a lane's parameters have the scales and the biases.
     int scale_at, bias_at;
-    // What each variance is given, so that nothing divides by 0.
+    // A number added to each variance, so that nothing divides by 0.
     float epsilon;
     // The map written: its columns, and floats of a row and an image with its border.
     int width, row, len, before;

@@ -145,7 +145,7 @@ fn equal_steps_at_the_first_evaluation_decide_nothing() {
         let of = |claim: Claim| found.iter().find(|finding| finding.claim == claim).unwrap().verdict;
         assert_eq!([Claim::Linear, Claim::Diminishing, Claim::Maximal, Claim::MoreSteps].map(of), [Verdict::Undecided; 4]);
         let warning = "8 cells reached the goal within fewer than 8 evaluations, one of them within 1: K* is known to 64 steps alone";
-        assert!(warnings(&study, &fits).iter().any(|found| found.starts_with(warning)), "{:?}", warnings(&study, &fits));
+        assert!(warnings(&study, &fits).iter().any(|found| found.sentence.starts_with(warning)), "{:?}", warnings(&study, &fits));
     }
 }
 

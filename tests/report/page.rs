@@ -407,7 +407,7 @@ fn warnings_name_edges_and_cells_that_few_trials_decided() {
         change(&mut results);
         {
             let study = &gather(vec![("study.h5".to_owned(), results)])[0];
-            warnings(study, &fits(study))
+            warnings(study, &fits(study)).iter().map(ToString::to_string).collect::<Vec<_>>()
         }
     };
     assert!(warned(Synthetic::small(), &|_| {}).is_empty());

@@ -20,7 +20,7 @@ import pandas as pd
 from . import open as open_study
 from . import read_csv
 
-# What each file of a release has a row of, in the order of the page.
+# The files of a release, in the order of the page, each with the thing that a row describes.
 FILES = {
     "cells.csv": "a cell: one batch size at one sparsity of a study",
     "trials.parquet": "a trial: one training in a cell, with metaparameters and a seed of its own",

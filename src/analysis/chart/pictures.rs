@@ -43,7 +43,7 @@ pub(super) fn pdf(svg: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// What the library writes at the head of a file: it says 1.7 of every file.
+/// The head of every file that the library writes, whatever the file uses.
 const WRITTEN: &[u8] = b"%PDF-1.7";
 
 /// The version of a figure's file, the newest that some journals take. Transparency (1.4), embedded CID fonts (1.3) and compressed streams (1.2) are

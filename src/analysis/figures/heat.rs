@@ -26,7 +26,7 @@ pub struct Level {
     pub to: f64,
     /// Steps over K*.
     pub ratio: Option<f64>,
-    /// What is shown where a mouse is over it.
+    /// Words shown where a mouse is over the level.
     pub words: String,
 }
 

@@ -53,7 +53,7 @@ pub(super) fn colours(workload: &WorkloadSummary) -> Vec<Entry> {
     (0..ERRORS.len()).map(entry).chain([Entry::point("infeasible", NO_ERROR, Marker::Square)]).collect()
 }
 
-/// What the colours of trials are.
+/// The end of a caption, which says the meaning of the trials' colours.
 pub(super) const COLOURED: &str =
     " Colour: the least validation error of a trial; where an evaluation stopped early, that of the examples it had seen.";
 

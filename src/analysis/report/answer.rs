@@ -62,8 +62,7 @@ fn file(section: &Section) -> String {
 
 /// The files of a study with their digests, and the core-hours behind its answer.
 fn evidence(section: &Section, digests: &BTreeMap<String, String>, is_confirmed: bool) -> String {
-    let known = section.study.sources.iter().filter_map(|source| digests.get(source)?.get(..DIGEST));
-    let known: Vec<&str> = known.collect();
+    let known: Vec<&str> = section.study.sources.iter().filter_map(|source| digests.get(source)?.get(..DIGEST)).collect();
     let files = if known.is_empty() { String::new() } else { format!("The file's SHA-256 begins {}. ", known.join(", ")) };
     if !is_of_dps(&section.study.results) {
         return format!("{files}Others measured it.");
@@ -139,15 +138,15 @@ fn cost_of_sparsity(fits: &[&Fitted]) -> String {
     }
 }
 
-/// What may be wrong with an answer.
+/// A weak point of the evidence.
 struct Weakness {
-    /// What may be wrong.
+    /// The weak point, in words.
     point: String,
-    /// What would mend it.
+    /// The measurement that would mend the point, in words.
     mended: String,
-    /// Core-hours that this would take, about; none where that is not known.
+    /// Core-hours that this measurement would take, about; none where that is not known.
     hours: Option<f64>,
-    /// The command that does it.
+    /// The command that starts this measurement.
     command: Option<String>,
 }
 

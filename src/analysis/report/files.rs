@@ -11,7 +11,7 @@ use super::section::{Answer, Drawn, Section};
 use super::summary::summary;
 use super::tables::tables;
 use super::values::values;
-use super::warnings::{Warning, found};
+use super::warnings::{Warning, warnings};
 use crate::analysis::chart::{FORMATS, Style, Width};
 use crate::analysis::claims::{claims, holm};
 use crate::analysis::figures::{self, Figure};
@@ -100,7 +100,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let confirmed = confirmed_cells(study);
         let confirmed_fits = confirmed_fits(&confirmed);
         let (critical, times) = (critical(study, fits, &confirmed_fits, &smoothness), times(study));
-        let warnings = found(study, fits);
+        let warnings = warnings(study, fits);
         let mut section = Section {
             study,
             fits,

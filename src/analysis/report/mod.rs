@@ -21,4 +21,4 @@ pub use files::{LIST, Options, Report, report};
 pub use table::Table;
 pub use terminal::table;
 pub use values::values;
-pub use warnings::{FEWEST_TRIALS, warnings};
+pub use warnings::{FEWEST_TRIALS, Warning, warnings};

@@ -52,14 +52,9 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The warnings of a study, a text each.
-pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<String> {
-    found(study, fits).iter().map(Warning::to_string).collect()
-}
-
-/// One sentence a kind of problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
+/// One warning a kind of problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
 /// search space, that too few trials decided, or whose K* still falls with the number of trials.
-pub fn found(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
+pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     let mut found = study.notes.clone();
     let is_of_dps = is_of_dps(&study.results);
     match &study.configuration {
