@@ -8,7 +8,7 @@ mod manual;
 mod report;
 mod train;
 
-use brief::brief;
+use brief::matches;
 pub use report::{FigureStyle, ReportArguments};
 pub use train::{
     ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, StudyArguments, Train,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
 
-use super::{WIDTH, brief};
+use super::{WIDTH, matches};
 use crate::exit;
 use crate::version::VERSION_AND_COMMIT;
 
@@ -55,10 +55,7 @@ impl ReportArguments {
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<ReportArguments, clap::Error> {
-        let words: Vec<OsString> = words.into_iter().collect();
-        let line = ReportArguments::command();
-        let line = if words.iter().any(|word| word == "-h") { brief(line, &BRIEF) } else { line };
-        line.try_get_matches_from(words).and_then(|found| ReportArguments::from_arg_matches(&found))
+        matches(ReportArguments::command(), &BRIEF, words).and_then(|found| ReportArguments::from_arg_matches(&found))
     }
 }
 

@@ -8,7 +8,7 @@ use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 
 use super::options::{BRIEF, ConfirmArguments, ExecutionArguments, Line, PilotArguments, ShownArguments, StudyArguments, Train, manual};
-use crate::arguments::{ReportArguments, brief, manual as made, report};
+use crate::arguments::{ReportArguments, manual as made, matches, report};
 use crate::config::Override;
 use crate::progress::ProgressForm;
 
@@ -19,9 +19,7 @@ impl Train {
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.
     pub fn read(words: impl IntoIterator<Item = OsString>) -> Result<Train, clap::Error> {
-        let words: Vec<OsString> = words.into_iter().collect();
-        let line = if words.iter().any(|word| word == "-h") { brief(Line::command(), &BRIEF) } else { Line::command() };
-        let read = line.try_get_matches_from(words).and_then(|found| Line::from_arg_matches(&found));
+        let read = matches(Line::command(), &BRIEF, words).and_then(|found| Line::from_arg_matches(&found));
         let Line { command, config, more, study } = read.map_err(about_resuming)?;
         let (kind, problem) = match (command, config) {
             (Some(command), _) => return Ok(command),
