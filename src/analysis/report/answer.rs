@@ -68,7 +68,7 @@ fn evidence(section: &Section, digests: &BTreeMap<String, String>, is_confirmed:
         return format!("{files}Others measured it.");
     }
     let [search, confirmations] = core_hours(section.study);
-    let confirmed = if is_confirmed { format!(", of confirmations {}", in_words(confirmations)) } else { String::new() };
+    let confirmed = if is_confirmed { format!("; confirmations: {}", in_words(confirmations)) } else { String::new() };
     format!("{files}Search: {}{confirmed}.", in_words(search))
 }
 
@@ -162,7 +162,8 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let file = file(section);
     let configured = study.configuration.as_ref().ok().and_then(|study| study.confirm.clone());
     let (points, seeds) = configured.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
-    let [search, _] = core_hours(study);
+    // A study that is measured again, or grows, is confirmed too.
+    let whole: f64 = core_hours(study).iter().sum();
     // Confirmed steps over K*.
     let lucks: Vec<f64> = section.confirmed.iter().filter_map(|cell| cell.luck).map(|luck| luck.value).filter(|luck| *luck > 0.0).collect();
     let slower = match lucks.len() {
@@ -211,7 +212,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
                 rough(100.0 * off.tuning)
             ),
             mended: format!("twice as many trials ({more}) would tell the two apart"),
-            hours: Some(search),
+            hours: Some(whole),
             command: Some(more),
         };
     }
@@ -226,9 +227,9 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         let (mended, hours, command) = match race {
             Some(race) => {
                 let wider = format!("dps-train CONFIG --set execution.race={WIDE_RACE} --output OTHER.h5");
-                (format!("a race to {WIDE_RACE} times K*, not {race}, would leave more points ({wider})"), search * WIDE_RACE / race, wider)
+                (format!("a race to {WIDE_RACE} times K*, not {race}, would leave more points ({wider})"), whole * WIDE_RACE / race, wider)
             }
-            None => (format!("twice as many trials ({more}) would show it"), search, more),
+            None => (format!("twice as many trials ({more}) would show it"), whole, more),
         };
         return Weakness {
             point: format!("{alone} of {known} had one point to confirm, where another search may find a better one"),
@@ -249,7 +250,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         return Weakness {
             point: format!("the critical batch size at sparsity {sparsity} lies beyond the batch sizes that were measured"),
             mended: format!("batch size {} would show it ({command})", count(size)),
-            hours: Some(search / cells.len().max(1) as f64 * study.grid().sparsities.len() as f64),
+            hours: Some(whole / cells.len().max(1) as f64 * study.grid().sparsities.len() as f64),
             command: Some(command),
         };
     }
@@ -257,7 +258,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     Weakness {
         point: "one goal, one split of the data and one set of searched points, which all cells share".to_owned(),
         mended: format!("the same study with another split ({command}) would show it"),
-        hours: Some(search),
+        hours: Some(whole),
         command: Some(command),
     }
 }
