@@ -203,15 +203,31 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let more = format!("dps-train CONFIG --trials {}", 2 * trials);
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < 0.05);
     if let Some(off) = off {
+        // Whether it is the shape of the law: one that is fitted too may leave the means as far.
+        let sharp = section.confirmed_fits.iter().rev().find_map(|fit| Some((fit.fitted.sparsity, fit.sharp?)));
+        let shaped = sharp.and_then(|(sparsity, sharp)| {
+            let goodness = digits(sharp.goodness, 2);
+            let allowed = if sharp.goodness < 0.05 {
+                format!("does no better (goodness {goodness})")
+            } else {
+                format!("holds (goodness {goodness})")
+            };
+            let ratio = words(sharp.critical_ratio?);
+            let sharpness = words(sharp.sharpness);
+            Some(format!(
+                "; a law whose sharpness is fitted too, {sharpness}, {allowed}, and has a ratio of {ratio} at sparsity {sparsity}"
+            ))
+        });
         return Weakness {
             point: format!(
                 "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} \
-                 %, or the law is another one",
+                 %, or the law is another one{}",
                 off.fitted.sparsity,
                 digits(off.goodness, 2),
-                rough(100.0 * off.tuning)
+                rough(100.0 * off.tuning),
+                shaped.unwrap_or_default()
             ),
-            mended: format!("twice as many trials ({more}) would tell the two apart"),
+            mended: format!("twice as many trials ({more}) would tell how unevenly"),
             hours: Some(whole),
             command: Some(more),
         };

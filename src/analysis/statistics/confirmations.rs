@@ -4,6 +4,7 @@ use super::confirmed::{Confirmed, Reached, mean_error};
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
 use super::means::{Mean, MeanFit, fit_means};
+use super::sharpness::Sharp;
 use crate::analysis::studies::StudyResults;
 use crate::config::ascending;
 use crate::records::{Cell, CellKey, Confirmation, Status};
@@ -36,6 +37,21 @@ pub struct ConfirmedFit {
     pub variances: Vec<f64>,
     /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,
+    /// What the law with a sharpness that all sparsities share says; none of one sparsity or few means.
+    pub sharp: Option<SharpFit>,
+}
+
+/// A sparsity by the law ((c1/B)^q + c2^q)^(1/q), whose sharpness q all sparsities share.
+#[derive(Debug, Clone, Copy)]
+pub struct SharpFit {
+    /// The sharpness q; 1: the paper's law.
+    pub sharpness: Estimate,
+    /// The critical batch size c1/c2, where linear scaling meets the floor.
+    pub critical: Estimate,
+    /// The critical batch size over the dense network's; none of the dense network, and without one.
+    pub critical_ratio: Option<Estimate>,
+    /// How often the means of all sparsities would lie as far from the law, if it held.
+    pub goodness: f64,
 }
 
 impl ConfirmedFit {
@@ -134,6 +150,17 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     });
     let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
     beside_dense(&mut fits);
-    let with = |(fitted, (goodness, variances))| ConfirmedFit { fitted, goodness, variances, tuning };
-    fits.into_iter().zip(errors).map(with).collect()
+    let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity)).collect();
+    let sharp = Sharp::new(&of_fits.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let dense = fits.iter().position(|fitted| fitted.sparsity == 0.0);
+    let with = |(place, (fitted, (goodness, variances)))| {
+        let of_sharp = |sharp: &Sharp| SharpFit {
+            sharpness: sharp.sharpness,
+            critical: sharp.critical(place),
+            critical_ratio: dense.filter(|&dense| dense != place).map(|dense| sharp.critical_over(place, dense)),
+            goodness: sharp.goodness,
+        };
+        ConfirmedFit { fitted, goodness, variances, tuning, sharp: sharp.as_ref().map(of_sharp) }
+    };
+    fits.into_iter().zip(errors).enumerate().map(with).collect()
 }

@@ -42,22 +42,18 @@ pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
     let curves: Vec<Result<Means, String>> = curves.iter().map(|means| Means::new(means)).collect();
     let all: Vec<&Means> = curves.iter().flatten().collect();
     let freedom: usize = all.iter().map(|means| means.freedom()).sum();
-    let variance = left_over(&all, freedom);
+    let variance = left_over(|variance| all.iter().map(|means| means.squares(variance)).sum(), freedom);
     // Few points do not know by how much they scatter.
     let stretched = variance.sqrt() * student(freedom) / QUANTILE;
-    let seeds = all.iter().flat_map(|means| means.means).map(|mean| mean.confirmed.logs().len()).max().unwrap_or(0);
+    let seeds = all.iter().map(|means| means.seeds()).max().unwrap_or(0);
     let fit = |(number, means): (usize, &Result<Means, String>)| {
         let means = means.as_ref().map_err(Clone::clone)?;
         let weights = means.weights(variance);
         let law = means.law(&means.logs, &weights);
+        let fitted: Vec<f64> = means.sizes().map(|size| law.steps(size).ln()).collect();
         let resample = |resample: u64| {
             let uniforms: Vec<f64> = (0..seeds as u64).map(|draw| uniform(key(resample, draw, 0))).collect();
-            let log = |mean: &Mean| {
-                let deviation = (mean.confirmed.of_choice() + stretched * stretched).sqrt();
-                let own = deviation * normal(key(resample, mean.batch_size.to_bits(), number as u64 + 1));
-                law.steps(mean.batch_size).ln() + mean.confirmed.resampled(&uniforms) + own
-            };
-            means.law(&means.means.iter().map(log).collect::<Vec<_>>(), &weights)
+            means.law(&means.drawn(&fitted, &uniforms, stretched, resample, number), &weights)
         };
         let resamples = (0..u64::from(RESAMPLES)).map(resample).collect();
         let goodness = beyond_chi_squared(means.squares(0.0), means.freedom());
@@ -66,10 +62,9 @@ pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
     (curves.iter().enumerate().map(fit).collect(), variance.sqrt())
 }
 
-/// The variance of log means beyond their errors with which the weighted squares are as many as there are degrees of freedom (Paule and Mandel,
+/// The variance of log means beyond their errors with which the weighted `squares` are as many as there are degrees of freedom (Paule and Mandel,
 /// 1982).
-fn left_over(all: &[&Means], freedom: usize) -> f64 {
-    let squares = |variance: f64| all.iter().map(|means| means.squares(variance)).sum::<f64>();
+pub(super) fn left_over(squares: impl Fn(f64) -> f64, freedom: usize) -> f64 {
     if squares(0.0) <= freedom as f64 {
         return 0.0;
     }
@@ -83,7 +78,7 @@ fn left_over(all: &[&Means], freedom: usize) -> f64 {
 }
 
 /// The means of a curve.
-struct Means<'a> {
+pub(super) struct Means<'a> {
     means: &'a [Mean<'a>],
     inverse: Vec<f64>,
     logs: Vec<f64>,
@@ -92,7 +87,8 @@ struct Means<'a> {
 }
 
 impl<'a> Means<'a> {
-    fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
+    /// Why there is no fit, as a clause, where there are fewer than three different batch sizes.
+    pub(super) fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
         enough(&means.iter().map(|mean| mean.point()).collect::<Vec<_>>())?;
         let (inverse, logs) = means.iter().map(|mean| (mean.batch_size.recip(), mean.confirmed.mean.value.ln())).unzip();
         let common = correlation(means);
@@ -103,11 +99,39 @@ impl<'a> Means<'a> {
         Ok(Means { means, inverse, logs, own: means.iter().map(variance).collect() })
     }
 
-    fn freedom(&self) -> usize {
+    /// Degrees of freedom that c1 and c2 leave.
+    pub(super) fn freedom(&self) -> usize {
         self.means.len() - 2
     }
 
-    fn weights(&self, variance: f64) -> Vec<f64> {
+    /// Batch sizes.
+    pub(super) fn sizes(&self) -> impl Iterator<Item = f64> {
+        self.means.iter().map(|mean| mean.batch_size)
+    }
+
+    /// Logarithms of the means.
+    pub(super) fn logs(&self) -> &[f64] {
+        &self.logs
+    }
+
+    /// Seeds of the cell that has the most.
+    pub(super) fn seeds(&self) -> usize {
+        self.means.iter().map(|mean| mean.confirmed.logs().len()).max().unwrap_or(0)
+    }
+
+    /// A resample about the logarithms of a fitted curve: seeds drawn by `uniforms`, which all curves share, and for each mean a normal number for
+    /// the choice of its points and for the deviation of uneven tuning. `curve` is the place of the curve among those fitted together.
+    pub(super) fn drawn(&self, fitted: &[f64], uniforms: &[f64], tuning: f64, resample: u64, curve: usize) -> Vec<f64> {
+        let log = |(mean, fitted): (&Mean, &f64)| {
+            let deviation = (mean.confirmed.of_choice() + tuning * tuning).sqrt();
+            let own = deviation * normal(key(resample, mean.batch_size.to_bits(), curve as u64 + 1));
+            fitted + mean.confirmed.resampled(uniforms) + own
+        };
+        self.means.iter().zip(fitted).map(log).collect()
+    }
+
+    /// The inverse variance of each mean, with that of uneven tuning.
+    pub(super) fn weights(&self, variance: f64) -> Vec<f64> {
         self.own.iter().map(|own| 1.0 / (own + variance)).collect()
     }
 

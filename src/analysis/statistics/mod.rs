@@ -15,13 +15,14 @@ mod fits;
 mod goals;
 mod laws;
 mod means;
+mod sharpness;
 mod smoothness;
 mod timing;
 mod variances;
 mod work;
 
 pub use budget::{Budget, Least, budgets};
-pub use confirmations::{ConfirmedCell, ConfirmedFit, answering, confirmed_cells, confirmed_fits, means};
+pub use confirmations::{ConfirmedCell, ConfirmedFit, SharpFit, answering, confirmed_cells, confirmed_fits, means};
 pub use critical::{Critical, Definition, critical};
 pub use edges::{EDGE, at_edge, share};
 pub use estimate::{COVERED, Estimate};

@@ -4,7 +4,7 @@ use super::super::document::Block;
 use super::super::numbers::{ABSENT, interval};
 use super::super::rows::Rows;
 use super::super::table::Table;
-use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Fresh, RESAMPLES, Scatter, Variances, half_width};
+use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Estimate, Fresh, RESAMPLES, Scatter, SharpFit, Variances, half_width};
 use crate::config::ascending;
 use crate::readable::{count, digits};
 
@@ -52,6 +52,7 @@ pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scat
         );
         blocks.extend([Block::Text(text), Block::Table(fitted(fits))]);
     }
+    blocks.extend(sharp(fits, interval));
     blocks
 }
 
@@ -73,6 +74,25 @@ fn scattered(scatter: &[Scatter]) -> Table {
         .column("between seeds, at all points alike", |&kind| deviation(kind, |one| one.seeds))
         .column("of a seed at a point", |&kind| deviation(kind, |one| Some(one.left)))
         .table()
+}
+
+/// What the law with a common sharpness says, and a row a sparsity; nothing where it is not fitted. `shown` writes an estimate.
+pub fn sharp(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block<'static>> {
+    let known: Vec<(f64, SharpFit)> = fits.iter().filter_map(|one| Some((one.fitted.sparsity, one.sharp?))).collect();
+    let Some((_, first)) = known.first() else { return Vec::new() };
+    let text = format!(
+        "Where the shape of the law is fitted too: K ≈ ((c1/B)^q + c2^q)^(1/q), with one sharpness q for all sparsities; q = 1 is the law above, a larger q \
+         turns more sharply from linear scaling into the floor, and c1/c2 is where the two meet. q = {}; goodness of the fit over all sparsities: {}.",
+        shown(first.sharpness),
+        digits(first.goodness, 2)
+    );
+    let table = Rows::new("sharp-fits", known)
+        .column("sparsity", |(sparsity, _)| sparsity.to_string())
+        .shown("critical batch size", shown, |(_, sharp)| Some(sharp.critical))
+        .shown("that over the dense one's", shown, |(_, sharp)| sharp.critical_ratio)
+        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |(_, sharp)| sharp.critical_ratio)
+        .table();
+    vec![Block::Text(text), Block::Table(table)]
 }
 
 fn fitted(fits: &[ConfirmedFit]) -> Table {

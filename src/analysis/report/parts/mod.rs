@@ -14,7 +14,7 @@ mod timing;
 mod trials;
 
 pub use claims::{claims, rules, verdicts};
-pub use confirmed::confirmed;
+pub use confirmed::{confirmed, sharp};
 pub use critical::critical;
 pub use fits::{fits, laws};
 pub use goals::goals;
