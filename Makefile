@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -47,6 +47,13 @@ search-rules: build ## measure whether a search gains by trials near its best on
 	[ -x "$$python/bin/python" ] || python3 -m venv "$$python"
 	"$$python/bin/pip" install --quiet h5py
 	"$$python/bin/python" tests/bench/search.py $(PROGRAMS) results/search-rules
+
+convolutions: build ## measure whether execution.convolutions changes how many steps MNIST takes, and what a step takes: ten minutes of two cores
+	@$(TRAIN) data fetch mnist
+	python=$(abspath $(TARGET))/search-python
+	[ -x "$$python/bin/python" ] || python3 -m venv "$$python"
+	"$$python/bin/pip" install --quiet h5py scipy
+	"$$python/bin/python" tests/bench/convolutions.py $(PROGRAMS) results/convolutions
 
 test: setup nvrtc ## test everything; first that the programs build and start without MPI and CUDA
 	@echo "== Single-process programs, without MPI and CUDA"
