@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::section::{Answer, Section};
 use crate::analysis::claims::words;
-use crate::analysis::statistics::{Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
+use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::config::Race;
 use crate::readable::{count, digits, rough, some};
@@ -138,6 +138,9 @@ fn cost_of_sparsity(fits: &[&Fitted]) -> String {
     }
 }
 
+/// The goodness of a fit below which its law is said not to hold.
+const HOLDS: f64 = 0.05;
+
 /// A weak point of the evidence.
 struct Weakness {
     /// The weak point, in words.
@@ -148,6 +151,17 @@ struct Weakness {
     hours: Option<f64>,
     /// The command that starts this measurement.
     command: Option<String>,
+}
+
+/// The law whose sharpness is fitted too, in words: whether it holds, and the sparsest network's ratio by it. None where it is not fitted.
+fn by_sharpness(fits: &[ConfirmedFit]) -> Option<String> {
+    let (sparsity, sharp) = fits.iter().rev().find_map(|fit| Some((fit.fitted.sparsity, fit.sharp?)))?;
+    let ratio = words(sharp.critical_ratio?);
+    let holds = if sharp.goodness < HOLDS { "does not hold either" } else { "holds" };
+    let [sharpness, goodness] = [words(sharp.sharpness), digits(sharp.goodness, 2)];
+    Some(format!(
+        "; a law whose sharpness is fitted too, {sharpness}, {holds} (goodness {goodness}), and has a ratio of {ratio} at sparsity {sparsity}"
+    ))
 }
 
 /// The first of what may be wrong, the gravest first.
@@ -201,23 +215,8 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     // More trials keep those that are there.
     let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1).max(1);
     let more = format!("dps-train CONFIG --trials {}", 2 * trials);
-    let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < 0.05);
+    let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < HOLDS);
     if let Some(off) = off {
-        // Whether it is the shape of the law: one that is fitted too may leave the means as far.
-        let sharp = section.confirmed_fits.iter().rev().find_map(|fit| Some((fit.fitted.sparsity, fit.sharp?)));
-        let shaped = sharp.and_then(|(sparsity, sharp)| {
-            let goodness = digits(sharp.goodness, 2);
-            let allowed = if sharp.goodness < 0.05 {
-                format!("does no better (goodness {goodness})")
-            } else {
-                format!("holds (goodness {goodness})")
-            };
-            let ratio = words(sharp.critical_ratio?);
-            let sharpness = words(sharp.sharpness);
-            Some(format!(
-                "; a law whose sharpness is fitted too, {sharpness}, {allowed}, and has a ratio of {ratio} at sparsity {sparsity}"
-            ))
-        });
         return Weakness {
             point: format!(
                 "the means of sparsity {} lie farther from the law than their errors allow (goodness of the fit {}): points are tuned unevenly, by about {} \
@@ -225,9 +224,9 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
                 off.fitted.sparsity,
                 digits(off.goodness, 2),
                 rough(100.0 * off.tuning),
-                shaped.unwrap_or_default()
+                by_sharpness(&section.confirmed_fits).unwrap_or_default()
             ),
-            mended: format!("twice as many trials ({more}) would tell how unevenly"),
+            mended: format!("twice as many trials ({more}) would tell the two apart"),
             hours: Some(whole),
             command: Some(more),
         };

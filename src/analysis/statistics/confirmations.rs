@@ -37,7 +37,7 @@ pub struct ConfirmedFit {
     pub variances: Vec<f64>,
     /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,
-    /// What the law with a sharpness that all sparsities share says; none of one sparsity or few means.
+    /// The fit with a sharpness that all sparsities share; none of one sparsity or few means.
     pub sharp: Option<SharpFit>,
 }
 

@@ -52,7 +52,7 @@ pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
         let law = means.law(&means.logs, &weights);
         let fitted: Vec<f64> = means.sizes().map(|size| law.steps(size).ln()).collect();
         let resample = |resample: u64| {
-            let uniforms: Vec<f64> = (0..seeds as u64).map(|draw| uniform(key(resample, draw, 0))).collect();
+            let uniforms = uniforms(resample, seeds);
             means.law(&means.drawn(&fitted, &uniforms, stretched, resample, number), &weights)
         };
         let resamples = (0..u64::from(RESAMPLES)).map(resample).collect();
@@ -75,6 +75,11 @@ pub(super) fn left_over(squares: impl Fn(f64) -> f64, freedom: usize) -> f64 {
         if squares((2.0 * middle).exp()) > freedom as f64 { low = middle } else { high = middle }
     }
     (low + high).exp()
+}
+
+/// Uniform numbers by which a resample draws so many seeds, the same ones for all curves.
+pub(super) fn uniforms(resample: u64, seeds: usize) -> Vec<f64> {
+    (0..seeds as u64).map(|draw| uniform(key(resample, draw, 0))).collect()
 }
 
 /// The means of a curve.

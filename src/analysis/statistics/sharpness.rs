@@ -6,9 +6,9 @@
 //!
 //! Errors, uneven tuning and resamples are those of `means.rs`.
 
-use super::estimate::{Estimate, uniform};
-use super::fit::{RESAMPLES, key, least_weighted_squares};
-use super::means::{Mean, Means, beyond_chi_squared, left_over};
+use super::estimate::Estimate;
+use super::fit::{RESAMPLES, least_weighted_squares};
+use super::means::{Mean, Means, beyond_chi_squared, left_over, uniforms};
 use crate::statistics::{QUANTILE, student};
 
 /// Sharpnesses from which the fit of the means begins: the one with the least squares.
@@ -52,7 +52,7 @@ impl Sharp {
         let seeds = all.iter().map(Means::seeds).max().unwrap_or(0);
         let fitted: Vec<Vec<f64>> = (0..curves.len()).map(|curve| shape.logs(curve, &curves[curve].sizes).collect()).collect();
         let mut resample = |resample: u64| {
-            let uniforms: Vec<f64> = (0..seeds as u64).map(|draw| uniform(key(resample, draw, 0))).collect();
+            let uniforms = uniforms(resample, seeds);
             for (number, (curve, means)) in curves.iter_mut().zip(&all).enumerate() {
                 curve.logs = means.drawn(&fitted[number], &uniforms, stretched, resample, number);
             }
@@ -78,7 +78,7 @@ impl Sharp {
     }
 }
 
-/// What a fit takes of a curve: the logarithms of batch sizes and steps, and the weights of these.
+/// A curve as it is fitted: logarithms of batch sizes and of steps, and the weights of the latter.
 struct Curve {
     sizes: Vec<f64>,
     logs: Vec<f64>,

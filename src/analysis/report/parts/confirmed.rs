@@ -76,7 +76,7 @@ fn scattered(scatter: &[Scatter]) -> Table {
         .table()
 }
 
-/// What the law with a common sharpness says, and a row a sparsity; nothing where it is not fitted. `shown` writes an estimate.
+/// The law with a common sharpness in words, and a row a sparsity; no block where the law is not fitted. `shown` writes an estimate.
 pub fn sharp(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block<'static>> {
     let known: Vec<(f64, SharpFit)> = fits.iter().filter_map(|one| Some((one.fitted.sparsity, one.sharp?))).collect();
     let Some((_, first)) = known.first() else { return Vec::new() };
