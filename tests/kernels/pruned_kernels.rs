@@ -65,8 +65,13 @@ fn what_is_of_another_network_is_refused() {
 }
 
 #[test]
-fn leaving_out_removed_weights_of_pooled_convolutions_changes_no_number() {
-    let network = Arc::new(Network::new(NetworkName::SimpleCnn));
+fn leaving_out_removed_weights_changes_no_number() {
+    [NetworkName::SimpleCnn, NetworkName::Lenet300x100].into_iter().for_each(leaving_out_changes_no_number_of);
+}
+
+/// The kernels of a network without sub-maps give the same numbers with removed weights and without.
+fn leaving_out_changes_no_number_of(name: NetworkName) {
+    let network = Arc::new(Network::new(name));
     let dataset = dataset(&network);
     let weights = initial_weights(&network, 2);
     let (gradient, _) = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single).gradient(&weights, 30).unwrap();
@@ -82,7 +87,7 @@ fn leaving_out_removed_weights_of_pooled_convolutions_changes_no_number() {
             for threads in if unit == VectorUnit::best() { 1..=2 } else { 1..=1 } {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
                 let (state, progress, errors) = train(&mut backend, &weights, &mask, batch, 2);
-                let what = format!("{what}, batch {batch}, {}, {threads} threads", unit.name());
+                let what = format!("{name}, {what}, batch {batch}, {}, {threads} threads", unit.name());
                 assert!(same(&state.weights, &expected.weights), "{what}: other weights");
                 assert!(same(&state.velocity, &expected.velocity), "{what}: other velocities");
                 assert_eq!((progress, errors), (expected_progress, expected_errors), "{what}");

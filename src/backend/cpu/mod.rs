@@ -1,6 +1,6 @@
 //! The CPU back end: the default, and what the GPU is compared with.
 //!
-//! The folder `layer` has a room for each kind of layer, over kernels (`convolution`, `pooled`, `sparse`, `tile.rs`, `winograd.rs`). A plan
+//! The folder `layer` has a room for each kind of layer, over kernels (`convolution`, `pooled`, `sparse`, `kept_matrix.rs`, `tile.rs`, `winograd.rs`). A plan
 //! (`plan.rs`) is the layers of a lane; `worker` sends images through them, `engine` shares the work among threads.
 //! Kernels are vectorised for the processor found (`vector_unit.rs`, `simd.rs`); threads share lanes where there are enough of them and the
 //! leaves of a batch where there are not. The same bits come out whatever the processor, the threads and the ranks, because every sum
@@ -15,6 +15,7 @@ mod description;
 mod engine;
 mod epilogue;
 mod floats;
+mod kept_matrix;
 mod lane;
 mod layer;
 mod memory;

@@ -69,7 +69,7 @@ fn choose(
             _ => Box::new(Rows::new(layer)),
         },
         Layer::Dense(layer) if is_narrow(layer.inputs, layer.outputs, layer.output) => Box::new(Logits::new(layer, kept)),
-        Layer::Dense(layer) => Box::new(Matrix(layer.clone())),
+        Layer::Dense(layer) => Box::new(Matrix::new(layer, kept)),
         Layer::Pool(layer) => Box::new(layer.clone()),
         Layer::GlobalMean(layer) => Box::new(layer.clone()),
         Layer::GroupNorm(layer) => Box::new(layer.clone()),
