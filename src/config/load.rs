@@ -6,7 +6,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use super::overrides::Override;
-use super::study::{Execution, Grid, Study};
+use super::study::{Convolutions, Execution, Grid, Study};
 use super::{study, tree};
 use crate::storage::{described, read_regular};
 use crate::{Error, Result};
@@ -16,7 +16,7 @@ use crate::{Error, Result};
 pub struct Configuration {
     /// The study.
     pub study: Study,
-    /// The study as TOML, overrides and defaults included, in one canonical form: it reads back as `study` and as itself.
+    /// The study as TOML, overrides and defaults included, in one canonical form: [`recorded`] reads it back as `study` and as itself.
     pub text: String,
     /// The file's name without its ending: the study's name.
     pub name: String,
@@ -71,12 +71,25 @@ fn no_text(bytes: &[u8], from: usize) -> String {
     format!("line {line}: expected text in UTF-8, found other bytes; save the file as UTF-8")
 }
 
-/// Reads a study from `text`, such as the canonical text kept with a result; `name` is the study's and stands in front of problems.
+/// Reads a study from the text of a configuration file; `name` is the study's and stands in front of problems.
 ///
 /// # Errors
 /// As [`load`].
 pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Configuration> {
     parse_named(name, name.to_owned(), text, overrides)
+}
+
+/// Reads a study from the canonical text that a result file or a journal keeps, as [`parse`] reads a configuration file. A kept text without
+/// `execution.convolutions` is of direct ones: dps 0.2 had no others at first, and the key is left out for them since.
+///
+/// # Errors
+/// As [`load`].
+pub fn recorded(name: &str, text: &str, overrides: &[Override]) -> Result<Configuration> {
+    let says = |kept: toml::Table| kept.get("execution").is_some_and(|section| section.get("convolutions").is_some());
+    let key = "execution.convolutions".to_owned();
+    let direct = Override { option: key.clone(), key, value: Convolutions::Direct.name().to_owned() };
+    let filled = if text.parse().is_ok_and(says) { Vec::new() } else { vec![direct] };
+    parse_named(name, name.to_owned(), text, &[&filled[..], overrides].concat())
 }
 
 fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> Result<Configuration> {

@@ -21,7 +21,7 @@ mod tree;
 
 pub use difference::{CELL_KEYS, Difference, GROWING_KEYS, IGNORED_KEYS, contradictions, differences};
 pub use keys::keys;
-pub use load::{Configuration, canonical, load, parse};
+pub use load::{Configuration, canonical, load, parse, recorded};
 pub use overrides::Override;
 pub use shipped::{SHIPPED, Shipped};
 pub use study::*;

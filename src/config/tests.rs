@@ -267,7 +267,7 @@ fn canonical_text_reads_back_as_itself() {
     texts.push(VALID.replace("momentum = { min = 0.9, max = 0.9999, scale = \"reverse-log\" }", "momentum = 0.95"));
     for text in texts {
         let first = parse("study", &text, &[]).unwrap_or_else(|error| panic!("{error}"));
-        let second = parse("study", &first.text, &[]).unwrap_or_else(|error| panic!("{error}\n{}", first.text));
+        let second = recorded("study", &first.text, &[]).unwrap_or_else(|error| panic!("{error}\n{}", first.text));
         assert_eq!(first, second);
     }
 }
@@ -286,7 +286,7 @@ fn a_layers_usual_initialisation_and_bias_are_not_written() {
     let mut digests = vec![plain.digest];
     for keys in [", bias = false", ", initialisation = \"he\"", ", initialisation = \"he\", bias = false"] {
         let loaded = dense(keys);
-        assert_eq!(parse("study", &loaded.text, &[]).unwrap(), loaded, "{keys}");
+        assert_eq!(recorded("study", &loaded.text, &[]).unwrap(), loaded, "{keys}");
         assert!(!digests.contains(&loaded.digest), "{keys}");
         digests.push(loaded.digest);
     }
@@ -300,7 +300,7 @@ fn a_layers_usual_initialisation_and_bias_are_not_written() {
     assert_eq!(block(", initialisation = \"variance-scaling\"").digest, block("").digest);
     let he = block(", initialisation = \"he\"");
     assert_ne!(he.digest, block("").digest);
-    assert_eq!(parse("study", &he.text, &[]).unwrap(), he);
+    assert_eq!(recorded("study", &he.text, &[]).unwrap(), he);
 }
 
 #[test]
@@ -310,11 +310,11 @@ fn the_digest_follows_what_decides_a_record() {
     assert_eq!(digest(&[]), digest(&["execution.device=auto", "execution.threads=9", "execution.data_parallel=0"]));
     // A study may get more cells and trials.
     assert_eq!(digest(&[]), digest(&["grid.trials=6", "grid.batch_sizes=[2, 16, 32]", "grid.sparsities=[0.5]"]));
-    assert_eq!(digest(&[]), digest(&["execution.race=1", "execution.convolutions=direct"]));
+    assert_eq!(digest(&[]), digest(&["execution.race=1", "execution.convolutions=winograd"]));
     for setting in [
         "execution.race=false",
         "execution.race=3",
-        "execution.convolutions=winograd",
+        "execution.convolutions=direct",
         "execution.products=cublas",
         "execution.tf32=true",
         "data.split_seed=8",
@@ -328,6 +328,18 @@ fn the_digest_follows_what_decides_a_record() {
     ] {
         assert_ne!(digest(&[]), digest(&[setting]), "{setting}");
     }
+}
+
+#[test]
+fn a_kept_configuration_without_convolutions_is_of_direct_ones() {
+    let direct = parse("study", VALID, &[set("execution.convolutions=direct")]).unwrap();
+    assert!(!direct.text.contains("convolutions"), "a text of dps 0.2:\n{}", direct.text);
+    assert_eq!(recorded("study", &direct.text, &[]).unwrap(), direct);
+    assert_eq!(recorded("study", VALID, &[]).unwrap(), direct);
+    let winograd = parse("study", VALID, &[]).unwrap();
+    assert_eq!(winograd.study.execution.convolutions, Convolutions::Winograd);
+    assert_eq!(recorded("study", &winograd.text, &[]).unwrap(), winograd);
+    assert_eq!(recorded("study", &direct.text, &[set("execution.convolutions=winograd")]).unwrap(), winograd);
 }
 
 #[test]

@@ -45,9 +45,13 @@ attributes! {
 }
 
 impl Environment {
-    /// The releases, as "major.minor", of the programs that wrote the records. Programs of one release give the same records.
+    /// The releases, as "major.minor", of the programs that wrote the records. Programs of one release give the same records of a kept
+    /// configuration, and so do those of 0.2 and 0.3, which count as one.
     pub fn releases(&self) -> String {
-        let release = |version: &str| version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        let release = |version: &str| match version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".").as_str() {
+            "0.2" | "0.3" => "0.2 or 0.3".to_owned(),
+            other => other.to_owned(),
+        };
         let releases: BTreeSet<String> = self.program_version.split("; ").map(release).collect();
         releases.into_iter().collect::<Vec<_>>().join(" and ")
     }

@@ -70,7 +70,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
 
 fn configuration(path: &Path, results: &Results) -> Result<Study> {
     let name = path.display().to_string();
-    config::parse(&name, &results.configuration, &[]).map(|loaded| loaded.study).map_err(|error| {
+    config::recorded(&name, &results.configuration, &[]).map(|loaded| loaded.study).map_err(|error| {
         let error = error.to_string();
         let reason = error.strip_prefix(&format!("{name}: ")).unwrap_or(&error).split_whitespace().collect::<Vec<_>>().join(" ");
         let problem = format!("its configuration is none that this program knows ({reason}); merge with the program that wrote the file");

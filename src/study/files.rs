@@ -312,7 +312,7 @@ fn adopt(
         let problem = format!("it is of other data (SHA-256 {found}; the data files have {data_digest}): name its data with --data");
         return Err(Error::Results { path: from.to_owned(), problem });
     }
-    let mut configuration = config::parse(&from.display().to_string(), &results.configuration, &[])?;
+    let mut configuration = config::recorded(&from.display().to_string(), &results.configuration, &[])?;
     let is_of_confirmations = |difference: &config::Difference| difference.key.starts_with("confirm.");
     if apart.is_some_and(|study| config::contradictions(&configuration.study, study).iter().any(is_of_confirmations)) {
         configuration.study.confirm = None;
@@ -369,7 +369,7 @@ fn grown(configuration: &Configuration, before: &str) -> Result<(Option<Configur
     if *before == configuration.text {
         return Ok((None, trials));
     }
-    let Ok(Configuration { study: before, .. }) = config::parse("the journal's configuration", before, &[]) else {
+    let Ok(Configuration { study: before, .. }) = config::recorded("the journal's configuration", before, &[]) else {
         return Ok((None, trials));
     };
     if (&before.grid, &before.confirm) == (&study.grid, &study.confirm) {
@@ -379,7 +379,7 @@ fn grown(configuration: &Configuration, before: &str) -> Result<(Option<Configur
     let text = config::canonical(&study)?;
     check_length(configuration, &text)?;
     let source = "the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs";
-    Ok((Some(config::parse(source, &text, &[])?), before.grid.trials))
+    Ok((Some(config::recorded(source, &text, &[])?), before.grid.trials))
 }
 
 /// This moment, ISO 8601 in UTC.

@@ -84,7 +84,7 @@ fn go_on(
     let (output, files) = (files.output, &mut files.files);
     let whole = match journal.header.configuration == configuration.text {
         true => study.clone(),
-        false => config::parse(&configuration.name, &journal.header.configuration, &[])?.study,
+        false => config::recorded(&configuration.name, &journal.header.configuration, &[])?.study,
     };
     let trials = whole.grid.trials;
     let seeds = |index: u32| Seeds::of_trial(index, study.data.order);

@@ -208,7 +208,7 @@ pub(super) fn found(output: &Path) -> Result<Found> {
             return Err(Error::Results { path: output.to_owned(), problem });
         }
     };
-    let configuration = config::parse("its configuration", &configuration, &[]).map_err(|error| Error::Results {
+    let configuration = config::recorded("its configuration", &configuration, &[]).map_err(|error| Error::Results {
         path: output.to_owned(),
         problem: format!(
             "its configuration is damaged, or of another version of this program, which reads it: {}",

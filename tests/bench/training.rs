@@ -38,9 +38,9 @@ struct Arguments {
     /// Pruned networks by the kernels of dense ones too, which multiply removed weights like any other.
     #[arg(long)]
     unpruned: bool,
-    /// Each network with execution.convolutions = "winograd" too.
+    /// Each network with execution.convolutions = "direct" too.
     #[arg(long)]
-    winograd: bool,
+    direct: bool,
     /// Three rounds of short turns: to see that it works.
     #[arg(long)]
     quick: bool,
@@ -81,8 +81,8 @@ enum Kernels {
     Chosen,
     /// The kernels of a dense network, which multiply removed weights like any other.
     Dense,
-    /// The mask chooses them with execution.convolutions = "winograd".
-    Winograd,
+    /// The mask chooses them with execution.convolutions = "direct".
+    Direct,
 }
 
 /// One line of a table.
@@ -153,7 +153,7 @@ fn main() {
             tasks.extend(arguments.task.contains(&Kind::Evaluate).then_some(Task::Evaluate));
             for task in tasks {
                 let case = |sparsity: f64, kernels: Kernels| {
-                    let convolutions = if kernels == Kernels::Winograd { Convolutions::Winograd } else { Convolutions::Direct };
+                    let convolutions = if kernels == Kernels::Direct { Convolutions::Direct } else { Convolutions::Winograd };
                     let cpu = Cpu { unit: VectorUnit::best(), threads, convolutions };
                     let mut backend = CpuBackend::of(cpu, network.clone(), &dataset, &Single);
                     if kernels == Kernels::Dense {
@@ -168,8 +168,8 @@ fn main() {
                 let mut cases: Vec<Case> = sparsities.iter().map(|&sparsity| case(sparsity, Kernels::Chosen)).collect();
                 let pruned = sparsities.iter().filter(|&&sparsity| arguments.unpruned && sparsity > 0.0);
                 cases.extend(pruned.map(|&sparsity| case(sparsity, Kernels::Dense)));
-                let winograd = sparsities.iter().filter(|_| arguments.winograd);
-                cases.extend(winograd.map(|&sparsity| case(sparsity, Kernels::Winograd)));
+                let direct = sparsities.iter().filter(|_| arguments.direct);
+                cases.extend(direct.map(|&sparsity| case(sparsity, Kernels::Direct)));
                 measure(&mut cases, arguments.rounds, Duration::from_millis(arguments.turn));
                 for index in 0..cases.len() {
                     report(&arguments, (name, &network), threads, peak, &cases, index);
@@ -194,7 +194,7 @@ fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threa
     let kernels = match case.kernels {
         Kernels::Chosen => "chosen",
         Kernels::Dense => "dense",
-        Kernels::Winograd => "winograd",
+        Kernels::Direct => "direct",
     };
     let (task, batch, flop, multiplied) = match case.task {
         Task::Train(batch) => ("train", batch, network.training_flop(), multiplied_flop(network)),
@@ -211,13 +211,13 @@ fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threa
         print!("{name:<10} {threads} threads  {what}  sparsity {:<4}  {kernels:<8} kernels  {rate:>8.0} images/s", case.sparsity);
         let share = |flop: f64| 100.0 * rate * flop / peak / threads as f64;
         print!(" ({low:.0}–{high:.0}), {:>3.0} % of peak, {:>3.0} % without dropped gradients", share(flop), share(multiplied));
-        // With other kernels, what they gain; else what the mask does.
-        let (reference, what) = if case.kernels == Kernels::Winograd {
-            (cases.iter().find(|other| other.sparsity == case.sparsity), "chosen kernels")
+        // What the chosen kernels gain over direct ones; else what the mask gains.
+        let (compared, what) = if case.kernels == Kernels::Direct {
+            (cases.iter().find(|other| other.sparsity == case.sparsity).map(|chosen| (chosen, case)), "by chosen kernels")
         } else {
-            (cases.first().filter(|reference| index > 0 && reference.sparsity == 0.0), "sparsity 0")
+            (cases.first().filter(|dense| index > 0 && dense.sparsity == 0.0).map(|dense| (case, dense)), "sparsity 0")
         };
-        if let Some(reference) = reference {
+        if let Some((case, reference)) = compared {
             let ratios = case.rates.iter().zip(&reference.rates).map(|(rate, reference)| rate / reference);
             let [low, ratio, high] = quartiles(ratios.collect());
             print!(", {ratio:.2}× {what} ({low:.2}–{high:.2})");

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Compares the records of two builds of dps-train, bit for bit: small studies of several networks on MNIST, by each.
 
-A change of structure or speed may change no result. Everything in the result files is compared but times and places. With --files two result files
+A change of structure or speed may change no result. Each network is trained by both values of `execution.convolutions`. Everything in the result files is compared but times and places. With --files two result files
 are compared instead, whichever machines measured them.
 """
 
 import argparse
+import itertools
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ import h5py
 
 ROOT = Path(__file__).resolve().parents[2]
 NETWORKS = ["simple-cnn", "resnet-8", "lenet-5-caffe", "lenet-300-100"]
+CONVOLUTIONS = ["direct", "winograd"]
 SETTINGS = ["workload.goal_error=0.05", "workload.max_steps=24", "workload.evaluate_every=8", "pruning.examples=200", "execution.race=false"]
 GRID = ["--batch-size", "2,72", "--sparsity", "0,0.9", "--trials", "3"]
 # A table's column of times, and what says where and when a study ran.
@@ -22,10 +24,11 @@ TIMES = "seconds"
 PLACES = ("environment", "starts")
 
 
-def study(program, network, threads, folder):
+def study(program, network, convolutions, threads, folder):
     """The result file of a small study."""
-    output = folder / f"{network}-{threads}.h5"
-    settings = [word for setting in [f"workload.network={network}", *SETTINGS] for word in ("--set", setting)]
+    output = folder / f"{network}-{convolutions}-{threads}.h5"
+    named = [f"workload.network={network}", f"execution.convolutions={convolutions}"]
+    settings = [word for setting in [*named, *SETTINGS] for word in ("--set", setting)]
     command = [program, ROOT / "configs/mnist-simple-cnn-momentum.toml", *settings, *GRID, "--threads", str(threads), "-o", output]
     subprocess.run([*command, "--data", ROOT / "data", "--progress", "none"], check=True, stdout=subprocess.DEVNULL)
     return output
@@ -72,14 +75,13 @@ def main():
         compare(f"{arguments.old} and {arguments.new}", contents(arguments.old), contents(arguments.new))
     else:
         with tempfile.TemporaryDirectory() as work:
-            for network in NETWORKS:
-                for threads in (1, 2):
-                    folders = [Path(work) / name for name in ("old", "new")]
-                    files = []
-                    for folder, programs in zip(folders, (arguments.old, arguments.new), strict=True):
-                        folder.mkdir(exist_ok=True)
-                        files.append(contents(study(programs.resolve() / "dps-train", network, threads, folder)))
-                    compare(f"{network}, {threads} threads", *files)
+            for network, convolutions, threads in itertools.product(NETWORKS, CONVOLUTIONS, (1, 2)):
+                folders = [Path(work) / name for name in ("old", "new")]
+                files = []
+                for folder, programs in zip(folders, (arguments.old, arguments.new), strict=True):
+                    folder.mkdir(exist_ok=True)
+                    files.append(contents(study(programs.resolve() / "dps-train", network, convolutions, threads, folder)))
+                compare(f"{network}, {convolutions}, {threads} threads", *files)
     if not compared or different:
         print("expected the same records of both programs; see above what differs")
         return 1

@@ -146,7 +146,12 @@ fn a_study_keeps_to_a_limit() {
         let mut command = Command::new("sh");
         let train = train();
         command.args(["-c", &format!("ulimit -v 1000000; exec \"$0\" \"$@\" {more}")]).arg(train.get_program()).args(train.get_args());
-        command.arg(&config).arg("--data").arg(folder.path()).args(["--device", "cpu", "--threads", "1", "--quiet"]);
+        command
+            .arg(&config)
+            .arg("--data")
+            .arg(folder.path())
+            .args(["--device", "cpu", "--threads", "1", "--quiet", "-o"])
+            .arg(folder.path().join("a.h5"));
         command
     };
     let plan = String::from_utf8(program("--plan").output().unwrap().stdout).unwrap();

@@ -52,11 +52,11 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     }
     assert_eq!(run(3, &["--set", "execution.lanes=2", "--set", "execution.data_parallel=1"]), expected, "waves shared by groups");
     // Other kernels have bits of their own, which are the same everywhere too.
-    let winograd = ["--set", "execution.convolutions=winograd"];
-    let by_winograd = run(0, &[&winograd[..], &["--threads", "1"]].concat());
-    assert_ne!(by_winograd, expected, "a convolution of 5 × 5 is rounded otherwise");
-    assert_eq!(run(0, &[&winograd[..], &["--threads", "3", "--set", "execution.lanes=2"]].concat()), by_winograd, "3 threads");
-    assert_eq!(run(3, &[&winograd[..], &["--threads", "2", "--set", "execution.data_parallel=3"]].concat()), by_winograd, "3 ranks");
+    let direct = ["--set", "execution.convolutions=direct"];
+    let by_direct = run(0, &[&direct[..], &["--threads", "1"]].concat());
+    assert_ne!(by_direct, expected, "a convolution of 5 × 5 is rounded otherwise");
+    assert_eq!(run(0, &[&direct[..], &["--threads", "3", "--set", "execution.lanes=2"]].concat()), by_direct, "3 threads");
+    assert_eq!(run(3, &[&direct[..], &["--threads", "2", "--set", "execution.data_parallel=3"]].concat()), by_direct, "3 ranks");
     for ranks in 1..=4 {
         assert_eq!(run(ranks, &["--threads", "1"]), expected, "{ranks} ranks");
         for size in (1..=ranks).filter(|size| ranks % size == 0) {

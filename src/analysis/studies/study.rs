@@ -51,7 +51,7 @@ pub struct StudyResults {
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {
-        let configuration = config::parse(&source, &results.configuration, &[]);
+        let configuration = config::recorded(&source, &results.configuration, &[]);
         let configuration = match is_of_dps(&results) {
             true => configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string())),
             false => Err("dps did not measure it".to_owned()),

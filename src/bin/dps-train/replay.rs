@@ -40,7 +40,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     };
     let confirmation = arguments.confirmation.map(confirmation).transpose()?;
     let (recorded, training) = confirmation.map_or((trial, None), |found| (&found.run, Some(&found.training)));
-    let parse = |overrides: &[config::Override]| config::parse(&path.display().to_string(), &results.configuration, overrides);
+    let parse = |overrides: &[config::Override]| config::recorded(&path.display().to_string(), &results.configuration, overrides);
     let trials = match parse(&[]) {
         Ok(loaded) => loaded.study.trials(),
         Err(error) => {

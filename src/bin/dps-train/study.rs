@@ -229,12 +229,12 @@ fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<co
     let text = String::from_utf8_lossy(&world.broadcast(together(world, text)?.into_bytes())).into_owned();
     let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let overrides = arguments.overrides();
-    let asked = config::parse(&name, &text, &overrides)?;
+    let asked = config::recorded(&name, &text, &overrides)?;
     if asked.study.confirm.is_some() {
         return Ok(asked);
     }
     let default = Override { option: "confirm".to_owned(), key: "confirm".to_owned(), value: "{}".to_owned() };
-    config::parse(&name, &text, &[&[default], &overrides[..]].concat())
+    config::recorded(&name, &text, &[&[default], &overrides[..]].concat())
 }
 
 /// What may not be meant, a sentence each.

@@ -24,9 +24,10 @@ section! {
         /// Ranks that share each batch; 0: as many as get 16 examples each, on GPUs as many as exchange their gradients in a twentieth of a step.
         /// Groups of so many ranks share the trials.
         data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0").see("gpu.md#several-gpus"),
-        /// How the CPU computes the forward pass of convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow.
-        #[serde(skip_serializing_if = "Convolutions::is_usual")]
-        convolutions: Convolutions = Convolutions::Direct => name().see("performance.md#winograds-formula-for-5--5"),
+        /// How the CPU computes the forward pass of convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow. The configuration that a result
+        /// keeps leaves `direct` out, so that results of dps 0.2, which had no other default, go on by direct ones.
+        #[serde(skip_serializing_if = "Convolutions::is_direct")]
+        convolutions: Convolutions = Convolutions::Winograd => name().see("performance.md#winograds-formula-for-5--5"),
         /// What multiplies matrices on a GPU.
         products: Products = Products::Fused => name(),
         /// Whether GPUs multiply in TF32, with 11 significant bits, added up in 32 bits. This is faster, gives other records, and is an error on the
@@ -84,8 +85,8 @@ names! {
 }
 
 impl Convolutions {
-    /// Whether a study that says nothing has it: so it is not written.
-    fn is_usual(&self) -> bool {
+    /// Whether a kept configuration leaves the key out ([`crate::config::recorded`]).
+    fn is_direct(&self) -> bool {
         *self == Convolutions::Direct
     }
 }

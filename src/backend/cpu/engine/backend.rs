@@ -65,7 +65,7 @@ impl Device for Cpu {
 }
 
 impl<'a> CpuBackend<'a> {
-    /// A back end of `threads` threads on this rank, at least one, with the kernels of a configuration that says nothing of them.
+    /// A back end of `threads` threads on this rank, at least one, with direct convolutions, by which connections are scored.
     pub fn new(
         network: Arc<Network>,
         dataset: &'a Dataset,
