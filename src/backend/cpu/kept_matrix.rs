@@ -1,7 +1,7 @@
 //! The kept weights of a fully connected layer that is not narrow: vectors hold images, so that a kept weight meets whole vectors.
 //!
-//! The order of sums is the one of the kernels that compute with all weights ([`tile`](super::tile)): forward the bias, then inputs; the data gradient
-//! outputs; the gradient of a weight images. So finite sums have the same bits, up to the sign of a zero.
+//! The order of sums is the one of the kernels that compute with all weights ([`tile`](super::tile)): forward the bias, then inputs; the data
+//! gradient outputs; the gradient of a weight images. So finite sums have the same bits, up to the sign of a zero.
 
 use super::pooled::Event;
 use super::pruned::{Tap, Taps};
@@ -13,8 +13,8 @@ use crate::network::Dense;
 /// its weights, and 2.9 to 4.4 times with a fiftieth, at batch sizes 2 to 1,024 (one core of an Intel Xeon).
 const KEPT: f64 = 0.12;
 
-/// With at most this part of its blocks, the gradient is computed of blocks alone that have a kept weight. With up to 0.6, LeNet-300-100 trained at 0.84
-/// of its speed at sparsity 0.9 and batch size 16.
+/// With at most this part of its blocks, the gradient is computed of blocks alone that have a kept weight. With up to 0.6, LeNet-300-100 trained at
+/// 0.84 of its speed at sparsity 0.9 and batch size 16.
 const KEPT_BLOCKS: f64 = 0.35;
 
 /// Outputs of a block of weights, which one input reads.

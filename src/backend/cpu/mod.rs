@@ -1,7 +1,7 @@
 //! The CPU back end: the default, and what the GPU is compared with.
 //!
-//! The folder `layer` has a room for each kind of layer, over kernels (`convolution`, `pooled`, `sparse`, `kept_matrix.rs`, `tile.rs`, `winograd.rs`). A plan
-//! (`plan.rs`) is the layers of a lane; `worker` sends images through them, `engine` shares the work among threads.
+//! The folder `layer` has a room for each kind of layer, over kernels (`convolution`, `pooled`, `sparse`, `kept_matrix.rs`, `tile.rs`,
+//! `winograd.rs`). A plan (`plan.rs`) is the layers of a lane; `worker` sends images through them, `engine` shares the work among threads.
 //! Kernels are vectorised for the processor found (`vector_unit.rs`, `simd.rs`); threads share lanes where there are enough of them and the
 //! leaves of a batch where there are not. The same bits come out whatever the processor, the threads and the ranks, because every sum
 //! has one order (`tile.rs`, `winograd.rs`, `pooled` and `sparse` for a leaf, `comm::Leaves` for a batch). No ranks are known here but through a
