@@ -8,8 +8,8 @@ use std::path::Path;
 use dps::Result;
 use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::{self, Single};
-use dps::config;
 use dps::data::Dataset;
+use dps::settings;
 use dps::study::{Beginning, Place, RunEnd, run};
 
 const STUDY: &str = r#"
@@ -36,7 +36,7 @@ momentum = { min = 0.8, max = 0.95, scale = "reverse-log" }
 
 fn main() -> Result<()> {
     let folder = std::env::args().nth(1).unwrap_or_else(|| "data".to_owned());
-    let configuration = config::parse("measure", STUDY, &[])?;
+    let configuration = settings::parse("measure", STUDY, &[])?;
     let study = &configuration.study;
     let dataset = Dataset::load(study.workload.dataset.clone(), Path::new(&folder), &study.data)?;
     let threads = comm::threads(&Single);

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use crate::backend::cpu::VectorUnit;
 use crate::comm::{MemoryLimit, Single, launcher, processor_model, threads};
-use crate::config::DatasetName;
-use crate::data::locate;
+use crate::data::{DatasetName, locate};
 use crate::exit;
 use crate::readable::some;
 use crate::version::VERSION_AND_COMMIT;

@@ -4,9 +4,10 @@ use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
-use crate::config::{
-    Choices, DatasetChoice, DatasetName, NetworkChoice, NetworkName, OptimizerName, OwnDataset, SHIPPED, ScheduleName, template,
-};
+use crate::data::{DatasetChoice, DatasetName, OwnDataset};
+use crate::network::{NetworkChoice, NetworkName};
+use crate::optimizer::{OptimizerName, ScheduleName};
+use crate::settings::{Choices, SHIPPED, template};
 use crate::{Error, Result};
 
 /// What the command line says of a new configuration; the rest is asked.
@@ -83,7 +84,7 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
     let schedule = given.schedule.unwrap_or(dataset.usual().schedule);
     let text = template(&Choices { dataset, network, optimizer, schedule });
     // A path may be none that a configuration can have.
-    crate::config::parse(&path.display().to_string(), &text, &[])?;
+    crate::settings::parse(&path.display().to_string(), &text, &[])?;
     let written = OpenOptions::new().write(true).create_new(true).open(path).and_then(|mut file| file.write_all(text.as_bytes()));
     match written {
         Ok(()) => Ok(()),
@@ -156,7 +157,7 @@ mod tests {
         let path = folder.path().join("new.toml");
         let given = Given { path: Some("x/digits.npz".into()), listed: true, optimizer: Some(OptimizerName::Adam), ..Given::default() };
         init(&path, &given, None, &|_| Ok(7)).unwrap();
-        let workload = crate::config::load(&path, &[]).unwrap().study.workload;
+        let workload = crate::settings::load(&path, &[]).unwrap().study.workload;
         assert_eq!(workload.dataset, DatasetChoice::Own(OwnDataset { path: "x/digits.npz".into(), name: "digits".into() }));
         assert_eq!(workload.network, NetworkChoice::Listed(NetworkName::Lenet300x100.layers(7)));
         let refused = init(&folder.path().join("other.toml"), &Given { path: Some(String::new()), ..given }, None, &|_| Ok(7));
@@ -175,7 +176,7 @@ mod tests {
             answers.next().map(str::to_owned)
         };
         init(&path, &Given::default(), Some(&mut ask), &no_data).unwrap();
-        let study = crate::config::load(&path, &[]).unwrap().study;
+        let study = crate::settings::load(&path, &[]).unwrap().study;
         assert_eq!((study.workload.dataset, study.workload.optimizer), (DatasetName::Mnist.into(), OptimizerName::Momentum));
         assert_eq!(asked[0], "Data set (mnist, fashion-mnist, cifar-10) [fashion-mnist]: ");
         assert!(asked[1].starts_with("expected one of mnist, fashion-mnist, cifar-10, found \"mnits\"\n"), "{}", asked[1]);
@@ -195,7 +196,7 @@ mod tests {
         assert!(refused(&whole, None, &folder.path().join("no/new.toml")).contains("make it first"));
         assert!(!path.exists());
         init(&path, &whole, None, &no_data).unwrap();
-        assert_eq!(crate::config::load(&path, &[]).unwrap().study.workload.schedule, ScheduleName::LinearDecay);
+        assert_eq!(crate::settings::load(&path, &[]).unwrap().study.workload.schedule, ScheduleName::LinearDecay);
         assert!(refused(&whole, None, &path).contains("expected no such file, found one"));
     }
 

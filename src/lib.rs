@@ -38,6 +38,7 @@ pub mod reader;
 pub mod records;
 pub mod results;
 pub mod search;
+pub mod settings;
 pub mod signals;
 pub mod statistics;
 pub mod storage;

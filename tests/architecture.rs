@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The modules of `src/` (folders, and files beside them), each with the modules it may import. All of those stand above it.
+#[rustfmt::skip] // A name a line would hide the order.
 const MODULES: &[(&str, &[&str])] = &[
     ("exit", &[]),
     ("version", &[]),
@@ -18,32 +19,33 @@ const MODULES: &[(&str, &[&str])] = &[
     ("reader", &["error", "exit"]),
     ("child", &[]),
     ("comm", &["child", "error", "readable"]),
-    ("config", &["error", "readable", "storage"]),
-    ("search", &["config"]),
+    ("config", &["error"]),
     ("network", &["config", "error", "random"]),
-    ("optimizer", &["config", "search"]),
+    ("optimizer", &["config", "readable"]),
+    ("search", &["config", "optimizer"]),
     ("pruning", &["config", "network", "random"]),
     ("data", &["child", "config", "error", "random", "readable", "reader", "storage"]),
-    ("records", &["config", "exit", "search", "statistics"]),
+    ("settings", &["config", "data", "error", "network", "optimizer", "pruning", "readable", "search", "storage"]),
+    ("records", &["data", "exit", "optimizer", "settings", "statistics"]),
     ("forecast", &["random", "readable", "records"]),
-    ("backend", &["comm", "config", "data", "error", "network", "optimizer", "pruning", "readable", "storage"]),
-    ("training", &["backend", "comm", "config", "error", "network", "optimizer", "pruning", "records", "search"]),
-    ("journal", &["backend", "config", "error", "records", "storage", "training"]),
-    ("results", &["config", "error", "reader", "records", "search", "storage"]),
+    ("backend", &["comm", "data", "error", "network", "optimizer", "pruning", "readable", "settings", "storage"]),
+    ("training", &["backend", "comm", "error", "network", "optimizer", "pruning", "records", "settings"]),
+    ("journal", &["backend", "error", "records", "settings", "storage", "training"]),
+    ("results", &["error", "optimizer", "reader", "records", "search", "settings", "storage"]),
     ("progress", &["forecast", "readable", "records", "streams", "training"]),
-    (
-        "study",
-        &[
-            "backend", "comm", "config", "data", "error", "exit", "forecast", "journal", "network", "progress", "pruning", "readable",
-            "records", "results", "search", "signals", "storage", "training", "version",
-        ],
-    ),
+    ("study", &[
+        "backend", "comm", "data", "error", "exit", "forecast", "journal", "network", "optimizer", "progress", "pruning", "readable",
+        "records", "results", "settings", "signals", "storage", "training", "version",
+    ]),
     ("supervise", &["error", "exit", "journal", "results", "signals", "storage", "streams", "study"]),
-    ("analysis", &["config", "error", "forecast", "optimizer", "readable", "records", "results", "statistics", "storage"]),
-    ("pilot", &["analysis", "config", "network", "readable", "records", "results", "search"]),
-    ("doctor", &["backend", "comm", "config", "data", "error", "exit", "readable", "version"]),
-    ("init", &["config", "error"]),
-    ("arguments", &["config", "data", "exit", "init", "pilot", "progress", "version"]),
+    ("analysis", &[
+        "data", "error", "forecast", "optimizer", "pruning", "readable", "records", "results", "search", "settings", "statistics",
+        "storage",
+    ]),
+    ("pilot", &["analysis", "config", "network", "optimizer", "readable", "records", "results", "settings"]),
+    ("doctor", &["backend", "comm", "data", "error", "exit", "readable", "version"]),
+    ("init", &["data", "error", "network", "optimizer", "settings"]),
+    ("arguments", &["config", "data", "exit", "init", "optimizer", "pilot", "progress", "settings", "version"]),
 ];
 
 /// The folders of `src/analysis`, each with those that it may import. All of these stand above it.

@@ -9,10 +9,11 @@ mod support;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, cuda};
 use dps::comm::Single;
-use dps::config::{Execution, Initialisation, LayerSpec, NetworkName, OptimizerName, Padding, Products};
 use dps::data::{Dataset, Examples, Pixels};
-use dps::optimizer::{Rule, Schedule};
+use dps::network::{Initialisation, LayerSpec, NetworkName, Padding};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
+use dps::settings::{Execution, Products};
 use random_networks::{Case, Draws};
 use support::gpu::{difference, open};
 

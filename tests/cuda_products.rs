@@ -11,11 +11,11 @@ use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::Cuda;
 use dps::backend::{Backend, Device, EvaluationSet, choose};
 use dps::comm::Single;
-use dps::config::{self, DeviceName, Execution, NetworkName, OptimizerName, Products, Study};
-use dps::network::initial_weights;
-use dps::optimizer::{Decay, Schedule};
+use dps::network::{NetworkName, initial_weights};
+use dps::optimizer::{Decay, OptimizerName, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
+use dps::settings::{self, DeviceName, Execution, Products, Study};
 use support::gpu::*;
 
 fn cublas() -> Option<Cuda> {
@@ -118,7 +118,7 @@ fn results_say_who_multiplied_and_how() {
 fn a_cpu_is_no_substitute_for_cublas() {
     let execution = Execution { device: DeviceName::Cpu, products: Products::Cublas, ..Execution::default() };
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/quickstart.toml");
-    let study = Study { execution, ..config::load(path.as_ref(), &[]).unwrap().study };
+    let study = Study { execution, ..settings::load(path.as_ref(), &[]).unwrap().study };
     match choose(&study, &Single) {
         Err(error @ Error::Device { .. }) => assert!(error.to_string().contains("execution.products = \"cublas\""), "{error}"),
         Err(error) => panic!("{error}"),

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use dps::config::{IGNORED_KEYS, markdown_of_keys};
 use dps::exit::CODES;
 use dps::readable::wrapped;
+use dps::settings::{IGNORED_KEYS, markdown_of_keys};
 use dps::{analysis, results};
 
 /// Whether parts that differ are written, not refused.

@@ -2,7 +2,7 @@
 
 use super::cpu::VectorUnit;
 use crate::comm::Communicator;
-use crate::config::{DeviceName, Execution, Products, Study};
+use crate::settings::{DeviceName, Execution, Products, Study};
 use crate::{Error, Result};
 
 /// A device that this version can train on.

@@ -1,32 +1,14 @@
-//! A study as data: the keys of its configuration, the TOML file, its validation and the overrides of the command line.
+//! The machine of configurations: how a key is declared, read, checked and told; what kinds of value there are; what the command line changes.
 //!
-//! What lives here knows names, ranges and files of settings. It may not know of data sets' contents, networks' layers,
-//! ranks or devices: those take the validated [`Study`] and nothing else.
+//! What lives here knows TOML, names, ranges and sentences about problems. It may not know of a network, an optimizer, a data set or a criterion:
+//! their names and keys are declared in the rooms that have them, and `settings` puts a study together.
 
-mod difference;
-mod goal;
-mod key;
-mod keys;
-mod kind;
-mod load;
-mod names;
+pub(crate) mod key;
+pub(crate) mod kind;
+pub(crate) mod names;
 mod overrides;
-mod reader;
-mod section;
-mod shipped;
-mod study;
-mod table;
-mod template;
-mod tree;
+pub(crate) mod reader;
+pub(crate) mod section;
+pub(crate) mod tree;
 
-pub use difference::{CELL_KEYS, Difference, GROWING_KEYS, IGNORED_KEYS, contradictions, differences};
-pub use keys::keys;
-pub use load::{Configuration, canonical, load, parse, recorded};
 pub use overrides::Override;
-pub use shipped::{SHIPPED, Shipped};
-pub use study::*;
-pub use table::markdown_of_keys;
-pub use template::{Choices, template};
-
-#[cfg(test)]
-mod tests;

@@ -67,4 +67,4 @@ macro_rules! names {
     };
 }
 
-pub(super) use names;
+pub(crate) use names;

@@ -29,7 +29,7 @@ impl Override {
     }
 
     /// Puts the value into `table`, in place of what the file says there.
-    pub(super) fn apply(&self, table: &mut Table) -> Result<(), (Origin, String)> {
+    pub(crate) fn apply(&self, table: &mut Table) -> Result<(), (Origin, String)> {
         let origin = Origin::CommandLine(short(&self.option, 100));
         let keys: Vec<&str> = self.key.split('.').map(str::trim).collect();
         let (Some((last, sections)), true) = (keys.split_last(), keys.len() <= DEEPEST) else {

@@ -36,22 +36,22 @@ macro_rules! section {
         pub struct $kind { $($(#[doc = $meaning])+ $(#[serde $serde])? pub $field: $type),+ }
 
         /// The section as it is read; `None` for a key with a problem.
-        pub(super) struct Draft { $(pub $field: Option<$type>),+ }
+        pub(crate) struct Draft { $(pub $field: Option<$type>),+ }
 
         impl Draft {
             /// Reads every key, and adds their problems to the section's.
-            pub(super) fn read(section: &mut $crate::config::reader::Section<'_, '_>) -> Draft {
+            pub(crate) fn read(section: &mut $crate::config::reader::Section<'_, '_>) -> Draft {
                 Draft { $($field: keys::$field().read(section)),+ }
             }
 
             /// The section, where no key has a problem.
-            pub(super) fn complete(self) -> Option<$kind> {
+            pub(crate) fn complete(self) -> Option<$kind> {
                 Some($kind { $($field: self.$field?),+ })
             }
         }
 
         /// The definitions of the keys.
-        pub(super) mod keys {
+        pub(crate) mod keys {
             use super::*;
 
             $(
@@ -63,7 +63,7 @@ macro_rules! section {
         }
 
         /// All that is said of the section and its keys.
-        pub(super) fn help(is_optional: bool) -> $crate::config::key::SectionHelp {
+        pub(crate) fn help(is_optional: bool) -> $crate::config::key::SectionHelp {
             $crate::config::key::SectionHelp {
                 name: $path,
                 meaning: $crate::config::key::paragraph(concat!($($comment, "\n"),+)),
@@ -76,4 +76,4 @@ macro_rules! section {
     (@default $default:expr) => { Some($default) };
 }
 
-pub(super) use section;
+pub(crate) use section;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::choice::DatasetChoice;
+use super::section::DataSplit;
 use super::{Dataset, Pixels, find, own};
-use crate::config::{DataSplit, DatasetChoice};
 use crate::readable::count;
 use crate::{Error, Result};
 

@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::choice::{DatasetChoice, DatasetName};
 use super::normalise::{Normalisation, normalise};
+use super::section::{DataSource, DataSplit};
+use super::table::{DataFile, DatasetSpec, FileFormat};
 use super::{Examples, ImageShape, Pixels, cifar, find, idx, own};
-use crate::config::{DataFile, DataSource, DataSplit, DatasetChoice, DatasetName, DatasetSpec, FileFormat};
 use crate::random::{Permutation, Purpose};
 use crate::{Error, Result};
 

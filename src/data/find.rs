@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::DatasetName;
+use super::choice::DatasetName;
 use crate::{Error, Result};
 
 /// The data folder when none is named: the environment variable `DPS_DATA`, else `data` in the current folder.
@@ -10,7 +10,7 @@ pub fn default_folder() -> PathBuf {
     std::env::var_os("DPS_DATA").filter(|value| !value.is_empty()).map_or_else(|| "data".into(), PathBuf::from)
 }
 
-/// The files of `name` in the order of its [`DatasetSpec::files`](crate::config::DatasetSpec::files), all from one folder.
+/// The files of `name` in the order of its [`DatasetSpec::files`](crate::data::DatasetSpec::files), all from one folder.
 ///
 /// Looks in the data folder `folder`, at `folder/NAME` and the other folders of the data set, then, where those have none of the files, in the
 /// folder of the operating system's package. Files may be gzipped, and named as some

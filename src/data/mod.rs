@@ -1,10 +1,13 @@
 //! Data sets: where their files are, what is in them, how they are split, normalised and put in order.
 //!
+//! The names of data sets are declared here, with their files' sums and addresses, and the section `[data]`.
+//!
 //! What lives here turns files into examples and positions of the training stream into example numbers, and can fetch the
 //! files. It may not know of networks, devices, ranks or trials: a batch is gathered and normalised by the back end, from
 //! [`Dataset::lookup_table`] and [`Sampler::fill`].
 
 mod check;
+mod choice;
 mod cifar;
 mod contents;
 mod dataset;
@@ -15,9 +18,13 @@ mod idx;
 mod normalise;
 mod own;
 mod sampler;
+pub(crate) mod section;
 mod sources;
+mod table;
 
 pub use check::check;
+pub(crate) use choice::DatasetKind;
+pub use choice::{DatasetChoice, DatasetName, OwnDataset};
 pub use dataset::{Dataset, Facts, Particulars};
 pub use examples::{Examples, ImageShape, Pixels};
 pub use fetch::fetch;
@@ -25,3 +32,5 @@ pub use find::{default_folder, locate};
 pub use normalise::Normalisation;
 pub use own::READING;
 pub use sampler::Sampler;
+pub use section::{DataLayout, DataOrder, DataSource, DataSplit};
+pub use table::{DataFile, DatasetSpec, FileFormat, Origin};

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::config::{DataFile, DatasetName, Origin};
+use super::choice::DatasetName;
+use super::table::{DataFile, Origin};
 
 /// A file as its publisher made it, uncompressed (except for an archive, which is taken as it is).
 #[derive(Debug, Clone)]

@@ -10,8 +10,8 @@ use super::lock::Lock;
 use super::paths::{journal_path, lock_path};
 use super::problem::{OTHER_STUDY, error, explain};
 use crate::Result;
-use crate::config::{Difference, contradictions};
 use crate::records::Ending;
+use crate::settings::{Difference, contradictions};
 use crate::storage::{Storage, folder};
 
 /// A study's journal, open for appending. The caller holds the study's [`Lock`].

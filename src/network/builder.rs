@@ -2,8 +2,8 @@
 
 use super::description::Network;
 use super::layer::{Convolution, Dense, DenseOutput, Epilogue, GroupNorm, Layer, Map, Slot};
+use super::specification::Initialisation;
 use super::tensor::{Tensor, TensorKind};
-use crate::config::Initialisation;
 
 /// The parameters of a layer.
 pub(super) struct Learnt<'a> {

@@ -1,8 +1,8 @@
 //! Initial weights: TensorFlow 1's `variance_scaling` defaults, as the public code of the paper uses, or He's.
 
 use super::description::Network;
+use super::specification::Initialisation;
 use super::tensor::TensorKind;
-use crate::config::Initialisation;
 use crate::random::{Numbers, Purpose};
 
 /// The standard deviation of a standard normal truncated at ±2.
@@ -52,7 +52,7 @@ fn drawn(network: &Network, numbers: &Numbers) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LayerSpec, NetworkName, Padding};
+    use crate::network::{LayerSpec, NetworkName, Padding};
 
     #[test]
     fn initial_weights_have_the_variance_and_the_truncation_of_the_paper() {

@@ -1,10 +1,12 @@
 //! From a list of layers to a network: shapes are inferred, and what follows a sum (ReLU, a 2 × 2 maximum, a shortcut) is joined to it.
 
 use super::builder::{Builder, Learnt};
+use super::choice::NetworkChoice;
 use super::description::Network;
 use super::layer::{DenseOutput, Epilogue, GlobalMean, Layer, Map, Pool, PoolKind, Slot};
+use super::names::NetworkName;
+use super::specification::{Initialisation, LayerSpec, Padding};
 use crate::Error;
-use crate::config::{Initialisation, LayerSpec, NetworkName, Padding, Workload};
 
 /// Parameters that a network may have.
 const MOST_PARAMETERS: u64 = 100_000_000;
@@ -42,10 +44,10 @@ impl Network {
         network(layers, image, classes).map_err(refuse)
     }
 
-    /// The network of a workload, for images of `image` rows, columns and channels and so many classes; or a sentence about the first layer that does
+    /// The network of a choice, for images of `image` rows, columns and channels and so many classes; or a sentence about the first layer that does
     /// not fit.
-    pub(crate) fn of(workload: &Workload, image: [usize; 3], classes: usize) -> Result<Network, String> {
-        network(&workload.network.layers(classes as u32), image, classes)
+    pub(crate) fn of(choice: &NetworkChoice, image: [usize; 3], classes: usize) -> Result<Network, String> {
+        network(&choice.layers(classes as u32), image, classes)
     }
 
     /// The network of that name for the images that it is usually for, MNIST's or CIFAR-10's.

@@ -1,24 +1,30 @@
 //! Networks as data: layers over feature maps, the layout of their parameters, and their cost.
 //!
-//! Written once for every back end, which goes through [`Network::layers`] in order, and back. Nothing here may know of a device, a rank, an
-//! optimizer or a data set.
+//! Written once for every back end, which goes through [`Network::layers`] in order, and back. The names of networks and the layers that a
+//! configuration may list are declared here. Nothing here may know of a device, a rank, an optimizer or a data set.
 
 mod builder;
+mod choice;
 mod description;
 mod initialisation;
 mod layer;
 mod listed;
+mod names;
+mod specification;
 mod tensor;
 
+pub use choice::NetworkChoice;
+pub(crate) use choice::NetworkKind;
 pub use description::Network;
 pub use initialisation::{initial_weights, weights_drawn_anew};
 pub use layer::{Convolution, Dense, DenseOutput, EPSILON, Epilogue, GlobalMean, GroupNorm, Layer, Map, Pool, PoolKind, Slot};
+pub use names::NetworkName;
+pub use specification::{Initialisation, LayerName, LayerSpec, Padding};
 pub use tensor::{Tensor, TensorKind};
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::NetworkName;
 
     #[test]
     fn parameter_counts_and_costs_are_the_papers() {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::config::Initialisation;
+use super::specification::Initialisation;
 
 /// Purpose of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

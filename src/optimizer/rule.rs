@@ -1,8 +1,9 @@
 //! What one optimizer step does.
 
 use super::Schedule;
-use crate::config::{Metaparameter, OptimizerName, Workload};
-use crate::search::Metaparameters;
+use super::by_metaparameter::Metaparameters;
+use super::metaparameter::Metaparameter;
+use super::names::{OptimizerName, ScheduleName};
 
 /// An optimizer with a trial's metaparameters.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,10 +25,10 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The rule a trial of this workload trains by.
-    pub fn new(workload: &Workload, trial: &Metaparameters) -> Rule {
+    /// The rule by which a trial with these names and metaparameters trains.
+    pub fn new(optimizer: OptimizerName, schedule: ScheduleName, trial: &Metaparameters) -> Rule {
         let of = |name: Metaparameter| trial.get(name);
-        let rule = Rule::plain(workload.optimizer, Schedule::new(workload.schedule, trial));
+        let rule = Rule::plain(optimizer, Schedule::new(schedule, trial));
         Rule {
             momentum: of(Metaparameter::Momentum).unwrap_or(0.0) as f32,
             betas: [of(Metaparameter::Beta1).unwrap_or(rule.betas[0]), of(Metaparameter::Beta2).unwrap_or(rule.betas[1])],

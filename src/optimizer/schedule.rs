@@ -2,8 +2,9 @@
 
 use std::f64::consts::PI;
 
-use crate::config::{Metaparameter, ScheduleName};
-use crate::search::Metaparameters;
+use super::by_metaparameter::Metaparameters;
+use super::metaparameter::Metaparameter;
+use super::names::ScheduleName;
 
 /// A learning-rate schedule with its metaparameters filled in.
 #[derive(Debug, Clone, Copy, PartialEq)]

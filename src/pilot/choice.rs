@@ -2,8 +2,9 @@
 
 use super::corner::Corner;
 use crate::analysis::share;
-use crate::config::{Metaparameter, Range, Scale, Setting, Study};
+use crate::optimizer::{Metaparameter, Range, Scale, Setting};
 use crate::readable::{count, some};
+use crate::settings::Study;
 
 /// Part of each corner's points that reach the goal, at least.
 const POINTS: f64 = 1.0 / 3.0;
@@ -146,7 +147,7 @@ fn rounded(study: &Study, hardest: u32, easiest: u32, examples: u32) -> (f64, u3
         format!("{:.*}", places.max(0) as usize, (exact * scale - 1e-9).ceil() / scale).parse::<f64>().unwrap_or(exact)
     };
     let threshold = |goal: f64| {
-        let workload = crate::config::Workload { goal_error: goal, ..study.workload.clone() };
+        let workload = crate::settings::Workload { goal_error: goal, ..study.workload.clone() };
         workload.goal_threshold(examples.into()) as u32
     };
     let candidates = (2..=MOST_DIGITS).map(goal).filter(|goal| *goal < 1.0).map(|goal| (goal, threshold(goal)));

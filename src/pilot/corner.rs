@@ -1,8 +1,8 @@
 //! The curves of a pilot.
 
+use crate::optimizer::Metaparameters;
 use crate::records::{CellKey, CurvePoint, Trial};
 use crate::results::Results;
-use crate::search::Metaparameters;
 
 /// A corner of the study's grid: an extreme batch size at an extreme sparsity.
 #[derive(Debug, Clone, PartialEq)]

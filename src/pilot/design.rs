@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{Override, Study, ascending};
+use crate::config::Override;
 use crate::network::Network;
+use crate::settings::{Study, ascending};
 
 /// Trials of each corner where nothing else is asked: of so many Sobol points no two neighbours of a dimension are further apart than a fourth.
 const TRIALS: u32 = 8;

@@ -7,9 +7,11 @@ use super::corner::{Corner, Curve, corners};
 use super::design::Part;
 use super::document::{Written, changed};
 use crate::analysis::{Chart, Whole, whole_curves};
-use crate::config::{self, Configuration, Metaparameter, Override, Range};
+use crate::config::Override;
+use crate::optimizer::{Metaparameter, Range, range_as_toml};
 use crate::readable::{LINE, aligned, count, digits, some, wrapped};
 use crate::results::Results;
+use crate::settings::{self, Configuration};
 
 /// Letters of a line of comments.
 const WIDTH: usize = 118;
@@ -76,11 +78,11 @@ fn document(configuration: &Configuration, text: &str, overrides: &[Override], c
     notes.iter().for_each(|note| about += &format!(" {note}"));
     let about: String = wrapped(&about.replace(char::is_control, " "), WIDTH).into_iter().map(|line| format!("# {line}\n")).collect();
     let changes: Vec<Override> = values.iter().map(|value| value.change.clone()).collect();
-    let wanted = config::parse(&configuration.name, text, &changes);
+    let wanted = settings::parse(&configuration.name, text, &changes);
     let edited = changed(text, &values).map(|text| format!("{about}\n{text}"));
     // A text that cannot be edited so is written anew, without its comments.
     match (edited, wanted) {
-        (Some(edited), Ok(wanted)) => match config::parse(&configuration.name, &edited, &[]) {
+        (Some(edited), Ok(wanted)) => match settings::parse(&configuration.name, &edited, &[]) {
             Ok(read) if read.text == wanted.text => edited,
             _ => format!("{about}\n{}", wanted.text),
         },
@@ -93,7 +95,7 @@ fn document(configuration: &Configuration, text: &str, overrides: &[Override], c
 /// A range as TOML.
 fn toml(Range { min, max, scale }: &Range) -> String {
     let number = |value: f64| if value != 0.0 && value.abs() < 1e-3 { format!("{value:e}") } else { value.to_string() };
-    config::range_as_toml((&number(*min), &number(*max), *scale))
+    range_as_toml((&number(*min), &number(*max), *scale))
 }
 
 /// A curve's metaparameters that differ among the curves of a corner, in words.

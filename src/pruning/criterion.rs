@@ -1,7 +1,7 @@
 //! What a criterion is: what it is given, and which scores it makes of that.
 
 use super::mask::{Mask, keep_highest};
-use crate::config::BiasPruning;
+use super::section::BiasPruning;
 use crate::network::Network;
 
 /// A criterion: scores the connections of a network before it is trained. The highest scores are kept.

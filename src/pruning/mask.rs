@@ -1,6 +1,6 @@
 //! Masks: which parameters a trial trains.
 
-use crate::config::BiasPruning;
+use super::section::BiasPruning;
 use crate::network::{Network, TensorKind};
 
 /// The kept parameters of a network, in ascending order.
@@ -140,7 +140,7 @@ pub fn kept_parameters(network: &Network, sparsity: f64, biases: BiasPruning) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LayerSpec, NetworkName, Padding};
+    use crate::network::{LayerSpec, NetworkName, Padding};
 
     #[test]
     fn ties_go_to_the_lower_index_and_counts_are_exact() {

@@ -2,7 +2,7 @@
 
 use super::criterion::{Iterated, Untrained};
 use super::mask::{Mask, candidates, highest, rounded};
-use crate::config::BiasPruning;
+use super::section::BiasPruning;
 
 /// The mask of an iterated criterion at a sparsity above 0. `flow` is asked for the gradient of the network's flow at the magnitudes of the
 /// parameters, those that are removed being zero. What a round removes never comes back. Ties go to the lower index.
@@ -38,8 +38,7 @@ mod tests {
     use std::convert::Infallible;
 
     use super::*;
-    use crate::config::NetworkName;
-    use crate::network::{Network, initial_weights};
+    use crate::network::{Network, NetworkName, initial_weights};
     use crate::pruning::{Synflow, kept_parameters};
 
     /// Masks of a flow whose gradient is 1 everywhere: the magnitudes alone decide, in one round or in many.

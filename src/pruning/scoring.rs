@@ -3,7 +3,7 @@
 use super::criteria::{Erk, Grasp, Magnitude, Random, Snip, Synflow};
 use super::criterion::{Criterion, Given, HessianGradient, Iterated, LossGradient, Nothing};
 use super::mask::Mask;
-use crate::config::{BiasPruning, CriterionName, Pruning};
+use super::section::{BiasPruning, CriterionName, Pruning};
 use crate::network::Network;
 
 /// The criterion of a study, by what its masks depend on.

@@ -27,8 +27,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::{BiasPruning, NetworkName};
-    use crate::pruning::{keep_highest, random_scores};
+    use crate::network::NetworkName;
+    use crate::pruning::{BiasPruning, keep_highest, random_scores};
 
     fn kept(mask: &Mask) -> &[u32] {
         let Mask::Sparse { kept, .. } = mask else { panic!("a sparse mask") };

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{Confirmation, Status, Trial};
-use crate::config::{Grid, Race, Workload};
+use crate::settings::{Grid, Race, Workload};
 
 /// A study cell: one batch size at one sparsity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]

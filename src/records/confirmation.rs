@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::Trial;
-use crate::config::{Confirm, DataOrder, Varied};
+use crate::data::DataOrder;
+use crate::settings::{Confirm, Varied};
 
 /// What a training draws its random numbers by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::search::Metaparameters;
+use crate::optimizer::Metaparameters;
 
 /// How a trial ended. The public code of the paper writes −1 and −2 in place of the second and third.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

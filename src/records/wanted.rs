@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Cell, CellKey, Confirmation, Seeds, Status, Training, Trial, cells};
-use crate::config::{Race, Study};
+use crate::settings::{Race, Study};
 use crate::statistics;
 
 /// Evaluations of a training until it has taken as many steps as the cell's best trial, unless the configuration says otherwise.

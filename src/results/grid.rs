@@ -10,9 +10,9 @@ use hdf5_sys::{h5a, h5p, h5s, h5t};
 use super::attributes::{compressed, describe, numbers, texts};
 use super::schema::{CellRow, TrialRow};
 use super::table::{Column, Table};
-use crate::config::{Metaparameter, ascending};
+use crate::optimizer::{Metaparameter, Metaparameters};
 use crate::records::Status;
-use crate::search::Metaparameters;
+use crate::settings::ascending;
 
 /// Path of the group of arrays in the file.
 pub(super) const PATH: &str = "grid";

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::Results;
 use super::attributes::Attributes;
-use crate::config::{self, MOST_TRIALS, Search, Study, contradictions};
 use crate::records::{Cell, Confirmation, Trial, all_finished, keep_wanted};
+use crate::search::Search;
+use crate::settings::{self, MOST_TRIALS, Study, contradictions};
 use crate::{Error, Result};
 
 /// The results of one study from parts of it that measured different cells, or different trials of them, each with its file's name: the cells of all
@@ -64,13 +65,13 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
         keep_wanted(cell, &study);
     }
     merged.complete = all_finished(&merged.cells, &study);
-    merged.configuration = config::canonical(&study)?;
+    merged.configuration = settings::canonical(&study)?;
     Ok(merged)
 }
 
 fn configuration(path: &Path, results: &Results) -> Result<Study> {
     let name = path.display().to_string();
-    config::recorded(&name, &results.configuration, &[]).map(|loaded| loaded.study).map_err(|error| {
+    settings::recorded(&name, &results.configuration, &[]).map(|loaded| loaded.study).map_err(|error| {
         let error = error.to_string();
         let reason = error.strip_prefix(&format!("{name}: ")).unwrap_or(&error).split_whitespace().collect::<Vec<_>>().join(" ");
         let problem = format!("its configuration is none that this program knows ({reason}); merge with the program that wrote the file");

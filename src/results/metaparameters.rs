@@ -4,9 +4,8 @@ use hdf5::File;
 use hdf5::types::{FloatSize, TypeDescriptor};
 
 use super::attributes::Found;
-use crate::config::Metaparameter;
+use crate::optimizer::{Metaparameter, Metaparameters};
 use crate::reader::MOST_INFLATED;
-use crate::search::Metaparameters;
 
 /// Path of the table in the file.
 pub(super) const PATH: &str = "metaparameters";

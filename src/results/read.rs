@@ -12,9 +12,9 @@ use super::rows::{optional_table, table};
 use super::schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA, SCHEMA_VERSION, StartRow, TrialRow, optional_count};
 use super::table::Table;
 use super::{Environment, Results, WorkloadSummary, metaparameters};
+use crate::optimizer::Metaparameters;
 use crate::reader::{self, Task};
 use crate::records::{Cell, CellKey, Start, Trial};
-use crate::search::Metaparameters;
 use crate::{Error, Result};
 
 /// Reads a result file written by [`write`](super::write()), every field exactly; in a process of its own where the program has called

@@ -5,8 +5,8 @@ use super::codes::{EndingCode, MaskHash, ShortText, StatusCode};
 use super::environment::Environment;
 use super::table::{self, table};
 use super::workload::WorkloadSummary;
+use crate::optimizer::Metaparameters;
 use crate::records::{Cell, CellKey, Confirmation, CurvePoint, Ending, Measurement, Seeds, Start, Status, Training, Trial};
-use crate::search::Metaparameters;
 
 /// The attribute `schema` of every result file.
 pub(super) const SCHEMA: &str = "dps-results";

@@ -14,10 +14,9 @@ use super::schema::{CellRow, ConfirmationRow, CurveRow, MeasurementRow, SCHEMA, 
 use super::table::{Column, Table};
 use super::{Environment, Results, WorkloadSummary, grid, metaparameters as columns, publish};
 use crate::Result;
-use crate::config::Metaparameter;
+use crate::optimizer::{Metaparameter, Metaparameters};
 use crate::reader::one_line;
 use crate::records::Start;
-use crate::search::Metaparameters;
 use crate::storage::{Disk, Storage};
 
 /// Writes `results` to `path`, whole or not at all. One process alone (rank 0) may call it for a path.

@@ -1,13 +1,10 @@
 //! The metaparameter search: Sobol points and the scales that turn them into metaparameters.
 //!
-//! Everything here is a function of the configuration and a trial's index. Nothing here may know how a trial went.
+//! The section `[search]` is declared here. All else is a function of it and a trial's index. Nothing here may know how a trial went.
 
+pub(crate) mod section;
 mod sobol;
 mod space;
 
+pub use section::{Search, SobolNumbers};
 pub use sobol::Points;
-
-use crate::config::ByMetaparameter;
-
-/// The values that a trial trains with.
-pub type Metaparameters = ByMetaparameter<f64>;

@@ -3,7 +3,8 @@
 use sobol::params::JoeKuoD6;
 use sobol::{ParamDimension, Sobol, SobolParams};
 
-use crate::config::{Metaparameter, SobolNumbers};
+use super::section::SobolNumbers;
+use crate::optimizer::Metaparameter;
 
 /// The points of a Sobol sequence in index order, each coordinate in (0, 1), without end for any practical number of trials (2^53).
 ///

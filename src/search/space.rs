@@ -1,12 +1,13 @@
 //! From Sobol points to metaparameters.
 
-use super::{Metaparameters, Points};
-use crate::config::{Range, Scale, Search, Setting};
+use super::section::Search;
+use super::sobol::Points;
+use crate::optimizer::{Metaparameters, Range, Scale, Setting};
 
 impl Search {
     /// The metaparameters of `trials` trials of a cell from [`Search::first_trial`] on, the same for every cell.
     ///
-    /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`](crate::config::Metaparameter); a fixed one
+    /// Each ranged metaparameter takes one dimension of the sequence, in the order of [`Metaparameter`](crate::optimizer::Metaparameter); a fixed one
     /// takes none. Source: the paper's section 2 and public code.
     pub fn draw(&self, trials: u32) -> Vec<Metaparameters> {
         self.points().skip(self.first_trial as usize).take(trials as usize).map(|point| self.at(&point)).collect()
@@ -56,7 +57,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::{Metaparameter, SobolNumbers};
+    use crate::optimizer::Metaparameter;
+    use crate::search::SobolNumbers;
 
     const LEARNING_RATE: Range = Range { min: 1e-4, max: 1.0, scale: Scale::Log };
     const MOMENTUM: Range = Range { min: 0.9, max: 0.9999, scale: Scale::ReverseLog };

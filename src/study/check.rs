@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::config::Configuration;
 use crate::data::Facts;
 use crate::network::Network;
 use crate::pruning::kept_parameters;
+use crate::settings::Configuration;
 use crate::{Error, Result, results};
 
 /// The network of a study of such data, once it is checked that its layers fit the images and that its masks keep anything.
@@ -17,7 +17,7 @@ pub fn check(configuration: &Configuration, facts: &Facts) -> Result<Arc<Network
     let refuse = |problems| Error::Configuration { path: configuration.source.clone(), problems };
     check_length(configuration, &configuration.text)?;
     facts.check_split(study.data.validation_fraction).map_err(|problem| refuse(vec![problem]))?;
-    let network = Network::of(&study.workload, facts.shape.into(), facts.classes);
+    let network = Network::of(&study.workload.network, facts.shape.into(), facts.classes);
     let network = network.map_err(|problem| refuse(vec![format!("workload.network: {problem}")]))?;
     let keeps = |sparsity: f64| kept_parameters(&network, sparsity, study.pruning.biases);
     let parameters = network.parameters();

@@ -3,10 +3,10 @@
 use super::driver::Driver;
 use crate::Result;
 use crate::backend::Backend;
-use crate::config::{Race, Workload};
 use crate::journal::Checkpoint;
 use crate::progress::Event;
 use crate::records::{Cell, Confirmation, Status, Training, Trial, Wanted};
+use crate::settings::{Race, Workload};
 use crate::training::{CellState, CellWork, Groups, LaneRecord, Masks, Run, measure};
 
 /// The confirmation of a cell.

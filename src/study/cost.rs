@@ -8,11 +8,11 @@ use super::measured;
 use super::memory::Memory;
 use crate::backend::Sharing;
 use crate::comm::MemoryLimit;
-use crate::config::{Confirm, Race, Study, first_of};
 use crate::network::{Network, initial_weights};
 use crate::pruning::{Nothing, Once, Scoring, Untrained};
 use crate::readable::{aligned, count, duration, si, some};
 use crate::records::{CellKey, cells};
+use crate::settings::{Confirm, Race, Study, first_of};
 
 /// What one example costs on a network, and what training it takes of memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -331,10 +331,12 @@ pub(super) fn numbers(trials: &Range<u32>) -> String {
 mod tests {
     use super::*;
     use crate::backend::cpu::SHARING;
-    use crate::config::{self, Override};
+    use crate::config::Override;
+    use crate::network::NetworkName;
+    use crate::settings;
 
     fn simple_cnn() -> Network {
-        Network::new(config::NetworkName::SimpleCnn)
+        Network::new(NetworkName::SimpleCnn)
     }
 
     const COST: NetworkCost = NetworkCost {
@@ -353,7 +355,7 @@ mod tests {
     fn study(file: &str, settings: &[&str]) -> Study {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(file);
         let overrides: Vec<Override> = settings.iter().map(|setting| Override::parse(setting).unwrap()).collect();
-        config::load(&path, &overrides).unwrap_or_else(|error| panic!("{error}")).study
+        settings::load(&path, &overrides).unwrap_or_else(|error| panic!("{error}")).study
     }
 
     #[test]

@@ -7,11 +7,11 @@ use super::measured;
 use super::surroundings::Surroundings;
 use crate::backend::Backend;
 use crate::comm::{Communicator, together};
-use crate::config::Study;
 use crate::forecast::{Forecast, Measured};
 use crate::progress::{Event, Observer};
 use crate::records::{Cell, CellKey, Confirmation, Training, Trial, Wanted};
 use crate::results::Results;
+use crate::settings::Study;
 use crate::training::{CellState, Conductor, Decision, Masks, Moment};
 use crate::{Error, Result};
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use super::cost::CostBound;
 use super::measured;
 use super::status::{begun, found};
-use crate::config::Configuration;
 use crate::forecast::Forecast;
 use crate::records::cells;
+use crate::settings::Configuration;
 
 /// A sentence on the time that the study probably takes, or what is left of it where some of its cells are in the files at `output`; confirmations
 /// included. None where no cell is measured and nothing is known to assume, and where all are.

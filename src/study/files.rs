@@ -11,7 +11,6 @@ use super::check::check_length;
 use super::place::Place;
 use super::possible::Possible;
 use super::surroundings::{Started, Surroundings};
-use crate::config::{self, Configuration, Study};
 use crate::data::Dataset;
 use crate::error::short;
 use crate::journal::{self, Checkpoint, Contents, Header, Journal, Lock, Opened, Record};
@@ -19,6 +18,7 @@ use crate::network::Network;
 use crate::progress::Event;
 use crate::records::{Cell, CellKey, Confirmation, Ending, Start, Training, Trial, cells};
 use crate::results::{self, Results};
+use crate::settings::{self, Configuration, Study};
 use crate::storage::Storage;
 use crate::training::{CellState, Scored};
 use crate::version::{COMMIT, VERSION};
@@ -312,11 +312,11 @@ fn adopt(
         let problem = format!("it is of other data (SHA-256 {found}; the data files have {data_digest}): name its data with --data");
         return Err(Error::Results { path: from.to_owned(), problem });
     }
-    let mut configuration = config::recorded(&from.display().to_string(), &results.configuration, &[])?;
-    let is_of_confirmations = |difference: &config::Difference| difference.key.starts_with("confirm.");
-    if apart.is_some_and(|study| config::contradictions(&configuration.study, study).iter().any(is_of_confirmations)) {
+    let mut configuration = settings::recorded(&from.display().to_string(), &results.configuration, &[])?;
+    let is_of_confirmations = |difference: &settings::Difference| difference.key.starts_with("confirm.");
+    if apart.is_some_and(|study| settings::contradictions(&configuration.study, study).iter().any(is_of_confirmations)) {
         configuration.study.confirm = None;
-        configuration.text = config::canonical(&configuration.study)?;
+        configuration.text = settings::canonical(&configuration.study)?;
         results.cells.iter_mut().for_each(|cell| cell.confirmations.clear());
     }
     let header = Header {
@@ -369,17 +369,17 @@ fn grown(configuration: &Configuration, before: &str) -> Result<(Option<Configur
     if *before == configuration.text {
         return Ok((None, trials));
     }
-    let Ok(Configuration { study: before, .. }) = config::recorded("the journal's configuration", before, &[]) else {
+    let Ok(Configuration { study: before, .. }) = settings::recorded("the journal's configuration", before, &[]) else {
         return Ok((None, trials));
     };
     if (&before.grid, &before.confirm) == (&study.grid, &study.confirm) {
         return Ok((None, trials));
     }
     study.join(&before);
-    let text = config::canonical(&study)?;
+    let text = settings::canonical(&study)?;
     check_length(configuration, &text)?;
     let source = "the configuration with the batch sizes, sparsities, trials and confirmations of earlier runs";
-    Ok((Some(config::recorded(source, &text, &[])?), before.grid.trials))
+    Ok((Some(settings::recorded(source, &text, &[])?), before.grid.trials))
 }
 
 /// This moment, ISO 8601 in UTC.
@@ -390,7 +390,7 @@ pub(super) fn now() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Metaparameters;
+    use crate::optimizer::Metaparameters;
 
     #[test]
     fn a_trial_that_the_journal_has_is_not_journaled_again_with_its_cell() {

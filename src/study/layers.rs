@@ -1,10 +1,10 @@
 //! The table of a network's layers: what each writes, what it costs, and which kernels compute it.
 
 use crate::backend::cpu;
-use crate::config::Study;
 use crate::network::{Layer, Network};
 use crate::pruning::{keep_highest, random_scores};
 use crate::readable::{aligned, count};
+use crate::settings::Study;
 
 /// Parameters of the largest network for which a plan draws masks: each takes several times their memory.
 pub(super) const MOST_DRAWN: usize = 16_000_000;

@@ -1,8 +1,8 @@
 //! What a forecast takes of a study's cells.
 
-use crate::config::{Confirm, Study};
 use crate::forecast::Measured;
 use crate::records::{Cell, CellKey, is_confirmed, is_finished};
+use crate::settings::{Confirm, Study};
 
 /// Steps of a training with a fresh seed in those of the cell's best trial, before any is known: they take a quarter to a half more.
 const AGAIN: f64 = 1.4;

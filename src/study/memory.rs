@@ -5,12 +5,13 @@ use std::sync::Arc;
 use crate::backend::Sharing;
 use crate::backend::cpu::{Physical, Wave};
 use crate::comm::MemoryLimit;
-use crate::config::{Metaparameter, Study, first_of};
 use crate::data::Facts;
 use crate::network::Network;
+use crate::optimizer::Metaparameter;
 use crate::pruning::{Scoring, kept_parameters};
 use crate::readable::si;
 use crate::records::cells;
+use crate::settings::{Study, first_of};
 
 /// Part of the free memory for which trials are counted: what they take may be some percent more than this module says, and others take memory too.
 const SHARE: f64 = 0.75;
@@ -124,8 +125,8 @@ impl Memory {
 mod tests {
     use super::*;
     use crate::backend::cpu::SHARING;
-    use crate::config;
     use crate::data::ImageShape;
+    use crate::settings;
 
     /// Trials at once and memory of 200 trials on images of so many values in a process that may take `free` bytes.
     fn fitting(network: &str, image: [usize; 3], free: u64, lanes: u32) -> (usize, Memory, Study, Facts, Arc<Network>) {
@@ -134,7 +135,7 @@ mod tests {
              evaluate_every = 10\n[grid]\nbatch_sizes = [16, 64]\nsparsities = [0, 0.9]\ntrials = 200\n[search]\nlearning_rate = 0.01\n\
              momentum = 0.9\n[execution]\nlanes = {lanes}\n"
         );
-        let study = config::parse("test", &text, &[]).unwrap().study;
+        let study = settings::parse("test", &text, &[]).unwrap().study;
         let [height, width, channels] = image;
         let facts = Facts {
             shape: ImageShape { height, width, channels },
@@ -144,7 +145,7 @@ mod tests {
             own_validation: None,
             test: 10_000,
         };
-        let network = Arc::new(Network::of(&study.workload, image, 10).unwrap());
+        let network = Arc::new(Network::of(&study.workload.network, image, 10).unwrap());
         let processors = Processors { ranks: 1, threads: 2, on_host: true, sharing: SHARING };
         let (lanes, memory) = Memory::fitting(&processors, &MemoryLimit::of_process(free), &study, &facts, &network);
         (lanes, memory, study, facts, network)

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::slice;
 
-use crate::config::{Confirm, Execution, Metaparameter, Race, Study, Workload, first_of};
 use crate::journal::{Checkpoint, Contents};
 use crate::network::Network;
+use crate::optimizer::{Metaparameter, Metaparameters};
 use crate::records::{CellKey, Confirmation, CurvePoint, MaskRecord, Measurement, Seeds, Status, Training, Trial, cells};
-use crate::search::Metaparameters;
+use crate::settings::{Confirm, Execution, Race, Study, Workload, first_of};
 use crate::training::{CellState, LaneRecord};
 
 /// Nothing, or what was expected and found, in words that follow the name of a file.
@@ -319,9 +319,11 @@ mod tests {
 
     use super::*;
     use crate::backend::LaneState;
-    use crate::config;
     use crate::journal::{Header, Partial};
+    use crate::network::NetworkName;
     use crate::records::Cell;
+    use crate::search::Search;
+    use crate::settings;
 
     const KEY: CellKey = CellKey { batch_size: 4, sparsity: 0.5 };
 
@@ -330,11 +332,11 @@ mod tests {
         let text = "[workload]\ndataset = \"mnist\"\nnetwork = \"lenet-300-100\"\noptimizer = \"momentum\"\ngoal_error = 0.2\nmax_steps = 40\n\
                     evaluate_every = 4\n[grid]\nbatch_sizes = [4, 8]\nsparsities = [0, 0.5]\ntrials = 5\n[search]\n\
                     learning_rate = { min = 1e-3, max = 1, scale = \"log\" }\nmomentum = 0.9\n[execution]\nrace = 2\n";
-        config::parse("test", text, &[]).unwrap().study
+        settings::parse("test", text, &[]).unwrap().study
     }
 
     fn network() -> Network {
-        Network::new(config::NetworkName::Lenet300x100)
+        Network::new(NetworkName::Lenet300x100)
     }
 
     /// The first `count` evaluations of a trial that has seven errors on seven examples each time, and at the last one `last` on all.
@@ -446,7 +448,7 @@ mod tests {
     #[test]
     fn trials_of_other_numbers_are_refused() {
         let (study, network) = (study(), network());
-        let later = Study { search: config::Search { first_trial: 3, ..study.search.clone() }, ..study.clone() };
+        let later = Study { search: Search { first_trial: 3, ..study.search.clone() }, ..study.clone() };
         let (usual, later) = (Possible::new(&study, &network, 10, 5), Possible::new(&later, &network, 10, 5));
         let check =
             |possible: &Possible, of: &Possible, number: u32| possible.cell(&[trial(of, number, Status::Infeasible, 9, None)], None, 1.0);

@@ -6,11 +6,11 @@ use std::time::Instant;
 use super::check::check;
 use crate::backend::Device;
 use crate::comm::Single;
-use crate::config::{Configuration, Race, Workload};
 use crate::data::Dataset;
 use crate::readable::{aligned, count};
 use crate::records::{Cell, CellKey, CurvePoint, Seeds, Status, Training, Trial};
 use crate::results::{Table, TrialRow, WorkloadSummary};
+use crate::settings::{Configuration, Race, Workload};
 use crate::training::{CellState, CellWork, Conductor, Decision, Groups, Masks, Moment, Run, Workers, measure};
 use crate::{Error, Result};
 

@@ -15,7 +15,6 @@ use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};
 use crate::comm::{agree, together};
-use crate::config::{self, Configuration, Grid, Study};
 use crate::data::{Dataset, Facts};
 use crate::network::Network;
 use crate::progress::{Event, Observer};
@@ -24,6 +23,7 @@ use crate::records::{
     CellKey, Confirmation, Ending, Seeds, Wanted, all_finished, cells, is_confirmed, is_finished, is_searched, keep_wanted,
 };
 use crate::results::{Results, distinct};
+use crate::settings::{self, Configuration, Grid, Study};
 use crate::training::{CellWork, Groups, Masks, Probe, Run, Workers, measure};
 use crate::version::VERSION_AND_COMMIT;
 use crate::{Result, exit};
@@ -84,7 +84,7 @@ fn go_on(
     let (output, files) = (files.output, &mut files.files);
     let whole = match journal.header.configuration == configuration.text {
         true => study.clone(),
-        false => config::recorded(&configuration.name, &journal.header.configuration, &[])?.study,
+        false => settings::recorded(&configuration.name, &journal.header.configuration, &[])?.study,
     };
     let trials = whole.grid.trials;
     let seeds = |index: u32| Seeds::of_trial(index, study.data.order);

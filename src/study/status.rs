@@ -9,11 +9,11 @@ use serde::Serialize;
 
 use super::cost::numbers;
 use super::measured;
-use crate::config::{self, Study};
 use crate::forecast::Forecast;
 use crate::journal::{self, Checkpoint, Holder, Journal, Loaded, Lock, Partial};
 use crate::readable::{duration, first_line, some};
 use crate::records::{Cell, CellKey, Start, Status, Wanted, cells, is_searched};
+use crate::settings::{self, Study};
 use crate::storage::Disk;
 use crate::{Error, Result, results};
 
@@ -208,7 +208,7 @@ pub(super) fn found(output: &Path) -> Result<Found> {
             return Err(Error::Results { path: output.to_owned(), problem });
         }
     };
-    let configuration = config::recorded("its configuration", &configuration, &[]).map_err(|error| Error::Results {
+    let configuration = settings::recorded("its configuration", &configuration, &[]).map_err(|error| Error::Results {
         path: output.to_owned(),
         problem: format!(
             "its configuration is damaged, or of another version of this program, which reads it: {}",

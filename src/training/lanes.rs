@@ -33,7 +33,7 @@ impl Lane {
         let is_measured = work.probe.is_some_and(|probe| probe.measures(trial));
         let (state, margins) = left.map(|left| (left.state, left.margins)).unzip();
         let lane = Lane { trial, mask: is_measured.then(|| Rc::new(mask.clone())), margins: margins.unwrap_or_default() };
-        let rule = Rule::new(work.workload, &metaparameters);
+        let rule = Rule::new(work.workload.optimizer, work.workload.schedule, &metaparameters);
         (lane, LaneStart { seed: seeds.order, weights, mask, rule, state })
     }
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use super::rounds::Workers;
 use super::words::MaskFacts;
 use crate::backend::Backend;
-use crate::config::{Pruning, first_of};
 use crate::network::{Network, initial_weights, weights_drawn_anew};
-use crate::pruning::{Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Scoring, Untrained, shuffled};
+use crate::pruning::{
+    Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Pruning, Scoring, Untrained, shuffled,
+};
 use crate::records::MaskRecord;
+use crate::settings::first_of;
 use crate::{Error, Result};
 
 /// What is known of the trials' masks, by seed.

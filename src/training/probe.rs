@@ -2,9 +2,9 @@
 
 use crate::Result;
 use crate::backend::Backend;
-use crate::config::{Smoothness, first_of};
 use crate::pruning::Mask;
 use crate::records::Measurement;
+use crate::settings::{Smoothness, first_of};
 
 /// Which trials are measured, when and how.
 #[derive(Debug, Clone, Copy)]

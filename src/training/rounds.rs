@@ -4,9 +4,8 @@ use std::panic::resume_unwind;
 
 use crate::backend::{Interrupt, reference};
 use crate::comm::{Communicator, together};
-use crate::config::BiasPruning;
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Iterated, Mask, Untrained, in_rounds, kept_parameters};
+use crate::pruning::{BiasPruning, Iterated, Mask, Untrained, in_rounds, kept_parameters};
 use crate::records::MaskRecord;
 use crate::{Error, Result};
 

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use super::probe::Probe;
 use crate::backend::Interrupt;
-use crate::config::{Race, Workload};
+use crate::optimizer::Metaparameters;
 use crate::records::{CellKey, Seeds};
-use crate::search::Metaparameters;
+use crate::settings::{Race, Workload};
 
 /// One training that is asked for.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use dps::config::{DataSplit, DatasetChoice, OwnDataset};
-use dps::data::Dataset;
+use dps::data::{DataSplit, Dataset, DatasetChoice, OwnDataset};
 use dps::{data, reader, results};
 use hdf5::filters::Filter::{Deflate, Shuffle};
 

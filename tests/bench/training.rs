@@ -11,11 +11,11 @@ use clap::{Parser, ValueEnum};
 use dps::backend::cpu::{Cpu, CpuBackend, Lane, VectorUnit, peak_flop};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::config::{BiasPruning, Convolutions, DataSplit, NetworkName, OptimizerName};
-use dps::data::{Dataset, Examples, ImageShape};
-use dps::network::{Epilogue, Layer, Network, initial_weights};
-use dps::optimizer::{Rule, Schedule};
-use dps::pruning::{connection_sensitivity, keep_highest};
+use dps::data::{DataSplit, Dataset, Examples, ImageShape};
+use dps::network::{Epilogue, Layer, Network, NetworkName, initial_weights};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
+use dps::pruning::{BiasPruning, connection_sensitivity, keep_highest};
+use dps::settings::Convolutions;
 
 /// How fast this machine trains and evaluates.
 #[derive(Parser)]

@@ -5,8 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use dps::Error;
-use dps::config::{DataSource, DataSplit, DatasetName};
-use dps::data::{Dataset, Examples, ImageShape, fetch, locate};
+use dps::data::{DataSource, DataSplit, Dataset, DatasetName, Examples, ImageShape, fetch, locate};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;

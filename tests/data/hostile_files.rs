@@ -7,8 +7,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use crate::support::study::train;
-use dps::config::{DataSplit, DatasetChoice, OwnDataset};
-use dps::data::Dataset;
+use dps::data::{DataSplit, Dataset, DatasetChoice, OwnDataset};
 use hdf5::File;
 
 /// A file kept in tests/fixtures/hostile, unpacked into `folder`.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use crate::support::study::{succeed, train};
 use dps::Error;
-use dps::config::{DataLayout, DataSplit, DatasetChoice, OwnDataset};
-use dps::data::{Dataset, Facts, ImageShape, Pixels};
+use dps::data::{DataLayout, DataSplit, Dataset, DatasetChoice, Facts, ImageShape, OwnDataset, Pixels};
 use dps::journal::{Header, Journal, journal_path};
 use dps::records::Trial;
 use dps::results;
@@ -579,7 +578,7 @@ fn a_study_goes_on_that_was_begun_with_the_digest_of_before() {
     let data = every_format();
     let config = config(data.path(), "all.npz");
     let output = data.path().join("mine.h5");
-    let configuration = dps::config::load(&config, &[]).unwrap();
+    let configuration = dps::settings::load(&config, &[]).unwrap();
     let dataset = Dataset::load(own("all.npz"), data.path(), &configuration.study.data).unwrap();
     let earlier = dataset.particulars.earlier_digest.clone();
     assert_ne!(earlier, dataset.digest);
@@ -696,10 +695,10 @@ fn a_configuration_names_its_data() {
     assert_eq!(refused("{ path = \"npy\" }"), (Some(0), String::new()));
     let text = fs::read_to_string(config(data.path(), "npy")).unwrap() + "[data]\nlayout = \"channels-last\"\n";
     let named = text.replace("{ path = \"npy\", name = \"mine\" }", "\"mnist\"");
-    let problem = dps::config::parse("mine", &named, &[]).unwrap_err().to_string();
+    let problem = dps::settings::parse("mine", &named, &[]).unwrap_err().to_string();
     assert!(problem.contains("data.layout: expected nothing for mnist, whose layout is known, found a value; remove it"), "{problem}");
     // Without the key a configuration is what it was before there was one.
-    let canonical = |text: &str| dps::config::parse("mine", text, &[]).unwrap().text;
+    let canonical = |text: &str| dps::settings::parse("mine", text, &[]).unwrap().text;
     assert_eq!(canonical(&text).matches("layout").count(), 1);
     assert_eq!(canonical(text.trim_end_matches("layout = \"channels-last\"\n")).matches("layout").count(), 0);
 }

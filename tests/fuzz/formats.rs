@@ -9,10 +9,11 @@ use std::sync::{Arc, OnceLock};
 
 use dps::analysis::{gather, read_layout, read_table, shallue};
 use dps::arguments::{ReportArguments, Train};
-use dps::config::{self, DataSplit, DatasetChoice, DatasetName, Override, OwnDataset};
-use dps::data::Dataset;
+use dps::config::Override;
+use dps::data::{DataSplit, Dataset, DatasetChoice, DatasetName, OwnDataset};
 use dps::journal::{Journal, Loaded, load, save};
 use dps::results;
+use dps::settings;
 use dps::storage::{Disk, Storage};
 use dps::supervise::Hosts;
 use flate2::Compression;
@@ -190,11 +191,11 @@ fn tomls() -> &'static [String] {
 
 fn toml(input: &[u8], _: &Path) -> Result<(), String> {
     let text = String::from_utf8_lossy(input);
-    let study = config::parse("fuzz", &text, &[]).map_err(|error| error.to_string())?.study;
+    let study = settings::parse("fuzz", &text, &[]).map_err(|error| error.to_string())?.study;
     // A study written down is that study.
-    let again = config::canonical(&study).unwrap();
-    let read = config::parse("fuzz", &again, &[]).unwrap_or_else(|error| panic!("written and refused: {error}"));
-    assert_eq!(config::canonical(&read.study).unwrap(), again, "written and read as another");
+    let again = settings::canonical(&study).unwrap();
+    let read = settings::parse("fuzz", &again, &[]).unwrap_or_else(|error| panic!("written and refused: {error}"));
+    assert_eq!(settings::canonical(&read.study).unwrap(), again, "written and read as another");
     Ok(())
 }
 
@@ -204,7 +205,7 @@ fn options(input: &[u8], _: &Path) -> Result<(), String> {
     for word in text.split_whitespace() {
         if let Some((key, value)) = word.split_once('=') {
             let change = Override { option: word.to_owned(), key: key.to_owned(), value: value.to_owned() };
-            let _ = config::parse("fuzz", &tomls()[0], &[change]);
+            let _ = settings::parse("fuzz", &tomls()[0], &[change]);
         }
     }
     let _ = ReportArguments::read(words.clone());

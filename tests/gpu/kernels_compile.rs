@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use cudarc::nvrtc::{result, sys};
 use dps::backend::cuda::libraries::{Library, take};
 use dps::backend::cuda::{Arithmetic, architectures};
-use dps::config::{self, Initialisation, LayerSpec, NetworkName, Padding};
-use dps::network::Network;
+use dps::network::{Initialisation, LayerSpec, Network, NetworkName, Padding};
+use dps::settings;
 
 /// Architectures, and how the fused kernels multiply: the first has no TF32.
 const VARIANTS: [(&str, Arithmetic); 5] = [
@@ -121,7 +121,7 @@ fn unlike_the_papers() -> Network {
 
 /// The network of configs/examples/listed-residual.toml.
 fn residual() -> Network {
-    let study = config::parse("listed-residual", include_str!("../../configs/examples/listed-residual.toml"), &[]).unwrap().study;
+    let study = settings::parse("listed-residual", include_str!("../../configs/examples/listed-residual.toml"), &[]).unwrap().study;
     Network::listed(&study.workload.network.layers(10), [28, 28, 1], 10).unwrap()
 }
 

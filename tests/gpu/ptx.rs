@@ -7,8 +7,8 @@ use crate::support::gpu::{difference, open, problem};
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, Device};
 use dps::comm::Single;
-use dps::config::{Execution, NetworkName, Products};
-use dps::network::initial_weights;
+use dps::network::{NetworkName, initial_weights};
+use dps::settings::{Execution, Products};
 
 /// Runs a program below through the double, by PTX; whether it passed, and what it printed.
 fn by_ptx(program: &str, fault: Option<&str>) -> Option<(bool, String)> {

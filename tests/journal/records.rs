@@ -3,10 +3,9 @@
 use std::fs;
 use std::sync::Arc;
 
-use dps::config::Metaparameter;
 use dps::journal::{Header, Journal, Record, journal_path, save};
+use dps::optimizer::{Metaparameter, Metaparameters};
 use dps::records::{CellKey, CurvePoint, Ending, Measurement, Start, Status, Trial};
-use dps::search::Metaparameters;
 use dps::storage::Disk;
 use proptest::prelude::*;
 

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use dps::Error;
 use dps::backend::LaneState;
-use dps::config::Metaparameter;
 use dps::journal::{Checkpoint, Contents, Header, Journal, Loaded, Partial, Record, load};
+use dps::optimizer::{Metaparameter, Metaparameters};
 use dps::records::{Cell, CellKey, CurvePoint, Ending, Measurement, Start, Status, Trial};
-use dps::search::Metaparameters;
 use dps::storage::Disk;
 use dps::training::{CellState, LaneRecord};
 

@@ -6,10 +6,9 @@ use crate::support::noise;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EVALUATION_BLOCK, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::config::{DataSplit, NetworkName, OptimizerName};
-use dps::data::{Dataset, Examples, ImageShape};
-use dps::network::{Network, initial_weights};
-use dps::optimizer::{Rule, Schedule};
+use dps::data::{DataSplit, Dataset, Examples, ImageShape};
+use dps::network::{Network, NetworkName, initial_weights};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
 use dps::training::{Evaluation, decide};
 

@@ -9,11 +9,11 @@ use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::config::{self, OptimizerName};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
 use dps::network::{Network, TensorKind};
-use dps::optimizer::{Rule, Schedule};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
+use dps::settings;
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ fn network(listed: &Listed) -> Network {
          [grid]\nbatch_sizes = [1]\nsparsities = [0]\ntrials = 1\n",
         listed.network
     );
-    let study = config::parse("listed", &text, &[]).unwrap_or_else(|error| panic!("{error}")).study;
+    let study = settings::parse("listed", &text, &[]).unwrap_or_else(|error| panic!("{error}")).study;
     Network::listed(&study.workload.network.layers(10), listed.image, 10).unwrap()
 }
 

@@ -7,11 +7,11 @@ use crate::support::noise;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::config::{BiasPruning, NetworkName, OptimizerName, Smoothness};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation, Pixels, Sampler};
-use dps::network::Network;
-use dps::optimizer::{Decay, Rule, Schedule};
-use dps::pruning::{Mask, connection_sensitivity, gradient_signal, keep_highest};
+use dps::network::{Network, NetworkName};
+use dps::optimizer::{Decay, OptimizerName, Rule, Schedule};
+use dps::pruning::{BiasPruning, Mask, connection_sensitivity, gradient_signal, keep_highest};
+use dps::settings::Smoothness;
 use dps::training::Probe;
 
 /// The networks of Lee et al., ICLR 2021.

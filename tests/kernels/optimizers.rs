@@ -9,12 +9,11 @@ use crate::support::noise;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState};
 use dps::comm::Single;
-use dps::config::{self, Metaparameter, NetworkName, OptimizerName, ScheduleName};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
-use dps::network::Network;
-use dps::optimizer::{Rule, Schedule};
+use dps::network::{Network, NetworkName};
+use dps::optimizer::{Metaparameter, Metaparameters, OptimizerName, Rule, Schedule, ScheduleName};
 use dps::pruning::Mask;
-use dps::search::Metaparameters;
+use dps::settings;
 use serde_json::Value;
 
 /// The seed of the lanes' data order.
@@ -39,8 +38,8 @@ fn metaparameters(entry: &Value) -> Metaparameters {
 /// The rule of a study with this optimizer.
 fn rule(optimizer: OptimizerName, values: &Metaparameters) -> Rule {
     let path = format!("{}/configs/quickstart.toml", env!("CARGO_MANIFEST_DIR"));
-    let study = config::load(path.as_ref(), &[]).unwrap().study;
-    Rule::new(&config::Workload { optimizer, ..study.workload }, values)
+    let study = settings::load(path.as_ref(), &[]).unwrap().study;
+    Rule::new(optimizer, study.workload.schedule, values)
 }
 
 /// Simple-CNN's fixture, and a training set in which a lane of [`SEED`] finds the images of `steps` batches one after the other.

@@ -6,11 +6,11 @@ use crate::support::noise;
 use dps::backend::cpu::{Cpu, CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
-use dps::config::{BiasPruning, Convolutions, DataSplit, NetworkName, OptimizerName};
-use dps::data::{Dataset, Examples, ImageShape};
-use dps::network::{Network, initial_weights};
-use dps::optimizer::{Rule, Schedule};
-use dps::pruning::{Mask, connection_sensitivity, keep_highest, random_scores};
+use dps::data::{DataSplit, Dataset, Examples, ImageShape};
+use dps::network::{Network, NetworkName, initial_weights};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
+use dps::pruning::{BiasPruning, Mask, connection_sensitivity, keep_highest, random_scores};
+use dps::settings::Convolutions;
 
 fn dataset(network: &Network) -> Dataset {
     let map = network.maps[0];

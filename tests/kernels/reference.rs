@@ -10,10 +10,10 @@ use dps::backend::cpu::{self, Cpu, CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::config::{BiasPruning, Convolutions, LayerSpec, NetworkName, OptimizerName, Padding};
-use dps::network::{DenseOutput, Epilogue, GroupNorm, Layer, Map, Network, PoolKind};
-use dps::optimizer::{Rule, Schedule};
-use dps::pruning::{Mask, keep_highest, random_scores};
+use dps::network::{DenseOutput, Epilogue, GroupNorm, Layer, LayerSpec, Map, Network, NetworkName, Padding, PoolKind};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
+use dps::pruning::{BiasPruning, Mask, keep_highest, random_scores};
+use dps::settings::Convolutions;
 
 /// Networks that the reference is checked on.
 const NETWORKS: u64 = 80;

@@ -6,9 +6,8 @@
 use std::sync::Arc;
 
 use dps::backend::reference::normalised;
-use dps::config::{Initialisation, LayerSpec, NetworkName, Padding};
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
-use dps::network::{Layer, Network, Pool, TensorKind, initial_weights};
+use dps::network::{Initialisation, Layer, LayerSpec, Network, NetworkName, Padding, Pool, TensorKind, initial_weights};
 use dps::random::{Numbers, Purpose};
 
 /// FLOP of an image's forward pass, at most.

@@ -2,9 +2,9 @@
 
 use crate::support::synthetic::{EVERY, Synthetic};
 use dps::analysis::{self, Bounds, Definition, Options, StudyResults, critical, fits, gather, sentences, smoothness, threshold, times};
-use dps::config::Race;
 use dps::records::{Cell, Measurement, Start, Status};
 use dps::results::Results;
+use dps::settings::Race;
 
 fn study(results: Results) -> StudyResults {
     gather(vec![("study.h5".to_owned(), results)]).remove(0)

@@ -2,8 +2,9 @@
 
 use crate::support::synthetic::{Synthetic, normal};
 use dps::analysis::{Claim, Finding, Options, StudyResults, Verdict, claims, fits, gather, holm, report};
-use dps::config::{Metaparameter, Race};
+use dps::optimizer::Metaparameter;
 use dps::records::{CellKey, Status};
+use dps::settings::Race;
 
 use Verdict::{DoesNotHold, Holds, Undecided};
 

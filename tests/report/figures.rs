@@ -2,9 +2,10 @@
 
 use crate::support::synthetic::Synthetic;
 use dps::analysis::{self, Options, StudyResults, Style, Width, figures, fits, gather, values};
-use dps::config::{Metaparameter, Race};
+use dps::optimizer::Metaparameter;
 use dps::records::{Cell, Measurement, Status};
 use dps::results::Results;
+use dps::settings::Race;
 
 fn study(results: Results) -> StudyResults {
     gather(vec![("study.h5".to_owned(), results)]).remove(0)

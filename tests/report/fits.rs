@@ -4,8 +4,8 @@ use crate::support::synthetic::{EVERY, Synthetic, normal};
 use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{Estimate, Fit, Point, Regime, slope};
 use dps::analysis::{Claim, EnoughTrials, Verdict, claims, confirmed_cells, confirmed_fits, fits, gather, warnings};
-use dps::config::Race;
 use dps::records::{Confirmation, CurvePoint, Seeds, Status, Training};
+use dps::settings::Race;
 
 #[test]
 fn a_curve_without_noise_is_met_exactly_and_its_regimes_follow() {
@@ -183,7 +183,7 @@ fn a_scatter_that_seems_small_is_that_of_the_others_too() {
 /// Sixteen seeds of three points at each batch size: the report has their steps with errors, how lucky K* was, and the law of the means.
 #[test]
 fn confirmed_steps_stand_beside_the_lucky_ones() {
-    let mut results = Synthetic { race: dps::config::Race::Until(3.0), ..Synthetic::small() }.results();
+    let mut results = Synthetic { race: dps::settings::Race::Until(3.0), ..Synthetic::small() }.results();
     for (place, cell) in results.cells.iter_mut().enumerate() {
         let least = cell.steps_to_result().unwrap();
         for (point, number) in (0..3).flat_map(|point| (0..16).map(move |number| (point, number))) {

@@ -4,9 +4,10 @@ use std::fs;
 
 use crate::support::synthetic::Synthetic;
 use dps::analysis::{self, Options, Report, Style, fits, gather, warnings};
-use dps::config::{Metaparameter, Race};
+use dps::optimizer::Metaparameter;
 use dps::records::{Ending, Start, Status};
 use dps::results::Results;
+use dps::settings::Race;
 use svg2pdf::usvg;
 
 /// The report of some results, named 0.h5, 1.h5 …, and its folder.

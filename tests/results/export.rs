@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::synthetic::Synthetic;
-use dps::config::Metaparameter;
+use dps::optimizer::Metaparameter;
 use dps::records::Status;
 use dps::results;
 

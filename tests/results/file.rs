@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use dps::config::Metaparameter;
+use dps::optimizer::Metaparameter;
 use dps::records::{Cell, CellKey, CurvePoint, Ending, Measurement, Start, Status, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
 use dps::{Error, analysis};

@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use dps::config::Metaparameter;
+use dps::optimizer::{Metaparameter, Metaparameters};
 use dps::records::{Cell, CellKey, Trial};
 use dps::results::{self, Environment, Results, WorkloadSummary};
-use dps::search::Metaparameters;
 
 fn study(trials: u32) -> Results {
     let metaparameters = Metaparameters::from([(Metaparameter::LearningRate, 0.1)]);

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use crate::support::synthetic::Synthetic;
 use dps::analysis::{self, StudyResults, fits, gather, read_layout};
-use dps::config::Race;
 use dps::results::{self, Results};
+use dps::settings::Race;
 use serde_json::Value;
 
 fn study(results: Results) -> StudyResults {

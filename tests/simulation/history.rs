@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::{Communicator, MemoryLimit};
-use dps::config::Configuration;
 use dps::journal::{Contents, Journal, Loaded, checkpoint_path, journal_path, load, lock_path};
 use dps::progress::{Event, Observer};
 use dps::records::CellKey;
+use dps::settings::Configuration;
 use dps::storage::Storage;
 use dps::study::{Beginning, Place, RunEnd, run};
 use dps::{Error, exit};

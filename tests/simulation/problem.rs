@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 
 use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::{MemoryLimit, Single};
-use dps::config::{self, Configuration, DataSplit};
-use dps::data::{Dataset, Examples, ImageShape};
+use dps::data::{DataSplit, Dataset, Examples, ImageShape};
 use dps::journal::{Journal, journal_path};
 use dps::records::{Cell, Confirmation, MaskRecord, Status};
+use dps::settings::{self, Configuration};
 use dps::storage::Disk;
 use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
 use dps::{progress, results};
@@ -144,7 +144,7 @@ impl Problem {
              checkpoint_seconds = {checkpoint_seconds}\ndevice = \"cpu\"\n{deadline}",
             self.sections
         );
-        config::parse(self.name, &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
+        settings::parse(self.name, &text, &[]).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
     /// Why the files of a study are not what they may be at any time, if they are not. Files that may be damaged may be refused.

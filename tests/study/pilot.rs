@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::study::{mpirun, signal, succeed, train, write_config, write_data};
-use dps::config;
 use dps::results;
+use dps::settings;
 
 /// A folder with data, and a configuration whose goal, steps and interval are guessed badly.
 fn folder() -> tempfile::TempDir {
@@ -43,7 +43,8 @@ fn its_proposal_reaches_its_goal_in_every_corner() {
     assert!(summary.contains("goal_error = ") && summary.contains("small-pilot.svg"), "{summary}");
 
     let text = fs::read_to_string(at("small-pilot.toml")).unwrap();
-    let (before, after) = (config::load(&at("small.toml"), &[]).unwrap().study, config::load(&at("small-pilot.toml"), &[]).unwrap().study);
+    let (before, after) =
+        (settings::load(&at("small.toml"), &[]).unwrap().study, settings::load(&at("small-pilot.toml"), &[]).unwrap().study);
     assert!(text.starts_with("# Proposed by dps-train pilot from small.toml"), "{text}");
     assert!(!text.contains("# guessed"), "{text}");
     assert_eq!((&before.grid, &before.pruning, &before.data), (&after.grid, &after.pruning, &after.data));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::records::timeless;
 use crate::support::study::{mpirun, succeed, train, write_config, write_data};
-use dps::config::CriterionName;
+use dps::pruning::CriterionName;
 use dps::records::{Cell, Status};
 use dps::results::{self, Results};
 

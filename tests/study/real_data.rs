@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::{MemoryLimit, Single};
-use dps::config::{self, Configuration, Override};
+use dps::config::Override;
 use dps::data::Dataset;
 use dps::records::{Cell, Status};
+use dps::settings::{self, Configuration};
 use dps::storage::Disk;
 use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
 use dps::{progress, results};
@@ -39,7 +40,7 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
         key: key.into(),
         value,
     });
-    let loaded: Configuration = config::load(config, &overrides).unwrap();
+    let loaded: Configuration = settings::load(config, &overrides).unwrap();
     let data = std::env::var_os("DPS_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
     let dataset = dataset
         .get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset.clone(), &data, &loaded.study.data).expect("make test-data"));

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use dps::Error;
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, LaneState};
 use dps::comm::Single;
-use dps::config::{DataSplit, LayerSpec, OptimizerName, Padding};
-use dps::data::{Dataset, Examples, ImageShape};
-use dps::network::{Network, initial_weights};
-use dps::optimizer::{Rule, Schedule};
+use dps::data::{DataSplit, Dataset, Examples, ImageShape};
+use dps::network::{LayerSpec, Network, Padding, initial_weights};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
 
 /// A network of two pooled convolutions with kernels of this size, on images of 8 × 8 × 1.

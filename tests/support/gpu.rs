@@ -6,12 +6,12 @@ use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::cuda::Cuda;
 use dps::backend::{Backend, Device, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
-use dps::config::{DataSplit, Execution, NetworkName, OptimizerName};
-use dps::data::{Dataset, Examples, ImageShape};
-use dps::network::{Network, initial_weights};
-use dps::optimizer::{Rule, Schedule};
+use dps::data::{DataSplit, Dataset, Examples, ImageShape};
+use dps::network::{Network, NetworkName, initial_weights};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
 use dps::random::{Numbers, Purpose};
+use dps::settings::Execution;
 
 /// The networks that the tests go through.
 pub const NETWORKS: [NetworkName; 2] = [NetworkName::SimpleCnn, NetworkName::Resnet8];

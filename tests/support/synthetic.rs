@@ -1,9 +1,9 @@
 //! Synthetic studies for the tests of reports: every number follows from a known law.
 
-use dps::config::{Metaparameter, Race};
+use dps::optimizer::{Metaparameter, Metaparameters};
 use dps::records::{Cell, CellKey, CurvePoint, Status, Trial};
 use dps::results::{Environment, Results, WorkloadSummary};
-use dps::search::Metaparameters;
+use dps::settings::Race;
 
 /// Steps between evaluations of every synthetic study.
 pub const EVERY: u32 = 16;

@@ -5,7 +5,7 @@
 
 use crate::analysis::statistics::{Fitted, confirmed_cells, confirmed_fits, papers_steps};
 use crate::analysis::studies::{StudyResults, is_of_dps};
-use crate::config::OptimizerName;
+use crate::optimizer::OptimizerName;
 use crate::results::Results;
 
 mod claim;

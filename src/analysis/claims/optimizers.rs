@@ -4,8 +4,8 @@ use super::claim::Claim;
 use super::finding::{Finding, above, below, times, words};
 use crate::analysis::statistics::{ConfirmedCell, Fit, Mean, Point, fit_means, means, measured_points};
 use crate::analysis::studies::StudyResults;
-use crate::config::ascending;
 use crate::readable::count;
+use crate::settings::ascending;
 
 /// What each sparsity that was measured with both optimizers says, by fits over the batch sizes measured with both: curves of other batch sizes would
 /// differ by what these say of the law.

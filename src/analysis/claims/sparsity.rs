@@ -6,9 +6,10 @@ use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
 use super::finding::{Finding, above, below, fitted, words};
 use crate::analysis::statistics::{Estimate, Fit, Fitted, slope_of_counts};
 use crate::analysis::studies::{StudyResults, has_trials};
-use crate::config::{OptimizerName, Race};
+use crate::optimizer::OptimizerName;
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, Trial};
+use crate::settings::Race;
 use crate::statistics::QUANTILE;
 
 /// What a ratio needs, in the singular.

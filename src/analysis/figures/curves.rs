@@ -3,9 +3,9 @@
 use super::figure::{Figure, dots, name, sparsity_entry};
 use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Marker, Panel, Scale, Series, Stroke};
 use crate::analysis::studies::{Curve, StudyResults, batch};
-use crate::config::ascending;
 use crate::readable::{count, significant};
 use crate::records::{Cell, CurvePoint, Trial};
+use crate::settings::ascending;
 
 /// Points of a curve at most; of more, means of neighbours are drawn.
 const MOST_POINTS: usize = 60;

@@ -3,8 +3,8 @@
 use super::figure::batch_axis;
 use crate::analysis::chart::{Axis, Colour, Element, Entry, Marker, Panel, Scale, Tile};
 use crate::analysis::studies::{StudyResults, batch};
-use crate::config::ascending;
 use crate::records::Cell;
+use crate::settings::ascending;
 
 /// Ratios at most, each with its colour and its name.
 const CLASSES: [(f64, Colour, &str); 5] = [

@@ -5,7 +5,8 @@ use super::figure::{
 };
 use crate::analysis::chart::{Chart, Panel, Series};
 use crate::analysis::studies::{Curve, StudyResults, batch};
-use crate::config::{OptimizerName, ascending};
+use crate::optimizer::OptimizerName;
+use crate::settings::ascending;
 
 /// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
 pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {

@@ -5,7 +5,7 @@ use super::scatter::{COLOURED, STAR, arranged, colour, colours, ends, is_papers,
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, Marker, Panel, Path, Scale, Stroke};
 use crate::analysis::statistics::share;
 use crate::analysis::studies::StudyResults;
-use crate::config::{self, Metaparameter, Range, Setting};
+use crate::optimizer::{self, Metaparameter, Range, Setting};
 use crate::readable::{count, significant};
 use crate::records::{Cell, Trial};
 
@@ -95,9 +95,9 @@ fn ratio(cell: &Cell, trial: &Trial) -> Option<f64> {
 fn described(name: Metaparameter, range: &Range) -> String {
     let symbol = if name.symbol().is_empty() { String::new() } else { format!("{}: ", name.symbol()) };
     let scale = match range.scale {
-        config::Scale::Integer | config::Scale::Linear => "linear",
-        config::Scale::Log => "logarithmic",
-        config::Scale::ReverseLog => "logarithmic in the distance to 1",
+        optimizer::Scale::Integer | optimizer::Scale::Linear => "linear",
+        optimizer::Scale::Log => "logarithmic",
+        optimizer::Scale::ReverseLog => "logarithmic in the distance to 1",
     };
     // The limits are written as in the configuration: 1e-10, not its ten decimals.
     let limit = |value: f64| if name.is_whole() { name.show(value) } else { format!("{value:?}") };

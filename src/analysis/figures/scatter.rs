@@ -3,10 +3,11 @@
 use super::figure::{Figure, Part, batch_axis};
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Panel, Scale, Stroke, power};
 use crate::analysis::studies::{Grid, StudyResults, batch};
-use crate::config::{self, Metaparameter, Setting, ascending};
+use crate::optimizer::{self, Metaparameter, Setting};
 use crate::readable::{count, rough, some};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
+use crate::settings::ascending;
 
 /// The shape of a status.
 fn shape(status: Status) -> Marker {
@@ -66,9 +67,9 @@ pub(super) const STAR: Colour = Colour(240, 228, 66);
 /// The scale of a metaparameter's axis.
 fn scale(name: Metaparameter) -> Scale {
     match name.example().scale {
-        config::Scale::Integer | config::Scale::Linear => Scale::Linear,
-        config::Scale::Log => Scale::Log10,
-        config::Scale::ReverseLog => Scale::ReverseLog,
+        optimizer::Scale::Integer | optimizer::Scale::Linear => Scale::Linear,
+        optimizer::Scale::Log => Scale::Log10,
+        optimizer::Scale::ReverseLog => Scale::ReverseLog,
     }
 }
 

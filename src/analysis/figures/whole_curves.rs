@@ -3,8 +3,8 @@
 use super::figure::series_entry;
 use crate::analysis::chart::{Axis, Chart, Dot, Element, Entry, GREY, Marker, Panel, Path, Scale, Series, Stroke};
 use crate::analysis::studies::Curve;
-use crate::config::ascending;
 use crate::records::CellKey;
+use crate::settings::ascending;
 
 /// The curves of a cell.
 #[derive(Debug, Clone, PartialEq)]

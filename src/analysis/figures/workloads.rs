@@ -5,7 +5,7 @@ use super::ratio::ratio;
 use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Panel, Scale, Series, Stroke};
 use crate::analysis::statistics::Fitted;
 use crate::analysis::studies::{Curve, StudyResults, batch, joined};
-use crate::config::ascending;
+use crate::settings::ascending;
 
 /// K* against batch size with its fit, a row a workload and a column a sparsity; none for fewer than two workloads.
 pub fn workloads(studies: &[(&StudyResults, &[Fitted])]) -> Option<Figure> {

@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::shallue::{CONFIRMATIONS, their_name};
 use super::{MOST_BYTES, cell, excess, results, trial};
-use crate::config::Metaparameter;
 use crate::error::short;
+use crate::optimizer::Metaparameter;
 use crate::records::{CellKey, CurvePoint, Status, Trial};
 use crate::results::{Results, WorkloadSummary};
 use crate::storage::read_regular;

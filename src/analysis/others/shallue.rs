@@ -10,9 +10,10 @@ use std::{fs, io};
 use serde_json::{Map, Value, json};
 
 use crate::analysis::studies::StudyResults;
-use crate::config::{self, Metaparameter, Race, Scale, Setting};
+use crate::optimizer::{Metaparameter, Scale, Setting};
 use crate::records::{Cell, Status, Training, Trial};
 use crate::results::WorkloadSummary;
+use crate::settings::{self, Race};
 use crate::storage::{Disk, Storage, make_folder};
 use crate::{Error, Result};
 
@@ -87,7 +88,7 @@ impl Exported<'_> {
     }
 }
 
-fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::Study, folder: &Path) -> Result<()> {
+fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &settings::Study, folder: &Path) -> Result<()> {
     let trials = Exported::trials(cell, workload, configuration.execution.race);
     for exported in std::iter::once(trials).chain(Exported::confirmations(cell)) {
         write_study(&exported, cell, workload, configuration, folder)?;
@@ -95,7 +96,7 @@ fn write_cell(cell: &Cell, workload: &WorkloadSummary, configuration: &config::S
     Ok(())
 }
 
-fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, configuration: &config::Study, folder: &Path) -> Result<()> {
+fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, configuration: &settings::Study, folder: &Path) -> Result<()> {
     // What a file says becomes the name of a folder, and nothing else: no path of its own.
     let words =
         |name: &str| -> String { name.chars().take(80).map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' }).collect() };
@@ -156,7 +157,7 @@ fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, con
 }
 
 /// The search space with the names of their layout; a metaparameter that is not searched has one feasible point.
-fn parameter_configs(configuration: &config::Study) -> Value {
+fn parameter_configs(configuration: &settings::Study) -> Value {
     let config = |(name, setting): (Metaparameter, Setting)| {
         let value = match setting {
             Setting::Fixed(value) => json!({ "type": "DISCRETE", "feasible_points": [value] }),

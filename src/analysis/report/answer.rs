@@ -6,9 +6,9 @@ use super::section::{Answer, Section};
 use crate::analysis::claims::words;
 use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
-use crate::config::Race;
 use crate::readable::{count, digits, rough, some};
 use crate::records::{Cell, CellKey};
+use crate::settings::Race;
 
 /// Letters of a file's digest that are shown.
 const DIGEST: usize = 16;

@@ -17,7 +17,7 @@ use crate::analysis::claims::{claims, holm};
 use crate::analysis::figures::{self, Figure};
 use crate::analysis::statistics::{Fitted, comparable, confirmed_cells, confirmed_fits, critical, fits, smoothness, times};
 use crate::analysis::studies::{StudyResults, gather};
-use crate::config::OptimizerName;
+use crate::optimizer::OptimizerName;
 use crate::results::{self, Results, WorkloadSummary};
 use crate::storage::{folder, read_regular};
 use crate::{Error, Result};

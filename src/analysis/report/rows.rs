@@ -4,7 +4,7 @@ use super::numbers::ABSENT;
 use super::table::Table;
 use crate::analysis::statistics::Estimate;
 use crate::analysis::studies::StudyResults;
-use crate::config::Metaparameter;
+use crate::optimizer::Metaparameter;
 use crate::readable::count;
 use crate::records::{CellKey, Trial};
 use crate::results::{Column, Table as Row};

@@ -9,10 +9,11 @@ use super::table::Table;
 use crate::analysis::claims::{PAPERS_OPTIMIZERS, PAPERS_SPARSITIES, Verdict, by_chance, is_papers, papers_batch_sizes};
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, FewerTrials, computed, half_width, papers_steps, to_end};
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
-use crate::config::{Metaparameter, OptimizerName, ascending};
 use crate::forecast::{Forecast, Measured};
+use crate::optimizer::{Metaparameter, OptimizerName};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey};
+use crate::settings::ascending;
 
 /// A number of trials that might have been enough.
 const FEWER: usize = 30;

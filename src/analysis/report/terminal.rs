@@ -8,7 +8,7 @@ use super::table::Table;
 use super::warnings::dead_layers;
 use crate::analysis::statistics::{Range, Work, computed, papers_steps, to_end, to_goal};
 use crate::analysis::studies::{Grid, has_curves, has_trials, is_of_dps, workload_name};
-use crate::config::Metaparameter;
+use crate::optimizer::Metaparameter;
 use crate::readable::{LINE, count, wrapped};
 use crate::records::{Cell, Status, median_steps};
 use crate::results::{Results, WorkloadSummary};

@@ -4,10 +4,12 @@ use std::fmt;
 
 use crate::analysis::statistics::{EDGE, FewerTrials, Fitted, share};
 use crate::analysis::studies::{CLOSE, Grid, StudyResults, has_trials, is_of_dps};
-use crate::config::{Metaparameter, Race, Search, Setting, ascending};
+use crate::optimizer::{Metaparameter, Setting};
 use crate::readable::{count, digits, some};
 use crate::records::{Cell, CellKey, Status, Trial};
 use crate::results::Results;
+use crate::search::Search;
+use crate::settings::{Race, ascending};
 
 /// Trials of a cell that must have reached the goal, or in a race stayed feasible, so that no warning is given.
 pub const FEWEST_TRIALS: usize = 3;

@@ -6,9 +6,9 @@ use super::fits::{Fitted, beside_dense};
 use super::means::{Mean, MeanFit, fit_means};
 use super::sharpness::Sharp;
 use crate::analysis::studies::StudyResults;
-use crate::config::ascending;
 use crate::records::{Cell, CellKey, Confirmation, Status};
 use crate::results::WorkloadSummary;
+use crate::settings::ascending;
 use crate::statistics::crossed;
 
 /// What confirmations say of a cell.

@@ -1,7 +1,8 @@
 //! Where in its searched range a metaparameter lies.
 
-use crate::config::{Metaparameter, Range, Scale, Search, Setting};
+use crate::optimizer::{Metaparameter, Range, Scale, Setting};
 use crate::records::Trial;
+use crate::search::Search;
 
 /// Share of a searched range, in u, at each end that counts as its edge.
 pub const EDGE: f64 = 0.05;

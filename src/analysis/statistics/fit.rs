@@ -5,7 +5,7 @@
 
 pub use super::estimate::{COVERED, Estimate};
 use super::estimate::{normal, scramble, student_between, uniform};
-use crate::config::ascending;
+use crate::settings::ascending;
 use crate::statistics::{QUANTILE, student};
 
 /// Resamples of the bootstrap.

@@ -5,8 +5,7 @@ use super::exponent::exponent;
 use super::fewer::FewerTrials;
 use super::fit::{Estimate, Fit, LINEAR_EXPONENTS, Point, Regime};
 use crate::analysis::studies::{Grid, StudyResults};
-use crate::config::{Metaparameter, ScheduleName};
-use crate::optimizer::Schedule;
+use crate::optimizer::{Metaparameter, Schedule, ScheduleName};
 use crate::readable::count;
 use crate::records::{Cell, Trial};
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::estimate::Estimate;
 use crate::analysis::studies::StudyResults;
-use crate::config::ascending;
 use crate::readable::{count, significant, some};
 use crate::records::{Cell, CellKey};
 use crate::results::Environment;
+use crate::settings::ascending;
 use crate::statistics::student;
 
 /// The time of a cell's steps.

@@ -1,7 +1,7 @@
 //! What cells took to measure, and what other rules would have taken.
 
 use crate::analysis::studies::StudyResults;
-use crate::config::DatasetName;
+use crate::data::{DatasetChoice, DatasetName};
 use crate::records::{Cell, Status, Trial};
 use crate::results::WorkloadSummary;
 
@@ -25,8 +25,9 @@ pub struct Range {
 
 /// The paper's step budget for its workloads (appendix B); none for others.
 pub fn papers_steps(workload: &WorkloadSummary) -> Option<u32> {
-    let spec = workload.dataset.parse::<DatasetName>().ok()?.spec();
-    (spec.is_papers && workload.network == spec.usual.network.name()).then_some(spec.usual.max_steps)
+    let name = workload.dataset.parse::<DatasetName>().ok()?;
+    let usual = DatasetChoice::from(name).usual();
+    (name.spec().is_papers && workload.network == usual.network.name()).then_some(usual.max_steps)
 }
 
 /// Core-hours that a study's cells took, of its search and of its confirmations: seconds times ranks times threads.

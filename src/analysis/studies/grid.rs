@@ -1,8 +1,8 @@
 //! A study's cells as a grid.
 
-use crate::config::ascending;
 use crate::records::Cell;
 use crate::results::Results;
+use crate::settings::ascending;
 
 /// Points of a line, in natural units of two axes. The line breaks at a NaN.
 pub type Curve = Vec<(f64, f64)>;

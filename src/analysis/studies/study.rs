@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::grid::Grid;
 use super::known::is_of_dps;
-use crate::config::{self, Race};
+use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line};
 use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
+use crate::settings::{self, Race};
 
 /// Keys in which files of one study may differ: its grid, and how the work was run.
-const BESIDE_THE_STUDY: [&str; 4] = [config::CELL_KEYS[0], config::CELL_KEYS[1], "confirm", "execution"];
+const BESIDE_THE_STUDY: [&str; 4] = [settings::CELL_KEYS[0], settings::CELL_KEYS[1], "confirm", "execution"];
 
 /// Keys at most by which studies of one name are told apart.
 const MOST_KEYS: usize = 4;
@@ -39,7 +40,7 @@ pub struct StudyResults {
     /// Cells of several files: the measurements that are not among the results, each with its place.
     measured_again: Vec<(Cell, usize)>,
     /// The configuration as data, with the grids of all files; or why it cannot be read.
-    pub configuration: Result<config::Study, String>,
+    pub configuration: Result<settings::Study, String>,
     /// The races of its files that differ from each other; a configuration has one.
     pub races: Vec<Race>,
     /// Warnings about how its files were put together.
@@ -51,7 +52,7 @@ pub struct StudyResults {
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {
-        let configuration = config::recorded(&source, &results.configuration, &[]);
+        let configuration = settings::recorded(&source, &results.configuration, &[]);
         let configuration = match is_of_dps(&results) {
             true => configuration.map(|loaded| loaded.study).map_err(|error| first_line(&error.to_string())),
             false => Err("dps did not measure it".to_owned()),
@@ -109,7 +110,7 @@ fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>>
     }
     let mut words = vec![None; studies.len()];
     for places in groups.into_values() {
-        let configured: Option<Vec<&config::Study>> = places.iter().map(|&place| studies[place].configuration.as_ref().ok()).collect();
+        let configured: Option<Vec<&settings::Study>> = places.iter().map(|&place| studies[place].configuration.as_ref().ok()).collect();
         let found = configured.map_or_else(Vec::new, |configured| keys_of(&configured));
         for (place, word) in places.iter().zip(&found) {
             words[*place] = word.clone().filter(|_| found.iter().filter(|other| *other == word).count() == 1);
@@ -120,8 +121,8 @@ fn told_apart(studies: &[StudyResults], names: &[String]) -> Vec<Option<String>>
 
 /// For each of some studies the keys that tell them apart, with its values: the goal first, and no more keys than are needed. None where those
 /// are none or many.
-fn keys_of(studies: &[&config::Study]) -> Vec<Option<String>> {
-    let values = |one: &&config::Study| studies.iter().flat_map(|other| differing(one, other)).collect::<BTreeMap<_, _>>();
+fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
+    let values = |one: &&settings::Study| studies.iter().flat_map(|other| differing(one, other)).collect::<BTreeMap<_, _>>();
     let all: Vec<BTreeMap<String, String>> = studies.iter().map(values).collect();
     let keys: BTreeSet<&String> = all.iter().flat_map(BTreeMap::keys).collect();
     let kinds = |chosen: &[&String]| {
@@ -148,8 +149,8 @@ fn keys_of(studies: &[&config::Study]) -> Vec<Option<String>> {
 }
 
 /// The keys in which two studies differ, with the first one's values.
-fn differing(one: &config::Study, other: &config::Study) -> impl Iterator<Item = (String, String)> {
-    config::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left))
+fn differing(one: &settings::Study, other: &settings::Study) -> impl Iterator<Item = (String, String)> {
+    settings::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left))
 }
 
 impl StudyResults {
@@ -185,8 +186,8 @@ impl StudyResults {
     /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
         let pruning = self.configuration.as_ref().map_or(String::new(), |study| {
-            let config::Pruning { criterion, shuffle, reinitialise, .. } = study.pruning;
-            let is_usual = criterion == config::CriterionName::Snip && !shuffle && !reinitialise;
+            let Pruning { criterion, shuffle, reinitialise, .. } = study.pruning;
+            let is_usual = criterion == CriterionName::Snip && !shuffle && !reinitialise;
             let name = if is_usual { String::new() } else { format!(", {criterion} pruning") };
             let controls = [(shuffle, ", shuffled"), (reinitialise, ", weights drawn anew")];
             name + &controls.into_iter().filter(|(is_used, _)| *is_used).map(|(_, words)| words).collect::<String>()
@@ -274,7 +275,7 @@ impl StudyResults {
     fn is_of(&self, other: &StudyResults) -> bool {
         let same = match (&self.configuration, &other.configuration) {
             // A report may set a race beside full runs: their steps-to-result are the same.
-            (Ok(this), Ok(that)) => config::differences(this, that, &BESIDE_THE_STUDY).is_empty(),
+            (Ok(this), Ok(that)) => settings::differences(this, that, &BESIDE_THE_STUDY).is_empty(),
             _ => self.results.configuration == other.results.configuration,
         };
         let releases = self.results.environment.releases() == other.results.environment.releases();
@@ -313,7 +314,7 @@ impl StudyResults {
         }
         if let (Ok(this), Ok(that)) = (&mut self.configuration, &other.configuration) {
             this.grid.join(&that.grid);
-            if let Ok(text) = config::canonical(this) {
+            if let Ok(text) = settings::canonical(this) {
                 self.results.configuration = text;
             }
         }

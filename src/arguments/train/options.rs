@@ -8,7 +8,8 @@ use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::arguments::WIDTH;
-use crate::config::{DatasetName, Override};
+use crate::config::Override;
+use crate::data::DatasetName;
 use crate::exit;
 use crate::init::Given;
 use crate::pilot::Asked;

@@ -14,7 +14,7 @@ use crate::progress::ProgressForm;
 
 impl Train {
     /// Reads a command line, program name first. Values that belong to the configuration are checked with it, by
-    /// [`crate::config::load`], so that all of its problems are reported together.
+    /// [`crate::settings::load`], so that all of its problems are reported together.
     ///
     /// # Errors
     /// What clap has to say, `--help` and `--version` included; [`clap::Error::exit_code`] is 0 for those, else 2.

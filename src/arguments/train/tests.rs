@@ -9,10 +9,12 @@ use clap_complete::Shell;
 use super::options::Line;
 use super::{DataCommand, DataFolder, StudyArguments, Train, completions, manual_pages, supervised};
 use crate::arguments::ReportArguments;
-use crate::config::{self, DatasetName, OptimizerName};
+use crate::data::DatasetName;
 use crate::init::Given;
+use crate::optimizer::OptimizerName;
 use crate::pilot::Asked;
 use crate::progress::ProgressForm;
+use crate::settings;
 use crate::version::VERSION_AND_COMMIT;
 
 fn read(line: &str) -> Result<Train, clap::Error> {
@@ -26,9 +28,9 @@ fn study(line: &str) -> StudyArguments {
     }
 }
 
-fn quickstart(line: &str) -> Result<config::Study, String> {
+fn quickstart(line: &str) -> Result<settings::Study, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/quickstart.toml");
-    let loaded = config::load(&path, &study(&format!("quickstart.toml {line}")).overrides());
+    let loaded = settings::load(&path, &study(&format!("quickstart.toml {line}")).overrides());
     loaded.map(|loaded| loaded.study).map_err(|error| error.to_string())
 }
 
@@ -53,9 +55,9 @@ fn options_reach_the_study() {
         "--batch-size 16,64 --batch-size 8 --sparsity 0,.5 --trials 2 --device cpu --threads 3 --set workload.optimizer=nesterov",
     )
     .unwrap();
-    assert_eq!(study.grid, config::Grid { batch_sizes: vec![16, 64, 8], sparsities: vec![0.0, 0.5], trials: 2 });
-    assert_eq!((study.execution.device, study.execution.threads), (config::DeviceName::Cpu, 3));
-    assert_eq!(study.workload.optimizer, config::OptimizerName::Nesterov);
+    assert_eq!(study.grid, settings::Grid { batch_sizes: vec![16, 64, 8], sparsities: vec![0.0, 0.5], trials: 2 });
+    assert_eq!((study.execution.device, study.execution.threads), (settings::DeviceName::Cpu, 3));
+    assert_eq!(study.workload.optimizer, OptimizerName::Nesterov);
     assert_eq!(quickstart("--trials 2 --set grid.trials=3").unwrap().grid.trials, 2);
 }
 

@@ -178,7 +178,7 @@ impl Check<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LayerSpec, Padding};
+    use crate::network::{LayerSpec, Padding};
 
     /// Three convolutions on maps of 16 × 16 with a border of 1, and logits.
     fn network() -> Network {

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::physical::Physical;
 use super::plan::Plan;
-use crate::config::Convolutions;
 use crate::network::Network;
 use crate::pruning::Mask;
+use crate::settings::Convolutions;
 
 /// Which kernels compute each layer of a network with a mask, in words; without one, those of the dense network, which takes no memory for each
 /// parameter. Kernels of a general kind compute channels in whole vectors of 16.
@@ -20,8 +20,8 @@ pub fn kernels(network: &Network, mask: Option<&Mask>, convolutions: Convolution
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{BiasPruning, NetworkName};
-    use crate::pruning::{keep_highest, random_scores};
+    use crate::network::NetworkName;
+    use crate::pruning::{BiasPruning, keep_highest, random_scores};
 
     #[test]
     fn the_kernels_of_a_pruned_network_are_named() {

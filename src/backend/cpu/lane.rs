@@ -8,9 +8,8 @@ use super::simd::{Kernel, Simd};
 use super::vector_unit::VectorUnit;
 use crate::backend::task::Task;
 use crate::backend::{LaneStart, LaneState, Progress};
-use crate::config::OptimizerName;
 use crate::data::Sampler;
-use crate::optimizer::Rule;
+use crate::optimizer::{OptimizerName, Rule};
 use crate::pruning::Mask;
 
 /// A lane: weights, velocities, mask and data order, all of the physical network ([`Physical`]).

@@ -3,8 +3,8 @@
 use super::layer::{LayerPlan, layers};
 use super::worker::{image_floats, images_a_pass, images_at_once};
 use crate::comm::Leaves;
-use crate::config::Convolutions;
 use crate::network::Network;
+use crate::settings::Convolutions;
 
 /// What a rank trains at once.
 #[derive(Debug, Clone, Copy)]

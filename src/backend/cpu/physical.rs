@@ -173,7 +173,7 @@ fn pad(logical: &Network) -> Network {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Initialisation, LayerSpec, NetworkName, Padding};
+    use crate::network::{Initialisation, LayerSpec, NetworkName, Padding};
 
     #[test]
     fn the_papers_networks_are_their_own_physical_ones() {

@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::dense::LOGITS;
 use super::layer::{CpuLayer, LayerPlan, layers};
 use super::vector_unit::VectorUnit;
-use crate::config::Convolutions;
 use crate::network::Network;
 use crate::pruning::Mask;
+use crate::settings::Convolutions;
 
 /// Multiply-adds that an image is worth, in time, before any weight is: it is read, taken apart and pooled.
 const FIXED_WORK: f64 = 0.7e6;

@@ -18,9 +18,9 @@ use super::program;
 use super::workspace::Workspace;
 use crate::Result;
 use crate::comm::{self, Communicator, host_hash, together};
-use crate::config::{Execution, Products, Reduction};
 use crate::data::Dataset;
 use crate::network::Network;
+use crate::settings::{Execution, Products, Reduction};
 
 /// A rank's GPU, and what all its back ends share.
 pub struct Cuda {

@@ -20,10 +20,10 @@ use crate::Result;
 use crate::backend::cpu::{CpuBackend, VectorUnit};
 use crate::backend::{Backend, Device, EvaluationSet, Interrupt, LaneStart, LaneState, Progress, Sharing};
 use crate::comm::Communicator;
-use crate::config::Reduction;
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::pruning::Mask;
+use crate::settings::Reduction;
 
 /// Most lanes: a launch has a block for each in its grid's third dimension.
 const MOST_LANES: u64 = 65_535;

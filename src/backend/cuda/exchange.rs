@@ -13,7 +13,7 @@ use super::partition::BatchPartition;
 use super::pointer::{ConstPointer, at, at_mut};
 use crate::Result;
 use crate::comm::Communicator;
-use crate::config::Reduction;
+use crate::settings::Reduction;
 
 /// What carries gradients between the ranks of a group.
 enum Transport {

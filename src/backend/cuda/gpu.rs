@@ -15,7 +15,7 @@ use super::arithmetic::Arithmetic;
 use super::check::{Doing, refuse};
 use crate::Result;
 use crate::comm;
-use crate::config::{Execution, Products};
+use crate::settings::{Execution, Products};
 
 /// Bytes of host memory that downloads pass through.
 const LANDING: usize = 1 << 20;

@@ -48,7 +48,7 @@ pub fn kernels(network: &Network) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LayerSpec, NetworkName, Padding};
+    use crate::network::{LayerSpec, NetworkName, Padding};
 
     #[test]
     fn hidden_layers_become_convolutions_of_the_same_parameters() {

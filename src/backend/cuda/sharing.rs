@@ -5,8 +5,8 @@
 //! answer.
 
 use crate::backend::Sharing;
-use crate::config::Reduction;
 use crate::network::Network;
+use crate::settings::Reduction;
 
 /// Part of a step's time that the exchange may take.
 const PART: f64 = 0.05;
@@ -35,7 +35,7 @@ pub fn sharing(network: &Network, reduction: Reduction, on_tensor_cores: bool, t
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::NetworkName;
+    use crate::network::NetworkName;
 
     #[test]
     fn eight_gpus_share_large_batches_and_trials_of_small_ones() {

@@ -150,7 +150,7 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::NetworkName;
+    use crate::network::NetworkName;
 
     #[test]
     fn no_lane_has_numbers_beyond_what_kernels_can_index() {

@@ -5,11 +5,12 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use dps::arguments::StudyArguments;
+use dps::config::Override;
 use dps::init::{self, Given};
 use dps::readable::some;
 use dps::streams::{err, out, prompt};
 use dps::supervise::{self, Hosts};
-use dps::{Error, Result, config, data, journal, records, results, study};
+use dps::{Error, Result, data, journal, records, results, settings, study};
 
 use crate::{finish, listen};
 
@@ -18,15 +19,15 @@ const LONGEST_ANSWER: u64 = 1_000;
 
 /// The cells of a study, numbered as they are measured, and the trials of each.
 pub fn list(arguments: &StudyArguments) -> Result<()> {
-    let study = config::load(&arguments.config, &arguments.overrides())?.study;
+    let study = settings::load(&arguments.config, &arguments.overrides())?.study;
     let lines = records::cells(&study.grid).into_iter().enumerate();
     out(&lines.map(|(index, key)| format!("{index} {} {} {}\n", key.batch_size, key.sparsity, study.grid.trials)).collect::<String>());
     Ok(())
 }
 
 /// Says what the data of a study are.
-pub fn check_data(path: &Path, overrides: &[config::Override], data: &Path) -> Result<()> {
-    let study = config::load(path, overrides)?.study;
+pub fn check_data(path: &Path, overrides: &[Override], data: &Path) -> Result<()> {
+    let study = settings::load(path, overrides)?.study;
     out(&data::check(&study.workload.dataset, data, &study.data)?);
     Ok(())
 }
@@ -42,7 +43,7 @@ pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<()> 
     };
     let terminal = std::io::stdin().is_terminal();
     let classes =
-        |dataset: &config::DatasetChoice| data::Facts::of(dataset, data, &config::DataSplit::default()).map(|facts| facts.classes as u32);
+        |dataset: &data::DatasetChoice| data::Facts::of(dataset, data, &data::DataSplit::default()).map(|facts| facts.classes as u32);
     init::init(path, given, if terminal { Some(&mut ask) } else { None }, &classes)?;
     let file = path.display();
     out(&format!(

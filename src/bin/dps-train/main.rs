@@ -16,12 +16,12 @@ use std::sync::Arc;
 use common::{Allocator, leave};
 use dps::arguments::{DataCommand, StudyArguments, Train};
 use dps::comm::{self, launcher};
-use dps::config::DatasetName;
+use dps::data::DatasetName;
 use dps::journal::Journal;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::supervise::Hosts;
-use dps::{Result, arguments, config, data, doctor, exit, init, reader, results, signals, streams};
+use dps::{Result, arguments, data, doctor, exit, init, reader, results, settings, signals, streams};
 use signal_hook::consts::SIGINT;
 
 #[global_allocator]
@@ -60,8 +60,8 @@ fn run() -> u8 {
         Ok(Train::Completions { shell }) => print(&arguments::completions(shell)),
         Ok(Train::Man { folder: Some(folder) }) => finish(&commands::write_pages(&folder, &arguments::manual_pages())),
         Ok(Train::Man { folder: None }) => print(&arguments::manual_pages().swap_remove(0).1),
-        Ok(Train::Keys { markdown: true, .. }) => print(&config::markdown_of_keys()),
-        Ok(Train::Keys { name, .. }) => finish(&config::keys(name.as_deref()).map(|text| out(&text))),
+        Ok(Train::Keys { markdown: true, .. }) => print(&settings::markdown_of_keys()),
+        Ok(Train::Keys { name, .. }) => finish(&settings::keys(name.as_deref()).map(|text| out(&text))),
         Ok(Train::Configs { name: None }) => print(&init::list()),
         Ok(Train::Configs { name: Some(name) }) => finish(&init::text(&name).map(out)),
         Ok(Train::Merge { parts, output, force }) => finish(&commands::merge(parts, &output, force)),

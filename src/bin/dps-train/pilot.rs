@@ -10,7 +10,7 @@ use dps::progress::{Event, Observer, ProgressForm};
 use dps::readable::{count, duration, some};
 use dps::results::Results;
 use dps::streams::out;
-use dps::{Error, Result, config, exit, results, signals, study};
+use dps::{Error, Result, exit, results, settings, signals, study};
 
 use crate::plan::bound;
 use crate::study::{Prepared, fail, load, measure, observer, prepare};
@@ -88,7 +88,7 @@ fn designed(
     for part in parts {
         let set = [&asked.set[..], &part.overrides].concat();
         let study = StudyArguments { set, output: Some(part.output.clone()), ..asked.clone() };
-        let configuration = together(world, config::load(&study.config, &study.overrides()))?;
+        let configuration = together(world, settings::load(&study.config, &study.overrides()))?;
         let network = study::check(&configuration, &whole.facts)?;
         let prepared = Prepared { configuration, facts: whole.facts, network, chosen: whole.chosen.clone(), about_device: Vec::new() };
         let bound = bound(&prepared, world);

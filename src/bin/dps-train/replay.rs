@@ -6,11 +6,12 @@ use dps::arguments::ReplayArguments;
 use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
 use dps::comm::Single;
+use dps::config::Override;
 use dps::data::Dataset;
 use dps::readable::{count, first_line};
 use dps::streams::{err, out};
 use dps::version::VERSION_AND_COMMIT;
-use dps::{Error, Result, config, journal, records, results, study};
+use dps::{Error, Result, journal, records, results, settings, study};
 
 use crate::study::threads;
 
@@ -40,7 +41,7 @@ pub fn replay(arguments: &ReplayArguments) -> Result<()> {
     };
     let confirmation = arguments.confirmation.map(confirmation).transpose()?;
     let (recorded, training) = confirmation.map_or((trial, None), |found| (&found.run, Some(&found.training)));
-    let parse = |overrides: &[config::Override]| config::recorded(&path.display().to_string(), &results.configuration, overrides);
+    let parse = |overrides: &[Override]| settings::recorded(&path.display().to_string(), &results.configuration, overrides);
     let trials = match parse(&[]) {
         Ok(loaded) => loaded.study.trials(),
         Err(error) => {

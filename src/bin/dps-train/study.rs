@@ -16,7 +16,7 @@ use dps::progress::{Event, Observer, ProgressForm};
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::study::{Beginning, Place, RunEnd, Surroundings};
-use dps::{Error, Result, analysis, config, exit, journal, progress, results, signals, study};
+use dps::{Error, Result, analysis, exit, journal, progress, results, settings, signals, study};
 
 #[cfg(feature = "mpi")]
 use crate::common::leave;
@@ -107,7 +107,7 @@ pub fn observer(arguments: &StudyArguments, speaks: bool) -> Box<dyn Observer> {
 }
 
 /// The data of a study, on every rank or on none.
-pub fn load(arguments: &StudyArguments, configuration: &config::Configuration, world: &dyn Communicator) -> Result<Dataset> {
+pub fn load(arguments: &StudyArguments, configuration: &settings::Configuration, world: &dyn Communicator) -> Result<Dataset> {
     together(world, Dataset::load(configuration.study.workload.dataset.clone(), &arguments.data.folder, &configuration.study.data))
 }
 
@@ -189,7 +189,7 @@ pub fn fail(progress: ProgressForm, error: &Error) -> u8 {
 /// A study that can be measured.
 pub struct Prepared {
     /// The study.
-    pub configuration: config::Configuration,
+    pub configuration: settings::Configuration,
     /// What is known of its data, and the network for them.
     pub facts: Facts,
     pub network: Arc<Network>,
@@ -202,11 +202,11 @@ pub struct Prepared {
 /// Prepares a study, or finds the same error on every rank.
 pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<Prepared> {
     // The configuration has another limit, perhaps. Until it is read, this one holds.
-    world.limit_waits(config::Execution::default().deadline_seconds);
+    world.limit_waits(settings::Execution::default().deadline_seconds);
     let configuration = if arguments.confirms {
         of_results(arguments, world)
     } else {
-        together(world, config::load(&arguments.config, &arguments.overrides()))
+        together(world, settings::load(&arguments.config, &arguments.overrides()))
     }?;
     world.limit_waits(configuration.study.execution.deadline_seconds);
     if !arguments.confirms && journal::overwrites(&arguments.output(), &arguments.config) {
@@ -223,22 +223,22 @@ pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<P
 }
 
 /// The configuration of a result file, with what confirms its cells. Rank 0 reads it.
-fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<config::Configuration> {
+fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<settings::Configuration> {
     let path = &arguments.config;
     let text = if world.rank() == 0 { results::read(path).map(|results| results.configuration) } else { Ok(String::new()) };
     let text = String::from_utf8_lossy(&world.broadcast(together(world, text)?.into_bytes())).into_owned();
     let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let overrides = arguments.overrides();
-    let asked = config::recorded(&name, &text, &overrides)?;
+    let asked = settings::recorded(&name, &text, &overrides)?;
     if asked.study.confirm.is_some() {
         return Ok(asked);
     }
     let default = Override { option: "confirm".to_owned(), key: "confirm".to_owned(), value: "{}".to_owned() };
-    config::recorded(&name, &text, &[&[default], &overrides[..]].concat())
+    settings::recorded(&name, &text, &[&[default], &overrides[..]].concat())
 }
 
 /// What may not be meant, a sentence each.
-fn notes(study: &config::Study, dataset: &Dataset, threads: usize) -> Vec<String> {
+fn notes(study: &settings::Study, dataset: &Dataset, threads: usize) -> Vec<String> {
     let mut notes = Vec::new();
     let examples = dataset.training.len();
     if let Some(size) = study.grid.batch_sizes.iter().find(|&&size| size as usize > examples) {
@@ -247,7 +247,7 @@ fn notes(study: &config::Study, dataset: &Dataset, threads: usize) -> Vec<String
         ));
     }
     if let Some(confirm) = study.confirm.as_ref().filter(|confirm| confirm.points > 1)
-        && study.execution.race == config::Race::Until(1.0)
+        && study.execution.race == settings::Race::Until(1.0)
     {
         notes.push(format!(
             "of {} points to confirm a cell seldom has more than one: with execution.race = true its trials end when one reaches the goal; \
@@ -288,7 +288,7 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
 }
 
 /// Threads of this rank: what the configuration says, or its share of the host's processors.
-pub fn threads(study: &config::Study, world: &dyn Communicator) -> usize {
+pub fn threads(study: &settings::Study, world: &dyn Communicator) -> usize {
     match study.execution.threads as usize {
         0 => dps::comm::threads(world),
         threads => threads,

@@ -17,7 +17,7 @@ use self::delivery::{Delivery, remove_old_parts};
 use self::reason::names;
 use super::find::{existing, folders};
 use super::sources::{DatasetFiles, Published, Source, set};
-use crate::config::DatasetName;
+use crate::data::choice::DatasetName;
 use crate::storage::make_folder;
 use crate::{Error, Result};
 

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use super::element::Element;
 use super::found::{Found, unread};
-use crate::config::DataLayout;
+use crate::data::section::DataLayout;
 use crate::data::{ImageShape, Pixels};
 
 /// What an array's header says.

@@ -18,7 +18,8 @@ use self::find::Places;
 pub use self::hdf5::READING;
 use self::place::ArrayPlace;
 use super::{Examples, ImageShape};
-use crate::config::{DataLayout, OwnDataset};
+use crate::data::choice::OwnDataset;
+use crate::data::section::DataLayout;
 use crate::{Error, Result};
 
 /// The examples of a data set; without a test set there are none of it.

@@ -12,8 +12,8 @@ use super::array::Header;
 use super::found::{Found, unread};
 use super::hdf5::Table;
 use super::{hdf5, idx, npy};
-use crate::config::DataLayout;
 use crate::data::contents::{decompressed, is_gzip};
+use crate::data::section::DataLayout;
 use crate::data::{ImageShape, Pixels};
 use crate::{Error, Result};
 

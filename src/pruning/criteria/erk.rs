@@ -1,10 +1,10 @@
 //! ERK: random masks with the layer densities of an Erdős–Rényi kernel.
 
 use super::random::uniform_scores;
-use crate::config::BiasPruning;
 use crate::network::Network;
 use crate::pruning::criterion::{Criterion, Nothing, Untrained};
 use crate::pruning::mask::{Mask, candidates, highest, rounded};
+use crate::pruning::section::BiasPruning;
 use crate::random::Purpose;
 
 /// Random subsets of layers whose densities are those of an Erdős–Rényi kernel (Evci et al., "Rigging the Lottery", ICML 2020, section 3): a layer's
@@ -88,8 +88,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::NetworkName;
-    use crate::network::TensorKind;
+    use crate::network::{NetworkName, TensorKind};
     use crate::pruning::kept_parameters;
 
     fn mask(network: &Network, sparsity: f64, biases: BiasPruning) -> Vec<u32> {

@@ -5,8 +5,8 @@ use super::super::numbers::{ABSENT, interval};
 use super::super::rows::Rows;
 use super::super::table::Table;
 use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Estimate, Fresh, RESAMPLES, Scatter, SharpFit, Variances, half_width};
-use crate::config::ascending;
 use crate::readable::{count, digits};
+use crate::settings::ascending;
 
 /// What the table of confirmed cells has.
 const CONFIRMED: &str = "The best points of a cell's search, trained again with fresh seeds that took no part in it; all cells have the same ones. The point that \

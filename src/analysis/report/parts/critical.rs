@@ -4,7 +4,7 @@ use super::super::document::Block;
 use super::super::numbers::{ABSENT, interval};
 use super::super::rows::Rows;
 use crate::analysis::statistics::{COVERED, Critical, Definition, Estimate};
-use crate::config::ascending;
+use crate::settings::ascending;
 
 /// A row a definition and a column a sparsity, and what the definitions are.
 pub fn critical(critical: &[Critical]) -> Vec<Block<'static>> {

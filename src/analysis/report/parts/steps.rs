@@ -5,9 +5,9 @@ use super::super::numbers::{ABSENT, NOT_MEASURED};
 use super::super::rows::Rows;
 use super::super::table::Table;
 use crate::analysis::studies::{Grid, StudyResults};
-use crate::config::ascending;
 use crate::readable::count;
 use crate::records::{Cell, CellKey};
+use crate::settings::ascending;
 
 /// K* of every cell as a table.
 pub fn steps(study: &StudyResults) -> Vec<Block<'static>> {

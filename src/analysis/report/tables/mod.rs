@@ -9,7 +9,7 @@ mod work;
 
 use super::section::Section;
 use super::table::Table;
-use crate::config::Metaparameter;
+use crate::optimizer::Metaparameter;
 
 /// The tables of all studies: what they are of, their cells, fits and trials, the best trials' curves, what fewer trials would have found and what
 /// cells took; and, where there are any, their confirmations and confirmed steps, what they say of the paper's claims, their measurements along

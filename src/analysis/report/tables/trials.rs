@@ -5,7 +5,7 @@ use super::super::section::Section;
 use super::super::table::Table;
 use crate::analysis::statistics::FewerTrials;
 use crate::analysis::studies::{StudyResults, has_trials, is_of_dps};
-use crate::config::Metaparameter;
+use crate::optimizer::Metaparameter;
 use crate::records::{Cell, Confirmation, CurvePoint, Trial};
 use crate::results::{ConfirmationRow, CurveRow, TrialRow};
 

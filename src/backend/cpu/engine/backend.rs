@@ -15,11 +15,11 @@ use crate::backend::cpu::vector_unit::VectorUnit;
 use crate::backend::margin::{self, WORDS};
 use crate::backend::{Backend, Device, EVALUATION_BLOCK, EvaluationSet, Interrupt, LaneStart, LaneState, Progress, Sharing, vote};
 use crate::comm::{Communicator, Leaves};
-use crate::config::Convolutions;
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::pruning::Mask;
 use crate::readable::some;
+use crate::settings::Convolutions;
 
 /// Lanes on the processor's cores.
 pub struct CpuBackend<'a> {

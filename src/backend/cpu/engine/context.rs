@@ -17,10 +17,10 @@ use crate::backend::reference::{self, Batch};
 use crate::backend::task::Task;
 use crate::backend::{EvaluationSet, Interrupt};
 use crate::comm::{Leaves, Node};
-use crate::config::Convolutions;
 use crate::data::{Dataset, Examples};
 use crate::network::Network;
 use crate::pruning::Mask;
+use crate::settings::Convolutions;
 
 /// What every thread reads.
 pub(super) struct Context<'a> {

@@ -12,8 +12,8 @@ use super::super::winograd;
 use super::buffers::{Buffers, Scratch};
 use super::kind::{CpuLayer, Place, Vectorised};
 use super::workspace::{Pass, Workspace, image_of};
-use crate::config::Convolutions;
 use crate::network::{Convolution, Network};
+use crate::settings::Convolutions;
 
 pub(super) struct Pooled {
     layer: Convolution,

@@ -112,8 +112,8 @@ mod tests {
     use crate::backend::cpu::physical::Physical;
     use crate::backend::cpu::vector_unit::VectorUnit;
     use crate::comm::Leaves;
-    use crate::config::{Convolutions, NetworkName};
-    use crate::network::Network;
+    use crate::network::{Network, NetworkName};
+    use crate::settings::Convolutions;
 
     fn worker() -> (Worker, Plan, Vec<f32>) {
         let physical = Physical::new(&Arc::new(Network::new(NetworkName::Lenet300x100)));

@@ -8,8 +8,8 @@ use crate::backend::cpu::physical::Physical;
 use crate::backend::cpu::plan::Plan;
 use crate::backend::cpu::sparse::SparseLayers;
 use crate::backend::cpu::vector_unit::VectorUnit;
-use crate::config::Convolutions;
 use crate::network::{Layer, Network};
+use crate::settings::Convolutions;
 
 /// Floats of a pass, gradients among them: as many images as begin within the second-level cache. It is a constant because bits depend on it.
 const PASS: usize = 1 << 18;

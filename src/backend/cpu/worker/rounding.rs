@@ -9,11 +9,11 @@ use crate::backend::cpu::plan::Plan;
 use crate::backend::cpu::vector_unit::VectorUnit;
 use crate::backend::{Backend, LaneStart};
 use crate::comm::Single;
-use crate::config::{Convolutions, DataSplit, NetworkName, OptimizerName};
-use crate::data::{Dataset, Examples, ImageShape};
-use crate::network::{Convolution, Layer, Network, initial_weights};
-use crate::optimizer::{Rule, Schedule};
+use crate::data::{DataSplit, Dataset, Examples, ImageShape};
+use crate::network::{Convolution, Layer, Network, NetworkName, initial_weights};
+use crate::optimizer::{OptimizerName, Rule, Schedule};
 use crate::pruning::Mask;
+use crate::settings::Convolutions;
 
 const IMAGES: usize = 6;
 

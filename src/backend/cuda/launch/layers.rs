@@ -344,7 +344,7 @@ layer_kernels! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::NetworkName;
+    use crate::network::NetworkName;
 
     #[test]
     fn few_images_of_a_lane_have_low_tiles() {

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use super::declarations;
 use crate::backend::cuda::arithmetic::Arithmetic;
 use crate::backend::cuda::program::source;
-use crate::config::NetworkName;
-use crate::network::Network;
+use crate::network::{Network, NetworkName};
 
 /// A kernel of `kernels/`: its launch bounds' threads, and names and types of its parameters.
 #[derive(Debug, PartialEq)]

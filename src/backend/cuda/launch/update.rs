@@ -2,8 +2,7 @@
 
 use super::{kernels, shared_structs};
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
-use crate::config::OptimizerName;
-use crate::optimizer::{Adam, Rule};
+use crate::optimizer::{Adam, OptimizerName, Rule};
 
 /// Most parts of a sum.
 pub const MOST_PARTS: usize = 64;

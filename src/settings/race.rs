@@ -2,9 +2,9 @@
 
 use serde::{Serialize, Serializer};
 
-use crate::config::goal::decimal;
 use crate::config::kind::Kind;
 use crate::config::tree::Value;
+use crate::settings::goal::decimal;
 
 /// When the race of a cell's trials ends them.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,7 +1,7 @@
 //! The keys of a configuration as a page's tables: what stands in docs/configuration.md.
 
-use super::key::KeyHelp;
 use super::study::sections;
+use crate::config::key::KeyHelp;
 
 /// A heading, a sentence and a table for each section, in Markdown.
 pub fn markdown_of_keys() -> String {

@@ -2,15 +2,16 @@
 
 use std::ops::Bound::Excluded;
 
-use super::dataset::{DatasetChoice, DatasetKind};
-use super::network::{NetworkChoice, NetworkKind};
 use super::race::Race;
-use crate::config::goal::{exact_threshold, float32_threshold};
 use crate::config::key::{key, name};
 use crate::config::kind::{Number, Whole};
 use crate::config::names::names;
 use crate::config::reader::Section;
 use crate::config::section::section;
+use crate::data::{DatasetChoice, DatasetKind};
+use crate::network::{NetworkChoice, NetworkKind};
+use crate::optimizer::{OptimizerName, ScheduleName};
+use crate::settings::goal::{exact_threshold, float32_threshold};
 
 section! {
     /// What is trained on which data, and when a trial has reached its goal.
@@ -37,56 +38,12 @@ section! {
 }
 
 names! {
-    /// The optimizers: those of the paper, and Adam.
-    OptimizerName {
-        /// Stochastic gradient descent: w ← w − η g.
-        Sgd = "sgd",
-        /// Stochastic gradient descent with momentum: v ← m v + g; w ← w − η v.
-        Momentum = "momentum",
-        /// Stochastic gradient descent with Nesterov's momentum: v ← m v + g; w ← w − η (g + m v).
-        Nesterov = "nesterov",
-        /// Adam (Kingma & Ba, ICLR 2015): a ← β1 a + (1 − β1) g; s ← β2 s + (1 − β2) g²; w ← w − η â / (√ŝ + ε), where â = a / (1 − β1^t) and
-        /// ŝ = s / (1 − β2^t).
-        Adam = "adam",
-        /// Adam whose weight decay is no part of the gradient (Loshchilov & Hutter, ICLR 2019, as PyTorch has it): w ← w − η λ w before Adam's
-        /// update.
-        AdamW = "adamw",
-    }
-}
-
-impl OptimizerName {
-    /// Numbers that it keeps for each parameter that it trains, besides the parameter.
-    pub fn kept_numbers(self) -> usize {
-        match self {
-            OptimizerName::Sgd => 0,
-            OptimizerName::Momentum | OptimizerName::Nesterov => 1,
-            OptimizerName::Adam | OptimizerName::AdamW => 2,
-        }
-    }
-}
-names! {
     /// How a validation error is compared with the goal.
     GoalComparison {
         /// errors ≤ goal · examples, exactly: 720 of 6,000 at goal 0.12.
         Integers = "integers",
         /// 1 − accuracy ≤ goal with the accuracy in 32-bit floating point, as in the authors' public code: 719 of 6,000 at goal 0.12.
         Float32 = "float32",
-    }
-}
-names! {
-    /// Learning-rate schedules.
-    #[derive(Default)]
-    ScheduleName {
-        /// The learning rate is η at every step.
-        #[default]
-        Constant = "constant",
-        /// The rate falls on a line and then stays: (η − η_end)(1 − min(k, D)/D) + η_end at step k, where D is `search.decay_steps` and η_end / η is
-        /// `search.end_learning_rate_factor`.
-        LinearDecay = "linear-decay",
-        /// The rate falls along half a wave of a cosine and then stays: (η − η_end)(1 + cos(π min(k, D)/D))/2 + η_end, with the same two.
-        Cosine = "cosine",
-        /// The rate falls every S steps: η γ^⌊k/S⌋, where S is `search.decay_every` and γ is `search.decay_factor`.
-        StepDecay = "step-decay",
     }
 }
 

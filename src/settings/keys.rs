@@ -1,8 +1,8 @@
 //! What `dps-train keys` prints: the keys of a configuration, for a terminal.
 
-use super::key::{KeyHelp, SectionHelp};
-use super::reader::nearest;
 use super::study::sections;
+use crate::config::key::{KeyHelp, SectionHelp};
+use crate::config::reader::nearest;
 use crate::error::short;
 use crate::readable::wrapped;
 use crate::{Error, Result};

@@ -85,7 +85,7 @@ names! {
 }
 
 impl Convolutions {
-    /// Whether a kept configuration leaves the key out ([`crate::config::recorded`]).
+    /// Whether a kept configuration leaves the key out ([`crate::settings::recorded`]).
     fn is_direct(&self) -> bool {
         *self == Convolutions::Direct
     }

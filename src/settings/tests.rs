@@ -6,6 +6,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Error;
+use crate::config::Override;
+use crate::data::{DataSplit, DatasetChoice, DatasetName};
+use crate::network::{NetworkChoice, NetworkName};
+use crate::optimizer::{ByMetaparameter, Metaparameter, OptimizerName, Range, Scale, ScheduleName, Setting};
+use crate::pruning::{BiasPruning, CriterionName, Pruning};
+use crate::search::{Search, SobolNumbers};
 
 const VALID: &str = r#"
 [workload]

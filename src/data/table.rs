@@ -1,9 +1,6 @@
-//! The table of data sets: for each name the extents of its images, its classes, its files with their sums, where these can be had, and what a
-//! new configuration has for it.
+//! The table of data sets: for each name the extents of its images, its classes, its files with their sums, and where these can be had.
 
-use super::dataset::{DatasetChoice, DatasetName};
-use super::network::NetworkName;
-use super::workload::ScheduleName;
+use super::choice::DatasetName;
 
 /// What is known of a data set without its files.
 #[derive(Debug)]
@@ -16,8 +13,6 @@ pub struct DatasetSpec {
     pub training: u32,
     /// Examples of the test file.
     pub test: u32,
-    /// What a new configuration has for it.
-    pub usual: Usual,
     /// Whether the paper has a workload of it with the usual network, schedule, goal and steps.
     pub is_papers: bool,
     /// What is in its files.
@@ -32,21 +27,6 @@ pub struct DatasetSpec {
     pub system_folder: Option<&'static str>,
     /// Where the files can be had, in the order in which these places are tried.
     pub places: &'static [Origin],
-}
-
-/// What a new configuration has for a data set.
-#[derive(Debug)]
-pub struct Usual {
-    /// Network.
-    pub network: NetworkName,
-    /// Learning-rate schedule.
-    pub schedule: ScheduleName,
-    /// Goal error, as TOML.
-    pub goal_error: &'static str,
-    /// Steps at most.
-    pub max_steps: u32,
-    /// Steps between two evaluations.
-    pub evaluate_every: u32,
 }
 
 /// A file as its publisher made it, uncompressed (except for an archive, which is taken as it is).
@@ -93,20 +73,6 @@ impl DatasetName {
     }
 }
 
-/// What a new configuration has for images of one's own: a network that fits any, and a goal to begin with.
-const OWN: Usual =
-    Usual { network: NetworkName::Lenet300x100, schedule: ScheduleName::Constant, goal_error: "0.1", max_steps: 2_000, evaluate_every: 16 };
-
-impl DatasetChoice {
-    /// What a new configuration has for it.
-    pub fn usual(&self) -> &'static Usual {
-        match self {
-            DatasetChoice::Named(name) => &name.spec().usual,
-            DatasetChoice::Own(_) => &OWN,
-        }
-    }
-}
-
 /// MNIST's files, with the sums of a data set that has the same names, extents and counts.
 const fn mnist_files(sums: [&'static str; 4]) -> [DataFile; 4] {
     [
@@ -121,20 +87,11 @@ const fn cifar_file(name: &'static str, sha256: &'static str) -> DataFile {
     DataFile { name, bytes: 30_730_000, sha256 }
 }
 
-// Goals, steps and networks of these three are the paper's: Lee et al., ICLR 2021, section 3 and appendix B.
-
 static MNIST: DatasetSpec = DatasetSpec {
     image: [28, 28, 1],
     classes: 10,
     training: 60_000,
     test: 10_000,
-    usual: Usual {
-        network: NetworkName::SimpleCnn,
-        schedule: ScheduleName::Constant,
-        goal_error: "0.02",
-        max_steps: 40_000,
-        evaluate_every: 16,
-    },
     is_papers: true,
     format: FileFormat::Idx,
     files: &mnist_files([
@@ -154,7 +111,6 @@ static MNIST: DatasetSpec = DatasetSpec {
 };
 
 static FASHION_MNIST: DatasetSpec = DatasetSpec {
-    usual: Usual { goal_error: "0.12", ..MNIST.usual },
     files: &mnist_files([
         "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
         "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
@@ -174,13 +130,6 @@ static CIFAR_10: DatasetSpec = DatasetSpec {
     classes: 10,
     training: 50_000,
     test: 10_000,
-    usual: Usual {
-        network: NetworkName::Resnet8,
-        schedule: ScheduleName::LinearDecay,
-        goal_error: "0.4",
-        max_steps: 100_000,
-        evaluate_every: 32,
-    },
     is_papers: true,
     format: FileFormat::Cifar,
     // The sums of the archive and of the files in it are as other programs publish them; the archive's belongs to the same file as the MD5 sum on

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use super::overrides::Override;
-use super::study::{Convolutions, Execution, Grid, Study};
-use super::{study, tree};
+use super::execution::{Convolutions, Execution};
+use super::grid::Grid;
+use super::study::{self, Study};
+use crate::config::{Override, tree};
 use crate::storage::{described, read_regular};
 use crate::{Error, Result};
 

@@ -4,14 +4,11 @@ use std::ops::Bound::Unbounded;
 
 use serde::Serialize;
 
-use super::by_metaparameter::ByMetaparameter;
-use super::metaparameter::Metaparameter;
-use super::range::{Scale, Setting};
-use super::workload::{OptimizerName, ScheduleName};
 use crate::config::key::{Key, SectionHelp, key, name};
 use crate::config::kind::{Kind, Number, Whole};
 use crate::config::names::names;
 use crate::config::reader::Section;
+use crate::optimizer::{ByMetaparameter, Metaparameter, OptimizerName, Scale, ScheduleName, Setting};
 
 /// Each trial draws its metaparameters from these ranges. A number in place of a range fixes one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +52,7 @@ fn is_zero(number: &u32) -> bool {
 }
 
 /// All that is said of the section, its keys, and the keys of a range.
-pub(super) fn help() -> SectionHelp {
+pub(crate) fn help() -> SectionHelp {
     let any = || Number::real((Unbounded, Unbounded));
     let scale = "How a number u of the Sobol sequence, from 0 to 1, becomes a value of the range.";
     let of_range = [
@@ -73,7 +70,7 @@ pub(super) fn help() -> SectionHelp {
 }
 
 /// Reads the section; `optimizer` and `schedule` are `None` where the workload leaves them in doubt.
-pub(super) fn read(mut section: Section, optimizer: Option<OptimizerName>, schedule: Option<ScheduleName>) -> Option<Search> {
+pub(crate) fn read(mut section: Section, optimizer: Option<OptimizerName>, schedule: Option<ScheduleName>) -> Option<Search> {
     let of = |key: &str| match key {
         "optimizer" => optimizer.map(OptimizerName::name),
         _ => schedule.map(ScheduleName::name),

@@ -71,7 +71,7 @@ impl Pruning {
 }
 
 /// Reads the section.
-pub(super) fn read(mut section: Section) -> Option<Pruning> {
+pub(crate) fn read(mut section: Section) -> Option<Pruning> {
     let mut draft = Draft::read(&mut section);
     if let (Some(criterion), Some(given)) = (draft.criterion, draft.temperature) {
         if GRASP.includes(criterion.name()) {

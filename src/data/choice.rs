@@ -64,7 +64,7 @@ const MOST_NAME: usize = 40;
 const MOST_SHOWN: usize = 80;
 
 /// A name, or a table with a path and a name.
-pub(super) struct DatasetKind;
+pub(crate) struct DatasetKind;
 
 impl Kind for DatasetKind {
     type Value = DatasetChoice;

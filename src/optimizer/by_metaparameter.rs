@@ -12,6 +12,9 @@ use super::metaparameter::Metaparameter;
 #[derive(Clone, Copy, PartialEq)]
 pub struct ByMetaparameter<T>([Option<T>; Metaparameter::NAMES.len()]);
 
+/// The values that a trial trains with.
+pub type Metaparameters = ByMetaparameter<f64>;
+
 impl<T: Copy> ByMetaparameter<T> {
     /// The value for `name`.
     pub fn get(&self, name: Metaparameter) -> Option<T> {

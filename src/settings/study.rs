@@ -1,44 +1,23 @@
-//! A study as data: what a configuration file says, after validation. Each section has a file, which declares its keys.
+//! A study as data: what a configuration file says, after validation.
 //!
 //! The types are written out by serde, but read by hand, so that no study exists that was not validated.
 
-mod by_metaparameter;
-mod confirm;
-mod data;
-mod dataset;
-mod datasets;
-mod execution;
-mod grid;
-mod metaparameter;
-mod network;
-mod pruning;
-mod race;
-mod range;
-mod search;
-mod smoothness;
-mod workload;
-
 use serde::Serialize;
 
-pub use by_metaparameter::ByMetaparameter;
-pub use confirm::{Confirm, Varied};
-pub use data::{DataLayout, DataOrder, DataSource, DataSplit};
-pub use dataset::{DatasetChoice, DatasetName, OwnDataset};
-pub use datasets::{DataFile, DatasetSpec, FileFormat, Origin, Usual};
-pub use execution::{Convolutions, DeviceName, Execution, Products, Reduction};
-pub use grid::{Grid, MOST_TRIALS, ascending};
-pub use metaparameter::Metaparameter;
-pub use network::{Initialisation, LayerName, LayerSpec, NetworkChoice, NetworkName, Padding};
-pub use pruning::{BiasPruning, CriterionName, Pruning};
-pub use race::Race;
-pub use range::{Range, Scale, Setting, range_as_toml};
-pub use search::{Search, SobolNumbers};
-pub use smoothness::{Smoothness, first_of};
-pub use workload::{GoalComparison, OptimizerName, ScheduleName, Workload};
-
-use super::key::SectionHelp;
-use super::reader::{Problems, Section};
-use super::tree::Table;
+use super::confirm::{self, Confirm};
+use super::execution::{self, Execution};
+use super::grid::{self, Grid};
+use super::smoothness::{self, Smoothness};
+use super::workload::{self, Workload};
+use crate::config::key::SectionHelp;
+use crate::config::reader::{Problems, Section};
+use crate::config::tree::Table;
+use crate::data::DataSplit;
+use crate::data::section as data;
+use crate::pruning::Pruning;
+use crate::pruning::section as pruning;
+use crate::search::Search;
+use crate::search::section as search;
 
 /// A whole configuration file. Source: protocol of Lee et al., ICLR 2021, section 3 and appendix B.
 #[derive(Debug, Clone, PartialEq, Serialize)]

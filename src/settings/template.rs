@@ -1,7 +1,10 @@
 //! The text of a new configuration: the paper's settings for a workload, every key with what it means.
 
-use super::key::{KeyHelp, Only};
-use super::study::{DatasetChoice, LayerSpec, NetworkChoice, OptimizerName, ScheduleName, sections};
+use super::study::sections;
+use crate::config::key::{KeyHelp, Only};
+use crate::data::DatasetChoice;
+use crate::network::{LayerSpec, NetworkChoice};
+use crate::optimizer::{OptimizerName, ScheduleName};
 use crate::readable::{count, wrapped};
 
 /// Letters of a line of comments.
@@ -108,7 +111,9 @@ fn line(choices: &Choices, key: &KeyHelp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, DatasetName, NetworkName, OwnDataset};
+    use crate::data::{DatasetName, OwnDataset};
+    use crate::network::NetworkName;
+    use crate::settings;
 
     /// All that can be chosen.
     fn all() -> Vec<Choices> {
@@ -116,7 +121,7 @@ mod tests {
         for &dataset in DatasetName::ALL {
             for &optimizer in OptimizerName::ALL {
                 for &schedule in ScheduleName::ALL {
-                    let network = NetworkChoice::Named(dataset.spec().usual.network);
+                    let network = NetworkChoice::Named(DatasetChoice::from(dataset).usual().network);
                     all.push(Choices { dataset: dataset.into(), network, optimizer, schedule });
                 }
             }
@@ -134,7 +139,7 @@ mod tests {
             schedule: ScheduleName::Constant,
         };
         for choices in all().into_iter().chain(NetworkName::ALL.iter().copied().map(listed)) {
-            let loaded = config::parse("new.toml", &template(&choices), &[]).unwrap_or_else(|error| panic!("{choices:?}: {error}"));
+            let loaded = settings::parse("new.toml", &template(&choices), &[]).unwrap_or_else(|error| panic!("{choices:?}: {error}"));
             let workload = loaded.study.workload;
             assert_eq!(
                 (workload.dataset, workload.network, workload.optimizer, workload.schedule),
@@ -147,7 +152,7 @@ mod tests {
     fn its_comments_show_each_default() {
         for choices in all() {
             let text = template(&choices);
-            let plain = config::parse("new.toml", &text, &[]).unwrap().study;
+            let plain = settings::parse("new.toml", &text, &[]).unwrap().study;
             // What the comments say, taken at its word, is the same study.
             let commented = |line: &str| {
                 let line = line.strip_prefix("# ")?;
@@ -158,9 +163,9 @@ mod tests {
             };
             let lines = text.lines().filter(|line| !line.contains("# Only for the "));
             let told: String = lines.map(|line| commented(line).unwrap_or_else(|| line.to_owned()) + "\n").collect();
-            let told = config::parse("told.toml", &told, &[]).unwrap().study;
+            let told = settings::parse("told.toml", &told, &[]).unwrap().study;
             assert!(told.smoothness.is_some() && told.confirm.is_some());
-            assert_eq!(config::Study { smoothness: None, confirm: None, ..told.clone() }, plain);
+            assert_eq!(settings::Study { smoothness: None, confirm: None, ..told.clone() }, plain);
         }
     }
 }

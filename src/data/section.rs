@@ -2,12 +2,12 @@
 
 use std::ops::Bound::Included;
 
+use super::choice::DatasetChoice;
 use crate::config::key::{key, name};
 use crate::config::kind::{Number, OneOf, Seed, Sometimes};
 use crate::config::names::names;
 use crate::config::reader::Section;
 use crate::config::section::section;
-use crate::config::study::DatasetChoice;
 
 section! {
     /// How the training file becomes a training and a validation set, and the training set a stream of batches.
@@ -56,7 +56,7 @@ names! {
 }
 
 /// Reads the section of a study of `dataset`, where that is known.
-pub(super) fn read(mut section: Section, dataset: Option<&DatasetChoice>) -> Option<DataSplit> {
+pub(crate) fn read(mut section: Section, dataset: Option<&DatasetChoice>) -> Option<DataSplit> {
     let draft = Draft::read(&mut section);
     if let (Some(DatasetChoice::Named(name)), Some(Some(_))) = (dataset, draft.layout) {
         let sentence = format!("expected nothing for {name}, whose layout is known, found a value; remove it");

@@ -3,8 +3,8 @@
 
 use std::ops::Bound::{Excluded, Included, Unbounded};
 
+use super::names::{OptimizerName, ScheduleName};
 use super::range::{Example, Range, Scale, Searched, Setting, range_as_toml};
-use super::workload::{OptimizerName, ScheduleName};
 use crate::config::key::{Key, Only, key};
 use crate::config::kind::{Number, Sometimes};
 use crate::config::names::{Named, names};
@@ -253,7 +253,7 @@ impl Metaparameter {
     }
 
     /// Key of the metaparameter in a configuration.
-    pub(super) fn key(self) -> Key<Sometimes<Searched>> {
+    pub(crate) fn key(self) -> Key<Sometimes<Searched>> {
         let Declaration { values, scales, example, only, needed, default, .. } = self.declaration();
         let kind = Sometimes { kind: Searched { values, scales, example }, otherwise: default };
         let definition = key(kind, range_as_toml(example)).had_by(only, needed);
@@ -263,7 +263,7 @@ impl Metaparameter {
     }
 
     /// Setting of the metaparameter where it is not given: none for a study that does not have it.
-    pub(super) fn default(self, optimizer: OptimizerName, schedule: ScheduleName) -> Option<Setting> {
+    pub(crate) fn default(self, optimizer: OptimizerName, schedule: ScheduleName) -> Option<Setting> {
         let Declaration { only, default, .. } = self.declaration();
         default.filter(|_| only.is_none_or(|only| only.includes(optimizer.name()) || only.includes(schedule.name())))
     }

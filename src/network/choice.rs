@@ -1,0 +1,91 @@
+//! The network of a workload: one that has a name, or a list of layers.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::names::NetworkName;
+use super::specification::LayerSpec;
+use crate::config::kind::{Kind, NamedValue};
+use crate::config::names::Named;
+use crate::config::reader::{Section, Wanted};
+use crate::config::tree::{Node, Value};
+
+/// Layers of a list at most, far beyond what there is memory for.
+const MOST_LAYERS: usize = 1_000;
+
+/// The network of a workload.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum NetworkChoice {
+    /// A network that has a name.
+    Named(NetworkName),
+    /// The layers of a network.
+    Listed(Vec<LayerSpec>),
+}
+
+impl NetworkChoice {
+    /// The layers, for so many classes.
+    pub fn layers(&self, classes: u32) -> Vec<LayerSpec> {
+        match self {
+            NetworkChoice::Named(name) => name.layers(classes),
+            NetworkChoice::Listed(layers) => layers.clone(),
+        }
+    }
+}
+
+/// Writes the network's name, or that it is listed.
+impl fmt::Display for NetworkChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NetworkChoice::Named(name) => name.fmt(f),
+            NetworkChoice::Listed(_) => f.write_str("listed network"),
+        }
+    }
+}
+
+/// A name, or a list of layers.
+pub(crate) struct NetworkKind;
+
+impl Kind for NetworkKind {
+    type Value = NetworkChoice;
+
+    fn expected(&self) -> String {
+        format!("one of {}, or a list of layers", NetworkName::NAMES.join(", "))
+    }
+
+    fn accept(&self, value: &Value) -> Option<NetworkChoice> {
+        if let Value::Text(text) = value { text.parse().ok().map(NetworkChoice::Named) } else { None }
+    }
+
+    fn toml(&self, value: &NetworkChoice) -> Option<String> {
+        if let NetworkChoice::Named(name) = value { Some(format!("\"{name}\"")) } else { None }
+    }
+
+    fn names(&self) -> Vec<NamedValue> {
+        NetworkName::NAMES.iter().copied().zip(NetworkName::MEANINGS.iter().map(|meaning| meaning.trim())).collect()
+    }
+
+    fn read(&self, name: &'static str, example: &str, _: Option<NetworkChoice>, section: &mut Section<'_, '_>) -> Option<NetworkChoice> {
+        let Some(Node { value: Value::List(list), origin }) = section.node(name) else {
+            return section.name(name, NetworkName::NAMES, None).map(NetworkChoice::Named);
+        };
+        if list.is_empty() || list.len() > MOST_LAYERS {
+            let sentence = format!("expected from 1 to {MOST_LAYERS} layers, found {}; write for example {example}", list.len());
+            section.problem(origin, name, &sentence);
+            return None;
+        }
+        let mut layers = Vec::new();
+        for (index, Node { value, origin }) in list.iter().enumerate() {
+            let place = format!("{name}[{}]", index + 1);
+            layers.push(if let Value::Table(table) = value {
+                LayerSpec::read(&mut section.inside(&place, table, origin))
+            } else {
+                let wanted = Wanted { expected: "a layer".into(), example: "{ layer = \"relu\" }" };
+                section.problems.add(origin, wanted.sentence(&format!("workload.{place}"), value));
+                None
+            });
+        }
+        layers.into_iter().collect::<Option<Vec<_>>>().map(NetworkChoice::Listed)
+    }
+}
