@@ -20,8 +20,8 @@ const KEPT_BLOCKS: f64 = 0.35;
 /// Outputs of a block of weights, which one input reads.
 const BLOCK: usize = 16;
 
-/// Images that a row holds are a multiple of so many: the widest vector.
-const IMAGES: usize = 16;
+/// Floats of the widest vector: images of a row, and inputs, come in multiples of them.
+const VECTOR: usize = 16;
 
 /// Which weights a layer's products visit.
 pub(super) struct KeptMatrix {
@@ -35,11 +35,11 @@ pub(super) struct KeptMatrix {
 }
 
 impl KeptMatrix {
-    /// None where not less than [`KEPT`] of the weights are kept; `kept` flags the network's parameters.
+    /// None where not less than [`KEPT`] of the weights are kept, or the inputs are no whole vectors; `kept` flags the network's parameters.
     pub fn new(layer: &Dense, kept: &[bool]) -> Option<KeptMatrix> {
         let (kept, outputs) = (&kept[layer.weights..layer.bias], layer.outputs);
         let few = KEPT * kept.len() as f64;
-        if kept.iter().filter(|&&kept| kept).count() as f64 >= few {
+        if kept.iter().filter(|&&kept| kept).count() as f64 >= few || !layer.inputs.is_multiple_of(VECTOR) {
             return None;
         }
         let collect = |lines: usize, read: usize, weight: &dyn Fn(usize, usize) -> usize| {
@@ -58,12 +58,6 @@ impl KeptMatrix {
             forward: collect(outputs, layer.inputs, &|output, input| input * outputs + output),
             backward: collect(layer.inputs, outputs, &|input, output| input * outputs + output),
         })
-    }
-
-    /// Bytes of the largest one that a layer can have.
-    pub fn most_bytes(layer: &Dense) -> u64 {
-        let taps = KEPT * (layer.inputs * layer.outputs) as f64 * size_of::<[Tap; 2]>() as f64;
-        taps as u64 + 4 * (layer.inputs + layer.outputs + 2 + layer.inputs * layer.outputs / BLOCK) as u64
     }
 
     /// Says where each weight stands in a leaf's gradient of the blocks, which follow each other there, and returns its floats.
@@ -87,7 +81,7 @@ impl KeptMatrix {
 
 /// Images of a row for so many.
 pub(super) fn row(images: usize) -> usize {
-    images.next_multiple_of(IMAGES)
+    images.next_multiple_of(VECTOR)
 }
 
 /// `to[channel][image]` = `from[image][channel]`, in rows of [`row`]\(images\), the last image again where a row has more.

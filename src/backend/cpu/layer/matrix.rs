@@ -79,8 +79,9 @@ impl CpuLayer for Matrix {
         forward * (1.0 + 2.0 * self.kept.as_ref().map_or(1.0, |kept| kept.part(&self.layer)))
     }
 
+    /// Where each output's and each input's kept weights begin. Kept weights themselves are fewer than the bytes of a lane count for parameters.
     fn most_bytes(&self) -> u64 {
-        KeptMatrix::most_bytes(&self.layer)
+        4 * (self.layer.inputs + self.layer.outputs + 2) as u64
     }
 
     fn dense(&self) -> Option<&dyn DenseLayer> {
