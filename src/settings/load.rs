@@ -86,7 +86,8 @@ pub fn parse(name: &str, text: &str, overrides: &[Override]) -> Result<Configura
 /// # Errors
 /// As [`load`].
 pub fn recorded(name: &str, text: &str, overrides: &[Override]) -> Result<Configuration> {
-    let says = |kept: toml::Table| kept.get("execution").is_some_and(|section| section.get("convolutions").is_some());
+    let is_said = |section: &toml::Value| !section.is_table() || section.get("convolutions").is_some();
+    let says = |kept: toml::Table| kept.get("execution").is_some_and(is_said);
     let key = "execution.convolutions".to_owned();
     let direct = Override { option: key.clone(), key, value: Convolutions::Direct.name().to_owned() };
     let filled = if text.parse().is_ok_and(says) { Vec::new() } else { vec![direct] };

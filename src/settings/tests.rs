@@ -342,6 +342,9 @@ fn a_kept_configuration_without_convolutions_is_of_direct_ones() {
     assert!(!direct.text.contains("convolutions"), "a text of dps 0.2:\n{}", direct.text);
     assert_eq!(recorded("study", &direct.text, &[]).unwrap(), direct);
     assert_eq!(recorded("study", VALID, &[]).unwrap(), direct);
+    let (sections, _) = VALID.split_once("[execution]").unwrap_or((VALID, ""));
+    let damaged = recorded("study", &format!("execution = 3\n{sections}"), &[]).unwrap_err().to_string();
+    assert!(damaged.contains("execution"), "a number in place of the section: {damaged}");
     let winograd = parse("study", VALID, &[]).unwrap();
     assert_eq!(winograd.study.execution.convolutions, Convolutions::Winograd);
     assert_eq!(recorded("study", &winograd.text, &[]).unwrap(), winograd);

@@ -1,10 +1,10 @@
-//! What a new configuration has for each data set: network, schedule, goal and steps.
+//! The settings of a new configuration by its data set: network, schedule, goal and steps.
 
 use crate::data::{DatasetChoice, DatasetName};
 use crate::network::NetworkName;
 use crate::optimizer::ScheduleName;
 
-/// What a new configuration has for a data set.
+/// The settings of a new configuration for a data set.
 #[derive(Debug)]
 pub struct Usual {
     /// Network.
@@ -29,12 +29,12 @@ const FASHION_MNIST: Usual = Usual { goal_error: "0.12", ..MNIST };
 const CIFAR_10: Usual =
     Usual { network: NetworkName::Resnet8, schedule: ScheduleName::LinearDecay, goal_error: "0.4", max_steps: 100_000, evaluate_every: 32 };
 
-/// What a new configuration has for images of one's own: a network that fits any, and a goal to begin with.
+/// The settings for images of one's own: a network that fits any, and a goal to begin with.
 const OWN: Usual =
     Usual { network: NetworkName::Lenet300x100, schedule: ScheduleName::Constant, goal_error: "0.1", max_steps: 2_000, evaluate_every: 16 };
 
 impl DatasetChoice {
-    /// What a new configuration has for it.
+    /// The settings of a new configuration for this data set.
     pub fn usual(&self) -> &'static Usual {
         match self {
             DatasetChoice::Named(DatasetName::Mnist) => &MNIST,

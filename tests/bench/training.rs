@@ -211,7 +211,7 @@ fn report(arguments: &Arguments, (name, network): (NetworkName, &Network), threa
         print!("{name:<10} {threads} threads  {what}  sparsity {:<4}  {kernels:<8} kernels  {rate:>8.0} images/s", case.sparsity);
         let share = |flop: f64| 100.0 * rate * flop / peak / threads as f64;
         print!(" ({low:.0}–{high:.0}), {:>3.0} % of peak, {:>3.0} % without dropped gradients", share(flop), share(multiplied));
-        // What the chosen kernels gain over direct ones; else what the mask gains.
+        // The gain of the chosen kernels over direct ones; else the mask's.
         let (compared, what) = if case.kernels == Kernels::Direct {
             (cases.iter().find(|other| other.sparsity == case.sparsity).map(|chosen| (chosen, case)), "by chosen kernels")
         } else {

@@ -6,7 +6,7 @@
 use super::pooled::Event;
 use super::pruned::{Tap, Taps};
 use super::simd::Simd;
-use super::tile::{Positions, Start, TOGETHER, outer};
+use super::tile::{Positions, Start, outer};
 use crate::network::Dense;
 
 /// A layer with less than this part of its weights visits kept weights alone. LeNet-300-100 trains by them 1.15 to 1.23 times as fast with a tenth of
@@ -186,10 +186,7 @@ pub(super) fn gradients<S: Simd>(layer: &Dense, blocks: &[u32], input: &[f32], d
     let images = input.len() / inputs;
     assert!(outputs.is_multiple_of(BLOCK) && input.len() == images * inputs && d.len() == images * outputs);
     assert!(gradient.len() == blocks.len() * BLOCK, "there is a gradient of each block");
-    if let Start::Tree(leaves) = start {
-        let all = leaves.iter().try_fold(0, |sum: usize, &images| sum.checked_add(images));
-        assert!((1..=TOGETHER).contains(&leaves.len()) && all == Some(images), "leaves have all images");
-    }
+    start.assert_images(images);
     let positions = Positions { rows: 1, columns: images, x_row: 0, x_stride: inputs, d_stride: outputs };
     for (&at, gradient) in blocks.iter().zip(gradient.chunks_exact_mut(BLOCK)) {
         let (read, output) = (at as usize / outputs, at as usize % outputs);

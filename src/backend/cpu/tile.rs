@@ -149,6 +149,17 @@ pub(super) enum Start<'a> {
     Tree(&'a [usize]),
 }
 
+impl Start<'_> {
+    /// Panics where the leaves of a tree are none, too many, or not of so many images together.
+    #[inline(always)]
+    pub fn assert_images(self, images: usize) {
+        if let Start::Tree(leaves) = self {
+            let all = leaves.iter().try_fold(0, |sum: usize, &images| sum.checked_add(images));
+            assert!((1..=TOGETHER).contains(&leaves.len()) && all == Some(images), "leaves have all images");
+        }
+    }
+}
+
 /// Leaves of [`Start::Tree`], at most.
 pub(super) const TOGETHER: usize = 1 << LEVELS;
 

@@ -2,7 +2,7 @@
 
 use super::super::bounds::{assert_reads, assert_vectors};
 use super::super::simd::{Kernel, Simd};
-use super::super::tile::{Live, Positions, Runs, Start, TOGETHER, outer};
+use super::super::tile::{Live, Positions, Runs, Start, outer};
 use super::forward::row_product;
 use super::shape::GROUP;
 use crate::network::Convolution;
@@ -73,10 +73,8 @@ impl Kernel for FilterGradientRows<'_> {
         assert!(d.len() >= rows * layer.output.width * channels && gradient.len() == layer.weight_count());
         assert_reads(layer, input.len(), first, rows);
         assert_vectors::<S>(channels);
-        if let Start::Tree(leaves) = start {
-            let images = leaves.iter().try_fold(0, |sum: usize, &images| sum.checked_add(images));
-            assert!((1..=TOGETHER).contains(&leaves.len()) && rows == 1 && images == Some(layer.output.width), "leaves have all images");
-        }
+        assert!(rows == 1 || !matches!(start, Start::Tree(_)), "images are positions of one row");
+        start.assert_images(layer.output.width);
         let positions = Positions {
             rows,
             columns: layer.output.width,
