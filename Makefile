@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu gpu-cost test-inputs fuzz test-mpi test-slurm same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -78,10 +78,18 @@ test-double: setup nvrtc ## run the GPU back end's tests on the host, through a 
 	# Half of the random networks, as each takes longer; DPS_NETWORKS=60 has more of both.
 	DPS_NETWORKS=$${DPS_NETWORKS:-4} CUDA_EMU_CODE=ptx CUDA_EMU_NVRTC=$(abspath $(TARGET))/nvrtc/nvidia/cuda_nvrtc/lib CUDA_EMU_ORDER=turns tests/run.py "$${tests[@]}"
 
-test-gpu: setup ## compare this machine's GPU with its CPU and time it; skipped without one
+test-gpu: setup nvrtc ## compare this machine's GPU with its CPU and time it, in fourteen minutes after the build; skipped without one
 	@folder=$(abspath $(TARGET))/gpu-test
 	tests/gpu/build.sh "$$folder" mpi,cuda
-	python3 "$$folder/run.py" --out "$$folder/measured" || { code=$$?; [ $$code = 77 ] || exit $$code; }
+	for plan in first second; do
+		python3 "$$folder/run.py" --plan "$$plan" --out "$$folder/measured-$$plan" || { code=$$?; [ $$code = 77 ] || exit $$code; break; }
+	done
+
+test-kit: setup nvrtc ## build the kit for a machine with a GPU, and rehearse both of its plans in an empty root, through the stand-in for CUDA
+	@kit=$(abspath $(TARGET))/kit
+	tests/gpu/build.sh "$$kit/folder"
+	tests/cuda-double/build.sh "$(abspath $(TARGET))/cuda-double"
+	tests/gpu/rehearse.py "$$kit/folder" "$(abspath $(TARGET))/cuda-double" "$$kit/root"
 
 # WRITE=1 puts the tables into docs/gpu.md; without it they must be there.
 gpu-cost: setup nvrtc ## predict a GPU's times from the machine code of its kernels; needs no GPU
@@ -113,6 +121,13 @@ test-slurm: build ## run the batch scripts on a real Slurm on this machine; need
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends slurm-wlm munge
 	fi
 	tests/slurm/run.sh $(PROGRAMS)
+
+test-nodes: build ## run studies on two nodes made of namespaces on this machine, by ssh and by Slurm, and lose one; needs root
+	@if ! command -v slurmctld > /dev/null || ! command -v munged > /dev/null || ! command -v ip > /dev/null || [ ! -x /usr/sbin/sshd ]; then
+		apt-get update -q
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends slurm-wlm munge iproute2 openssh-client openssh-server
+	fi
+	tests/nodes/run.sh $(PROGRAMS)
 
 test-inputs: build ## run some 1,700 bad inputs, each of which must end in a sentence and an exit code; in two minutes
 	@tests/checks/bad_inputs.py --self-test
@@ -194,7 +209,7 @@ bench: build ## print how fast this machine trains, beside PyTorch and JAX (whic
 	fi
 	exit $$code
 
-paper: setup ## write docs/experiments/paper.md, optimizers.md and their figures anew, from docs/experiments/data
+paper: setup ## write docs/experiments/paper.md, controls.md, optimizers.md and their figures anew, from docs/experiments/data
 	@DPS_WRITE_PAGES=1 cargo test --test pages the_page_of
 
 # A release of the measured studies, in a new folder. FILES and TO name others.

@@ -20,6 +20,7 @@ use crate::study::status;
 use crate::{Error, Result, signals};
 
 pub use hosts::Hosts;
+use hosts::{Answers, Watch as HostWatch};
 
 /// How often the command is looked at, and how often the study's lock.
 const LOOK: Duration = Duration::from_millis(50);
@@ -45,7 +46,7 @@ const BEGINNING: Duration = Duration::from_secs(45);
 /// Runs `command`, which measures the study of the result file at `output`, until it is done, until it ends in a way that a new start does not mend,
 /// until a signal stops it, or until `tries` starts in a row have brought no progress. The exit code is the command's last one.
 ///
-/// With `hosts`, each start is on those of them that answer.
+/// With `hosts`, each start is on those of them that answer. The command is killed where one of these falls silent and the study makes no progress.
 ///
 /// # Errors
 /// [`Error::Configuration`]: the command cannot be started, or is not one that takes hosts. [`Error::Results`]: the list of hosts cannot be written.
@@ -53,14 +54,18 @@ pub fn supervise(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tri
     let mut stalls = 0;
     for start in 1_u64.. {
         let before = progress(output);
-        let on_hosts = hosts.map_or(Ok(Some(command.to_vec())), |hosts| hosts.command(command, output))?;
-        let (code, ended) = match &on_hosts {
-            Some(command) => run(command, output).map(|status| (code(status), format!("ended {}", words(status))))?,
+        let on_hosts = match hosts {
+            Some(hosts) => hosts.command(command, output)?.map(|(command, hosts)| (command, Some(HostWatch::new(hosts)))),
+            None => Some((command.to_vec(), None)),
+        };
+        let has_begun = on_hosts.is_some();
+        let (code, ended) = match on_hosts {
+            Some((command, hosts)) => run(&command, hosts, output).map(|status| (code(status), format!("ended {}", words(status))))?,
             None => (exit::COMMUNICATION, "did not begin, as no host answers".to_owned()),
         };
         let after = progress(output);
         // The next start records it.
-        let note = || if on_hosts.is_some() { Journal::note_end(output, code, Arc::new(Disk)) } else { Ok(()) };
+        let note = || if has_begun { Journal::note_end(output, code, Arc::new(Disk)) } else { Ok(()) };
         let at = after.as_ref().map_or(String::new(), |after| format!(", at {after}"));
         if signals::stop() {
             // A signal to the whole process group, as a terminal sends it, gives mpirun an end of its own.
@@ -95,8 +100,8 @@ pub fn supervise(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tri
     Ok(exit::DONE)
 }
 
-/// Runs the command once.
-fn run(command: &[OsString], output: &Path) -> Result<ExitStatus> {
+/// Runs the command once, on hosts that are asked whether they are still there.
+fn run(command: &[OsString], hosts: Option<HostWatch>, output: &Path) -> Result<ExitStatus> {
     let refuse = |cause: std::io::Error| Error::Configuration {
         path: "supervise".to_owned(),
         problems: vec![format!(
@@ -106,7 +111,8 @@ fn run(command: &[OsString], output: &Path) -> Result<ExitStatus> {
     };
     let Some((program, words)) = command.split_first() else { return Err(refuse(std::io::ErrorKind::NotFound.into())) };
     let mut child = Command::new(program).args(words).spawn().map_err(refuse)?;
-    let mut watch = Watch { looked: Instant::now(), journal: journal_bytes(output), held: None, told: None, stopping: None };
+    let mut watch =
+        Watch { looked: Instant::now(), journal: journal_bytes(output), held: None, told: None, stopping: None, hosts, silent_at: None };
     loop {
         if let Some(status) = child.try_wait().map_err(refuse)? {
             return Ok(status);
@@ -128,6 +134,9 @@ struct Watch {
     told: Option<Instant>,
     /// Since when it is to stop.
     stopping: Option<Instant>,
+    hosts: Option<HostWatch>,
+    /// How far the study was when a host did not answer.
+    silent_at: Option<String>,
 }
 
 impl Watch {
@@ -151,6 +160,20 @@ impl Watch {
             } else if self.held.is_none() && since.elapsed() >= BEGINNING {
                 let _ = child.kill();
             }
+        }
+        match self.hosts.as_mut().and_then(HostWatch::look) {
+            Some(Answers::All) => self.silent_at = None,
+            Some(Answers::Silent(_)) => self.silent_at = progress(output),
+            // Ranks may go on where nothing but the way to ask their host is broken.
+            Some(Answers::Lost(names)) => {
+                let at = progress(output);
+                if at == self.silent_at {
+                    say(&format!("no answer from {}, twice in a row, and no progress: the command is killed", names.join(", ")));
+                    let _ = child.kill();
+                }
+                self.silent_at = at;
+            }
+            None => {}
         }
         let left_for = self.held.map_or(Duration::ZERO, |held| held.elapsed());
         if left_for >= HANGING || left_for >= HANGING_AFTER_A_LOSS && !has_ended_in_order(output) {

@@ -11,8 +11,8 @@ mod train;
 use brief::matches;
 pub use report::{FigureStyle, ReportArguments};
 pub use train::{
-    ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, StudyArguments, Train,
-    completions, manual_pages, supervised,
+    ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, Source, StudyArguments,
+    Train, completions, manual_pages, supervised,
 };
 
 /// Columns of help.

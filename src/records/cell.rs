@@ -110,7 +110,8 @@ impl Cell {
 
     /// Wall-clock seconds of its confirmations.
     pub fn confirmation_seconds(&self) -> f64 {
-        self.confirmations.iter().map(|one| one.run.seconds).sum()
+        // Rust's sum of no numbers is −0.
+        0.0 + self.confirmations.iter().map(|one| one.run.seconds).sum::<f64>()
     }
 
     /// Trials that ended with `status`.

@@ -61,8 +61,8 @@ fn read_configuration(path: &Path) -> std::result::Result<Vec<u8>, String> {
 /// What bytes are that are no text from one of them on.
 fn no_text(bytes: &[u8], from: usize) -> String {
     if bytes.starts_with(b"\x89HDF") {
-        return "expected a configuration, found an HDF5 file, as results are; give the TOML file of the study to go on with it, and the result file to \
-                dps-train status or dps-report"
+        return "expected a configuration, found an HDF5 file, as results are; give the TOML file of the study, or a result file whose name ends with .h5 \
+                where dps-train alone goes on with it"
             .to_owned();
     }
     if bytes.contains(&0) {

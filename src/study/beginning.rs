@@ -9,6 +9,8 @@ pub enum Beginning<'a> {
     Journal,
     /// Nothing: the files of an earlier run are moved aside.
     Fresh,
-    /// The cells of a result file, where no earlier run left a journal. No other cells are measured.
+    /// The cells of a result file, where no earlier run left a journal.
     Results(&'a Path),
+    /// The cells of a result file, where no earlier run left a journal. They are confirmed, and no other cells are measured.
+    Confirmed(&'a Path),
 }

@@ -84,14 +84,18 @@ impl Files {
             }
         }
         let path = journal::journal_path(output);
-        let from = if let Beginning::Results(from) = beginning { Some(from) } else { None };
+        let from = match beginning {
+            Beginning::Results(from) | Beginning::Confirmed(from) => Some(from),
+            Beginning::Journal | Beginning::Fresh => None,
+        };
         if output.exists() && !path.exists() && from.is_none_or(|from| !journal::overwrites(output, from)) {
             return Err(Error::Journal {
                 path: output.into(),
                 problem: format!(
                     "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside; \
-                     \"dps-train confirm\" goes on from a result file alone",
-                    path.display()
+                     dps-train {} goes on from the file alone, with the settings in it",
+                    path.display(),
+                    output.display()
                 ),
             });
         }

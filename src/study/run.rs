@@ -80,7 +80,7 @@ fn go_on(
     let threshold = study.workload.goal_threshold(dataset.validation.len() as u64) as u32;
     let mut scorer = together(world, device.backend(&network, dataset, world))?;
     let Restored { contents: journal, left } = open(configuration, dataset, &network, place, files, observer)?;
-    let searches = !matches!(files.beginning, Beginning::Results(_));
+    let searches = !matches!(files.beginning, Beginning::Confirmed(_));
     let (output, files) = (files.output, &mut files.files);
     let whole = match journal.header.configuration == configuration.text {
         true => study.clone(),

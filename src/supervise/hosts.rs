@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::output::say;
@@ -26,6 +26,8 @@ pub struct Hosts {
     pub reach: Vec<String>,
     /// The file that they were read from, if it was one.
     pub file: Option<PathBuf>,
+    /// How often they are asked while a command runs on them; zero: only before a start.
+    pub every: Duration,
 }
 
 /// Bytes that a file of hosts may have.
@@ -33,11 +35,11 @@ const MOST_BYTES: u64 = 1 << 20;
 
 impl Hosts {
     /// The hosts of a list such as "node1:4,node2:4", or of a file with a line `node1 slots=4` for each, as Open MPI's mpirun reads it. Without a
-    /// number a host has one rank. `reach` has words with spaces between.
+    /// number a host has one rank. `reach` has words with spaces between; `every` is how often hosts are asked while a command runs on them.
     ///
     /// # Errors
     /// [`Error::Configuration`]: the list is none, or `reach` is empty.
-    pub fn read(list: &str, reach: &str) -> Result<Hosts> {
+    pub fn read(list: &str, reach: &str, every: Duration) -> Result<Hosts> {
         let file = Path::new(list);
         let items: Vec<String> = if file.is_file() {
             let bytes = fs::canonicalize(file).and_then(|file| read_regular(&file, MOST_BYTES));
@@ -56,16 +58,16 @@ impl Hosts {
         if reach.is_empty() {
             return Err(refused("expected --reach with a command that reaches a host, such as ssh, found none".into()));
         }
-        Ok(Hosts { all, reach, file: file.is_file().then(|| file.to_owned()) })
+        Ok(Hosts { all, reach, file: file.is_file().then(|| file.to_owned()), every })
     }
 
-    /// The command for the hosts that answer: with their list, which is written beside the result file at `output`, and with no more ranks than they
-    /// have room for. None where no host answers.
+    /// The command for the hosts that answer, and these: with their list, which is written beside the result file at `output`, and with no more ranks
+    /// than they have room for. None where no host answers.
     ///
     /// # Errors
     /// [`Error::Configuration`]: the command is no mpirun, the one that reaches hosts cannot be run, or the list would be written over the file of
     /// hosts. [`Error::Results`]: the list cannot be written.
-    pub fn command(&self, command: &[OsString], output: &Path) -> Result<Option<Vec<OsString>>> {
+    pub fn command(&self, command: &[OsString], output: &Path) -> Result<Option<(Vec<OsString>, Hosts)>> {
         let (launcher, words) = mpirun(command)?;
         let path = journal::hosts_path(output);
         if let Some(file) = self.file.as_ref().filter(|file| journal::overwrites(output, file)) {
@@ -76,7 +78,8 @@ impl Hosts {
         }
         let answers = self.answering()?;
         let (left, lost): (Vec<_>, Vec<_>) = self.all.iter().zip(answers).partition(|(_, answers)| *answers);
-        let slots: usize = left.iter().map(|((_, slots), _)| slots).sum();
+        let left = Hosts { all: left.into_iter().map(|(host, _)| host.clone()).collect(), ..self.clone() };
+        let slots: usize = left.all.iter().map(|(_, slots)| slots).sum();
         if slots == 0 {
             return Ok(None);
         }
@@ -87,9 +90,9 @@ impl Hosts {
         } else if asked > slots {
             say(&format!("the hosts have room for {slots} of {asked} ranks: goes on with {slots}"));
         }
-        let lines: String = left.iter().map(|((name, slots), _)| format!("{name} slots={slots}\n")).collect();
+        let lines: String = left.all.iter().map(|(name, slots)| format!("{name} slots={slots}\n")).collect();
         results::publish(&path, lines.as_bytes())?;
-        Ok(Some([launcher, &["--hostfile".into(), path.into_os_string()], &words].concat()))
+        Ok(Some(([launcher, &["--hostfile".into(), path.into_os_string()], &words].concat(), left)))
     }
 
     /// Whether each host answers. All are asked at once.
@@ -118,6 +121,65 @@ impl Hosts {
             let _ = late.wait();
         }
         Ok(answers.into_iter().map(|answer| answer == Some(true)).collect())
+    }
+}
+
+/// Asks hosts again while a command runs on them. A host that loses its power or its network sends nothing, so that mpirun and the ranks elsewhere
+/// wait for it until their connections give up, many minutes later.
+pub(super) struct Watch {
+    hosts: Hosts,
+    /// When the last answers came, or the command began.
+    asked: Instant,
+    asking: Option<JoinHandle<Result<Vec<bool>>>>,
+    /// The hosts that did not answer the last time.
+    silent: Vec<String>,
+}
+
+/// What a round of answers says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answers {
+    /// All hosts answer; or none does, which says more of the way to them.
+    All,
+    /// Hosts that have not answered, for the first time.
+    Silent(Vec<String>),
+    /// Hosts that have not answered twice in a row.
+    Lost(Vec<String>),
+}
+
+impl Watch {
+    pub(super) fn new(hosts: Hosts) -> Watch {
+        Watch { hosts, asked: Instant::now(), asking: None, silent: Vec::new() }
+    }
+
+    /// The answers of a round that has ended since the last look. Begins a round when it is time for one; waits for none.
+    pub(super) fn look(&mut self) -> Option<Answers> {
+        match self.asking.take_if(|asking| asking.is_finished()) {
+            Some(asking) => {
+                self.asked = Instant::now();
+                // Where the hosts cannot be asked, nothing is known of them.
+                Some(self.judge(&asking.join().ok()?.ok()?))
+            }
+            None => {
+                if self.asking.is_none() && !self.hosts.every.is_zero() && self.asked.elapsed() >= self.hosts.every {
+                    let hosts = self.hosts.clone();
+                    self.asking = Some(thread::spawn(move || hosts.answering()));
+                }
+                None
+            }
+        }
+    }
+
+    fn judge(&mut self, answers: &[bool]) -> Answers {
+        let silent: Vec<String> =
+            self.hosts.all.iter().zip(answers).filter(|(_, answers)| !**answers).map(|((name, _), _)| name.clone()).collect();
+        let silent = if silent.len() == self.hosts.all.len() { Vec::new() } else { silent };
+        let before = std::mem::replace(&mut self.silent, silent.clone());
+        let lost: Vec<String> = silent.iter().filter(|name| before.contains(name)).cloned().collect();
+        match (silent.is_empty(), lost.is_empty()) {
+            (true, _) => Answers::All,
+            (false, true) => Answers::Silent(silent),
+            (false, false) => Answers::Lost(lost),
+        }
     }
 }
 
@@ -180,6 +242,27 @@ fn ranks(words: &[OsString], most: usize) -> (usize, Vec<OsString>) {
 mod tests {
     use super::*;
 
+    const EVERY: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_host_is_lost_that_does_not_answer_twice_in_a_row_while_another_does() {
+        let mut watch = Watch::new(Hosts::read("a,b,c", "ssh", EVERY).unwrap());
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let rounds: [(&[bool], Answers); 7] = [
+            (&[true, true, true], Answers::All),
+            (&[true, false, true], Answers::Silent(names(&["b"]))),
+            (&[true, true, false], Answers::Silent(names(&["c"]))),
+            // The way to all of them is broken: nothing is known of c.
+            (&[false, false, false], Answers::All),
+            (&[true, true, false], Answers::Silent(names(&["c"]))),
+            (&[true, false, false], Answers::Lost(names(&["c"]))),
+            (&[true, false, true], Answers::Lost(names(&["b"]))),
+        ];
+        for (round, (answers, expected)) in rounds.into_iter().enumerate() {
+            assert_eq!(watch.judge(answers), expected, "round {round}");
+        }
+    }
+
     #[test]
     fn hosts_are_read_from_a_list_and_from_a_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -187,13 +270,14 @@ mod tests {
         fs::write(&path, "# two\nnode1 slots=4\n\nnode2   slots=2 max_slots=3 # a small one\nnode3\n").unwrap();
         let expected = [("node1".to_owned(), 4), ("node2".to_owned(), 2), ("node3".to_owned(), 1)];
         for (list, file) in [("node1:4, node2:2,node3", None), (path.to_str().unwrap(), Some(path.clone()))] {
-            let hosts = Hosts::read(list, "ssh -o BatchMode=yes").unwrap();
-            assert_eq!(hosts, Hosts { all: expected.to_vec(), reach: vec!["ssh".into(), "-o".into(), "BatchMode=yes".into()], file });
+            let hosts = Hosts::read(list, "ssh -o BatchMode=yes", EVERY).unwrap();
+            let reach = vec!["ssh".into(), "-o".into(), "BatchMode=yes".into()];
+            assert_eq!(hosts, Hosts { all: expected.to_vec(), reach, file, every: EVERY });
         }
         for list in ["", "node1:0", "node1:x", "-oProxyCommand=x:1", "a b:c,", "node1 slots = 4", "/nowhere/hosts"] {
-            assert!(Hosts::read(list, "ssh").unwrap_err().to_string().contains("expected hosts such as node1:4"), "{list}");
+            assert!(Hosts::read(list, "ssh", EVERY).unwrap_err().to_string().contains("expected hosts such as node1:4"), "{list}");
         }
-        assert!(Hosts::read("node1", " ").is_err());
+        assert!(Hosts::read("node1", " ", EVERY).is_err());
     }
 
     #[test]
@@ -205,8 +289,8 @@ mod tests {
         // `sh -c SCRIPT HOST true` has the host as $0.
         let script = folder.path().join("reach");
         fs::write(&script, "case $1 in up*) exit 0;; esac; exit 255\n").unwrap();
-        let hosts = |list: &str| Hosts::read(list, &format!("sh {}", script.display())).unwrap();
-        let command = |list: &str, text: &str| hosts(list).command(&words(text), &output);
+        let hosts = |list: &str| Hosts::read(list, &format!("sh {}", script.display()), EVERY).unwrap();
+        let command = |list: &str, text: &str| hosts(list).command(&words(text), &output).map(|found| found.map(|(words, _)| words));
         let said = command("up1:2,down:4,up2:1", "mpirun -n 8 dps-train x.toml").unwrap().unwrap();
         assert_eq!(said, words(&format!("mpirun --hostfile {} -n 3 dps-train x.toml", path.display())));
         assert_eq!(fs::read_to_string(&path).unwrap(), "up1 slots=2\nup2 slots=1\n");

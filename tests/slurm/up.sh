@@ -1,33 +1,51 @@
 #!/bin/bash
-# A Slurm cluster of one node on this machine, for tests: up.sh FOLDER CPUS. Needs root, slurm-wlm and munge; touches nothing outside of
-# FOLDER, listens on the loopback only. Keep FOLDER's name short: it holds Unix sockets. down.sh ends it.
+# A Slurm cluster for tests: up.sh FOLDER CPUS [NODES NODE…]. Its one node is this machine, by its loopback; or its nodes, the controller on the first
+# of them, are those that ../nodes/up.sh made in the folder NODES. Needs root, slurm-wlm and munge; touches nothing outside of FOLDER. Keep FOLDER's
+# name short: it holds Unix sockets. down.sh ends the cluster.
 set -euo pipefail
 folder=$1
 cpus=$2
 port=${SLURM_TEST_PORT:-26817}
+shift 2
+if [ $# = 0 ]; then
+  nodes=(n1)
+  control="$(hostname -s)(127.0.0.1)"
+  # Loopback only.
+  listening=CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+  address() { echo 127.0.0.1; }
+  on() { shift && "$@"; }
+else
+  made=$1
+  nodes=("${@:2}")
+  address() { awk -v node="$1" '$2 == node { print $1 }' "$made/hosts"; }
+  control="${nodes[0]}($(address "${nodes[0]}"))"
+  listening=
+  on() { nsenter --target "$(cat "$made/$1.pid")" --all -- "${@:2}"; }
+fi
 
-mkdir -p "$folder"/{munge,state,spool,log,run,tmp}
+mkdir -p "$folder"/{munge,state,spool,log,run} "${nodes[@]/#/$folder/tmp/}"
 chmod 755 "$folder" "$folder/run"
 chmod 700 "$folder/munge"
 if [ ! -f "$folder/munge/key" ]; then
   dd if=/dev/urandom of="$folder/munge/key" bs=1024 count=1 status=none
   chmod 400 "$folder/munge/key"
 fi
-# cred_expire: a requeued job waits as long. config_overrides: more CPUs than there are, for jobs beside each other. NodeAddr, No…InAddrAny:
-# loopback only. MinJobAge: finished jobs can be asked about until the test has ended.
+# cred_expire: a requeued job waits as long. config_overrides: more CPUs than there are, for jobs beside each other. MinJobAge: finished jobs can be
+# asked about until the test has ended. SlurmdTimeout: seconds until a node that does not answer is taken for lost.
 cat >"$folder/slurm.conf" <<EOF
 ClusterName=test
-SlurmctldHost=$(hostname -s)(127.0.0.1)
+SlurmctldHost=$control
 SlurmctldPort=$port
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=socket=$folder/run/munge.sock,cred_expire=5
-CommunicationParameters=NoCtldInAddrAny,NoInAddrAny
+$listening
+SlurmdTimeout=20
 StateSaveLocation=$folder/state
 SlurmdSpoolDir=$folder/spool/%n
-TmpFS=$folder/tmp
+TmpFS=$folder/tmp/%n
 SlurmctldPidFile=$folder/run/slurmctld.pid
 SlurmdPidFile=$folder/run/slurmd.%n.pid
 SlurmctldLogFile=$folder/log/slurmctld.log
@@ -49,16 +67,18 @@ MinJobAge=900
 KillWait=5
 JobRequeue=1
 MailProg=/bin/true
-NodeName=n1 NodeHostname=n1 NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=$cpus State=UNKNOWN
-PartitionName=test Nodes=n1 Default=YES MaxTime=60 DefaultTime=5 OverSubscribe=NO State=UP
+$(for node in "${nodes[@]}"; do
+  echo "NodeName=$node NodeHostname=$node NodeAddr=$(address "$node") Port=$((port + 1)) CPUs=$cpus State=UNKNOWN"
+done)
+PartitionName=test Nodes=$(IFS=, && echo "${nodes[*]}") Default=YES MaxTime=60 DefaultTime=5 OverSubscribe=NO State=UP
 EOF
 export SLURM_CONF=$folder/slurm.conf
 munged --force --socket="$folder/run/munge.sock" --key-file="$folder/munge/key" --pid-file="$folder/run/munged.pid" \
   --log-file="$folder/log/munged.log" --seed-file="$folder/munge/seed" </dev/null >"$folder/log/munged.out" 2>&1
-slurmctld -c -i -f "$SLURM_CONF" </dev/null >"$folder/log/slurmctld.out" 2>&1
-slurmd -N n1 -f "$SLURM_CONF" </dev/null >"$folder/log/slurmd.out" 2>&1
+on "${nodes[0]}" slurmctld -c -i -f "$SLURM_CONF" </dev/null >"$folder/log/slurmctld.out" 2>&1
+for node in "${nodes[@]}"; do on "$node" slurmd -N "$node" -f "$SLURM_CONF" </dev/null >"$folder/log/slurmd.$node.out" 2>&1; done
 for _ in $(seq 200); do
-  [ "$(sinfo -h -t idle -o %D 2>/dev/null)" = 1 ] && exit 0
+  [ "$(on "${nodes[0]}" sinfo -h -t idle -o %D 2>/dev/null)" = "${#nodes[@]}" ] && exit 0
   sleep 0.1
 done
 echo "Slurm did not come up within 20 s:" >&2

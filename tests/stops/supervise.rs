@@ -154,17 +154,24 @@ shift
 exec sh -c "exec $*"
 "#;
 
+/// The command that measures a study on two ranks, started through the agent, and the agent.
+fn by_agent(study: &Study) -> (Command, String) {
+    let agent = study.folder.path().join("agent");
+    std::fs::write(&agent, format!("#!/bin/sh{AGENT}")).unwrap();
+    std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let agent = agent.to_str().unwrap().to_owned();
+    let plain = measure(study, 2);
+    let mut command = Command::new(plain.get_program());
+    command.args(["--mca", "plm_rsh_agent", &agent]).args(plain.get_args());
+    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    (command, agent)
+}
+
 #[test]
 fn a_study_that_loses_a_host_goes_on_with_the_others() {
     let study = study();
     let at = |name: &str| study.folder.path().join(name);
-    std::fs::write(at("agent"), format!("#!/bin/sh{AGENT}")).unwrap();
-    std::fs::set_permissions(at("agent"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let agent = at("agent").to_str().unwrap().to_owned();
-    let plain = measure(&study, 2);
-    let mut command = Command::new(plain.get_program());
-    command.args(["--mca", "plm_rsh_agent", &agent]).args(plain.get_args());
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let (command, agent) = by_agent(&study);
     let mut child = supervised(&command, &["--hosts", "alpha:1,beta:1", "--reach", &agent]).spawn().unwrap();
     wait_for("two ranks have a checkpoint", &mut child, || ranks(&study).len() == 2 && progress(&study).contains("step "));
     std::fs::write(at("lost-beta"), "").unwrap();
@@ -179,6 +186,37 @@ fn a_study_that_loses_a_host_goes_on_with_the_others() {
     assert_eq!(starts.iter().map(|start| start.ranks).collect::<Vec<_>>(), [2, 1], "{stderr}");
     assert_eq!(starts[1].before, Ending::RankLost, "{stderr}");
     assert_eq!(std::fs::read_to_string(at("x.hosts")).unwrap(), "alpha slots=1\n");
+}
+
+#[test]
+fn a_host_that_falls_silent_is_left_out() {
+    let study = study();
+    let at = |name: &str| study.folder.path().join(name);
+    let (command, agent) = by_agent(&study);
+    let mut child = supervised(&command, &["--hosts", "alpha:1,beta:1", "--reach", &agent, "--ask-every", "1"]).spawn().unwrap();
+    wait_for("two ranks have a checkpoint", &mut child, || ranks(&study).len() == 2 && progress(&study).contains("step "));
+    std::fs::write(at("lost-beta"), "").unwrap();
+    let daemon = std::fs::read_to_string(at("daemon-beta")).unwrap();
+    // A host whose cable was pulled sends nothing, and closes no connection.
+    succeed(Command::new("sh").args([
+        "-c",
+        "pgrep -P $0 > $1 && echo $0 >> $1 && kill -STOP $(cat $1)",
+        daemon.trim(),
+        at("stopped").to_str().unwrap(),
+    ]));
+    wait_for("another start", &mut child, || starts(&study) == 2);
+    let stopped = std::fs::read_to_string(at("stopped")).unwrap();
+    // Some of them may have been killed with mpirun.
+    let _ = Command::new("kill").arg("-KILL").args(stopped.split_whitespace()).output();
+    let (code, stderr) = ended(child);
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        stderr.contains("dps-train supervise: no answer from beta, twice in a row, and no progress: the command is killed"),
+        "{stderr}"
+    );
+    assert_eq!(complete(&study.output), *expected());
+    let starts = dps::results::read(&study.output).unwrap().environment.starts;
+    assert_eq!(starts.iter().map(|start| start.ranks).collect::<Vec<_>>(), [2, 1], "{stderr}");
 }
 
 #[test]

@@ -67,6 +67,38 @@ fn only_what_is_missing_is_measured_and_the_records_are_those_of_a_large_study()
     assert_eq!(cells(folder, "grown.h5"), whole);
 }
 
+/// A result file alone has the settings of its study, by which it grows, and which another file may begin with.
+#[test]
+fn a_result_file_alone_grows_and_gives_its_settings_to_another() {
+    let folder = folder();
+    let folder = folder.path();
+    succeed(&mut command(folder, "whole.h5", &["--quiet"]));
+    let whole = cells(folder, "whole.h5");
+    succeed(&mut command(folder, "grown.h5", &["--quiet", "--trials", "2"]));
+    for file in ["small.toml", "grown.journal"] {
+        std::fs::remove_file(folder.join(file)).unwrap();
+    }
+    let of_results = |file: &str, options: &[&str]| {
+        let mut command = train();
+        command.arg(folder.join(file)).arg("--data").arg(folder).arg("--quiet").args(options);
+        command
+    };
+    succeed(&mut of_results("grown.h5", &["--trials", "5"]));
+    assert_eq!(cells(folder, "grown.h5"), whole);
+    // The journal that was begun from the file goes on.
+    succeed(&mut of_results("grown.h5", &[]));
+    assert_eq!(cells(folder, "grown.h5"), whole);
+    let other = folder.join("other.h5");
+    let options = ["--set", "search.first_trial=5", "--trials", "2", "--batch-size", "37", "--output", other.to_str().unwrap()];
+    succeed(&mut of_results("grown.h5", &options));
+    let other = cells(folder, "other.h5");
+    assert!(other.len() == 2 && other.iter().all(|cell| cell.trials.iter().map(|trial| trial.index).eq(5..7)), "{other:?}");
+    let fresh = of_results("grown.h5", &["--fresh"]).output().unwrap();
+    let said = String::from_utf8(fresh.stderr).unwrap();
+    assert!(fresh.status.code() == Some(2) && said.contains("expected no --fresh with a result file"), "{said}");
+    assert_eq!(cells(folder, "grown.h5"), whole);
+}
+
 #[test]
 fn a_run_killed_while_a_study_grows_loses_nothing() {
     let folder = folder();

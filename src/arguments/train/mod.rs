@@ -6,6 +6,7 @@ mod reading;
 mod tests;
 
 pub use options::{
-    ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, StudyArguments, Train,
+    ConfirmArguments, DataCommand, DataFolder, ExecutionArguments, PilotArguments, ReplayArguments, ShownArguments, Source, StudyArguments,
+    Train,
 };
 pub use reading::{completions, manual_pages, supervised};

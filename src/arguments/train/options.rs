@@ -31,7 +31,7 @@ use crate::version::VERSION_AND_COMMIT;
 pub(super) struct Line {
     #[command(subcommand)]
     pub(super) command: Option<Train>,
-    /// The study's TOML file.
+    /// The study's TOML file, or its result file.
     #[arg(required = true, hide = true)]
     pub(super) config: Option<PathBuf>,
     /// More of them, which are refused in words of our own.
@@ -44,12 +44,12 @@ pub(super) struct Line {
 /// A study to measure, plan or list.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct StudyArguments {
-    /// The configuration file; or where the study is that of a result file, that file.
+    /// The file that the study's settings come from.
     #[arg(skip)]
     pub config: PathBuf,
-    /// Whether it is a result file, whose cells are confirmed.
+    /// The kind of that file.
     #[arg(skip)]
-    pub confirms: bool,
+    pub source: Source,
     /// Set a key; an empty value removes it; repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = Override::parse)]
     pub set: Vec<Override>,
@@ -68,7 +68,7 @@ pub struct StudyArguments {
     /// Where the data are.
     #[command(flatten)]
     pub data: DataFolder,
-    /// The result file [default: results/NAME.h5]
+    /// The result file [default: results/NAME.h5; of RESULT.h5 itself]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Print what the study would cost, and end.
@@ -83,6 +83,18 @@ pub struct StudyArguments {
     /// How much is said.
     #[command(flatten)]
     pub shown: ShownArguments,
+}
+
+/// The kind of file that a study's settings come from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Source {
+    /// A configuration file.
+    #[default]
+    Configuration,
+    /// A result file, which has the settings it was measured with.
+    Results,
+    /// A result file whose cells are confirmed.
+    Confirmed,
 }
 
 /// How much is said.
@@ -298,6 +310,10 @@ pub enum Train {
         /// What runs the command `true` on a host, to see whether it answers within 20 seconds; the host's name follows it.
         #[arg(long, value_name = "COMMAND", default_value = "ssh -o BatchMode=yes -o ConnectTimeout=10", requires = "hosts")]
         reach: String,
+        /// Seconds between two such questions to the hosts of a running command, 0 for none: where one does not answer twice while another does, and
+        /// the study makes no progress, the command is killed and started again on the others.
+        #[arg(long, value_name = "SECONDS", default_value_t = 60, requires = "hosts")]
+        ask_every: u32,
         /// The command, as it would be run without supervise.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         command: Vec<OsString>,
@@ -391,6 +407,7 @@ pub(super) fn manual() -> String {
   dps-train status results/quickstart.h5                     how far it is
   dps-train merge parts/*.h5 -o results/whole.h5             one result from parts of a study
   dps-train replay results/quickstart.h5 --batch-size 64 --sparsity 0.9   the best trial of a cell again
+  dps-train results/quickstart.h5 --trials 16                more trials of a result file, by the settings in it
   dps-train confirm results/quickstart.h5                    how many steps the best points take with fresh seeds
   dps-train data fetch fashion-mnist
   dps-train doctor                                           what this machine has for a study

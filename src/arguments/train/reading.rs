@@ -7,7 +7,9 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command, CommandFactory, FromArgMatches};
 use clap_complete::Shell;
 
-use super::options::{BRIEF, ConfirmArguments, ExecutionArguments, Line, PilotArguments, ShownArguments, StudyArguments, Train, manual};
+use super::options::{
+    BRIEF, ConfirmArguments, ExecutionArguments, Line, PilotArguments, ShownArguments, Source, StudyArguments, Train, manual,
+};
 use crate::arguments::{ReportArguments, manual as made, matches, report};
 use crate::config::Override;
 use crate::progress::ProgressForm;
@@ -30,7 +32,7 @@ impl Train {
                         "expected a command or a configuration file, found {config:?}, which is neither; did you mean dps-train {near}?"
                     ),
                 ),
-                None if more.is_empty() => return Ok(Train::Study(StudyArguments { config, ..study })),
+                None if more.is_empty() => return of_file(config, study).map(Train::Study),
                 None => (
                     ErrorKind::TooManyValues,
                     format!("expected one configuration file, found {}; start dps-train once for each", 1 + more.len()),
@@ -40,6 +42,17 @@ impl Train {
         };
         Err(usage(kind, &problem))
     }
+}
+
+/// A study by the file that its settings come from.
+fn of_file(config: PathBuf, study: StudyArguments) -> Result<StudyArguments, clap::Error> {
+    let is_of_results = config.extension().is_some_and(|ending| ending == "h5");
+    if is_of_results && study.fresh && study.output.is_none() {
+        let problem = "expected no --fresh with a result file, which would be moved aside; name another file with --output to begin anew";
+        return Err(usage(ErrorKind::ArgumentConflict, problem));
+    }
+    let source = if is_of_results { Source::Results } else { Source::Configuration };
+    Ok(StudyArguments { config, source, ..study })
 }
 
 /// Completions of both programs' command lines for a shell.
@@ -129,7 +142,10 @@ impl StudyArguments {
 
     /// The result file.
     pub fn output(&self) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| Path::new("results").join(named(&self.config, ".h5")))
+        self.output.clone().unwrap_or_else(|| match self.source {
+            Source::Configuration => Path::new("results").join(named(&self.config, ".h5")),
+            Source::Results | Source::Confirmed => self.config.clone(),
+        })
     }
 }
 
@@ -137,8 +153,7 @@ impl ConfirmArguments {
     /// The study that confirms the cells.
     pub fn study(self) -> StudyArguments {
         let ConfirmArguments { results, set, execution, data, output, shown } = self;
-        let output = Some(output.unwrap_or_else(|| results.clone()));
-        StudyArguments { config: results, confirms: true, set, execution, data, output, shown, ..StudyArguments::default() }
+        StudyArguments { config: results, source: Source::Confirmed, set, execution, data, output, shown, ..StudyArguments::default() }
     }
 }
 

@@ -12,6 +12,7 @@ mod study;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::{Allocator, leave};
 use dps::arguments::{DataCommand, StudyArguments, Train};
@@ -71,12 +72,12 @@ fn run() -> u8 {
             codes.into_iter().find(|&code| code != exit::DONE).unwrap_or(exit::DONE)
         }
         Ok(Train::Replay(arguments)) => finish(&replay::replay(&arguments)),
-        Ok(Train::Supervise { results, command, hosts, reach, tries }) => {
+        Ok(Train::Supervise { results, command, hosts, reach, ask_every, tries }) => {
             let output = match results.map_or_else(|| arguments::supervised(&command), Ok) {
                 Ok(output) => output,
                 Err(answer) => return streams::usage(&answer),
             };
-            let hosts = hosts.map(|list| Hosts::read(&list, &reach)).transpose();
+            let hosts = hosts.map(|list| Hosts::read(&list, &reach, Duration::from_secs(ask_every.into()))).transpose();
             hosts.map_or_else(|error| finish(&Err(error)), |hosts| commands::supervised(&command, hosts.as_ref(), &output, tries))
         }
         Ok(Train::Ended { results, code }) => finish(&Journal::note_end(&results, code, Arc::new(Disk))),

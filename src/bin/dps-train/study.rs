@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use dps::arguments::StudyArguments;
+use dps::arguments::{Source, StudyArguments};
 use dps::backend::cpu::Cpu;
 use dps::backend::{Chosen, choose};
 use dps::comm::launcher::{Launched, command_line};
@@ -138,8 +138,11 @@ pub fn measure(
     let notes = notes(&configuration.study, dataset, world.size() * threads);
     about_device.iter().chain(&notes).for_each(|line| observer.event(&Event::Note { line }));
     let beginning = match arguments {
-        StudyArguments { confirms: true, config, .. } => Beginning::Results(config),
+        StudyArguments { source: Source::Confirmed, config, .. } => Beginning::Confirmed(config),
         StudyArguments { fresh: true, .. } => Beginning::Fresh,
+        StudyArguments { source: Source::Results, config, .. } if journal::overwrites(&arguments.output(), config) => {
+            Beginning::Results(config)
+        }
         _ => Beginning::Journal,
     };
     let outcome = match &**chosen {
@@ -203,13 +206,12 @@ pub struct Prepared {
 pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<Prepared> {
     // The configuration has another limit, perhaps. Until it is read, this one holds.
     world.limit_waits(settings::Execution::default().deadline_seconds);
-    let configuration = if arguments.confirms {
-        of_results(arguments, world)
-    } else {
-        together(world, settings::load(&arguments.config, &arguments.overrides()))
+    let configuration = match arguments.source {
+        Source::Configuration => together(world, settings::load(&arguments.config, &arguments.overrides())),
+        Source::Results | Source::Confirmed => of_results(arguments, world),
     }?;
     world.limit_waits(configuration.study.execution.deadline_seconds);
-    if !arguments.confirms && journal::overwrites(&arguments.output(), &arguments.config) {
+    if arguments.source == Source::Configuration && journal::overwrites(&arguments.output(), &arguments.config) {
         let problem = format!(
             "expected --output to be another file than CONFIG {}, found one that is written over it; name another .h5 file",
             arguments.config.display()
@@ -222,7 +224,7 @@ pub fn prepare(arguments: &StudyArguments, world: &dyn Communicator) -> Result<P
     Ok(Prepared { configuration, facts, network, chosen: Rc::new(chosen), about_device })
 }
 
-/// The configuration of a result file, with what confirms its cells. Rank 0 reads it.
+/// The configuration of a result file; where its cells are confirmed, with a section that says how. Rank 0 reads it.
 fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<settings::Configuration> {
     let path = &arguments.config;
     let text = if world.rank() == 0 { results::read(path).map(|results| results.configuration) } else { Ok(String::new()) };
@@ -230,7 +232,7 @@ fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<se
     let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let overrides = arguments.overrides();
     let asked = settings::recorded(&name, &text, &overrides)?;
-    if asked.study.confirm.is_some() {
+    if asked.study.confirm.is_some() || arguments.source == Source::Results {
         return Ok(asked);
     }
     let default = Override { option: "confirm".to_owned(), key: "confirm".to_owned(), value: "{}".to_owned() };
