@@ -7,10 +7,11 @@ mod random_networks;
 mod support;
 
 use dps::backend::cpu::{CpuBackend, VectorUnit};
-use dps::backend::{Backend, Device, EvaluationSet, LaneStart, cuda};
+use dps::backend::cuda::{self, Arithmetic};
+use dps::backend::{Backend, Device, EvaluationSet, LaneStart};
 use dps::comm::Single;
 use dps::data::{Dataset, Examples, Pixels};
-use dps::network::{Initialisation, LayerSpec, NetworkName, Padding};
+use dps::network::{Initialisation, LayerSpec, Network, NetworkName, Padding};
 use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
 use dps::settings::{Execution, Products};
@@ -53,14 +54,17 @@ fn number(variable: &str, without: u64) -> u64 {
     std::env::var(variable).map_or(without, |text| text.parse().expect("a whole number"))
 }
 
+fn products_of(seed: u64) -> Products {
+    [Products::Fused, Products::Split, Products::Cublas][seed as usize % 3]
+}
+
 #[test]
 fn random_networks_agree() {
     let from = number("DPS_FROM", 0);
     for seed in from..from + number("DPS_NETWORKS", 8) {
         let case = Case::new(seed, 1 + seed as usize * 7 % 20);
         println!("{}", case.name);
-        let products = [Products::Fused, Products::Split, Products::Cublas][seed as usize % 3];
-        compare(&case, &Execution { products, ..Execution::default() });
+        compare(&case, &Execution { products: products_of(seed), ..Execution::default() });
     }
 }
 
@@ -140,4 +144,27 @@ fn random_networks_use_every_kind_of_kernel() {
     words.sort_unstable();
     words.dedup();
     assert_eq!(words, ["a thread a channel", "a warp an image", "plain loops", "tiles of sums"]);
+}
+
+/// Compiles what a machine with a GPU would compile first: the kernels of the networks that configurations name, and of the random networks above.
+/// NVRTC's answers go into the cache of XDG_CACHE_HOME; their files are printed.
+#[test]
+#[ignore = "a tool of tests/gpu/build.sh, which needs no GPU"]
+fn kernels_are_compiled_ahead() {
+    use Arithmetic::{Single, Split, Tf32};
+    let built_in = [NetworkName::SimpleCnn, NetworkName::Resnet8].map(|name| (name.to_string(), Network::new(name)));
+    let mut wanted = Vec::new();
+    for (capability, ways) in [((9, 0), &[Single, Split, Tf32][..]), ((8, 0), &[Single, Split, Tf32]), ((7, 0), &[Single])] {
+        wanted.extend(
+            built_in.iter().flat_map(|(name, network)| ways.iter().map(move |&way| (name.clone(), network.clone(), way, capability))),
+        );
+    }
+    wanted.extend((0..number("DPS_NETWORKS", 8)).map(|seed| {
+        let way = if products_of(seed) == Products::Split { Split } else { Single };
+        (format!("seed {seed}"), (*Case::new(seed, 1).network).clone(), way, (9, 0))
+    }));
+    for (name, network, way, (major, minor)) in wanted {
+        let file = cuda::compile_ahead(&network, way, (major, minor)).unwrap();
+        println!("kept for compute capability {major}.{minor}, {name}, {way:?}: {file}");
+    }
 }

@@ -309,7 +309,10 @@ EXPORT int nvrtcCompileProgram(Program* program, int count, const char* const* o
                              ".i > " + base + ".log 2>&1";
     int failed = system(preprocess.c_str());
     program->log = slurp(base + ".log");
-    std::string text = failed ? "" : rewrite(slurp(base + ".i"));
+    std::string text = slurp(base + ".i");
+    // The preprocessor names the file that it read, whose name is of this process; what is kept must be found by others, too.
+    for (size_t at = text.find(base); at != std::string::npos; at = text.find(base, at)) text.replace(at, base.size(), "source");
+    if (!failed) text = rewrite(text);
     for (auto& [name, unused] : program->headers) unlink((base + ".headers/" + name).c_str());
     if (!program->headers.empty()) rmdir((base + ".headers").c_str());
     for (const char* end : {".cu", ".i", ".log"}) unlink((base + end).c_str());

@@ -220,7 +220,7 @@ fn options(input: &[u8], _: &Path) -> Result<(), String> {
 }
 
 fn hosts(input: &[u8], _: &Path) -> Result<(), String> {
-    Hosts::read(&String::from_utf8_lossy(input), "ssh").map(drop).map_err(|error| error.to_string())
+    Hosts::read(&String::from_utf8_lossy(input), "ssh", std::time::Duration::ZERO).map(drop).map_err(|error| error.to_string())
 }
 
 fn csv(input: &[u8], folder: &Path) -> Result<(), String> {

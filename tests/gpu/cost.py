@@ -9,8 +9,9 @@ them. NVDISASM is NVIDIA's disassembler (PyPI: nvidia-cuda-nvdisasm). `make gpu-
 How it counts. A kernel made for a layer has one loop that holds most of its multiply-adds; it runs once for each slab of terms, and its trips follow
 from the layer's numbers and the batch. In a data gradient's loop a part runs once a tap, which has several slabs. All other instructions are counted
 once a warp, or once a slab, on both sides of a condition: an upper bound but for short loops, and near to what is executed. Counts are the same for
-every machine with this compiler. Of the kernels that are no layer's only the update of the weights is counted, by its shortest way through the
-sum over a batch's leaves; those that gather images and compute logits are left out.
+every machine with this compiler. The kernels that are no layer's are counted by the shortest way through a turn of their loop that does what the
+kernel is for: the update of the weights, the gathering of images, the mean over positions, the logits with their loss or margins, and the gradients
+of these and of pooled sums. None of a step's or an evaluation's is left out.
 
 How it predicts. A multiprocessor has four schedulers, each of which issues one instruction a cycle at most; tensor cores take 4 cycles (NVIDIA's peak)
 for each of the products here, and about 6.4 in published measurements of this kind of instruction. So a kernel's time is that of its instructions,
@@ -44,14 +45,14 @@ ALONE = (0.7, 0.4)
 # Registers, bytes of shared memory, blocks and warps of a multiprocessor (NVIDIA's CUDA programming guide, compute capability 9.0).
 REGISTERS, SHARED, BLOCKS, WARPS = 65536, 233_472, 32, 64
 LANES = 100
-# Warp instructions of the layers' kernels an image, at most.
+# Warp instructions of all kernels but the update an image, at most.
 CEILINGS = {
-    ("listed-residual", "fused"): {"training": 1_185_000, "evaluation": 331_000},
-    ("listed-residual", "split"): {"training": 609_000, "evaluation": 167_000},
-    ("simple-cnn", "fused"): {"training": 417_000, "evaluation": 141_000},
-    ("simple-cnn", "split"): {"training": 153_000, "evaluation": 53_500},
-    ("resnet-8", "fused"): {"training": 1_607_000, "evaluation": 497_000},
-    ("resnet-8", "split"): {"training": 735_000, "evaluation": 232_000},
+    ("listed-residual", "fused"): {"training": 1_200_000, "evaluation": 334_500},
+    ("listed-residual", "split"): {"training": 625_000, "evaluation": 170_500},
+    ("simple-cnn", "fused"): {"training": 429_000, "evaluation": 145_000},
+    ("simple-cnn", "split"): {"training": 164_500, "evaluation": 57_200},
+    ("resnet-8", "fused"): {"training": 1_645_000, "evaluation": 506_000},
+    ("resnet-8", "split"): {"training": 774_000, "evaluation": 241_500},
 }
 # Leaves of a batch of 64, and the most instructions by which a warp updates 32 parameters from so many.
 LEAVES, UPDATE = 8, 187
@@ -74,23 +75,26 @@ def kinds(lines):
 
 
 def shortest(lines, labels, start, end, loads=None, stores=None):
-    """How many instructions the shortest way from one to another has, both counted; of those with so many loads from memory and stores to it, where
-    that is said. A way through a function that is called is none: those are for rare numbers. Nothing where there is no way."""
-    asked = loads is not None
-    seen, ways = set(), [(1, start, 0, 0)]
+    """The instructions of the shortest way from one to another, both included; of those with so many loads from memory and stores to it, where that is
+    said. A way through a function that is called is none: those are for rare numbers. Nothing where there is no way."""
+    before, ways = {}, [(1, start, 0, 0, None)]
     while ways:
-        count, at, loaded, stored = way = heapq.heappop(ways)
-        if way[1:] in seen:
+        count, *at_once, last = heapq.heappop(ways)
+        at, loaded, stored = way = tuple(at_once)
+        if way in before:
             continue
-        seen.add(way[1:])
-        line = lines[at]
-        if asked:
-            loaded, stored = loaded + bool(re.search(r"\bLDG\b", line)), stored + bool(re.search(r"\bSTG\b", line))
-            if loaded > loads or stored > stores:
-                continue
+        before[way], line = last, lines[at]
+        loaded += loads is not None and bool(re.search(r"\bLDG\b", line))
+        stored += stores is not None and bool(re.search(r"\bSTG\b", line))
+        if loaded > (loads or 0) or stored > (stores or 0):
+            continue
         if at == end:
-            if not asked or (loaded, stored) == (loads, stores):
-                return count
+            if (loaded, stored) == (loads or 0, stores or 0):
+                found = []
+                while way:
+                    found.append(lines[way[0]])
+                    way = before[way]
+                return found[::-1]
             continue
         if re.search(r"\b(CALL|RET)\b", line):
             continue
@@ -99,20 +103,91 @@ def shortest(lines, labels, start, end, loads=None, stores=None):
         if not re.match(r"(BRA(\.U)? `|BRX|EXIT)", line):
             next.append(at + 1)
         for to in next:
-            heapq.heappush(ways, (count + 1, to, loaded, stored))
+            heapq.heappush(ways, (count + 1, to, loaded, stored, way))
     return None
+
+
+def loops(lines, labels):
+    """Where loops begin and end, the longest first."""
+    jumps = [(labels[label], at) for at, line in enumerate(lines) for label in re.findall(r"BRA.*?(\.L_\w+)", line) if label in labels]
+    return sorted((jump for jump in jumps if jump[0] < jump[1]), key=lambda jump: jump[0] - jump[1])
 
 
 def update(lines, labels, leaves):
     """Instructions by which a warp updates 32 parameters from a batch of so many leaves, by an optimizer that keeps one number beside a weight."""
-    jumps = [(at, labels[label]) for at, line in enumerate(lines) for label in re.findall(r"BRA.*?(\.L_\w+)", line)]
     # The loop over parameters, which a thread goes through once, is the longest.
-    end, start = max(((at, to) for at, to in jumps if to < at), key=lambda jump: jump[0] - jump[1])
+    start, end = loops(lines, labels)[0]
     # A weight, what is kept beside it, and the number of the parameter where not all are kept.
     once, loop = shortest(lines, labels, 0, start), shortest(lines, labels, start, end, leaves + 3, 2)
     if loop is None:
         sys.exit(f"expected a way through update that loads {leaves + 3} numbers and stores 2, found none; see update in {sys.argv[0]}")
-    return once + loop
+    return len(once) + len(loop)
+
+
+# Kernels of no layer that a step or an evaluation has, but for the update, and one that has no loop.
+OTHERS = ["gather", "global_mean", "global_mean_backward", "dense_forward", "dense_backward", "unpool"]
+
+
+class Turns:
+    """The kernels of no layer: the instructions of what they repeat, by kind."""
+
+    def __init__(self, lines, labels):
+        self.lines, self.labels = lines, labels
+        # Until its loop begins.
+        self.once = {name: kinds(shortest(lines[name], labels[name], 0, loops(lines[name], labels[name])[0][0]) or []) for name in OTHERS}
+
+    def turn(self, name, loads, stores, elements=1):
+        """The instructions by which a thread computes an element: the shortest turn with so many loads and stores an element, of an innermost loop, which
+        is for so many elements at most."""
+        every = loops(self.lines[name], self.labels[name])
+        inner = [loop for loop in every if not any(loop != other and loop[0] <= other[0] and other[1] <= loop[1] for other in every)]
+        ways = [(many, shortest(self.lines[name], self.labels[name], *loop, many * loads, many * stores))
+                for loop in inner for many in range(1, elements + 1)]
+        found = [(len(way) / many, many, way) for many, way in ways if way]
+        if not found:
+            sys.exit(f"expected a loop of {name} with {loads} loads and {stores} stores an element, found none; see Turns in {sys.argv[0]}")
+        _, many, way = min(found, key=lambda of: of[0])
+        return scaled(kinds(way), 1 / many)
+
+    def gather(self, size):
+        """Of eight images of so many numbers, a warp's in the mean: one of eight warps finds out which images they are, and all copy."""
+        lines, labels = self.lines["gather"], self.labels["gather"]
+        groups, *within = loops(lines, labels)
+        copies = [loop for loop in within if any("STG" in line for line in lines[loop[0] : loop[1] + 1])]
+        search = [loop for loop in within if loop not in copies]
+        # A number that the permutation puts behind the last example is permuted again: twice in the mean of eight side by side, about.
+        one = kinds(lines[groups[0] : groups[1] + 1]) - sum((kinds(lines[a : b + 1]) for a, b in copies), collections.Counter())
+        one += sum((kinds(lines[a : b + 1]) for a, b in search), collections.Counter())
+        others = kinds(shortest(lines, labels, *groups))
+        turns = math.ceil(8 * size / 256)
+        return scaled(one, 1 / 8) + scaled(others, 7 / 8) + scaled(self.turn("gather", 2, 1), turns)
+
+    def logits(self, inputs, classes, training):
+        """Of an image, by a warp: the products, and the loss with its gradient or the margin."""
+        lines, labels = self.lines["dense_forward"], self.labels["dense_forward"]
+        inside = [loop for loop in loops(lines, labels) if any("FFMA" in line for line in lines[loop[0] : loop[1] + 1])]
+        # The innermost loop multiplies, for some inputs a thread at a time; the one around it goes through a warp's images.
+        start, end = inside[-1]
+        products = kinds(lines[start : end + 1])
+        image = min((loop for loop in inside if loop[0] < start and end < loop[1]), key=lambda loop: loop[1] - loop[0])
+        rest = shortest(lines, labels, *image, None, classes if training else 1)
+        if rest is None:
+            sys.exit(f"expected a way through dense_forward that stores {classes if training else 1} numbers, found none; see Turns in {sys.argv[0]}")
+        return kinds(rest) + scaled(products, inputs / 32 * classes / products["multiply-adds"])
+
+    def mean(self, height, width):
+        """Of the mean over positions of a channel: each row in turn."""
+        lines, labels = self.lines["global_mean"], self.labels["global_mean"]
+        rows = [shortest(lines, labels, *loop, width, 0) for loop in loops(lines, labels)]
+        row = min((row for row in rows if row), key=len, default=None)
+        if row is None:
+            sys.exit(f"expected a loop of global_mean that loads {width} numbers, found none; see Turns in {sys.argv[0]}")
+        around = shortest(lines, labels, *loops(lines, labels)[0], 0, 1)
+        return kinds(around) + scaled(kinds(row), height)
+
+
+def scaled(counts, by):
+    return collections.Counter({kind: count * by for kind, count in counts.items()})
 
 
 class Kernel:
@@ -169,7 +244,7 @@ def disassembled(nvdisasm, cubin):
     registers = dict(re.findall(r"EIATTR_REGCOUNT.*?index@\((\w+)\).*?\.word\s+(0x[0-9a-f]+)", text, re.S))
     shared = dict(re.findall(r"^\.nv\.shared\.(\w+):\s+\.zero\s+(\d+)", text, re.M))
     found = {name: Kernel(lines, labels[name], int(registers[name], 16), int(shared.get(name, 0))) for name, lines in kernels.items()}
-    return found, {2**power: update(kernels["update"], labels["update"], 2**power) for power in range(6)}
+    return found, Turns(kernels, labels), {2**power: update(kernels["update"], labels["update"], 2**power) for power in range(6)}
 
 
 def layers(source):
@@ -184,6 +259,10 @@ def layers(source):
         tiles[int(number), kernel] = {"threads": int(threads), "blocks": int(blocks), "rows": rows * down, "columns": columns * across, "along": along}
     few = re.findall(r"// (\w+)_(\d+) is for at most (\d+) images of a lane", source)
     return found, tiles, {(int(number), kernel): int(images) for kernel, number, images in few}
+
+
+def all_kinds(counts):
+    return {kind: counts[kind] for kind in [*KINDS, REST]}
 
 
 def leaf(batch):
@@ -234,7 +313,7 @@ SHAPES = {"forward": forward, "data_gradient": data_gradient, "filter_gradient":
 
 class Program:
     def __init__(self, folder, nvdisasm, name):
-        self.kernels, self.updates = disassembled(nvdisasm, folder / f"{name}.cubin")
+        self.kernels, self.turns, self.updates = disassembled(nvdisasm, folder / f"{name}.cubin")
         self.layers, self.tiles, self.few = layers((folder / f"{name}.cu").read_text())
 
     def rows(self, images, training, low=True):
@@ -254,6 +333,41 @@ class Program:
                 if slabs_a_tap > 1 and not code.tap:
                     sys.exit(f"expected a part of {name} that is gone through once a tap, found none; see Kernel in {sys.argv[0]}")
                 yield name, blocks, tile["threads"] // 32, code.warp(slabs, slabs / slabs_a_tap)
+        yield from self.others(images, training)
+
+    def others(self, images, training):
+        """The same of the kernels of no layer, but for the update, whose blocks have 8 warps."""
+        turns, (first, *_, last) = self.turns, [self.layers[number] for number in sorted(self.layers)]
+
+        def each(name, threads, counts):
+            # A thread takes an element, and a block 256.
+            return name, math.ceil(images * threads / 256), 8, all_kinds(turns.once[name] + counts)
+
+        yield "gather", math.ceil(images / 8), 8, all_kinds(turns.once["gather"] + turns.gather(self.image()))
+        groups = math.ceil(images / leaf(images))
+        image, length = turns.logits(last["run"], last["out"], training), math.ceil(min(leaf(images), images) / 8)
+        yield "dense_forward", groups, 8, all_kinds(turns.once["dense_forward"] + scaled(image, length))
+        if mean := self.mean():
+            yield each("global_mean", mean["out"], turns.mean(mean["height"], mean["width"]))
+        if not training:
+            return
+        yield "clock_step", 1 / LANES, 1, all_kinds(kinds(turns.lines["clock_step"]))
+        yield each("dense_backward", last["run"], turns.turn("dense_backward", 2 * last["out"] + 1, 1))
+        if mean:
+            yield each("global_mean_backward", mean["height"] * mean["width"] * mean["out"], turns.turn("global_mean_backward", 2, 1, 4))
+        for number, layer in self.layers.items():
+            if layer["pooled"] and (number, "data_gradient") in self.tiles:
+                yield each("unpool", layer["height"] * layer["width"] * layer["out"] // 4, turns.turn("unpool", 2, 4))
+
+    def image(self):
+        """Numbers of an image."""
+        first = self.layers[min(self.layers)]
+        return first["in_height"] * first["in_width"] * first["in_channels"]
+
+    def mean(self):
+        """The last convolution, where the last layer's inputs are the means of its channels; else None."""
+        *_, before, last = [self.layers[number] for number in sorted(self.layers)]
+        return before if last["run"] == before["out"] and before["height"] * before["width"] > 1 else None
 
     def instructions(self, images, training):
         """Warp instructions and tensor products an image."""
@@ -262,7 +376,10 @@ class Program:
 
     def bytes(self, training):
         """Bytes an image that go through memory: each map and gradient written once and read once by each kernel."""
-        total = 0
+        # The gathered images; the map of a mean, read, and its gradient, of which the map is read again.
+        total = self.image() + 4 * self.layers[min(self.layers)]["in_len"]
+        if mean := self.mean():
+            total += (12 if training else 4) * mean["height"] * mean["width"] * mean["out"]
         for number, layer in self.layers.items():
             if (number, "forward") not in self.tiles:
                 total += (8 if training else 4) * layer["run"]
@@ -403,6 +520,9 @@ def tables(programs, rule):
     for (network, products), program in programs.items():
         if network == "simple-cnn":
             for name, blocks, warps, counts in program.rows(1024, True):
+                # One warp, whatever the batch.
+                if name == "clock_step":
+                    continue
                 code, cells = program.kernels[name], [f"{count * blocks * warps / 1024:,.0f}" for count in counts.values()]
                 lines.append(f"| {network} | {products} | `{name}` | {' | '.join(cells)} | {code.registers} | {code.shared:,} B | {code.resident(warps)} |")
     lines += ["", "| network | products | case | predicted time | bound by | predicted million images a second | share of the 32-bit peak |",

@@ -38,4 +38,4 @@ pub use arithmetic::Arithmetic;
 pub use device::Cuda;
 pub use engine::CudaBackend;
 pub use lowering::kernels;
-pub use program::{architectures, source};
+pub use program::{architectures, compile_ahead, source};

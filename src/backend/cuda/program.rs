@@ -10,9 +10,10 @@ use super::cache::{Cache, hexadecimal};
 use super::check::{Doing, refuse};
 use super::gpu::Gpu;
 use super::launch::{Kernels, layer_source, layout_assertions};
+use super::libraries::{Library, find as find_library};
 use super::lowering::lowered;
-use crate::Result;
 use crate::network::Network;
+use crate::{Error, Result};
 
 const FILES: [(&str, &str); 11] = [
     ("common.cuh", include_str!("../../../kernels/common.cuh")),
@@ -39,35 +40,79 @@ pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
 
 /// The kernels for a GPU and a network: from the cache, or compiled.
 pub(super) fn load(gpu: &Gpu, network: &Network, cache: Option<&Cache>) -> Result<Kernels> {
-    let (name, source) = (&gpu.name, source(network, gpu.arithmetic));
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: NVRTC writes both numbers into variables that are there. (`Cuda::open` has asked whether it is there, without which cudarc would
-    // panic.)
-    let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
-    let refused = |why: &str| {
-        refuse(format!(
-            "expected NVRTC {major}.{minor} to compile the kernels for {name} (compute capability {}.{}), but it says: {why}; install the NVRTC \
-             of a CUDA release that knows this GPU",
-            gpu.capability.0, gpu.capability.1
-        ))
-    };
-    let known = architectures().map_err(|error| refused(&format!("{error:?}")))?;
-    let target = Target::of(gpu.capability, &known).ok_or_else(|| refused("it knows no architecture as old as this one"))?;
-    let mut options = vec![target.option(), "--std=c++17".to_owned()];
-    options.extend(gpu.arithmetic.definition().map(str::to_owned));
-    // The GPU's name takes part, because a stand-in for a GPU has an NVRTC of its own.
-    let key = hexadecimal(format!("{major}.{minor}\n{name}\n{}\n{source}", options.join(" ")).as_bytes());
-    let file = format!("{key}.{}", target.extension());
-    if let Some(kernels) = cache.and_then(|cache| cache.read(&file)).and_then(|code| find(gpu, target.image(code), &source).ok()) {
+    let wanted = Wanted::of(network, gpu.arithmetic, gpu.capability)?;
+    let kept = cache.and_then(|cache| cache.read(&wanted.file));
+    if let Some(kernels) = kept.and_then(|code| find(gpu, wanted.target.image(code), &wanted.source).ok()) {
         return Ok(kernels);
     }
-    let code = compile(&source, &options, target).map_err(|why| refused(&why))?;
-    let kernels = find(gpu, target.image(code.clone()), &source)?;
+    let code = wanted.compiled()?;
+    let kernels = find(gpu, wanted.target.image(code.clone()), &wanted.source)?;
     if let Some(cache) = cache {
         // A cache that cannot be written costs the next start some seconds, and is no reason to stop this one.
-        let _ = cache.keep(&file, &code);
+        let _ = cache.keep(&wanted.file, &code);
     }
     Ok(kernels)
+}
+
+/// Compiles a network's kernels into the user's cache, for a GPU that need not be here; the name of the file that the program takes on such a GPU.
+///
+/// # Errors
+/// [`crate::Error::Device`] where there is no NVRTC, it does not compile them, or the cache cannot be used.
+pub fn compile_ahead(network: &Network, arithmetic: Arithmetic, capability: (i32, i32)) -> Result<String> {
+    find_library(Library::Nvrtc)?;
+    let cache = Cache::open()
+        .unwrap_or_else(|| Err("expected XDG_CACHE_HOME or HOME to name a folder, found neither".to_owned()))
+        .map_err(refuse)?;
+    let wanted = Wanted::of(network, arithmetic, capability)?;
+    if cache.read(&wanted.file).is_none() {
+        let code = wanted.compiled()?;
+        cache.keep(&wanted.file, &code).map_err(|cause| refuse(format!("compiled kernels cannot be kept: {cause}")))?;
+    }
+    Ok(wanted.file)
+}
+
+/// What is asked of NVRTC, and the name of its answer in the cache.
+struct Wanted {
+    capability: (i32, i32),
+    source: String,
+    target: Target,
+    options: Vec<String>,
+    file: String,
+}
+
+impl Wanted {
+    fn of(network: &Network, arithmetic: Arithmetic, capability: (i32, i32)) -> Result<Wanted> {
+        let known = architectures().map_err(|error| refused(capability, &format!("{error:?}")))?;
+        let target = Target::of(capability, &known).ok_or_else(|| refused(capability, "it knows no architecture as old as this one"))?;
+        let source = source(network, arithmetic);
+        let mut options = vec![target.option(), "--std=c++17".to_owned()];
+        options.extend(arithmetic.definition().map(str::to_owned));
+        let (major, minor) = version();
+        let key = hexadecimal(format!("{major}.{minor}\n{}\n{source}", options.join(" ")).as_bytes());
+        Ok(Wanted { capability, source, target, options, file: format!("{key}.{}", target.extension()) })
+    }
+
+    fn compiled(&self) -> Result<Vec<u8>> {
+        compile(&self.source, &self.options, self.target).map_err(|why| refused(self.capability, &why))
+    }
+}
+
+fn refused(capability: (i32, i32), why: &str) -> Error {
+    let (major, minor) = version();
+    refuse(format!(
+        "expected NVRTC {major}.{minor} to compile the kernels for a GPU of compute capability {}.{}, but it says: {why}; install the NVRTC of a \
+         CUDA release that knows this GPU",
+        capability.0, capability.1
+    ))
+}
+
+/// NVRTC's version: major, minor.
+fn version() -> (i32, i32) {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: NVRTC writes both numbers into variables that are there. (`Cuda::open` or `compile_ahead` has asked whether it is there, without which
+    // cudarc would panic.)
+    let _ = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
+    (major, minor)
 }
 
 /// What NVRTC compiles for: an architecture as a number, 90 for compute capability 9.0.
