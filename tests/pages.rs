@@ -63,28 +63,49 @@ fn the_page_of_results_has_every_column_and_attribute() {
     }
 }
 
-/// Compares a page of docs/experiments with the report of the files in `data` whose names begin so, and its figures with those of the report; or
-/// writes them. Figures are named by what the report calls them, and by what the page does.
-fn compare_report(page: &str, prefix: &str, figures: &[(&str, &str)]) {
+/// Compares a page of docs/experiments with the report of the files in `data` whose names begin with one of `prefixes`, in their order, and its
+/// figures with those of the report; or writes them. The page does not repeat the report's first studies, `beside` of them, which pages of their own
+/// have. Figures are named by what the report calls them, and by what the page does.
+fn compare_report(page: &str, prefixes: &[&str], beside: usize, figures: &[(&str, &str)]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments");
-    let mut names: Vec<String> =
+    let mut all: Vec<String> =
         fs::read_dir(folder.join("data")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    names.retain(|name| name.starts_with(prefix) && name.ends_with(".h5"));
-    names.sort();
+    all.sort();
+    let of_prefix =
+        |prefix: &&str| all.iter().filter(|name| name.starts_with(*prefix) && name.ends_with(".h5")).cloned().collect::<Vec<_>>();
+    let names: Vec<String> = prefixes.iter().flat_map(of_prefix).collect();
     assert!(names.len() > 1, "{names:?}");
     let files = names.into_iter().map(|name| (name.clone(), results::read(&folder.join("data").join(name)).unwrap())).collect();
     let made = tempfile::tempdir().unwrap();
     let report = analysis::report(files, made.path(), &analysis::Options::default()).unwrap();
-    compare(&format!("docs/experiments/{page}"), "claims", &format!("\n{}\n", report.summary));
-    // A page that begins with an answer has the first study's, which stands below the study's name.
+    let parts: Vec<&str> = report.summary.split("\n## ").skip(beside).collect();
+    let heading = if beside == 0 { "" } else { "## " };
+    compare(&format!("docs/experiments/{page}"), "claims", &format!("\n{heading}{}\n", parts.join("\n## ")));
+    // A page that begins with an answer has the first study's, which stands below the study's name; a page of controls has what each of them says.
     if fs::read_to_string(folder.join(page)).unwrap().contains("<!-- answer: ") {
-        let answer = report.summary.split("\n\n").nth(1).unwrap();
+        let answer = match beside {
+            0 => format!("{}\n", report.summary.split("\n\n").nth(1).unwrap()),
+            _ => parts.iter().filter_map(|part| said_of_control(part)).collect(),
+        };
         assert!(answer.starts_with("- "), "{answer}");
-        compare(&format!("docs/experiments/{page}"), "answer", &format!("\n{answer}\n\n"));
+        compare(&format!("docs/experiments/{page}"), "answer", &format!("\n{answer}\n"));
     }
     for (name, name_here) in figures {
         compare_figure(&format!("docs/experiments/{name_here}"), &made.path().join(name));
     }
+}
+
+/// The sentences in which the section of a study says what it takes beside the study that it is a control of, as items of a list; none of no control.
+fn said_of_control(section: &str) -> Option<String> {
+    let (_, rest) = section.split_once("### Beside the study")?;
+    let name = section.lines().next()?.rsplit_once("learning rate, ")?.1;
+    Some(
+        rest.lines()
+            .take_while(|line| !line.starts_with('|'))
+            .filter_map(|line| line.strip_prefix("- "))
+            .map(|line| format!("- {name}: {line}\n"))
+            .collect(),
+    )
 }
 
 /// Compares a figure of a page with the one that was made, or writes it.
@@ -101,7 +122,7 @@ fn compare_figure(page: &str, made: &Path) {
 fn the_page_of_the_paper_says_what_the_data_say() {
     let figures = ["steps-to-result", "normalised", "ratio", "rates"]
         .map(|name| (format!("mnist-simple-cnn-momentum-{name}.svg"), format!("paper-{name}.svg")));
-    compare_report("paper.md", "mnist-simple-cnn-", &figures.each_ref().map(|(name, here)| (name.as_str(), here.as_str())));
+    compare_report("paper.md", &["mnist-simple-cnn-"], 0, &figures.each_ref().map(|(name, here)| (name.as_str(), here.as_str())));
 }
 
 /// The study of two optimizers.
@@ -112,7 +133,13 @@ fn the_page_of_two_optimizers_says_what_the_data_say() {
         ("mnist-simple-cnn-momentum-metaparameters.svg", "optimizers-momentum-metaparameters.svg"),
         ("mnist-simple-cnn-sgd-metaparameters.svg", "optimizers-sgd-metaparameters.svg"),
     ];
-    compare_report("optimizers.md", "optimizers-", &figures);
+    compare_report("optimizers.md", &["optimizers-"], 0, &figures);
+}
+
+/// The controls of the paper's study: masks shuffled within their layers, and weights drawn anew.
+#[test]
+fn the_page_of_the_controls_says_what_the_data_say() {
+    compare_report("controls.md", &["mnist-simple-cnn-momentum", "controls-"], 1, &[("optimizers.svg", "controls.svg")]);
 }
 
 /// Whether a text is what a page shows, where "…" stands for any text.

@@ -315,14 +315,18 @@ fn of_confirmed_fits(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
         }
         let fits = confirmed_fits(&confirmed_cells(&gather(vec![("simulated.h5".to_owned(), results)])[0]));
         let [dense, sparse] = [0, 1].map(|number| fits[number].fit().unwrap());
-        let steps = |times: (f64, f64)| DENSE.0 * times.0 / 64.0 + DENSE.1 * times.1;
+        let steps = |times: (f64, f64), size: f64| DENSE.0 * times.0 / size + DENSE.1 * times.1;
+        let times = |size: f64| steps(SPARSE, size) / steps((1.0, 1.0), size);
+        let all = sizes.iter().map(|&size| f64::from(size));
+        let mean = (all.clone().map(|size| times(size).ln()).sum::<f64>() / sizes.len() as f64).exp();
         let (critical, ratio) = (DENSE.0 / DENSE.1, SPARSE.0 / SPARSE.1);
         let mut known = Vec::new();
         if sharpness == 1.0 {
             known.extend([
                 ("critical batch size of confirmed steps", dense.critical, critical),
                 ("critical batch size over dense, confirmed", fits[1].fitted.critical_ratio.unwrap(), ratio),
-                ("K of the confirmed fit over dense, at batch size 64", sparse.steps_over(dense, 64.0), steps(SPARSE) / steps((1.0, 1.0))),
+                ("K of the confirmed fit over dense, at batch size 64", sparse.steps_over(dense, 64.0), times(64.0)),
+                ("K of the confirmed fit over dense, mean of all batch sizes", sparse.mean_over(dense, all), mean),
             ]);
         }
         // Four means of each curve leave too few degrees of freedom for a sharpness.

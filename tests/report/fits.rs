@@ -5,6 +5,7 @@ use dps::analysis::exponent::exponent;
 use dps::analysis::fit::{Estimate, Fit, Point, Regime, slope};
 use dps::analysis::{Claim, EnoughTrials, Verdict, claims, confirmed_cells, confirmed_fits, fits, gather, warnings};
 use dps::records::{Confirmation, CurvePoint, Seeds, Status, Training};
+use dps::results::Results;
 use dps::settings::Race;
 
 #[test]
@@ -180,14 +181,14 @@ fn a_scatter_that_seems_small_is_that_of_the_others_too() {
     assert!((beside.high / beside.low).ln() > 5.0 * (alone.high / alone.low).ln(), "{alone:?} {beside:?}");
 }
 
-/// Sixteen seeds of three points at each batch size: the report has their steps with errors, how lucky K* was, and the law of the means.
-#[test]
-fn confirmed_steps_stand_beside_the_lucky_ones() {
+/// Results with confirmations: sixteen seeds of three points at each batch size, `times` the least steps, which scatter by a tenth of them; one of
+/// them fails.
+fn confirmed_results(times: f64) -> Results {
     let mut results = Synthetic { race: dps::settings::Race::Until(3.0), ..Synthetic::small() }.results();
     for (place, cell) in results.cells.iter_mut().enumerate() {
         let least = cell.steps_to_result().unwrap();
         for (point, number) in (0..3).flat_map(|point| (0..16).map(move |number| (point, number))) {
-            let slower = 1.25 + 0.1 * f64::from(point) + 0.1 * normal(1000 * place as u64 + u64::from(16 * point + number));
+            let slower = times + 0.1 * f64::from(point) + 0.1 * normal(1000 * place as u64 + u64::from(16 * point + number));
             let steps = (f64::from(least) * slower) as u32;
             let mut run = cell.trials[0].clone();
             (run.index, run.steps, run.steps_run) = (point, Some(steps), steps);
@@ -201,6 +202,13 @@ fn confirmed_steps_stand_beside_the_lucky_ones() {
             cell.confirmations.push(Confirmation { training, run });
         }
     }
+    results
+}
+
+/// The report has the steps with errors, how lucky K* was, and the law of the means.
+#[test]
+fn confirmed_steps_stand_beside_the_lucky_ones() {
+    let results = confirmed_results(1.25);
     let folder = tempfile::tempdir().unwrap();
     let made = dps::analysis::report(vec![("x.h5".to_owned(), results.clone())], folder.path(), &Default::default()).unwrap();
     assert!(made.summary.contains("### Confirmed steps") && made.summary.contains("| 9 of 10 are there |"), "{}", made.summary);
@@ -236,4 +244,32 @@ fn confirmed_steps_stand_beside_the_lucky_ones() {
     ];
     assert!(answer.iter().all(|sentence| made.summary[..made.summary.find("Goal: ").unwrap()].contains(sentence)), "{}", made.summary);
     assert!(page.find("The weakest point: ").unwrap() < page.find("<svg").unwrap());
+}
+
+/// A study with shuffled masks is a control of the same study without, whichever file comes first, and no study of another split is one.
+#[test]
+fn a_control_stands_beside_its_study() {
+    let (own, mut control, mut split) = (confirmed_results(1.25), confirmed_results(1.875), confirmed_results(1.25));
+    control.configuration += "\n[pruning]\nshuffle = true\n";
+    split.configuration += "\n[data]\nvalidation_fraction = 0.2\n";
+    let files = [("shuffled.h5", control), ("own.h5", own), ("split.h5", split)].map(|(name, results)| (name.to_owned(), results));
+    let folder = tempfile::tempdir().unwrap();
+    let made = dps::analysis::report(files.to_vec(), folder.path(), &Default::default()).unwrap();
+    let rows = std::fs::read_to_string(folder.path().join("controls.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = rows.lines().skip(1).map(|line| line.split(',').collect()).collect();
+    // Two sparsities of four batch sizes, and a row for all of each.
+    assert_eq!((rows.len(), rows.iter().filter(|row| row[2].is_empty()).count()), (2 * 5, 2), "{rows:?}");
+    for row in &rows {
+        assert!(row[0].contains("shuffled") || row[0] != row[1], "{row:?}");
+        let [steps, low, high] = [4, 5, 6].map(|column| row[column].parse::<f64>().unwrap());
+        assert!((1.3..1.7).contains(&steps) && low < steps && steps < high && low > 1.0, "{row:?}");
+        // The made truth: all steps are 1.5 times as many, and the critical batch size is the same.
+        assert!(row[2].is_empty() == row[10..].iter().all(|field| !field.is_empty()), "{row:?}");
+    }
+    let said = "by `pruning.shuffle` (true, there nothing) alone";
+    assert!(made.summary.matches(said).count() == 1 && made.summary.contains(", so more, and 1."), "{}", made.summary);
+    let page = std::fs::read_to_string(folder.path().join("index.html")).unwrap();
+    assert_eq!(page.matches("<summary>Beside the study that it is a control of</summary>").count(), 1);
+    // The curves of one optimizer are those of studies.
+    assert!(page.contains("Studies compared") && !page.contains("Optimizers compared"));
 }

@@ -199,7 +199,7 @@ def _page(columns, folder):
         "# Steps to a goal error, by batch size and sparsity",
         "",
         "Measured by dps. The files are written by `make release-data`; the studies, and what they cannot tell, are described in",
-        "docs/experiments/paper.md and docs/experiments/optimizers.md of its source. LICENSE is that of dps, CITATION.cff says how to cite.",
+        "docs/experiments of its source. LICENSE is that of dps, CITATION.cff says how to cite.",
         "",
         "```python",
         'cells = pandas.read_csv("cells.csv")                          # likewise polars.read_csv',

@@ -3,7 +3,7 @@
 //! Each claim has a rule that decides it from intervals: it holds, it does not, or it cannot be said. `claim` has the claims' and the rules'
 //! words, `finding` what a study says of one; `scaling`, `sparsity`, `search` and `optimizers` apply the rules.
 
-use crate::analysis::statistics::{Fitted, confirmed_cells, confirmed_fits, papers_steps};
+use crate::analysis::statistics::{Fitted, confirmed_beside, confirmed_cells, confirmed_fits, least_beside, papers_steps};
 use crate::analysis::studies::{StudyResults, is_of_dps};
 use crate::optimizer::OptimizerName;
 use crate::results::Results;
@@ -41,8 +41,8 @@ pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<&StudyResults>)
     let mut found = scaling::findings(fits);
     found.extend(sparsity::of_steps(study, fits));
     if let Some(sgd) = sgd {
-        found.extend(optimizers::findings(study, sgd));
-        confirmed.extend(optimizers::confirmed(&cells, &confirmed_cells(sgd)));
+        found.extend(least_beside(study, sgd).iter().flat_map(optimizers::findings));
+        confirmed.extend(confirmed_beside(&cells, &confirmed_cells(sgd), |sparsity| sparsity).iter().flat_map(optimizers::findings));
     }
     let better = |least: &Finding| {
         let is_same = |other: &&Finding| other.claim == least.claim && other.sparsity == least.sparsity && other.doubt.is_some();

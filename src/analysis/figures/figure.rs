@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::analysis::chart::{Axis, Chart, Colour, Dot, Element, Entry, GREY, Marker, Scale, Series, Stroke};
-use crate::analysis::statistics::Estimate;
+use crate::analysis::statistics::{ConfirmedCell, Estimate};
 use crate::analysis::studies::{Curve, StudyResults, batch};
 use crate::readable::{count, significant};
 use crate::records::{Cell, CellKey};
@@ -95,6 +95,29 @@ pub(super) fn steps_words(study: &StudyResults, sparsity: f64) -> impl Fn(f64, f
         let before = if every > 0.0 { format!(", goal not reached at {}", count((steps - every).max(0.0) as u32)) } else { String::new() };
         format!("{}: K* {}{before}", name(size, sparsity), count(steps as u32))
     }
+}
+
+/// A caption's sentence on confirmed steps.
+pub(super) const CONFIRMED: &str =
+    " Rings: the geometric mean of the steps that the best points take with fresh seeds, with its 95 % interval.";
+
+/// A ring at a cell's mean of confirmed steps, with a bar for its interval.
+pub(super) fn confirmed_steps(cell: &ConfirmedCell, colour: Colour) -> [Element; 2] {
+    let (mean, size) = (cell.confirmed.mean, batch(cell.key.batch_size));
+    let words = |_, _| format!("{}: confirmed steps {}", cell.key, in_brackets(mean));
+    let bars = Some((size, mean.low, mean.high)).filter(|bar| bar.1.is_finite());
+    [Element::Bars(colour, bars.into_iter().collect()), Element::Points(Marker::Ring, colour, dots(&[(size, mean.value)], words))]
+}
+
+/// The ends of the intervals of confirmed steps, for the axis.
+pub(super) fn confirmed_ends(cells: &[ConfirmedCell]) -> Curve {
+    let ends = |cell: &ConfirmedCell| [cell.confirmed.mean.low, cell.confirmed.mean.high].map(|steps| (batch(cell.key.batch_size), steps));
+    cells.iter().flat_map(ends).filter(|end| end.1.is_finite()).collect()
+}
+
+/// The legend entry of confirmed steps, where there are any.
+pub(super) fn confirmed_entry(cells: &[ConfirmedCell]) -> Option<Entry> {
+    (!cells.is_empty()).then(|| Entry::point("confirmed steps", GREY, Marker::Ring))
 }
 
 /// A bar at each point of a curve of K* divided by `over`, between the evaluation that found K* and the one before: K* lies between them.

@@ -1,25 +1,33 @@
-//! Optimizers compared (figure 2 of Lee et al., ICLR 2021).
+//! Studies of one data set, network and goal compared: their optimizers (figure 2 of Lee et al., ICLR 2021), or what else they differ in.
 
 use super::figure::{
-    Figure, STEPS, batch_axis, between_evaluations, curve, linear_entry, linear_scaling, series_entry, steps_axis, steps_words, unreached,
+    CONFIRMED, Figure, STEPS, batch_axis, between_evaluations, confirmed_ends, confirmed_entry, confirmed_steps, curve, linear_entry,
+    linear_scaling, series_entry, steps_axis, steps_words, unreached,
 };
 use crate::analysis::chart::{Chart, Panel, Series};
-use crate::analysis::studies::{Curve, StudyResults, batch};
+use crate::analysis::statistics::{ConfirmedCell, confirmed_cells};
+use crate::analysis::studies::{Curve, StudyResults, batch, joined};
 use crate::optimizer::OptimizerName;
 use crate::settings::ascending;
 
-/// K* of several studies of one data set, network and goal, a panel a sparsity; none for fewer than two.
+/// K* of several studies of one data set, network and goal, a panel a sparsity that two of them have, where any is; none for fewer than two studies.
 pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let (first, rest) = studies.split_first()?;
     if rest.is_empty() {
         return None;
     }
     let grids: Vec<_> = studies.iter().map(|study| study.grid()).collect();
-    let sparsities = ascending(grids.iter().flat_map(|grid| grid.sparsities.iter().copied()), f64::total_cmp);
+    let mut sparsities = ascending(grids.iter().flat_map(|grid| grid.sparsities.iter().copied()), f64::total_cmp);
+    let is_common = |sparsity: &f64| grids.iter().filter(|grid| grid.sparsities.contains(sparsity)).count() > 1;
+    if sparsities.iter().any(is_common) {
+        sparsities.retain(is_common);
+    }
     let sizes = ascending(grids.iter().flat_map(|grid| grid.batch_sizes.iter().copied()), u32::cmp);
     let all: Vec<Vec<Curve>> = sparsities.iter().map(|&sparsity| grids.iter().map(|grid| grid.curve(sparsity)).collect()).collect();
     let flat: Vec<Curve> = all.iter().flatten().cloned().collect();
-    let (x, y) = (batch_axis(&sizes), steps_axis(STEPS, studies, &flat));
+    let confirmed: Vec<Vec<ConfirmedCell>> = studies.iter().map(|study| confirmed_cells(study)).collect();
+    let reached = [flat.concat(), confirmed_ends(&confirmed.concat())];
+    let (x, y) = (batch_axis(&sizes), steps_axis(STEPS, studies, &reached));
     let largest = sizes.last().copied().map_or(1.0, batch);
     let looks = looks(studies);
     let panel = |(&sparsity, curves): (&f64, &Vec<Curve>)| {
@@ -33,12 +41,16 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
         let bars = numbered().zip(studies).enumerate().flat_map(|(number, ((series, points), study))| {
             [between_evaluations(study, 1.0, series.colour, points), unreached(study, sparsity, series.colour, number, studies.len())]
         });
+        let rings = looks.iter().zip(&confirmed).flat_map(|(series, cells)| {
+            let of_sparsity = cells.iter().filter(|cell| cell.key.sparsity == sparsity);
+            of_sparsity.flat_map(|cell| confirmed_steps(cell, series.colour)).collect::<Vec<_>>()
+        });
         let empty = !curves.iter().flatten().any(|point| point.1.is_finite());
         Panel {
             title: format!("sparsity {sparsity}"),
             x: x.clone(),
             y: y.clone(),
-            layers: dashes.chain(lines).chain(bars).collect(),
+            layers: dashes.chain(lines).chain(bars).chain(rings).collect(),
             note: empty.then(|| "No trial has reached the goal".to_owned()),
         }
     };
@@ -46,13 +58,21 @@ pub fn optimizers(studies: &[&StudyResults]) -> Option<Figure> {
     let workload = &first.results.workload;
     let title = format!("{}, {}: steps to validation error ≤ {}", workload.dataset, workload.network, workload.goal_error);
     let names = studies.iter().zip(&looks).map(|(study, &look)| series_entry(look, label(study, studies)));
-    let legend = names.chain(linear_entry(&flat)).collect();
+    let legend = names.chain(linear_entry(&flat)).chain(confirmed_entry(&confirmed.concat())).collect();
+    let of_optimizers = studies.iter().any(|study| study.results.workload.optimizer != first.results.workload.optimizer);
+    let caption = match of_optimizers {
+        true => {
+            "K* of each optimizer at the same sparsity. Look for which optimizer scales linearly to larger batches, and for whether the order of the \
+             optimizers changes with sparsity."
+        }
+        false => {
+            "K* of each study at the same sparsity; the legend says what the studies differ in. Look for whether one lies above another."
+        }
+    };
     Some(Figure {
         name: "optimizers".into(),
-        heading: "Optimizers compared".into(),
-        caption: "K* of each optimizer at the same sparsity. Look for which optimizer scales linearly to larger batches, and for whether \
-                  the order of the optimizers changes with sparsity."
-            .to_owned(),
+        heading: if of_optimizers { "Optimizers compared" } else { "Studies compared" }.into(),
+        caption: caption.to_owned() + if confirmed.concat().is_empty() { "" } else { CONFIRMED },
         table: "cells",
         beside: &[],
         chart: Chart::new(title, panels.len().clamp(1, 2), panels, legend),
@@ -74,16 +94,19 @@ fn looks(studies: &[&StudyResults]) -> Vec<Series> {
     taken.into_iter().map(Series::numbered).collect()
 }
 
-/// The optimizer, with the schedule, or what else differs, where the optimizer alone does not tell the studies apart.
+/// The optimizer, with the schedule or the pruning where the optimizer alone does not tell the studies apart, or with what else differs.
 fn label(study: &StudyResults, studies: &[&StudyResults]) -> String {
-    let names = |study: &StudyResults| (study.results.workload.optimizer.clone(), study.results.workload.schedule.clone());
-    let (optimizer, schedule) = names(study);
-    let same = |test: &dyn Fn(&(String, String)) -> bool| studies.iter().filter(|other| test(&names(other))).count() > 1;
-    if same(&|other| *other == (optimizer.clone(), schedule.clone())) {
-        format!("{optimizer} ({})", study.apart().map_or_else(|| study.sources.join(", "), str::to_owned))
-    } else if same(&|other| other.0 == optimizer) {
-        format!("{optimizer}, {schedule}")
-    } else {
-        optimizer
-    }
+    let parts = |study: &StudyResults| {
+        let workload = &study.results.workload;
+        [workload.optimizer.clone(), workload.schedule.clone(), study.pruning_name()]
+    };
+    let choices: [&[usize]; 4] = [&[0], &[0, 1], &[0, 2], &[0, 1, 2]];
+    let name = |study: &StudyResults, choice: &[usize]| {
+        let parts = parts(study);
+        joined(&choice.iter().map(|&part| parts[part].as_str()).collect::<Vec<_>>())
+    };
+    let names =
+        choices.map(|choice| (name(study, choice), studies.iter().filter(|other| name(other, choice) == name(study, choice)).count()));
+    let alone = names.iter().find(|(_, studies)| *studies == 1).map(|(name, _)| name.clone());
+    alone.unwrap_or_else(|| format!("{} ({})", parts(study)[0], study.apart().map_or_else(|| study.sources.join(", "), str::to_owned)))
 }

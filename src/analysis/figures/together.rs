@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use super::figure::{
-    Figure, Part, STEPS, batch_axis, between_evaluations, curve, curves, dots, entry, in_brackets, linear_entry, linear_scaling, name,
-    note, steps_axis, steps_words, unreached,
+    CONFIRMED, Figure, Part, STEPS, batch_axis, between_evaluations, confirmed_ends, confirmed_entry, confirmed_steps, curve, curves,
+    entry, linear_entry, linear_scaling, name, note, steps_axis, steps_words, unreached,
 };
 use super::smoothness;
 use crate::Result;
-use crate::analysis::chart::{Axis, Chart, Element, Entry, GREY, Marker, Panel, Scale, Series};
-use crate::analysis::statistics::{ConfirmedCell, Fitted, confirmed_cells};
+use crate::analysis::chart::{Axis, Chart, Element, Panel, Scale, Series};
+use crate::analysis::statistics::{Fitted, confirmed_cells};
 use crate::analysis::studies::{Curve, StudyResults, batch, gather};
 use crate::readable::{count, significant};
 use crate::results::Results;
@@ -32,9 +32,7 @@ pub fn steps_to_result_plot(results: &Results, path: &Path) -> Result<()> {
 pub fn together(study: &StudyResults) -> Figure {
     let curves = curves(study);
     let cells = confirmed_cells(study);
-    let ends = |cell: &ConfirmedCell| [cell.confirmed.mean.low, cell.confirmed.mean.high].map(|steps| (batch(cell.key.batch_size), steps));
-    let confirmed: Curve = cells.iter().flat_map(ends).filter(|end| end.1.is_finite()).collect();
-    let y = steps_axis(STEPS, &[study], &[curves.concat(), confirmed]);
+    let y = steps_axis(STEPS, &[study], &[curves.concat(), confirmed_ends(&cells)]);
     let title = format!("{}: steps to {}", study.name(), study.goal_in_short());
     let grid = study.grid();
     let mut chart = chart(study, &curves, y.clone(), 0.0, title, &|sparsity, size, steps| steps_words(study, sparsity)(size, steps));
@@ -45,11 +43,9 @@ pub fn together(study: &StudyResults) -> Figure {
         .iter()
         .enumerate()
         .map(|(number, &sparsity)| unreached(study, sparsity, Series::of_sparsity(sparsity).colour, number, grid.sparsities.len()));
-    let again = cells.iter().flat_map(confirmed_steps);
+    let again = cells.iter().flat_map(|cell| confirmed_steps(cell, Series::of_sparsity(cell.key.sparsity).colour));
     let more: Vec<Element> = bars.chain(missed).chain(again).collect();
-    if !cells.is_empty() {
-        chart.legend.push(Entry::point("confirmed steps", GREY, Marker::Ring));
-    }
+    chart.legend.extend(confirmed_entry(&cells));
     chart.panels.iter_mut().for_each(|panel| panel.layers.extend(more.clone()));
     Figure {
         name: "steps-to-result".into(),
@@ -64,18 +60,6 @@ pub fn together(study: &StudyResults) -> Figure {
         beside: &[Part::Steps, Part::Confirmed],
         chart,
     }
-}
-
-/// The caption's sentence on confirmed steps.
-const CONFIRMED: &str = " Rings: the geometric mean of the steps that the best points take with fresh seeds, with its 95 % interval.";
-
-/// A cell's mean with its interval.
-fn confirmed_steps(cell: &ConfirmedCell) -> [Element; 2] {
-    let (mean, size) = (cell.confirmed.mean, batch(cell.key.batch_size));
-    let colour = Series::of_sparsity(cell.key.sparsity).colour;
-    let words = |_, _| format!("{}: confirmed steps {}", cell.key, in_brackets(mean));
-    let bars = Some((size, mean.low, mean.high)).filter(|bar| bar.1.is_finite());
-    [Element::Bars(colour, bars.into_iter().collect()), Element::Points(Marker::Ring, colour, dots(&[(size, mean.value)], words))]
 }
 
 /// K* over that of the smallest batch size at which every sparsity that reached the goal anywhere did so; none where there is no such batch size, or

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::numbers::compared;
 use super::section::{Answer, Section};
 use crate::analysis::claims::words;
 use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
@@ -102,20 +103,12 @@ fn critical(fits: &[&Fitted], is_confirmed: bool) -> String {
             "; their ratio is not determined".to_owned()
         }
         Some((sparsity, ratio)) => {
-            format!("; at sparsity {sparsity} it is {} times the dense one's, {}", words(ratio), compared(ratio))
+            format!("; at sparsity {sparsity} it is {} times the dense one's, {}", words(ratio), compared(ratio, "larger", "smaller"))
         }
         None => String::new(),
     };
     let steps = if is_confirmed { "confirmed steps" } else { "K*" };
     format!("By {steps}, the critical batch size c1/c2 is {}{ratio}.", sizes.join(", "))
-}
-
-fn compared(ratio: Estimate) -> &'static str {
-    match ratio {
-        Estimate { low, .. } if low > 1.0 => "so larger",
-        Estimate { high, .. } if high < 1.0 => "so smaller",
-        _ => "so it may be larger or smaller",
-    }
 }
 
 fn cost_of_sparsity(fits: &[&Fitted]) -> String {
@@ -190,7 +183,10 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         Some(cells.filter_map(of).sum::<f64>()).filter(|hours| *hours > 0.0)
     };
     let confirm = format!("dps-train confirm {file}");
-    if !is_confirmed {
+    let is_known = |cell: &&Cell| section.confirmed.iter().any(|one| one.key == cell.key && !one.confirmed.mean.value.is_nan());
+    let reached = || cells.iter().filter(|cell| cell.steps_to_result().is_some());
+    let (all, known) = (reached().count(), reached().filter(is_known).count());
+    if !is_confirmed && known < all {
         let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
         let most = some(trials, "training");
         return Weakness {
@@ -200,9 +196,6 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             command: Some(confirm),
         };
     }
-    let is_known = |cell: &&Cell| section.confirmed.iter().any(|one| one.key == cell.key && !one.confirmed.mean.value.is_nan());
-    let reached = || cells.iter().filter(|cell| cell.steps_to_result().is_some());
-    let (all, known) = (reached().count(), reached().filter(is_known).count());
     if known < all {
         let unknown = count((all - known) as u64);
         return Weakness {
@@ -212,9 +205,18 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             command: Some(confirm),
         };
     }
+    if fits.is_empty() {
+        let mended = format!("more batch sizes (dps-train {file} --batch-size B,…) would give a fit");
+        return Weakness {
+            point: "no sparsity has results at enough batch sizes for a fit".to_owned(),
+            mended,
+            hours: None,
+            command: None,
+        };
+    }
     // More trials keep those that are there.
     let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(1).max(1);
-    let more = format!("dps-train CONFIG --trials {}", 2 * trials);
+    let more = format!("dps-train {file} --trials {}", 2 * trials);
     let off = section.confirmed_fits.iter().min_by(|a, b| a.goodness.total_cmp(&b.goodness)).filter(|fit| fit.goodness < HOLDS);
     if let Some(off) = off {
         return Weakness {
@@ -241,7 +243,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         });
         let (mended, hours, command) = match race {
             Some(race) => {
-                let wider = format!("dps-train CONFIG --set execution.race={WIDE_RACE} --output OTHER.h5");
+                let wider = format!("dps-train {file} --set execution.race={WIDE_RACE} --output OTHER.h5");
                 (format!("a race to {WIDE_RACE} times K*, not {race}, would leave more points ({wider})"), whole * WIDE_RACE / race, wider)
             }
             None => (format!("twice as many trials ({more}) would show it"), whole, more),
@@ -261,7 +263,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     };
     if let Some((sparsity, size)) = fits.iter().find_map(beyond) {
         let size = size.max(1.0) as u32;
-        let command = format!("dps-train CONFIG --batch-size {size}");
+        let command = format!("dps-train {file} --batch-size {size}");
         return Weakness {
             point: format!("the critical batch size at sparsity {sparsity} lies beyond the batch sizes that were measured"),
             mended: format!("batch size {} would show it ({command})", count(size)),
@@ -269,7 +271,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             command: Some(command),
         };
     }
-    let command = "dps-train CONFIG --set data.split_seed=1 --output OTHER.h5".to_owned();
+    let command = format!("dps-train {file} --set data.split_seed=1 --output OTHER.h5");
     Weakness {
         point: "one goal, one split of the data and one set of searched points, which all cells share".to_owned(),
         mended: format!("the same study with another split ({command}) would show it"),

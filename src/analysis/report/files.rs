@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::answer::answer;
 use super::page::page;
-use super::section::{Answer, Drawn, Section};
+use super::section::{Answer, Control, ControlRow, Drawn, Section};
 use super::summary::summary;
 use super::tables::tables;
 use super::values::values;
@@ -15,9 +15,13 @@ use super::warnings::{Warning, warnings};
 use crate::analysis::chart::{FORMATS, Style, Width};
 use crate::analysis::claims::{claims, holm};
 use crate::analysis::figures::{self, Figure};
-use crate::analysis::statistics::{Fitted, comparable, confirmed_cells, confirmed_fits, critical, fits, smoothness, times};
+use crate::analysis::statistics::{
+    Beside, ConfirmedCell, Fitted, cell_beside, comparable, confirmed_beside, confirmed_cells, confirmed_fits, critical, fits, smoothness,
+    times,
+};
 use crate::analysis::studies::{StudyResults, gather};
 use crate::optimizer::OptimizerName;
+use crate::records::CellKey;
 use crate::results::{self, Results, WorkloadSummary};
 use crate::storage::{folder, read_regular};
 use crate::{Error, Result};
@@ -99,6 +103,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         let claims = claims(study, fits, sgd);
         let confirmed = confirmed_cells(study);
         let confirmed_fits = confirmed_fits(&confirmed);
+        let control = control(study, &confirmed, studies.iter().map(|(other, _)| other));
         let (critical, times) = (critical(study, fits, &confirmed_fits, &smoothness), times(study));
         let warnings = warnings(study, fits);
         let mut section = Section {
@@ -106,6 +111,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
             fits,
             confirmed,
             confirmed_fits,
+            control,
             claims,
             smoothness,
             critical,
@@ -144,6 +150,42 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
         warnings,
         studies: studies.into_iter().map(|(study, _)| study).collect(),
     })
+}
+
+/// A study beside the one of the report that it is a control of, where cells of both are confirmed.
+fn control<'a>(
+    study: &StudyResults,
+    confirmed: &[ConfirmedCell],
+    studies: impl Iterator<Item = &'a StudyResults> + Clone,
+) -> Option<Control<'a>> {
+    let original = study.original(studies)?;
+    let others = confirmed_cells(original);
+    let mut rows = Vec::new();
+    for cell in confirmed {
+        let CellKey { batch_size, sparsity } = cell.key;
+        let [steps, steps_over_dense] = [sparsity, 0.0].map(|sparsity| cell_beside(cell, &others, CellKey { batch_size, sparsity }));
+        rows.push(ControlRow {
+            batch_size: Some(batch_size),
+            sparsity,
+            steps,
+            steps_over_dense,
+            critical: None,
+            critical_over_dense: None,
+        });
+    }
+    let [curves, over_dense] = [confirmed_beside(confirmed, &others, |sparsity| sparsity), confirmed_beside(confirmed, &others, |_| 0.0)];
+    for both in curves.iter().filter(|both| both.fits.is_ok()) {
+        let dense = over_dense.iter().find(|dense| dense.sparsity == both.sparsity);
+        rows.push(ControlRow {
+            batch_size: None,
+            sparsity: both.sparsity,
+            steps: both.steps(),
+            steps_over_dense: dense.and_then(Beside::steps),
+            critical: both.critical(),
+            critical_over_dense: dense.and_then(Beside::critical),
+        });
+    }
+    rows.iter().any(|row| row.steps.is_some()).then_some(Control { original, rows })
 }
 
 /// Whether a study is of SGD, another of Momentum or Nesterov, and they differ by their optimizers and search spaces alone in what decides K*.

@@ -19,6 +19,15 @@ pub fn brief(estimate: Estimate) -> String {
     rounded(estimate, 3)
 }
 
+/// The interval of a ratio beside 1 in words, by what a ratio above 1 and one below 1 are called.
+pub fn compared(ratio: Estimate, more: &str, fewer: &str) -> String {
+    match ratio {
+        Estimate { low, .. } if low > 1.0 => format!("so {more}"),
+        Estimate { high, .. } if high < 1.0 => format!("so {fewer}"),
+        _ => format!("so it may be {more} or {fewer}"),
+    }
+}
+
 fn rounded(estimate: Estimate, significant: usize) -> String {
     let number = |value: f64| match value {
         infinite if infinite.is_infinite() => "∞".to_owned(),

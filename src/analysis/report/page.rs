@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::document::{self, Block};
+use super::numbers::interval;
 use super::parts as words;
 use super::section::{Drawn, Section};
 use super::warnings::Warning;
@@ -205,7 +206,7 @@ fn grid(study: &StudyResults, warning: &Warning) -> Markup {
 
 /// What is said of a study, part by part, each folded.
 fn parts<'a>(section: &'a Section, goals: &[f64]) -> Vec<Block<'a>> {
-    let Section { study, fits, confirmed, confirmed_fits, claims, smoothness, critical, times, figures, .. } = section;
+    let Section { study, fits, confirmed, confirmed_fits, control, claims, smoothness, critical, times, figures, .. } = section;
     let alone = study.measures_alone();
     let mut told: Vec<Block> = Vec::new();
     let mut tell = |heading: &str, mut blocks: Vec<Block<'a>>, part: Option<Part>| {
@@ -225,6 +226,9 @@ fn parts<'a>(section: &'a Section, goals: &[f64]) -> Vec<Block<'a>> {
         }
         if !confirmed.is_empty() {
             tell("Confirmed steps", words::confirmed(confirmed, confirmed_fits, &scatter(study)), Some(Part::Confirmed));
+        }
+        if let Some(beside) = control {
+            tell("Beside the study that it is a control of", words::control(study, beside, interval), None);
         }
         let fitted = words::fits(study, fits).into_iter().chain(words::laws(fits, confirmed_fits)).collect();
         tell("Fits", fitted, Some(Part::Fits));

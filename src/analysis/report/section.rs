@@ -3,7 +3,7 @@
 use super::warnings::Warning;
 use crate::analysis::claims::Finding;
 use crate::analysis::figures::Figure;
-use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Critical, Fitted, Smooth, Timed};
+use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Critical, Estimate, Fitted, Smooth, Timed};
 use crate::analysis::studies::StudyResults;
 
 /// A study with all that was computed of it.
@@ -16,6 +16,8 @@ pub struct Section<'a> {
     pub confirmed: Vec<ConfirmedCell>,
     /// Fits of the confirmed cells.
     pub confirmed_fits: Vec<ConfirmedFit>,
+    /// The study beside the one that it is a control of.
+    pub control: Option<Control<'a>>,
     /// The study's verdicts on the paper's claims.
     pub claims: Vec<Finding>,
     /// The loss surface along the study's trainings.
@@ -30,6 +32,30 @@ pub struct Section<'a> {
     pub warnings: Vec<Warning>,
     /// The study's answer in three sentences.
     pub answer: Answer,
+}
+
+/// The confirmed steps of a study beside those of another, from which it differs by its pruning alone.
+pub struct Control<'a> {
+    /// The other study.
+    pub original: &'a StudyResults,
+    /// Each cell, then each sparsity by the laws fitted to both studies.
+    pub rows: Vec<ControlRow>,
+}
+
+/// A cell, or all cells of a sparsity, beside those of the other study and beside its dense network.
+pub struct ControlRow {
+    /// Batch size in examples; none of all cells.
+    pub batch_size: Option<u32>,
+    /// Fraction of parameters removed.
+    pub sparsity: f64,
+    /// Confirmed steps over those of the other study; none where that has none.
+    pub steps: Option<Estimate>,
+    /// Confirmed steps over those of the other study's dense network.
+    pub steps_over_dense: Option<Estimate>,
+    /// The critical batch size over that of the other study; none of a cell.
+    pub critical: Option<Estimate>,
+    /// The critical batch size over that of the other study's dense network; none of a cell.
+    pub critical_over_dense: Option<Estimate>,
 }
 
 /// A figure as it was drawn.

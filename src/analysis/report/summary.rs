@@ -2,7 +2,7 @@
 
 use super::document::{Block, markdown};
 use super::numbers::{ABSENT, NOT_MEASURED, brief};
-use super::parts::{rules, sharp, steps_to_result, verdicts};
+use super::parts::{control, rules, sharp, steps_to_result, verdicts};
 use super::rows::Rows;
 use super::section::Section;
 use super::table::Table;
@@ -56,6 +56,10 @@ fn of_study<'a>(section: &'a Section) -> Vec<Block<'a>> {
     if !section.confirmed_fits.is_empty() {
         blocks.extend([Block::Table(fitted(&section.confirmed_fits)), Block::Note(FITTED.to_owned())]);
         blocks.extend(sharp(&section.confirmed_fits, brief));
+    }
+    if let Some(beside) = &section.control {
+        blocks.push(part("Beside the study that it is a control of"));
+        blocks.extend(control(study, beside, brief));
     }
     let none = || {
         let why = match is_papers(&study.results) {

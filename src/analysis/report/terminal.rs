@@ -7,7 +7,7 @@ use super::rows::Rows;
 use super::table::Table;
 use super::warnings::dead_layers;
 use crate::analysis::statistics::{Range, Work, computed, papers_steps, to_end, to_goal};
-use crate::analysis::studies::{Grid, has_curves, has_trials, is_of_dps, workload_name};
+use crate::analysis::studies::{Grid, has_curves, has_trials, is_of_dps, results_name};
 use crate::optimizer::Metaparameter;
 use crate::readable::{LINE, count, wrapped};
 use crate::records::{Cell, Status, median_steps};
@@ -22,7 +22,7 @@ pub fn table(results: &Results) -> String {
         0 => format!("Goal: {}. Others measured it.", workload.goal_error),
         _ => wrapped(&goal(workload), LINE).join("\n"),
     };
-    let mut blocks = vec![Block::Text(format!("{}\n{goal}", workload_name(workload)))];
+    let mut blocks = vec![Block::Text(format!("{}\n{goal}", results_name(results)))];
     if results.cells.is_empty() {
         blocks.push(Block::Text("No cell is finished yet.".to_owned()));
         return terminal(&blocks);

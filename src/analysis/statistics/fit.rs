@@ -336,6 +336,12 @@ impl Fit {
         self.over(other, |law| law.steps(batch_size))
     }
 
+    /// K by this fit over K by another that was fitted together with it, in the geometric mean over batch sizes.
+    pub fn mean_over(&self, other: &Fit, batch_sizes: impl ExactSizeIterator<Item = f64> + Clone) -> Estimate {
+        let count = batch_sizes.len() as f64;
+        self.over(other, |law| (batch_sizes.clone().map(|size| law.steps(size).ln()).sum::<f64>() / count).exp())
+    }
+
     /// The resamples of each fit are stretched for its own few points. The difference of two numbers has more degrees of freedom than either, by
     /// Welch's estimate (1947) and at most those of all curves, so that the logarithms of ratios are drawn together by what is too much. But a
     /// deviation of three degrees or fewer is too uncertain for that estimate: in simulations it made the ratio's interval too narrow. Resamples

@@ -2,6 +2,7 @@
 //!
 //! Nothing here draws, writes or words a page.
 
+mod beside;
 mod budget;
 mod confirmations;
 pub mod confirmed;
@@ -21,18 +22,19 @@ mod timing;
 mod variances;
 mod work;
 
+pub use beside::{Beside, cell_beside, confirmed_beside, least_beside};
 pub use budget::{Budget, Least, budgets};
-pub use confirmations::{ConfirmedCell, ConfirmedFit, SharpFit, answering, confirmed_cells, confirmed_fits, means};
+pub use confirmations::{ConfirmedCell, ConfirmedFit, SharpFit, answering, confirmed_cells, confirmed_fits};
 pub use critical::{Critical, Definition, critical};
 pub use edges::{EDGE, at_edge, share};
 pub use estimate::{COVERED, Estimate};
 pub use exponent::curvature;
 pub use fewer::FewerTrials;
-pub use fit::{Fit, LINEAR_EXPONENTS, Point, RESAMPLES, Regime, slope, slope_of_counts};
+pub use fit::{Fit, LINEAR_EXPONENTS, RESAMPLES, Regime, slope, slope_of_counts};
 pub use fits::{EnoughTrials, Fitted, NEAR, Shift, decays, effective_rate, fits, learning_rate, measured_points};
 pub use goals::{Bounds, threshold};
 pub use laws::Rival;
-pub use means::{Mean, beyond_chi_squared, fit_means, half_width};
+pub use means::{beyond_chi_squared, half_width};
 pub use smoothness::{Along, Smooth, Surface, comparable, noise_scale, smoothness};
 pub use timing::{Timed, sentences, times};
 pub use variances::{Fresh, Scatter, Variances, scatter};

@@ -71,7 +71,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             configuration,
             notes: Vec::new(),
         };
-        match studies.iter_mut().find(|study| study.is_of(&found)) {
+        match studies.iter_mut().find(|study| study.is_of(&found, &BESIDE_THE_STUDY)) {
             Some(study) => study.join(found),
             None => studies.push(found),
         }
@@ -94,7 +94,8 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
             study.results.complete = study.missing().is_empty();
         }
         let workload = &study.results.workload;
-        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer, &keys.unwrap_or_default()]);
+        let pruning = study.pruning_name();
+        let name = slug(&[&workload.dataset, &workload.network, &workload.optimizer, &pruning, &keys.unwrap_or_default()]);
         let numbered = (2..).map(|number| format!("{name}-{number}"));
         study.slug = std::iter::once(name.clone()).chain(numbered).find(|name| taken.insert(name.clone())).unwrap_or(name);
     }
@@ -159,6 +160,26 @@ impl StudyResults {
         self.apart.as_deref()
     }
 
+    /// The study of a report that this one is a control of: the first that has the same settings but for how it prunes, one with the usual pruning
+    /// before others. None where this study is itself that one, or no other differs by its pruning alone.
+    pub fn original<'a>(&self, studies: impl Iterator<Item = &'a StudyResults> + Clone) -> Option<&'a StudyResults> {
+        let same = studies.filter(|other| self.is_of(other, &[&BESIDE_THE_STUDY[..], &["pruning"]].concat()));
+        let original = same.clone().find(|other| other.pruning_name().is_empty()).or_else(|| same.clone().next())?;
+        (!self.is_of(original, &BESIDE_THE_STUDY)).then_some(original)
+    }
+
+    /// The keys of `pruning` in which this study differs from another, with the values of both.
+    pub fn pruned_otherwise(&self, other: &StudyResults) -> String {
+        let (Ok(this), Ok(that)) = (&self.configuration, &other.configuration) else { return String::new() };
+        let differences = settings::differences(this, that, &BESIDE_THE_STUDY);
+        differences.iter().map(|found| format!("`{}` ({}, there {})", found.key, found.left, found.right)).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// The pruning in words; none of the usual one, SNIP, or where the configuration does not say.
+    pub fn pruning_name(&self) -> String {
+        self.configuration.as_ref().map_or(String::new(), |study| pruning_name(&study.pruning))
+    }
+
     /// Whether it was run for its measurements along training alone: its goal is no error at all, so that no trial ends early.
     pub fn measures_alone(&self) -> bool {
         let measured = self.results.cells.iter().flat_map(|cell| &cell.trials).any(|trial| !trial.measurements.is_empty());
@@ -185,13 +206,7 @@ impl StudyResults {
 
     /// The workload in a line, without its goal; unique in the report but for files of one name.
     pub fn name(&self) -> String {
-        let pruning = self.configuration.as_ref().map_or(String::new(), |study| {
-            let Pruning { criterion, shuffle, reinitialise, .. } = study.pruning;
-            let is_usual = criterion == CriterionName::Snip && !shuffle && !reinitialise;
-            let name = if is_usual { String::new() } else { format!(", {criterion} pruning") };
-            let controls = [(shuffle, ", shuffled"), (reinitialise, ", weights drawn anew")];
-            name + &controls.into_iter().filter(|(is_used, _)| *is_used).map(|(_, words)| words).collect::<String>()
-        });
+        let pruning = with_comma(&self.pruning_name());
         let workload = &self.results.workload;
         // A table has a goal for each name.
         let goal = if workload.network.is_empty() { format!(", goal {}", workload.goal_error) } else { String::new() };
@@ -272,10 +287,11 @@ impl StudyResults {
         keys.filter(|key| measured.cell(key.batch_size, key.sparsity).is_none()).collect()
     }
 
-    fn is_of(&self, other: &StudyResults) -> bool {
+    /// Whether another study is the same one but for the keys in `ignored`.
+    fn is_of(&self, other: &StudyResults, ignored: &[&str]) -> bool {
         let same = match (&self.configuration, &other.configuration) {
             // A report may set a race beside full runs: their steps-to-result are the same.
-            (Ok(this), Ok(that)) => settings::differences(this, that, &BESIDE_THE_STUDY).is_empty(),
+            (Ok(this), Ok(that)) => settings::differences(this, that, ignored).is_empty(),
             _ => self.results.configuration == other.results.configuration,
         };
         let releases = self.results.environment.releases() == other.results.environment.releases();
@@ -336,8 +352,28 @@ fn slug(names: &[&str]) -> String {
     if words.is_empty() { "study".to_owned() } else { words.join("-") }
 }
 
+/// The pruning in words; none of the usual one, SNIP.
+fn pruning_name(pruning: &Pruning) -> String {
+    let Pruning { criterion, shuffle, reinitialise, .. } = pruning;
+    let controls = [(*shuffle, "shuffled"), (*reinitialise, "weights drawn anew")];
+    let used: Vec<&str> = controls.into_iter().filter(|(is_used, _)| *is_used).map(|(_, words)| words).collect();
+    let name = if *criterion == CriterionName::Snip && used.is_empty() { String::new() } else { format!("{criterion} pruning") };
+    joined(&[&[name.as_str()], used.as_slice()].concat())
+}
+
+/// The words with a comma before them, where there are any.
+fn with_comma(words: &str) -> String {
+    if words.is_empty() { String::new() } else { format!(", {words}") }
+}
+
+/// The workload and the pruning of results in a line, without the goal.
+pub fn results_name(results: &Results) -> String {
+    let pruning = settings::recorded("", &results.configuration, &[]).map_or(String::new(), |kept| pruning_name(&kept.study.pruning));
+    workload_name(&results.workload) + &with_comma(&pruning)
+}
+
 /// The workload in a line, without its goal.
-pub fn workload_name(workload: &WorkloadSummary) -> String {
+fn workload_name(workload: &WorkloadSummary) -> String {
     let schedule = if workload.schedule.is_empty() { String::new() } else { format!("{} learning rate", workload.schedule) };
     joined(&[&workload.dataset, &workload.network, &workload.optimizer, &schedule])
 }

@@ -4,6 +4,7 @@
 
 mod claims;
 mod confirmed;
+mod control;
 mod critical;
 mod fits;
 mod goals;
@@ -15,6 +16,7 @@ mod trials;
 
 pub use claims::{claims, rules, verdicts};
 pub use confirmed::{confirmed, sharp};
+pub use control::control;
 pub use critical::critical;
 pub use fits::{fits, laws};
 pub use goals::goals;

@@ -59,6 +59,22 @@ pub(super) fn fits(sections: &[Section]) -> Table {
         .table()
 }
 
+/// A row a cell of a study that is a control of another, and without a batch size a row a sparsity by the laws of both.
+pub(super) fn controls(sections: &[Section]) -> Table {
+    let controls = sections.iter().filter_map(|section| Some((section.study, section.control.as_ref()?)));
+    let rows = controls.flat_map(|(study, control)| control.rows.iter().map(move |row| (study, control.original, row)));
+    Rows::new("controls", rows)
+        .column("study", |(study, _, _)| study.slug.clone())
+        .column("control_of", |(_, original, _)| original.slug.clone())
+        .column("batch_size", |(_, _, row)| optional(row.batch_size))
+        .column("sparsity", |(_, _, row)| row.sparsity.to_string())
+        .estimate("steps_over", |(_, _, row)| row.steps)
+        .estimate("steps_over_dense", |(_, _, row)| row.steps_over_dense)
+        .estimate("critical_batch_size_over", |(_, _, row)| row.critical)
+        .estimate("critical_batch_size_over_dense", |(_, _, row)| row.critical_over_dense)
+        .table()
+}
+
 /// A row a sparsity, kind of steps and law.
 pub(super) fn laws(sections: &[Section]) -> Table {
     let of_study = |section: &Section| {

@@ -31,6 +31,7 @@ pub fn tables(sections: &[Section], goals: &[f64]) -> Vec<Table> {
         confirmed::variances(sections),
         confirmed::fits(sections),
         confirmed::laws(sections),
+        confirmed::controls(sections),
         findings::critical(sections),
         work::times(sections),
         work::within_budgets(sections),
