@@ -16,7 +16,7 @@ impl Study {
 
     /// An interruptible study of several seconds, so that it writes checkpoints however fast the processor is.
     fn long() -> Study {
-        Study::of("[2, 150]")
+        Study::of("[2, 600]")
     }
 
     fn of(batch_sizes: &str) -> Study {

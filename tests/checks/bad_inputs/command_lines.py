@@ -100,8 +100,6 @@ MEANT = {
     "stauts RESULT": "did you mean dps-train status?",
     "merg RESULT -o y.h5": "did you mean dps-train merge?",
     "doctr": "did you mean dps-train doctor?",
-    "RESULT": "found an HDF5 file",
-    "RESULT --plan": "found an HDF5 file",
     "JOURNAL": "found a file of another kind",
     "/dev/stdin --plan": "found a pipe",
     ".": "found a folder",
