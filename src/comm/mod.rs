@@ -12,6 +12,7 @@ mod limits;
 mod mpi;
 mod placement;
 mod single;
+mod sum;
 mod tree;
 #[cfg(feature = "mpi")]
 mod watch;
@@ -25,6 +26,8 @@ pub use agreement::{agree, together};
 pub use limits::MemoryLimit;
 pub use placement::{host_hash, host_name, processor_model, threads};
 pub use single::Single;
+pub use sum::{Exchanged, NodeSums, Rows, add};
+pub(crate) use tree::add_blocks;
 pub use tree::{Leaves, Node, additions};
 
 /// Collective operations among ranks; every rank must call the same ones in the same order.
@@ -37,6 +40,10 @@ pub trait Communicator {
 
     /// Concatenates every rank's `send`, in rank order; `counts` are their lengths, known to all.
     fn all_gather(&self, send: &[f32], counts: &[usize], receive: &mut Vec<f32>);
+
+    /// Sends `sent[rank]` floats of `send`, one run after the other, to each rank; concatenates what this rank receives, in rank order:
+    /// `received[rank]` floats, as many as that rank sends.
+    fn all_to_all(&self, send: &[f32], sent: &[usize], received: &[usize], receive: &mut Vec<f32>);
 
     /// Concatenates every rank's words, in rank order; every rank sends equally many.
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64>;

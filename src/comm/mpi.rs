@@ -1,7 +1,7 @@
 //! The ranks of an MPI world.
 
 use ::mpi::collective::{CommunicatorCollectives as _, Root as _};
-use ::mpi::datatype::PartitionMut;
+use ::mpi::datatype::{Partition, PartitionMut};
 use ::mpi::environment::Universe;
 use ::mpi::topology::{Color, Communicator as _, SimpleCommunicator};
 
@@ -55,14 +55,17 @@ struct MpiRanks(SimpleCommunicator);
 /// Bytes that a rank receives in one message, at most: MPI counts them in 32 bits, and a checkpoint may have more.
 const MOST_BYTES: usize = 1 << 30;
 
-/// A count as MPI takes it; a message of 2³¹ elements is 8 GiB, far beyond any study's lanes × parameters.
+/// A count as MPI takes it. Callers send long arrays in pieces.
 fn count(len: usize) -> i32 {
     i32::try_from(len).expect("fewer than 2^31 elements in one message")
 }
 
-/// Where each rank's part begins, of parts that follow each other.
-fn offsets(counts: &[i32]) -> Vec<i32> {
-    counts.iter().scan(0, |end, &len| Some(std::mem::replace(end, *end + len))).collect()
+/// The counts as MPI takes them, and where each rank's part begins, of parts that follow each other.
+fn parts(lengths: &[usize]) -> (Vec<i32>, Vec<i32>) {
+    // The last end is the largest number of all.
+    count(lengths.iter().sum());
+    let offsets = lengths.iter().scan(0, |end, &len| Some(count(std::mem::replace(end, *end + len))));
+    (lengths.iter().map(|&len| count(len)).collect(), offsets.collect())
 }
 
 impl Communicator for MpiRanks {
@@ -75,11 +78,19 @@ impl Communicator for MpiRanks {
     }
 
     fn all_gather(&self, send: &[f32], counts: &[usize], receive: &mut Vec<f32>) {
-        let counts: Vec<i32> = counts.iter().map(|&len| count(len)).collect();
-        let offsets = offsets(&counts);
-        receive.resize(counts.iter().map(|&len| len as usize).sum(), 0.0);
+        receive.resize(counts.iter().sum(), 0.0);
+        let (counts, offsets) = parts(counts);
         let mut partition = PartitionMut::new(&mut receive[..], counts, offsets);
         watched(|| self.0.all_gather_varcount_into(send, &mut partition));
+    }
+
+    fn all_to_all(&self, send: &[f32], sent: &[usize], received: &[usize], receive: &mut Vec<f32>) {
+        receive.resize(received.iter().sum(), 0.0);
+        let (counts, offsets) = parts(sent);
+        let partition = Partition::new(send, counts, offsets);
+        let (counts, offsets) = parts(received);
+        let mut receive = PartitionMut::new(&mut receive[..], counts, offsets);
+        watched(|| self.0.all_to_all_varcount_into(&partition, &mut receive));
     }
 
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64> {
@@ -116,15 +127,15 @@ impl Communicator for MpiRanks {
                 watched(|| root.gather_varcount_into(mine));
                 continue;
             }
-            let counts: Vec<i32> = lengths.iter().map(|&len| count(len.saturating_sub(first).min(piece))).collect();
-            let offsets = offsets(&counts);
-            let mut received = vec![0; counts.iter().map(|&len| len as usize).sum()];
-            let mut partition = PartitionMut::new(&mut received[..], counts.clone(), offsets);
+            let lengths: Vec<usize> = lengths.iter().map(|len| len.saturating_sub(first).min(piece)).collect();
+            let mut received = vec![0; lengths.iter().sum()];
+            let (counts, offsets) = parts(&lengths);
+            let mut partition = PartitionMut::new(&mut received[..], counts, offsets);
             watched(|| root.gather_varcount_into_root(mine, &mut partition));
             drop(partition);
             let mut rest = &received[..];
-            for (all, len) in all.iter_mut().zip(counts) {
-                all.extend_from_slice(rest.split_off(..len as usize).unwrap_or_default());
+            for (all, len) in all.iter_mut().zip(lengths) {
+                all.extend_from_slice(rest.split_off(..len).unwrap_or_default());
             }
         }
         all

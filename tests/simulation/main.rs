@@ -4,6 +4,7 @@
 //! A failure names its seed: `make simulate SEED=…` plays that history again, call for call.
 
 mod disk;
+mod exchange;
 mod faults;
 mod history;
 mod meeting;

@@ -105,6 +105,10 @@ impl<C: Communicator> Communicator for Mistaken<C> {
         self.inner.all_gather(send, counts, receive);
     }
 
+    fn all_to_all(&self, send: &[f32], sent: &[usize], received: &[usize], receive: &mut Vec<f32>) {
+        self.inner.all_to_all(send, sent, received, receive);
+    }
+
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64> {
         // A vote is one word, and 1 means to stop.
         let is_hasty = self.mistake == Mistake::VoteTooFew;

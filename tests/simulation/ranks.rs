@@ -19,12 +19,14 @@ pub struct Ranks {
     rank: usize,
     size: usize,
     calls: Cell<u64>,
+    /// Floats that this rank has received.
+    pub received: Cell<usize>,
 }
 
 impl Ranks {
     /// The world of the calling task.
     pub fn of_world(group: usize, rank: usize, size: usize) -> Ranks {
-        Ranks { context: Context::get().expect("a task"), group, rank, size, calls: Cell::new(0) }
+        Ranks { context: Context::get().expect("a task"), group, rank, size, calls: Cell::new(0), received: Cell::new(0) }
     }
 
     fn meet(&self, kind: &'static str, wants: Wants, message: Message) -> Vec<Message> {
@@ -55,6 +57,25 @@ impl Communicator for Ranks {
                 _ => self.wrong("all_gather gets other counts than were sent"),
             }
         }
+        self.received.set(self.received.get() + receive.len());
+    }
+
+    fn all_to_all(&self, send: &[f32], sent: &[usize], received: &[usize], receive: &mut Vec<f32>) {
+        let lengths = sent.iter().map(|&len| len as u64).collect();
+        let floats = self.meet("all_to_all", Wants::All, Message::Floats(send.to_vec()));
+        let lengths = self.meet("all_to_all", Wants::All, Message::Words(lengths));
+        receive.clear();
+        for ((floats, lengths), &count) in floats.into_iter().zip(lengths).zip(received) {
+            let (Message::Floats(floats), Message::Words(lengths)) = (floats, lengths) else { continue };
+            let before: u64 = lengths[..self.rank].iter().sum();
+            match floats.get(before as usize..).and_then(|rest| rest.get(..count)) {
+                Some(run) if lengths[self.rank] == count as u64 && lengths.iter().sum::<u64>() == floats.len() as u64 => {
+                    receive.extend(run)
+                }
+                _ => self.wrong("all_to_all gets other counts than were sent"),
+            }
+        }
+        self.received.set(self.received.get() + receive.len());
     }
 
     fn all_gather_words(&self, send: &[u64]) -> Vec<u64> {
@@ -82,7 +103,7 @@ impl Communicator for Ranks {
         let colors: Vec<usize> = all.into_iter().map(color_of).collect();
         let Context { scheduler, me } = &self.context;
         let (group, rank, size) = scheduler.split(*me, self.group, number, color, &colors);
-        Box::new(Ranks { context: self.context.clone(), group, rank, size, calls: Cell::new(0) })
+        Box::new(Ranks { context: self.context.clone(), group, rank, size, calls: Cell::new(0), received: Cell::new(0) })
     }
 
     fn limit_waits(&self, seconds: u32) {

@@ -2,7 +2,7 @@
 
 use super::layer::{LayerPlan, layers};
 use super::worker::{image_floats, images_a_pass, images_at_once};
-use crate::comm::Leaves;
+use crate::comm::{Exchanged, Leaves};
 use crate::network::Network;
 use crate::settings::Convolutions;
 
@@ -43,12 +43,10 @@ impl Wave {
             lane += 2 * kept + (6 * kept).min(floats - 1 + most);
         }
         let leaves = Leaves::new(self.batch);
-        let nodes: Vec<u64> = (0..self.ranks).map(|rank| leaves.nodes(leaves.slice(rank, self.ranks)).len() as u64).collect();
-        let (most, all) = (nodes.iter().copied().max().unwrap_or(0), nodes.iter().sum::<u64>());
-        if self.ranks > 1 {
-            // A rank's own nodes as it sends them, and everybody's as it receives them.
-            lane += (kept + 1) * (most + all);
-        }
+        let nodes = |rank: usize| leaves.nodes(leaves.slice(rank, self.ranks)).len() as u64;
+        let most = (0..self.ranks).map(nodes).max().unwrap_or(0);
+        // A rank receives its share of everybody's columns: as many floats, about, as it sends of its own nodes.
+        let exchanged = if self.ranks > 1 { Exchanged::floats(most, lanes * (kept + 1)) } else { 0 };
         // Sums of a lane: one where lanes stay on a thread, else one for each part that threads compute, or of each of its nodes.
         let parts = if self.ranks == 1 && self.lanes >= self.threads {
             1
@@ -58,7 +56,7 @@ impl Wave {
         let waiting = u64::from(leaves.count().next_power_of_two().ilog2());
         // The back end that scores connections has threads of its own.
         let threads = self.threads as u64 * (2 * worker_floats(network, &layers) + waiting * floats);
-        4 * (lanes * (lane + parts * (kept + 1)) + threads)
+        4 * (lanes * (lane + parts * (kept + 1)) + exchanged + threads)
     }
 }
 

@@ -12,7 +12,7 @@ use super::nccl::Nccl;
 use super::partition::BatchPartition;
 use super::pointer::{ConstPointer, at, at_mut};
 use crate::Result;
-use crate::comm::Communicator;
+use crate::comm::{Communicator, Exchanged, Rows, add};
 use crate::settings::Reduction;
 
 /// What carries gradients between the ranks of a group.
@@ -20,7 +20,7 @@ enum Transport {
     /// Between GPUs, in the stream.
     Nccl(Nccl),
     /// Through the hosts: ranks that share a GPU cannot use NCCL.
-    Mpi,
+    Mpi(Exchanged),
 }
 
 /// A group's gradient sums. Kept entries alone travel, each lane's with its loss behind them.
@@ -29,7 +29,7 @@ pub(super) struct Exchange {
     reduction: Reduction,
     /// `[node][lane][packed]`: what this rank sends.
     sent: Option<CudaSlice<f32>>,
-    /// `[rank][node][lane][packed]`; unused by an all-reduce, which happens where the gradients are.
+    /// `[rank][node][lane][packed]`, of NCCL's gather alone: an all-reduce happens where the gradients are, and hosts return the total there.
     received: Option<CudaSlice<f32>>,
 }
 
@@ -49,8 +49,11 @@ fn packed(lanes: &CudaLanes) -> usize {
 impl Exchange {
     /// Every rank of the group must call it.
     pub fn new(group: &dyn Communicator, shared: bool, reduction: Reduction, deadline: Duration) -> Result<Exchange> {
-        let (transport, reduction) =
-            if shared { (Transport::Mpi, Reduction::Reproducible) } else { (Transport::Nccl(Nccl::new(group, deadline)?), reduction) };
+        let (transport, reduction) = if shared {
+            (Transport::Mpi(Exchanged::default()), Reduction::Reproducible)
+        } else {
+            (Transport::Nccl(Nccl::new(group, deadline)?), reduction)
+        };
         Ok(Exchange { transport, reduction, sent: None, received: None })
     }
 
@@ -74,7 +77,8 @@ impl Exchange {
             Ok(buffer.as_ref().map_or(0, |buffer| at(buffer, 0).address()))
         };
         let sent = ensure(&mut self.sent, size)?;
-        let received = ensure(&mut self.received, if self.reduction == Reduction::Nccl { 0 } else { ranks * size })?;
+        let gathers = self.in_stream() && self.reduction == Reduction::Reproducible;
+        let received = ensure(&mut self.received, if gathers { ranks * size } else { 0 })?;
         Ok([sent, received])
     }
 
@@ -118,22 +122,20 @@ impl Exchange {
                 )
             }?;
         }
-        let count = partition.most_nodes() * row;
-        let (from, parts) = match (&self.transport, self.reduction) {
+        let (from, parts) = match (&mut self.transport, self.reduction) {
             (Transport::Nccl(nccl), Reduction::Nccl) => {
                 nccl.all_reduce(sent, row)?;
                 (at(sent, 0), Parts::leaves(1))
             }
             (Transport::Nccl(nccl), Reduction::Reproducible) => {
-                nccl.all_gather(sent, received, count)?;
+                nccl.all_gather(sent, received, partition.most_nodes() * row)?;
                 (at(received, 0), partition.received())
             }
-            (Transport::Mpi, _) => {
-                let mine = gpu.download(sent, 0, count)?;
-                let mut all = Vec::new();
-                group.all_gather(&mine, &vec![count; group.size()], &mut all);
-                gpu.stream.memcpy_htod(&all, &mut received.slice_mut(..all.len())).doing("take the other ranks' gradients")?;
-                (at(received, 0), partition.received())
+            (Transport::Mpi(exchanged), _) => {
+                let mut rows = Rows { columns: row, floats: gpu.download(sent, 0, nodes.len() * row)? };
+                exchanged.sum(group, partition.leaves, &mut rows, add);
+                gpu.stream.memcpy_htod(&rows.floats[..row], &mut sent.slice_mut(..row)).doing("take the group's gradients")?;
+                (at(sent, 0), Parts::leaves(1))
             }
         };
         Ok(PartialSums { from, parts, lane_stride: packed, part_stride: row })
@@ -155,7 +157,7 @@ impl Exchange {
     pub fn wait(&self, gpu: &Gpu) -> Result<()> {
         match &self.transport {
             Transport::Nccl(nccl) => nccl.wait(&gpu.stream),
-            Transport::Mpi => gpu.wait(),
+            Transport::Mpi(_) => gpu.wait(),
         }
     }
 }

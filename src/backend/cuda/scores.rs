@@ -12,7 +12,7 @@ use super::partition::BatchPartition;
 use super::pointer::{at, at_mut};
 use crate::Result;
 use crate::backend::{Interrupt, vote};
-use crate::comm::additions;
+use crate::comm::{Exchanged, Rows, add};
 use crate::pruning::Mask;
 
 /// Examples whose gradients are one sum while connections are scored: more are summed in order, so that memory never has to hold them all.
@@ -34,26 +34,19 @@ pub(super) fn gradient(
     let identity = gpu.upload(&[0_i32])?;
     let weights = LaneWeights { lanes: 1, identity: &identity, weights: &weights };
     let mut total = vec![0.0_f32; parameters + 1];
+    let mut exchanged = Exchanged::default();
     for start in (0..examples).step_by(SUMMED_EXAMPLES) {
         vote(interrupt, group)?;
         let partition = BatchPartition::new(SUMMED_EXAMPLES.min(examples - start), group.rank(), group.size());
         leaf_gradients.prepare(model, 1, &partition)?;
         // SAFETY: `prepare` was called for this one lane and this partition; the set has so many examples (`Task::check_examples`).
         unsafe { leaf_gradients.compute(model, &weights, &partition, |first, _| Selection::Consecutive(start + first)) }?;
-        let mut sent = Vec::new();
+        let mut rows = Rows { columns: parameters + 1, floats: Vec::new() };
         for (first, parts) in partition.sent() {
-            sent.extend(node_sum(model, leaf_gradients, first, parts, pitch)?);
+            rows.floats.extend(node_sum(model, leaf_gradients, first, parts, pitch)?);
         }
-        let nodes: Vec<_> = (0..group.size()).map(|rank| partition.nodes(rank)).collect();
-        let counts: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * (parameters + 1)).collect();
-        let mut received = Vec::new();
-        group.all_gather(&sent, &counts, &mut received);
-        let root = partition.leaves.nodes(0..partition.leaves.count());
-        for (to, from) in additions(partition.leaves, &nodes.concat(), &root).0 {
-            let (left, right) = received.split_at_mut(from * (parameters + 1));
-            left[to * (parameters + 1)..][..parameters + 1].iter_mut().zip(right).for_each(|(to, from)| *to += *from);
-        }
-        total.iter_mut().zip(&received).for_each(|(total, sum)| *total += sum);
+        exchanged.sum(group, partition.leaves, &mut rows, add);
+        add(&mut total, &rows.floats[..=parameters]);
     }
     let loss = total.pop().unwrap_or(0.0);
     Ok((total, loss))

@@ -14,7 +14,7 @@ use crate::backend::cpu::tangents::Tangents;
 use crate::backend::cpu::vector_unit::VectorUnit;
 use crate::backend::margin::{self, WORDS};
 use crate::backend::{Backend, Device, EVALUATION_BLOCK, EvaluationSet, Interrupt, LaneStart, LaneState, Progress, Sharing, vote};
-use crate::comm::{Communicator, Leaves};
+use crate::comm::{Communicator, Exchanged, Leaves};
 use crate::data::Dataset;
 use crate::network::Network;
 use crate::pruning::Mask;
@@ -32,9 +32,7 @@ pub struct CpuBackend<'a> {
     /// Tells sets of weights apart, for `Worker::prepare`.
     version: u64,
     pub(super) sums: JobSums,
-    /// What ranks exchange.
-    pub(super) sent: Vec<f32>,
-    pub(super) received: Vec<f32>,
+    pub(super) exchanged: Exchanged,
 }
 
 /// The processor's cores as a device.
@@ -86,8 +84,7 @@ impl<'a> CpuBackend<'a> {
             pruned_kernels: true,
             version: 0,
             sums: JobSums::default(),
-            sent: Vec::new(),
-            received: Vec::new(),
+            exchanged: Exchanged::default(),
         }
     }
 

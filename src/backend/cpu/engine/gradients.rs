@@ -2,9 +2,9 @@
 
 use super::backend::CpuBackend;
 use super::job::{Derivative, Job, Selection};
-use super::sums::{add_blocks, length, split};
+use super::sums::{PackedSums, add_on, length, split};
 use crate::Result;
-use crate::comm::{Leaves, Node, additions};
+use crate::comm::{Leaves, additions};
 
 impl CpuBackend<'_> {
     /// A derivative at weights without a mask, summed over the first `examples` training examples, and the summed loss.
@@ -47,32 +47,9 @@ impl CpuBackend<'_> {
         self.threads.each_of(threads, self.sums.jobs().collect(), |_, _, mut sums| sums.add(unit, &order));
 
         if ranks > 1 {
-            self.exchange(jobs, leaves, &places);
+            let mut packed = PackedSums::new(&mut self.sums, &places, jobs.iter().map(|job| job.mask));
+            self.exchanged.sum(self.communicator, leaves, &mut packed, add_on(unit));
         }
         Ok(())
-    }
-
-    /// Sums over ranks: every rank sends the sums of its nodes, which stand at `places`, and all add them up the same way.
-    fn exchange(&mut self, jobs: &[Job], leaves: Leaves, places: &[usize]) {
-        let ranks = self.communicator.size();
-        let packed: usize = jobs.iter().map(|job| job.mask.kept() + 1).sum();
-        let nodes: Vec<Vec<Node>> = (0..ranks).map(|rank| leaves.nodes(leaves.slice(rank, ranks))).collect();
-        let counts: Vec<usize> = nodes.iter().map(|nodes| nodes.len() * packed).collect();
-        self.sent.clear();
-        for &place in places {
-            for (index, job) in jobs.iter().enumerate() {
-                self.sent.extend_from_slice(self.sums.part(index, place, job.mask.kept()));
-            }
-        }
-        self.communicator.all_gather(&self.sent, &counts, &mut self.received);
-        let parts = nodes.concat();
-        let (order, root) = additions(leaves, &parts, &leaves.nodes(0..leaves.count()));
-        add_blocks(self.threads.context.unit, &mut self.received, packed, &order);
-        let mut total = &self.received[root[0] * packed..][..packed];
-        for (mut sums, job) in self.sums.jobs().zip(jobs) {
-            let (mine, rest) = total.split_at(job.mask.kept() + 1);
-            sums.set_total(mine);
-            total = rest;
-        }
     }
 }

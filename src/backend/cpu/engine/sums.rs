@@ -6,7 +6,7 @@ use crate::backend::cpu::dense::LOGITS;
 use crate::backend::cpu::floats::Floats;
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::backend::cpu::vector_unit::VectorUnit;
-use crate::comm::{Leaves, Node};
+use crate::comm::{Leaves, Node, NodeSums, add_blocks};
 use crate::pruning::Mask;
 
 /// Floats from one gradient of kept parameters to the next: room for the largest with its loss, or with what `collect` writes behind it,
@@ -39,14 +39,67 @@ impl JobSums {
         self.floats.chunks_exact_mut(job).take(self.jobs).map(move |floats| Parts { floats, length })
     }
 
-    /// A job's sum of one part, of `kept` parameters, and its loss.
-    pub(super) fn part(&self, job: usize, part: usize, kept: usize) -> &[f32] {
-        &self.floats[(job * self.parts + part) * self.length..][..=kept]
+    /// A job's total, of `kept` parameters, and its loss.
+    pub(super) fn total(&self, job: usize, kept: usize) -> &[f32] {
+        &self.floats[self.part(job, 0)][..=kept]
     }
 
-    /// A job's total.
-    pub(super) fn total(&self, job: usize, kept: usize) -> &[f32] {
-        self.part(job, 0, kept)
+    /// Where a job's sum of one part stands.
+    fn part(&self, job: usize, part: usize) -> Range<usize> {
+        let start = (job * self.parts + part) * self.length;
+        start..start + self.length
+    }
+}
+
+/// The sums of several jobs as ranks exchange them: for each of this rank's nodes a row of each job's kept parameters and its loss.
+pub(super) struct PackedSums<'a> {
+    sums: &'a mut JobSums,
+    /// The part that is each node's sum.
+    nodes: &'a [usize],
+    /// Columns of each job.
+    jobs: Vec<Range<usize>>,
+}
+
+impl<'a> PackedSums<'a> {
+    /// The sums of jobs of these masks.
+    pub(super) fn new<'m>(sums: &'a mut JobSums, nodes: &'a [usize], masks: impl Iterator<Item = &'m Mask>) -> PackedSums<'a> {
+        let columns = |start: &mut usize, mask: &Mask| {
+            let columns = *start..*start + mask.kept() + 1;
+            *start = columns.end;
+            Some(columns)
+        };
+        PackedSums { sums, nodes, jobs: masks.scan(0, columns).collect() }
+    }
+
+    /// The jobs that have some of these columns, each with its own floats among them and with their place behind the first of the columns.
+    fn runs(&self, columns: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>, Range<usize>)> {
+        let first = self.jobs.partition_point(|job| job.end <= columns.start);
+        (first..self.jobs.len()).map_while(move |index| {
+            let job = &self.jobs[index];
+            let run = job.start.max(columns.start)..job.end.min(columns.end);
+            let shifted = |by: usize| run.start - by..run.end - by;
+            (run.start < run.end).then(|| (index, shifted(job.start), shifted(columns.start)))
+        })
+    }
+}
+
+impl NodeSums for PackedSums<'_> {
+    fn columns(&self) -> usize {
+        self.jobs.last().map_or(0, |job| job.end)
+    }
+
+    fn append(&self, node: usize, columns: Range<usize>, to: &mut Vec<f32>) {
+        for (job, run, _) in self.runs(columns) {
+            to.extend_from_slice(&self.sums.floats[self.sums.part(job, self.nodes[node])][run]);
+        }
+    }
+
+    fn set_total(&mut self, columns: Range<usize>, total: &[f32]) {
+        let runs: Vec<_> = self.runs(columns).collect();
+        for (job, run, place) in runs {
+            let part = self.sums.part(job, 0);
+            self.sums.floats[part][run].copy_from_slice(&total[place]);
+        }
     }
 }
 
@@ -64,12 +117,7 @@ impl<'a> Parts<'a> {
 
     /// Runs the additions (to, from) of parts.
     pub(super) fn add(&mut self, unit: VectorUnit, order: &[(usize, usize)]) {
-        add_blocks(unit, self.floats, self.length, order);
-    }
-
-    /// Sets the total.
-    pub(super) fn set_total(&mut self, total: &[f32]) {
-        self.floats[..total.len()].copy_from_slice(total);
+        add_blocks(self.floats, self.length, order, add_on(unit));
     }
 }
 
@@ -91,13 +139,9 @@ pub(super) fn merge(unit: VectorUnit, stack: &mut [Floats], waiting: &mut usize,
     }
 }
 
-/// Runs the additions (to, from) over blocks of `length` floats.
-pub(super) fn add_blocks(unit: VectorUnit, sums: &mut [f32], length: usize, order: &[(usize, usize)]) {
-    for &(to, from) in order {
-        // `to` is always smaller than `from`.
-        let (left, right) = sums.split_at_mut(from * length);
-        unit.run(Add { to: &mut left[to * length..][..length], from: &right[..length] });
-    }
+/// What adds its second argument to its first, on a vector unit.
+pub(super) fn add_on(unit: VectorUnit) -> impl Fn(&mut [f32], &[f32]) {
+    move |to, from| unit.run(Add { to, from })
 }
 
 struct Add<'a> {
