@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak scale coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -151,6 +151,12 @@ simulate: setup ## play SEEDS=1000 histories of studies on simulated ranks and d
 
 soak: setup ## kill a random rank 200 times, and compare what comes out
 	@cargo test --test stops -- --ignored --nocapture soak
+
+scale: build ## print what many ranks and many trials cost: messages on simulated ranks, starts on 1 to 8, files of up to a million trials
+	@$(TRAIN) data fetch fashion-mnist
+	cargo test --test simulation exchange:: -- --nocapture
+	python3 tests/bench/starts.py $(PROGRAMS)
+	cargo test --test results scale:: -- --ignored --nocapture
 
 coverage: setup ## simulate 600 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
 	@DPS_COVERAGE=600 DPS_WRITE_PAGES=1 cargo test --test report coverage:: -- --nocapture

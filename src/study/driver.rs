@@ -30,6 +30,8 @@ pub(super) struct Driver<'a> {
     pub journaled: Vec<Trial>,
     /// Trainings of the cell's confirmation, while it is under way; a trial's index is the number of one of them.
     pub confirming: Option<Vec<Training>>,
+    /// Cells that were measured or confirmed since the result file was written.
+    pub unpublished: usize,
     /// When the last checkpoint was taken.
     pub saved: Instant,
     /// When the one that is being taken was asked for, and for how long the last one stopped the training.
@@ -153,8 +155,22 @@ impl Driver<'_> {
         measured::left(measured, keys, self.whole, Some((self.key, 0.0)))
     }
 
+    /// Writes the result file.
     pub(super) fn publish(&mut self, results: &Results) -> Result<()> {
+        self.unpublished = 0;
         self.keep(|files| files.publish(results))
+    }
+
+    /// One more cell is measured or confirmed: writes the result file once such cells are a hundredth of all, because it is written whole.
+    pub(super) fn grown(&mut self, results: &Results) -> Result<()> {
+        self.unpublished += 1;
+        if self.unpublished * 100 < results.cells.len() { Ok(()) } else { self.publish(results) }
+    }
+
+    /// The study ends here for this run: checkpoint and result file get what they lack.
+    pub(super) fn ends(&mut self, results: &Results) -> Result<()> {
+        self.keep(Files::wait)?;
+        if self.unpublished == 0 { Ok(()) } else { self.publish(results) }
     }
 
     pub(super) fn since(&self, moment: Instant) -> Duration {

@@ -10,7 +10,7 @@ use super::beginning::Beginning;
 use super::check::check;
 use super::confirm::{Asked, confirm};
 use super::driver::{Driver, Forecasting};
-use super::files::{Files, Restored, now};
+use super::files::{Restored, now};
 use super::memory::{Memory, Processors};
 use super::place::Place;
 use crate::backend::{Backend, Device, Sharing};
@@ -120,6 +120,7 @@ fn go_on(
         files,
         observer,
         confirming: None,
+        unpublished: 0,
         journaled: Vec::new(),
         key,
         saved: began,
@@ -182,7 +183,7 @@ fn go_on(
         };
         if !is_searched(&results.cells, key, trials) {
             if !driver.masks(&mut masks, &mut scorer, &of_search, key.sparsity, dataset.training.len())? {
-                return Ok(RunEnd::Stopped);
+                return driver.ends(&results).map(|()| RunEnd::Stopped);
             }
             let begun = begin_from(key, &results, &journal.partial, left.as_ref());
             driver.journaled = begun.journaled;
@@ -198,8 +199,7 @@ fn go_on(
             }
             let work = CellWork { extended: begun.extended, ..work };
             let Some(mut cell) = measure(&work, &mut backend, &groups, &masks, begun.state, &mut driver)? else {
-                driver.keep(Files::wait)?;
-                return Ok(RunEnd::Stopped);
+                return driver.ends(&results).map(|()| RunEnd::Stopped);
             };
             cell.confirmations = known(key).to_vec();
             keep_wanted(&mut cell, &whole);
@@ -208,7 +208,7 @@ fn go_on(
             driver.finished(&results.cells, &keys)?;
             results.complete = all_finished(&results.cells, &whole);
             results.environment.finished = now();
-            driver.publish(&results)?;
+            driver.grown(&results)?;
         }
         let mut left = left.as_ref().filter(|left| left.key == key && left.confirming.is_some());
         // Where the mean is to reach a precision, what is found says whether more seeds are trained.
@@ -217,31 +217,28 @@ fn go_on(
             let seeds: BTreeSet<u64> = wanted.trainings.iter().map(|training| training.seeds.weights).collect();
             let seeds: Vec<u64> = seeds.into_iter().collect();
             if !driver.masks(&mut masks, &mut scorer, &seeds, key.sparsity, dataset.training.len())? {
-                return Ok(RunEnd::Stopped);
+                return driver.ends(&results).map(|()| RunEnd::Stopped);
             }
             let left = left.take();
             let before = results.cells[place].seconds + left.map_or(0.0, |left| left.state.seconds);
             driver.begins(key, before, &results.cells, &keys);
-            let mut cell = results.cells.remove(place);
-            let confirmed =
-                confirm(&Asked { work: &work, cell: &cell, wanted: &wanted, left }, &mut backend, &groups, &masks, &mut driver)?;
-            let Some(confirmations) = confirmed else {
-                driver.keep(Files::wait)?;
-                return Ok(RunEnd::Stopped);
+            let asked = Asked { work: &work, cell: &results.cells[place], wanted: &wanted, left };
+            let Some(confirmations) = confirm(&asked, &mut backend, &groups, &masks, &mut driver)? else {
+                return driver.ends(&results).map(|()| RunEnd::Stopped);
             };
-            cell.confirmations = confirmations;
-            let is_new = wanted.among(&cell.confirmations).len() == wanted.trainings.len();
-            results.cells.insert(place, cell);
+            let is_new = wanted.among(&confirmations).len() == wanted.trainings.len();
+            results.cells[place].confirmations = confirmations;
             driver.confirmed(&results.cells[place], &results.cells, &keys, &wanted);
             results.complete = all_finished(&results.cells, &whole);
             results.environment.finished = now();
-            driver.publish(&results)?;
+            driver.grown(&results)?;
             // No number of steps of 32 bits may be far enough for a limit.
             if !is_new {
                 break;
             }
         }
     }
+    driver.ends(&results)?;
     Ok(RunEnd::Finished(Box::new(results)))
 }
 

@@ -7,6 +7,7 @@ mod full_disk;
 mod merge;
 mod others;
 mod report;
+mod scale;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::faults::{Failing, Fault};
 use crate::support::records::timeless;
@@ -19,7 +20,7 @@ use dps::{Result, progress, results};
 
 /// Runs the study at `output` on a storage, or what is left of it.
 fn measure(loaded: &Configuration, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>) -> Result<RunEnd> {
-    run_told(loaded, dataset, output, storage, &mut *progress::silent())
+    run_told(loaded, dataset, output, storage, Surroundings::PROCESS, &mut *progress::silent())
 }
 
 fn run_told(
@@ -27,6 +28,7 @@ fn run_told(
     dataset: &Dataset,
     output: &Path,
     storage: Arc<dyn Storage>,
+    surroundings: Surroundings,
     observer: &mut dyn Observer,
 ) -> Result<RunEnd> {
     let place = Place {
@@ -36,7 +38,7 @@ fn run_told(
         threads: 1,
         memory: MemoryLimit::NONE,
         storage,
-        surroundings: Surroundings::PROCESS,
+        surroundings,
     };
     run(
         loaded,
@@ -121,11 +123,54 @@ fn whichever_file_operation_fails_the_study_ends_in_a_sentence_and_the_next_run_
     let journal = dps::journal::Journal::read(&output.with_extension("journal"), &Disk).unwrap().unwrap();
     assert_eq!((journal.scores.len(), journal.partial.len(), journal.finished.len()), (2, 0, 0));
     let mut told = Told::default();
-    run_told(&loaded, &dataset, &output, Arc::new(Disk), &mut told).unwrap();
+    run_told(&loaded, &dataset, &output, Arc::new(Disk), Surroundings::PROCESS, &mut told).unwrap();
     assert_eq!((told.scored, told.cells), (0, 2));
     assert_eq!(cells(&output), expected);
 
     for operation in ["create", "append", "sync", "rename", "sync_folder", "open"] {
         assert!(failed.contains(&operation), "no study failed at {operation}: {failed:?}");
+    }
+}
+
+/// Cells that a run has finished, and those after which it is to stop.
+static FINISHED: AtomicUsize = AtomicUsize::new(0);
+const STOP_AFTER: usize = 105;
+
+#[test]
+fn the_file_of_many_cells_is_not_written_for_each_and_lacks_none_at_an_end() {
+    struct Counted;
+    impl Observer for Counted {
+        fn event(&mut self, event: &Event) {
+            if let Event::CellFinished { .. } = event {
+                FINISHED.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 60, 20);
+    let (sizes, sparsities): (Vec<u32>, Vec<f64>) = ((2..13).collect(), (0..11).map(|tenths| f64::from(tenths) / 20.0).collect());
+    let (sizes, sparsities) = (format!("{sizes:?}"), format!("{sparsities:?}"));
+    let config = write_config(
+        folder.path(),
+        &[
+            ("max_steps = 40", "max_steps = 4"),
+            ("trials = 5", "trials = 1"),
+            ("[0, 0.9]", &sparsities),
+            ("[2, 37]", &sizes),
+            ("[pruning]", "[execution]\ncheckpoint_seconds = 0\n\n[pruning]"),
+        ],
+    );
+    let loaded = settings::load(&config, &[]).unwrap();
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), folder.path(), &loaded.study.data).unwrap();
+    let output = folder.path().join("study.h5");
+    let stopping = Surroundings { stop: || FINISHED.load(Ordering::SeqCst) == STOP_AFTER, ..Surroundings::PROCESS };
+    // The journal, a run's first result file, one for each cell up to 100 and for every second one from then on, the checkpoint of the stop, and the
+    // result file of the end.
+    for (written, finished) in [(1 + 1 + 100 + 2 + 1 + 1, STOP_AFTER), (1 + 8, 121)] {
+        let storage = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
+        run_told(&loaded, &dataset, &output, storage.clone(), stopping, &mut Counted).unwrap();
+        let renamed = storage.operations().iter().filter(|operation| **operation == "rename").count();
+        assert_eq!((renamed, cells(&output).len()), (written, finished));
+        FINISHED.fetch_add(1, Ordering::SeqCst);
     }
 }
