@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::attributes::attributes;
 use crate::error::short;
 use crate::records::Start;
+use crate::settings::Convolutions;
 
 /// Letters of a command line that are kept.
 pub const LONGEST_COMMAND: usize = 4_000;
@@ -46,10 +47,10 @@ attributes! {
 
 impl Environment {
     /// The releases, as "major.minor", of the programs that wrote the records. Programs of one release give the same records of a kept
-    /// configuration, and so do those of 0.2 and 0.3, which count as one.
-    pub fn releases(&self) -> String {
+    /// configuration, and so do those of 0.2 and 0.3 with direct convolutions, which count as one.
+    pub fn releases(&self, convolutions: Convolutions) -> String {
         let release = |version: &str| match version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".").as_str() {
-            "0.2" | "0.3" => "0.2 or 0.3".to_owned(),
+            "0.2" | "0.3" if convolutions == Convolutions::Direct => "0.2 or 0.3".to_owned(),
             other => other.to_owned(),
         };
         let releases: BTreeSet<String> = self.program_version.split("; ").map(release).collect();

@@ -92,7 +92,8 @@ fn different(first: &Path, merged: &Results, study: &Study, part: &Results, thei
     if digest != other {
         found.push(format!("data: {} has {digest}, this file has {other}", first.display()));
     }
-    let (releases, other) = (merged.environment.releases(), part.environment.releases());
+    let releases = merged.environment.releases(study.execution.convolutions);
+    let other = part.environment.releases(theirs.execution.convolutions);
     if releases != other {
         found.push(format!(
             "program: {} is by dps {releases}, this file by dps {other}, whose records may differ (CHANGELOG.md says how)",

@@ -24,10 +24,11 @@ section! {
         /// Ranks that share each batch; 0: as many as get 16 examples each, on GPUs as many as exchange their gradients in a twentieth of a step.
         /// Groups of so many ranks share the trials.
         data_parallel: u32 = 0 => key(Whole::or_zero_for("automatic"), "0").see("gpu.md#several-gpus"),
-        /// How the CPU computes the forward pass of convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow. The configuration that a result
-        /// keeps leaves `direct` out, so that results of dps 0.2, which had no other default, go on by direct ones.
+        /// How the CPU computes convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow, forward, and those of 3 × 3 and stride 1, forward and
+        /// backward. The configuration that a result keeps leaves `direct` out, so that results of dps 0.2, which had no other default, go on by
+        /// direct ones.
         #[serde(skip_serializing_if = "Convolutions::is_direct")]
-        convolutions: Convolutions = Convolutions::Winograd => name().see("performance.md#winograds-formula-for-5--5"),
+        convolutions: Convolutions = Convolutions::Winograd => name().see("performance.md#winograds-formula"),
         /// What multiplies matrices on a GPU.
         products: Products = Products::Fused => name(),
         /// Whether GPUs multiply in TF32, with 11 significant bits, added up in 32 bits. This is faster, gives other records, and is an error on the
@@ -75,11 +76,12 @@ names! {
     }
 }
 names! {
-    /// How the CPU computes the forward pass of convolutions of 5 × 5 that a ReLU and a 2 × 2 max-pool follow.
+    /// How the CPU computes some convolutions of 5 × 5 and of 3 × 3.
     Convolutions {
-        /// Each sum term by term.
+        /// Of 5 × 5 each sum term by term; of 3 × 3 by Winograd's formula with 16 multiplications for 36.
         Direct = "direct",
-        /// By Winograd's formula, with 48 multiplications for 200, rounded otherwise, unless a mask removes most of a layer's weights.
+        /// By Winograd's formula, of 5 × 5 with 48 multiplications for 200, of 3 × 3 with 36 for 144 on maps of 16 × 16, 32 × 32 and 64 × 64, rounded
+        /// otherwise, unless a mask removes most of a layer's weights.
         Winograd = "winograd",
     }
 }

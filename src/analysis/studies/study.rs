@@ -8,7 +8,7 @@ use crate::pruning::{CriterionName, Pruning};
 use crate::readable::{count, first_line};
 use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
-use crate::settings::{self, Race};
+use crate::settings::{self, Convolutions, Race};
 
 /// Keys in which files of one study may differ: its grid, and how the work was run.
 const BESIDE_THE_STUDY: [&str; 4] = [settings::CELL_KEYS[0], settings::CELL_KEYS[1], "confirm", "execution"];
@@ -294,8 +294,11 @@ impl StudyResults {
             (Ok(this), Ok(that)) => settings::differences(this, that, ignored).is_empty(),
             _ => self.results.configuration == other.results.configuration,
         };
-        let releases = self.results.environment.releases() == other.results.environment.releases();
-        same && releases && self.results.workload == other.results.workload
+        let releases = |study: &StudyResults| {
+            let convolutions = study.configuration.as_ref().map_or(Convolutions::Direct, |study| study.execution.convolutions);
+            study.results.environment.releases(convolutions)
+        };
+        same && releases(self) == releases(other) && self.results.workload == other.results.workload
     }
 
     fn join(&mut self, other: StudyResults) {

@@ -3,12 +3,12 @@
 use super::super::bounds::{assert_reads, assert_vectors};
 use super::super::simd::{Kernel, Simd};
 use super::super::tile::{Live, Runs, block, product};
-use super::super::winograd::{self, Points};
+use super::super::winograd::{Points, Tiles};
 use super::shape::RESIDENT_WEIGHTS;
 use crate::network::Convolution;
 
 /// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of `group_rows`, over the `live` inputs.
-/// `weights` are as `lay_out` leaves them.
+/// `weights` are as `lay_out` leaves them for the same `tiles`, which are Winograd's; none: row by row.
 ///
 /// # Safety
 /// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
@@ -20,6 +20,7 @@ use crate::network::Convolution;
 #[allow(clippy::too_many_arguments)]
 pub(in super::super) unsafe fn forward_rows<S: Simd>(
     layer: &Convolution,
+    tiles: Option<Tiles>,
     live: Live,
     input: &[f32],
     weights: &[f32],
@@ -29,12 +30,13 @@ pub(in super::super) unsafe fn forward_rows<S: Simd>(
     points: &mut Points,
 ) {
     // SAFETY: the caller vouches for the layer's extents.
-    S::call(unsafe { ForwardRows::new(layer, live, input, weights, bias, first, sums, points) })
+    S::call(unsafe { ForwardRows::new(layer, tiles, live, input, weights, bias, first, sums, points) })
 }
 
 /// What [`forward_rows`] computes from.
 pub(in super::super) struct ForwardRows<'a> {
     layer: &'a Convolution,
+    tiles: Option<Tiles>,
     live: Live,
     input: &'a [f32],
     weights: &'a [f32],
@@ -53,6 +55,7 @@ impl<'a> ForwardRows<'a> {
     #[allow(clippy::too_many_arguments)]
     pub unsafe fn new(
         layer: &'a Convolution,
+        tiles: Option<Tiles>,
         live: Live,
         input: &'a [f32],
         weights: &'a [f32],
@@ -61,7 +64,7 @@ impl<'a> ForwardRows<'a> {
         sums: &'a mut [f32],
         points: &'a mut Points,
     ) -> ForwardRows<'a> {
-        ForwardRows { layer, live, input, weights, bias, first, sums, points }
+        ForwardRows { layer, tiles, live, input, weights, bias, first, sums, points }
     }
 }
 
@@ -69,11 +72,11 @@ impl Kernel for ForwardRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self) {
-        let ForwardRows { layer, live, input, weights, bias, first, sums, points } = self;
+        let ForwardRows { layer, tiles, live, input, weights, bias, first, sums, points } = self;
         // Winograd's kernel has asserts of its own.
-        if winograd::fits(layer) {
+        if let Some(tiles) = tiles {
             // SAFETY: who made this kernel vouches for the layer's extents.
-            return unsafe { winograd::forward_rows::<S>(layer, live, input, weights, bias, first, sums, points) };
+            return unsafe { tiles.forward_rows::<S>(layer, live, input, weights, bias, first, sums, points) };
         }
         let (width, channels) = (layer.output.width, layer.output.channels);
         let row = layer.input_map.row();

@@ -2,7 +2,7 @@
 
 use super::super::simd::Simd;
 use super::super::tile::block;
-use super::super::winograd;
+use super::super::winograd::Tiles;
 use crate::network::Convolution;
 
 /// `packed[block][row][channel]` = `from[row][block][channel]`: the weights as a forward pass wants them. Read in place, rows of other
@@ -23,17 +23,16 @@ fn pack<S: Simd>(from: &[f32], channels: usize, packed: &mut [f32]) {
 }
 
 /// The floats of a layer's weights as [`lay_out`] leaves them.
-pub(in super::super) fn laid_out_len(layer: &Convolution) -> usize {
-    if winograd::fits(layer) { winograd::weights_len(layer) } else { layer.weight_count() }
+pub(in super::super) fn laid_out_len(layer: &Convolution, tiles: Option<Tiles>) -> usize {
+    tiles.map_or(layer.weight_count(), |tiles| tiles.weights_len(layer))
 }
 
-/// Lays weights `[kernel][kernel][in][out]` out for `forward_rows`.
+/// Lays weights `[kernel][kernel][in][out]` out for `forward_rows` by these tiles.
 #[inline(always)]
-pub(in super::super) fn lay_out<S: Simd>(layer: &Convolution, from: &[f32], to: &mut [f32]) {
-    if winograd::fits(layer) {
-        winograd::weights::<S>(from, layer.output.channels, to);
-    } else {
-        pack::<S>(from, layer.output.channels, to);
+pub(in super::super) fn lay_out<S: Simd>(layer: &Convolution, tiles: Option<Tiles>, from: &[f32], to: &mut [f32]) {
+    match tiles {
+        Some(tiles) => tiles.lay_out::<S>(from, layer.output.channels, to),
+        None => pack::<S>(from, layer.output.channels, to),
     }
 }
 
@@ -45,7 +44,7 @@ pub(in super::super) fn lay_out<S: Simd>(layer: &Convolution, from: &[f32], to: 
 #[inline(always)]
 pub(in super::super) fn transpose<S: Simd>(
     layer: &Convolution,
-    adjoint: Option<&Convolution>,
+    adjoint: Option<(&Convolution, Option<Tiles>)>,
     from: &[f32],
     scratch: &mut [f32],
     to: &mut [f32],
@@ -58,8 +57,8 @@ pub(in super::super) fn transpose<S: Simd>(
         let place = if turn { taps - 1 - tap } else { tap };
         transpose_matrix::<S>(from, inputs, outputs, &mut transposed[place * from.len()..][..from.len()]);
     }
-    if let Some(adjoint) = adjoint {
-        lay_out::<S>(adjoint, &scratch[..from.len()], to);
+    if let Some((adjoint, tiles)) = adjoint {
+        lay_out::<S>(adjoint, tiles, &scratch[..from.len()], to);
     }
 }
 

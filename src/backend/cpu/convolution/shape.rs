@@ -1,6 +1,6 @@
 //! What follows from a convolution's shape alone: its groups of rows, and the convolution that is its data gradient.
 
-use super::super::winograd;
+use super::super::winograd::Tiles;
 use crate::network::{Convolution, Map};
 
 /// Floats of sums or gradients that a group of rows may have: 16 KB.
@@ -9,11 +9,11 @@ pub(super) const GROUP: usize = 4096;
 /// Weights, in floats, that may stay in the first-level cache while a group of rows is computed.
 pub(in super::super) const RESIDENT_WEIGHTS: usize = 6144;
 
-/// Output rows in a group: even, so that pooling's pairs stay together, and a function of the layer's shape alone, because the order in
-/// which a data gradient is summed follows from it.
-pub(in super::super) fn group_rows(layer: &Convolution) -> usize {
-    if winograd::fits(layer) {
-        return winograd::rows(layer);
+/// Output rows in a group, of Winograd's tiles or else even, so that pooling's pairs stay together: a function of the layer's shape and its tiles
+/// alone, because the order in which a data gradient is summed follows from it.
+pub(in super::super) fn group_rows(layer: &Convolution, tiles: Option<Tiles>) -> usize {
+    if let Some(tiles) = tiles {
+        return tiles.rows(layer);
     }
     let row = layer.output.width * layer.output.channels;
     let rows = (GROUP / row).max(2) & !1;

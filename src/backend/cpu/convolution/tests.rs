@@ -5,9 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::super::pooled::{forward_resident, pool_rows};
 use super::super::simd::Portable;
 use super::super::tile::{Live, Start};
-use super::super::winograd::{self, Points};
+use super::super::winograd::{self, Points, Tiles};
 use super::{add_positions, data_gradient_rows, filter_gradient_rows, forward_rows};
 use crate::network::{Convolution, Epilogue, Map};
+use crate::settings::Convolutions;
 
 /// A convolution of 3 × 3 from 16 channels to so many, on maps of 16 × 16 with so wide a border, into so many rows and columns.
 fn convolution(channels: usize, border: usize, side: usize) -> Convolution {
@@ -54,6 +55,7 @@ fn forward_passes_stay_in_their_slices() {
         unsafe {
             forward_rows::<Portable>(
                 layer,
+                None,
                 Live::all(layer.input_map.channels),
                 &input,
                 &weights,
@@ -77,7 +79,7 @@ fn forward_passes_stay_in_their_slices() {
         let (input, bias, weights) = (vec![0.0; len], [0.0; 16], vec![0.0; layer.weight_count()]);
         let (live, mut sums) = (Live { count, of }, vec![0.0; 2 * layer.output.row()]);
         // SAFETY: the extents are a few dozen.
-        unsafe { forward_rows::<Portable>(&layer, live, &input, &weights, Some(&bias), 0, &mut sums, &mut Points::default()) };
+        unsafe { forward_rows::<Portable>(&layer, None, live, &input, &weights, Some(&bias), 0, &mut sums, &mut Points::default()) };
     };
     live(0, 16);
     live(5, 8);
@@ -117,37 +119,41 @@ fn gradients_stay_in_their_slices() {
 #[test]
 fn winograds_kernels_stay_in_their_slices() {
     let layer = convolution(16, 1, 16);
-    assert!(winograd::fits(&layer));
-    let mut grown = Points::default();
-    grown.grow(&layer);
-    let forward = |input: usize, bias: usize, first: usize, points: &mut Points| {
-        let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; winograd::weights_len(&layer)]);
-        let mut sums = vec![0.0; winograd::rows(&layer) * layer.output.row()];
-        // SAFETY: the extents are a few dozen.
-        unsafe { winograd::forward_rows::<Portable>(&layer, Live::all(16), &input, &weights, Some(&bias), first, &mut sums, points) };
-    };
-    let len = layer.input_map.len();
-    forward(len, 16, 12, &mut grown);
-    refused(INPUT, || forward(len - 1, 16, 0, &mut grown));
-    refused(WRITES, || forward(len, 16, 13, &mut grown));
-    refused(BIAS, || forward(len, 8, 0, &mut grown));
-    refused("points are grown", || forward(len, 16, 0, &mut Points::default()));
-    let filter = |input: usize, d: usize, points: &mut Points| {
-        let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; d], vec![0.0; layer.weight_count()]);
-        // SAFETY: the extents are a few dozen.
-        unsafe { winograd::filter_gradient::<Portable>(&layer, Live::all(16), 1, |_| &input[..], |_| &d[..], &mut gradient, points) };
-    };
-    filter(len, layer.output.len(), &mut grown);
-    refused(INPUT, || filter(len - 1, layer.output.len(), &mut grown));
-    refused("gradients of all sums", || filter(len, layer.output.len() - 1, &mut grown));
-    refused("points are grown", || filter(len, layer.output.len(), &mut Points::default()));
-    for live in [Live { count: 17, of: 16 }, Live::all(8)] {
-        let (input, d, mut gradient) = (vec![0.0; len], vec![0.0; layer.output.len()], vec![0.0; layer.weight_count()]);
-        let run =
+    for (tiles, convolutions, last) in [(Tiles::Two, Convolutions::Direct, 12), (Tiles::Four, Convolutions::Winograd, 0)] {
+        assert_eq!(Tiles::of(&layer, convolutions), Some(tiles));
+        let mut grown = Points::default();
+        grown.grow(&layer, tiles);
+        let forward = |input: usize, bias: usize, first: usize, points: &mut Points| {
+            let (input, bias, weights) = (vec![0.0; input], vec![0.0; bias], vec![0.0; tiles.weights_len(&layer)]);
+            let mut sums = vec![0.0; tiles.rows(&layer) * layer.output.row()];
             // SAFETY: the extents are a few dozen.
-            || unsafe { winograd::filter_gradient::<Portable>(&layer, live, 1, |_| &input[..], |_| &d[..], &mut gradient, &mut grown) };
-        refused("the layer has the channels that are read", run);
+            unsafe { tiles.forward_rows::<Portable>(&layer, Live::all(16), &input, &weights, Some(&bias), first, &mut sums, points) };
+        };
+        let len = layer.input_map.len();
+        forward(len, 16, last, &mut grown);
+        refused(INPUT, || forward(len - 1, 16, 0, &mut grown));
+        refused(WRITES, || forward(len, 16, last + 1, &mut grown));
+        refused(BIAS, || forward(len, 8, 0, &mut grown));
+        refused("points are grown", || forward(len, 16, 0, &mut Points::default()));
+        let filter = |input: usize, d: usize, points: &mut Points| {
+            let (input, d, mut gradient) = (vec![0.0; input], vec![0.0; d], vec![0.0; layer.weight_count()]);
+            // SAFETY: the extents are a few dozen.
+            unsafe { tiles.filter_gradient::<Portable>(&layer, Live::all(16), 1, |_| &input[..], |_| &d[..], &mut gradient, points) };
+        };
+        filter(len, layer.output.len(), &mut grown);
+        refused(INPUT, || filter(len - 1, layer.output.len(), &mut grown));
+        refused("gradients of all sums", || filter(len, layer.output.len() - 1, &mut grown));
+        refused("points are grown", || filter(len, layer.output.len(), &mut Points::default()));
+        for live in [Live { count: 17, of: 16 }, Live::all(8)] {
+            let (input, d, mut gradient) = (vec![0.0; len], vec![0.0; layer.output.len()], vec![0.0; layer.weight_count()]);
+            let run =
+                // SAFETY: the extents are a few dozen.
+                || unsafe { tiles.filter_gradient::<Portable>(&layer, live, 1, |_| &input[..], |_| &d[..], &mut gradient, &mut grown) };
+            refused("the layer has the channels that are read", run);
+        }
     }
+    // A block of large tiles would be of several images.
+    assert_eq!(Tiles::of(&convolution(16, 1, 8), Convolutions::Winograd), Some(Tiles::Two));
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl CpuLayer for Matrix {
         let Dense { inputs, outputs, .. } = self.layer;
         let over_images = over_images(&self.layer, images);
         scratch.input_gradient.grow(inputs * row(images));
-        buffers.forward.grow(laid_out_len(&over_images));
+        buffers.forward.grow(laid_out_len(&over_images, None));
         scratch.rows.grow(outputs * row(images));
         for floats in [&mut scratch.phases, &mut scratch.planar] {
             floats.grow(inputs.max(outputs) * row(images));
@@ -111,11 +111,11 @@ impl Vectorised for Matrix {
             buffers.taps.extend(taps.map(|tap| Event { at: tap.at, value: weights[tap.weight as usize] }));
             return;
         }
-        lay_out::<S>(&over_images, weights, &mut buffers.forward);
+        lay_out::<S>(&over_images, None, weights, &mut buffers.forward);
         if backward {
             transpose_matrix::<S>(weights, layer.inputs, layer.outputs, &mut scratch.reordered[..weights.len()]);
             let adjoint = adjoint_over_images(layer, 1);
-            lay_out::<S>(&adjoint, &scratch.reordered[..weights.len()], &mut buffers.backward);
+            lay_out::<S>(&adjoint, None, &scratch.reordered[..weights.len()], &mut buffers.backward);
         }
     }
 
@@ -137,7 +137,7 @@ impl Vectorised for Matrix {
         } else {
             let (live, sums) = (place.inputs, &mut scratch.rows[..over_images.output.len()]);
             // SAFETY: the layer is the physical network's, whose extents `check` has bounded, over the images of a pass.
-            unsafe { forward_rows::<S>(&over_images, live, input, &buffers.forward, Some(bias), 0, sums, &mut scratch.points) };
+            unsafe { forward_rows::<S>(&over_images, None, live, input, &buffers.forward, Some(bias), 0, sums, &mut scratch.points) };
         }
         let sums = &scratch.rows[..over_images.output.len()];
         match layer.output {
@@ -200,7 +200,9 @@ impl VectorisedDense for Matrix {
         } else {
             let to = &mut scratch.input_gradient[..count * layer.inputs];
             // SAFETY: the layer is the physical network's, whose extents `check` has bounded, over the images of a pass.
-            unsafe { forward_rows::<S>(&adjoint_over_images(layer, count), live, d, &buffers.backward, None, 0, to, &mut scratch.points) };
+            unsafe {
+                forward_rows::<S>(&adjoint_over_images(layer, count), None, live, d, &buffers.backward, None, 0, to, &mut scratch.points)
+            };
         }
         space.scratch = scratch;
         space.keep_all(producer, layer.input, count);

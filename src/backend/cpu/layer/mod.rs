@@ -66,7 +66,7 @@ fn choose(
         }
         Layer::Convolution(layer) => match kept {
             Some(kept) if KeptWeights::pays(network, index, kept) => Box::new(Sparse::new(network, index, layer, kept)),
-            _ => Box::new(Rows::new(layer)),
+            _ => Box::new(Rows::new(layer, convolutions)),
         },
         Layer::Dense(layer) if is_narrow(layer.inputs, layer.outputs, layer.output) => Box::new(Logits::new(layer, kept)),
         Layer::Dense(layer) => Box::new(Matrix::new(layer, kept)),

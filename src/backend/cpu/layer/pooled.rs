@@ -75,7 +75,7 @@ impl Pooled {
     /// Floats of the weights laid out for the forward pass: of a layer without a mask, room for those of any mask, and for those that connections are
     /// scored with.
     fn forward_len(&self) -> usize {
-        let rows = laid_out_len(&self.layer);
+        let rows = laid_out_len(&self.layer, None);
         if let Forward::Winograd = self.forward { rows.max(winograd::pooled::weights_len(&self.layer)) } else { rows }
     }
 
@@ -108,7 +108,7 @@ impl CpuLayer for Pooled {
 
     fn make_room(&self, network: &Network, images: usize, buffers: &mut Buffers, scratch: &mut Scratch) {
         let layer = &self.layer;
-        scratch.rows.grow(group_rows(layer) * layer.output.row());
+        scratch.rows.grow(group_rows(layer, None) * layer.output.row());
         buffers.forward.grow(self.forward_len());
         if let Forward::Winograd = self.forward {
             scratch.points.grow_pooled(layer);
@@ -210,7 +210,7 @@ impl Vectorised for Pooled {
             Forward::Winograd => {
                 winograd::pooled::weights::<S>(layer, weights, &mut buffers.forward[..winograd::pooled::weights_len(layer)])
             }
-            Forward::Rows => lay_out::<S>(layer, weights, &mut buffers.forward[..laid_out_len(layer)]),
+            Forward::Rows => lay_out::<S>(layer, None, weights, &mut buffers.forward[..laid_out_len(layer, None)]),
         }
         if !backward {
             return;
@@ -235,7 +235,7 @@ impl Vectorised for Pooled {
         let written = layer.epilogue.written();
         let map = space.network.maps[written];
         let mut output = std::mem::take(&mut space.maps[written]);
-        let (group, live) = (group_rows(layer), place.inputs);
+        let (group, live) = (group_rows(layer, None), place.inputs);
         if let Forward::Winograd = self.forward {
             let (input, buffers) = (&space.maps[layer.input], &mut space.layers[place.index]);
             let (weights, points) = (&buffers.forward[..winograd::pooled::weights_len(layer)], &mut space.scratch.points);
@@ -252,7 +252,7 @@ impl Vectorised for Pooled {
             let (buffers, scratch) = (&mut space.layers[place.index], &mut space.scratch);
             let output = &mut output[image * map.len()..][..map.len()];
             let choice: &mut [u8] = if is_training { &mut buffers.choice[image * map.inner_len()..][..map.inner_len()] } else { &mut [] };
-            let weights = &buffers.forward[..laid_out_len(layer)];
+            let weights = &buffers.forward[..laid_out_len(layer, None)];
             if let Forward::Kept(plan) = &self.forward {
                 let (phases, planar) = (&mut scratch.phases, &mut scratch.planar);
                 // SAFETY: the plan is of this network (`Task::check_lanes`), so its taps and corners are the layer's, and `prepare` has made
@@ -270,7 +270,7 @@ impl Vectorised for Pooled {
                     let sums = &mut scratch.rows[..rows * layer.output.row()];
                     // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                     unsafe {
-                        forward_rows::<S>(layer, live, input, weights, Some(bias), first, sums, &mut scratch.points);
+                        forward_rows::<S>(layer, None, live, input, weights, Some(bias), first, sums, &mut scratch.points);
                         pooled::pool_rows::<S>(layer, sums, first, rows, map, output, choice);
                     }
                 }

@@ -8,40 +8,67 @@ use super::super::floats::Floats;
 use super::super::simd::Simd;
 use super::super::sparse::KeptWeights;
 use super::super::tile::Start;
-use super::super::winograd;
+use super::super::winograd::Tiles;
 use super::buffers::{Buffers, Scratch};
 use super::kind::{CpuLayer, Place, Vectorised};
 use super::workspace::{Pass, Workspace, image_of};
 use crate::network::{Convolution, Epilogue, Map, Network};
+use crate::settings::Convolutions;
 
 pub(super) struct Rows {
     layer: Convolution,
-    /// The convolution that is the data gradient, where that is how it is computed.
-    adjoint: Option<Convolution>,
+    /// Winograd's tiles, if the layer is computed by these.
+    tiles: Option<Tiles>,
+    /// The convolution that is the data gradient, where that is how it is computed, and its tiles.
+    adjoint: Option<(Convolution, Option<Tiles>)>,
 }
 
 impl Rows {
-    pub(super) fn new(layer: &Convolution) -> Rows {
-        Rows { layer: layer.clone(), adjoint: layer.producer.and_then(|_| adjoint(layer)) }
+    pub(super) fn new(layer: &Convolution, convolutions: Convolutions) -> Rows {
+        let with_tiles = |layer: Convolution| {
+            let tiles = Tiles::of(&layer, convolutions);
+            (layer, tiles)
+        };
+        let adjoint = layer.producer.and_then(|_| adjoint(layer)).map(with_tiles);
+        Rows { layer: layer.clone(), tiles: Tiles::of(layer, convolutions), adjoint }
+    }
+
+    /// Floats of the weights laid out for the forward pass, and for the data gradient.
+    fn laid_out(&self) -> [usize; 2] {
+        let backward = self.adjoint.as_ref().map_or(self.layer.weight_count(), |(adjoint, tiles)| laid_out_len(adjoint, *tiles));
+        [laid_out_len(&self.layer, self.tiles), backward]
+    }
+
+    /// Makes the buffers large enough.
+    fn grow(&self, buffers: &mut Buffers, scratch: &mut Scratch) {
+        let (Rows { layer, tiles, adjoint }, [forward, backward]) = (self, self.laid_out());
+        scratch.rows.grow(group_rows(layer, *tiles) * layer.output.row());
+        if let Some(tiles) = tiles {
+            scratch.points.grow(layer, *tiles);
+        }
+        scratch.input_gradient.grow(layer.input_map.len());
+        buffers.forward.grow(forward);
+        if layer.producer.is_some() {
+            buffers.backward.grow(backward);
+            buffers.bordered.grow(adjoint.as_ref().map_or(0, |(adjoint, _)| adjoint.input_map.len()));
+            scratch.reordered.grow(layer.weight_count());
+        }
     }
 }
 
 impl CpuLayer for Rows {
     fn describe(&self) -> &'static str {
-        if winograd::fits(&self.layer) { "rows, Winograd" } else { "rows" }
+        match self.tiles {
+            Some(Tiles::Four) => "rows, Winograd in large tiles",
+            Some(Tiles::Two) => "rows, Winograd",
+            None => "rows",
+        }
     }
 
     fn make_room(&self, _network: &Network, _images: usize, buffers: &mut Buffers, scratch: &mut Scratch) {
-        let Rows { layer, adjoint } = self;
-        scratch.rows.grow(group_rows(layer) * layer.output.row());
-        scratch.points.grow(layer);
-        scratch.input_gradient.grow(layer.input_map.len());
-        buffers.forward.grow(laid_out_len(layer));
-        if layer.producer.is_some() {
-            buffers.backward.grow(adjoint.as_ref().map_or(layer.weight_count(), laid_out_len));
-            buffers.bordered.grow(adjoint.as_ref().map_or(0, |adjoint| adjoint.input_map.len()));
-            scratch.reordered.grow(layer.weight_count());
-        }
+        self.grow(buffers, scratch);
+        // Scores are computed by direct convolutions, in the same room.
+        Rows::new(&self.layer, Convolutions::Direct).grow(buffers, scratch);
     }
 
     fn most_bytes(&self) -> u64 {
@@ -49,18 +76,19 @@ impl CpuLayer for Rows {
     }
 
     fn floats(&self) -> [usize; 2] {
-        [laid_out_len(&self.layer), winograd::lengths(&self.layer).iter().sum()]
+        [self.laid_out()[0], self.tiles.map_or(0, |tiles| tiles.lengths(&self.layer).iter().sum())]
     }
 }
 
 impl Vectorised for Rows {
     #[inline(always)]
     fn prepare<S: Simd>(&self, place: &Place, space: &mut Workspace, weights: &[f32], backward: bool) {
-        let (Rows { layer, adjoint }, buffers, scratch) = (self, &mut space.layers[place.index], &mut space.scratch);
-        let weights = &weights[layer.weights..layer.bias];
-        lay_out::<S>(layer, weights, &mut buffers.forward);
+        let (Rows { layer, tiles, adjoint }, buffers, scratch) = (self, &mut space.layers[place.index], &mut space.scratch);
+        let (weights, [forward, backward_len]) = (&weights[layer.weights..layer.bias], self.laid_out());
+        lay_out::<S>(layer, *tiles, weights, &mut buffers.forward[..forward]);
         if backward {
-            transpose::<S>(layer, adjoint.as_ref(), weights, &mut scratch.reordered, &mut buffers.backward);
+            let adjoint = adjoint.as_ref().map(|(adjoint, tiles)| (adjoint, *tiles));
+            transpose::<S>(layer, adjoint, weights, &mut scratch.reordered, &mut buffers.backward[..backward_len]);
         }
     }
 
@@ -75,7 +103,7 @@ impl Vectorised for Rows {
             Epilogue::Stream { stream, .. } => std::mem::take(&mut space.maps[stream]),
             _ => Floats::default(),
         };
-        let (group, live) = (group_rows(layer), place.inputs);
+        let (group, live, [laid_out, _]) = (group_rows(layer, self.tiles), place.inputs, self.laid_out());
         for image in 0..pass.count {
             let input = image_of(&space.maps[layer.input], layer.input_map, image);
             let output = &mut output[image * map.len()..][..map.len()];
@@ -86,9 +114,10 @@ impl Vectorised for Rows {
                 unsafe {
                     forward_rows::<S>(
                         layer,
+                        self.tiles,
                         live,
                         input,
-                        &space.layers[place.index].forward,
+                        &space.layers[place.index].forward[..laid_out],
                         Some(bias),
                         first,
                         sums,
@@ -118,28 +147,25 @@ impl Vectorised for Rows {
 
     #[inline(always)]
     fn backward<S: Simd>(&self, place: &Place, pass: &mut Pass) {
-        let Rows { layer, adjoint } = self;
+        let Rows { layer, tiles, adjoint } = self;
         let space = &mut *pass.space;
         let network = &*space.network;
-        let (channels, row, group) = (layer.output.channels, layer.output.row(), group_rows(layer));
-        let own = layer.output.inner_len();
+        let (channels, row, group) = (layer.output.channels, layer.output.row(), group_rows(layer, *tiles));
+        let (own, [_, laid_out]) = (layer.output.inner_len(), self.laid_out());
         let (weight_gradient, bias_gradient) = pass.gradient[place.weights..].split_at_mut(place.bias - place.weights);
         let bias_gradient = &mut bias_gradient[..channels];
         let mut producer = layer.producer.map(|producer| (producer, std::mem::take(&mut space.layers[producer].gradient)));
-        let winograd = winograd::fits(layer);
-        if winograd {
+        if let Some(tiles) = tiles {
             let input = |image: usize| image_of(&space.maps[layer.input], layer.input_map, image);
             let d = |image: usize| &space.layers[place.index].gradient[image * own..][..own];
             // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
-            unsafe {
-                winograd::filter_gradient::<S>(layer, place.inputs, pass.count, input, d, weight_gradient, &mut space.scratch.points)
-            };
+            unsafe { tiles.filter_gradient::<S>(layer, place.inputs, pass.count, input, d, weight_gradient, &mut space.scratch.points) };
         }
         for image in 0..pass.count {
             let input = image_of(&space.maps[layer.input], layer.input_map, image);
             let buffers = &mut space.layers[place.index];
             let received = &buffers.gradient[image * own..][..own];
-            let gradient_map = adjoint.as_ref().map_or(layer.input_map, |adjoint| adjoint.output);
+            let gradient_map = adjoint.as_ref().map_or(layer.input_map, |(adjoint, _)| adjoint.output);
             let sent = if producer.is_some() { gradient_map.len() } else { 0 };
             let input_gradient = &mut space.scratch.input_gradient[..sent];
             let scattered = producer.is_some() && adjoint.is_none();
@@ -152,24 +178,26 @@ impl Vectorised for Rows {
                 add_positions::<S>(d, bias_gradient);
                 // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
                 unsafe {
-                    if !winograd {
+                    if tiles.is_none() {
                         filter_gradient_rows::<S>(layer, place.inputs, input, d, first, rows, Start::Chain, weight_gradient);
                     }
                     if scattered {
-                        data_gradient_rows::<S>(layer, place.outputs, &buffers.backward, d, first, rows, input_gradient);
+                        data_gradient_rows::<S>(layer, place.outputs, &buffers.backward[..laid_out], d, first, rows, input_gradient);
                     }
                 }
             }
             let Some((producer, gradients)) = &mut producer else { continue };
-            if let Some(adjoint) = adjoint {
+            if let Some((adjoint, tiles)) = adjoint {
                 for (y, from) in received.chunks_exact(row).enumerate() {
                     buffers.bordered[adjoint.input_map.at_row(y)..][..row].copy_from_slice(from);
                 }
-                let (row, group) = (adjoint.output.row(), group_rows(adjoint));
+                let (row, group) = (adjoint.output.row(), group_rows(adjoint, *tiles));
                 for (number, sums) in input_gradient.chunks_mut(group * row).enumerate() {
-                    let (weights, points) = (&buffers.backward, &mut space.scratch.points);
+                    let (weights, points) = (&buffers.backward[..laid_out], &mut space.scratch.points);
                     // SAFETY: the adjoint has the extents of a physical network's layer, which `check` has bounded.
-                    unsafe { forward_rows::<S>(adjoint, place.outputs, &buffers.bordered, weights, None, number * group, sums, points) };
+                    unsafe {
+                        forward_rows::<S>(adjoint, *tiles, place.outputs, &buffers.bordered, weights, None, number * group, sums, points)
+                    };
                 }
             }
             space.keep(*producer, layer.input, image, gradient_map, &space.scratch.input_gradient[..sent], gradients);

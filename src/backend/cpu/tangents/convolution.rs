@@ -1,6 +1,6 @@
 //! Convolutions: forward with what follows their sums, and backward.
 
-use super::kernels::{Data, Filter};
+use super::kernels::{Data, Filter, tiles};
 use super::pair::{TANGENT, VALUE, add, image};
 use super::product::{Along, Tangents};
 use crate::backend::cpu::convolution::{ForwardRows, group_rows};
@@ -12,7 +12,8 @@ use crate::network::{Convolution, Epilogue, Map};
 impl Tangents {
     pub(super) fn convolution(&mut self, index: usize, layer: &Convolution, along: &Along, count: usize) {
         let bias = along.part(layer.bias, layer.output.channels);
-        let (group, row, live) = (group_rows(layer), layer.output.row(), Live::all(layer.input_map.channels));
+        let tiles = tiles(layer);
+        let (group, row, live) = (group_rows(layer, tiles), layer.output.row(), Live::all(layer.input_map.channels));
         for at in 0..count {
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
@@ -23,13 +24,13 @@ impl Tangents {
                 let (unit, points, length) = (self.unit, &mut self.points, layer.input_map.len());
                 let input = image(input, length, at);
                 // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
-                unit.run(unsafe { ForwardRows::new(layer, live, input, weights, Some(bias[VALUE]), first, sums, points) });
+                unit.run(unsafe { ForwardRows::new(layer, tiles, live, input, weights, Some(bias[VALUE]), first, sums, points) });
                 // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
-                unit.run(unsafe { ForwardRows::new(layer, live, input, vector, Some(bias[TANGENT]), first, tangents, points) });
+                unit.run(unsafe { ForwardRows::new(layer, tiles, live, input, vector, Some(bias[TANGENT]), first, tangents, points) });
                 if layer.producer.is_some() {
                     let input = image(input_tangent, length, at);
                     // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
-                    unit.run(unsafe { ForwardRows::new(layer, live, input, weights, None, first, more, points) });
+                    unit.run(unsafe { ForwardRows::new(layer, tiles, live, input, weights, None, first, more, points) });
                     add(tangents, more);
                 }
                 self.epilogue(index, layer, at, first, rows);

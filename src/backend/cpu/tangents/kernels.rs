@@ -4,8 +4,14 @@ use super::pair::image;
 use crate::backend::cpu::convolution::{data_gradient_rows, filter_gradient_rows, forward_rows, group_rows, lay_out, transpose};
 use crate::backend::cpu::simd::{Kernel, Simd};
 use crate::backend::cpu::tile::{Live, Start};
-use crate::backend::cpu::winograd::{self, Points};
+use crate::backend::cpu::winograd::{Points, Tiles};
 use crate::network::Convolution;
+use crate::settings::Convolutions;
+
+/// Tiles of a convolution that scores are computed by: those of direct convolutions, so that masks do not depend on `execution.convolutions`.
+pub(super) fn tiles(layer: &Convolution) -> Option<Tiles> {
+    Tiles::of(layer, Convolutions::Direct)
+}
 
 pub(super) struct LayOut<'a> {
     pub(super) layer: &'a Convolution,
@@ -21,9 +27,9 @@ impl Kernel for LayOut<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let LayOut { layer, adjoint, values, forward, backward, scratch } = self;
-        lay_out::<S>(layer, values, forward);
+        lay_out::<S>(layer, tiles(layer), values, forward);
         if layer.producer.is_some() {
-            transpose::<S>(layer, adjoint, values, scratch, backward);
+            transpose::<S>(layer, adjoint.map(|adjoint| (adjoint, tiles(adjoint))), values, scratch, backward);
         }
     }
 }
@@ -43,13 +49,13 @@ impl Kernel for Filter<'_> {
     #[inline(always)]
     fn run<S: Simd>(self) {
         let Filter { layer, count, input, d, gradient, points } = self;
-        let (length, row, group) = (layer.output.len(), layer.output.row(), group_rows(layer));
+        let (length, row, group) = (layer.output.len(), layer.output.row(), group_rows(layer, tiles(layer)));
         let live = Live::all(layer.input_map.channels);
         let input = |at: usize| image(input, layer.input_map.len(), at);
         let d = |at: usize| image(d, length, at);
-        if winograd::fits(layer) {
+        if let Some(tiles) = tiles(layer) {
             // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
-            return unsafe { winograd::filter_gradient::<S>(layer, live, count, input, d, gradient, points) };
+            return unsafe { tiles.filter_gradient::<S>(layer, live, count, input, d, gradient, points) };
         }
         for at in 0..count {
             for first in (0..layer.output.height).step_by(group) {
@@ -80,7 +86,7 @@ impl Kernel for Data<'_> {
         let row = layer.output.row();
         let Some(adjoint) = adjoint else {
             to.fill(0.0);
-            let group = group_rows(layer);
+            let group = group_rows(layer, None);
             for first in (0..layer.output.height).step_by(group) {
                 let rows = group.min(layer.output.height - first);
                 // SAFETY: the layer is the physical network's, whose extents `check` has bounded.
@@ -93,12 +99,11 @@ impl Kernel for Data<'_> {
         for (y, from) in d.chunks_exact(row).enumerate() {
             bordered[adjoint.input_map.at_row(y)..][..row].copy_from_slice(from);
         }
-        let group = group_rows(adjoint);
+        let (tiles, live) = (tiles(adjoint), Live::all(adjoint.input_map.channels));
+        let group = group_rows(adjoint, tiles);
         for (index, sums) in to.chunks_mut(group * adjoint.output.row()).enumerate() {
             // SAFETY: the adjoint has the extents of a physical network's layer, which `check` has bounded.
-            unsafe {
-                forward_rows::<S>(adjoint, Live::all(adjoint.input_map.channels), bordered, weights, None, index * group, sums, points)
-            };
+            unsafe { forward_rows::<S>(adjoint, tiles, live, bordered, weights, None, index * group, sums, points) };
         }
     }
 }

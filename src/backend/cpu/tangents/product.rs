@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::kernels::LayOut;
+use super::kernels::{LayOut, tiles};
 use super::pair::{Pair, VALUE, pair};
 use crate::backend::cpu::convolution::{adjoint, group_rows, laid_out_len};
 use crate::backend::cpu::floats::Floats;
@@ -114,17 +114,19 @@ impl Tangents {
             match layer {
                 Layer::Convolution(layer) => {
                     sums = layer.output.len();
-                    forward = laid_out_len(layer);
+                    forward = laid_out_len(layer, tiles(layer));
                     if let Epilogue::ReluMaxPool { pooled } = layer.epilogue {
                         chosen = network.maps[pooled].inner_len();
                     }
-                    tangents.points.grow(layer);
-                    let group = group_rows(layer) * layer.output.row();
+                    if let Some(tiles) = tiles(layer) {
+                        tangents.points.grow(layer, tiles);
+                    }
+                    let group = group_rows(layer, tiles(layer)) * layer.output.row();
                     tangents.rows.iter_mut().for_each(|rows| rows.grow(group));
                     if layer.producer.is_some() {
                         // Where a layer without padding is smaller than its input, the adjoint would mostly multiply its border.
                         back = adjoint(layer).filter(|_| layer.output.height == layer.input_map.height);
-                        backward = back.as_ref().map_or(layer.weight_count(), laid_out_len);
+                        backward = back.as_ref().map_or(layer.weight_count(), |back| laid_out_len(back, tiles(back)));
                         tangents.reordered.grow(layer.weight_count());
                         tangents.bordered.grow(back.as_ref().map_or(0, |back| back.input_map.len()));
                         tangents.input.iter_mut().for_each(|input| input.grow(layer.input_map.len()));

@@ -13,8 +13,19 @@ pub(super) trait Form<const K: usize, const N: usize, const M: usize> {
     fn outputs<S: Simd>(points: [S::Vector; N]) -> [S::Vector; M];
 }
 
+/// The gradients of a form's two factors, by its matrices turned around.
+pub(super) trait Backward<const N: usize, const M: usize>: Form<3, N, M> {
+    /// Points of the gradients of a tile's outputs.
+    fn of_gradients<S: Simd>(gradients: [S::Vector; M]) -> [S::Vector; N];
+    /// Gradients of a kernel's weights from their points.
+    fn weight_gradients<S: Simd>(points: [S::Vector; N]) -> [S::Vector; 3];
+}
+
 /// F(2, 3) at 0, 1, −1 and ∞, with the last point's sign turned in both of a pair, so that nothing is negated.
 pub(super) struct TwoOfThree;
+
+/// F(4, 3) at the points of [`TwoOfFive`].
+pub(super) struct FourOfThree;
 
 /// F(2, 5) at 0, ±3/2, ±2/3 and ∞: of the points that were tried, those with the least error.
 pub(super) struct TwoOfFive;
@@ -37,6 +48,20 @@ impl Form<3, 4, 2> for TwoOfThree {
     #[inline(always)]
     fn outputs<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 2] {
         [S::add(S::add(a, b), c), S::add(S::subtract(b, c), d)]
+    }
+}
+
+impl Backward<4, 2> for TwoOfThree {
+    #[inline(always)]
+    fn of_gradients<S: Simd>([a, b]: [S::Vector; 2]) -> [S::Vector; 4] {
+        [a, S::add(a, b), S::subtract(a, b), b]
+    }
+
+    #[inline(always)]
+    fn weight_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
+        let half = S::splat(0.5);
+        let both = S::multiply(half, S::add(b, c));
+        [S::add(a, both), S::multiply(half, S::subtract(b, c)), S::add(both, d)]
     }
 }
 
@@ -87,6 +112,61 @@ impl Form<5, 6, 2> for TwoOfFive {
     fn outputs<S: Simd>([a, b, c, d, e, f]: [S::Vector; 6]) -> [S::Vector; 2] {
         let odd = scaled::<S>(FAR, S::subtract(b, c), f);
         [S::add(a, S::add(S::add(b, c), S::add(d, e))), scaled::<S>(NEAR, S::subtract(d, e), odd)]
+    }
+}
+
+/// Squares and cubes of the points of [`FourOfThree`].
+const FAR_2: f32 = FAR * FAR;
+const NEAR_2: f32 = 4.0 / 9.0;
+const FAR_3: f32 = FAR * FAR * FAR;
+const NEAR_3: f32 = 8.0 / 27.0;
+
+impl Form<3, 6, 4> for FourOfThree {
+    /// The terms are those of [`TwoOfFive`].
+    #[inline(always)]
+    fn of_weights<S: Simd>([a, b, c]: [S::Vector; 3]) -> [S::Vector; 6] {
+        let far_even = scaled::<S>(18.0 / 65.0, c, multiple::<S>(8.0 / 65.0, a));
+        let near_even = scaled::<S>(-18.0 / 65.0, c, multiple::<S>(-81.0 / 130.0, a));
+        let (far_odd, near_odd) = (multiple::<S>(12.0 / 65.0, b), multiple::<S>(-27.0 / 65.0, b));
+        [a, S::add(far_even, far_odd), S::subtract(far_even, far_odd), S::add(near_even, near_odd), S::subtract(near_even, near_odd), c]
+    }
+
+    /// The points alone decide what inputs become.
+    #[inline(always)]
+    fn of_inputs<S: Simd>(inputs: [S::Vector; 6]) -> [S::Vector; 6] {
+        TwoOfFive::of_inputs::<S>(inputs)
+    }
+
+    #[inline(always)]
+    fn outputs<S: Simd>([a, b, c, d, e, f]: [S::Vector; 6]) -> [S::Vector; 4] {
+        let (far_even, far_odd) = (S::add(b, c), S::subtract(b, c));
+        let (near_even, near_odd) = (S::add(d, e), S::subtract(d, e));
+        [
+            S::add(a, S::add(far_even, near_even)),
+            scaled::<S>(FAR, far_odd, multiple::<S>(NEAR, near_odd)),
+            scaled::<S>(FAR_2, far_even, multiple::<S>(NEAR_2, near_even)),
+            scaled::<S>(FAR_3, far_odd, scaled::<S>(NEAR_3, near_odd, f)),
+        ]
+    }
+}
+
+impl Backward<6, 4> for FourOfThree {
+    #[inline(always)]
+    fn of_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 6] {
+        let (far_even, far_odd) = (scaled::<S>(FAR_2, c, a), scaled::<S>(FAR_3, d, multiple::<S>(FAR, b)));
+        let (near_even, near_odd) = (scaled::<S>(NEAR_2, c, a), scaled::<S>(NEAR_3, d, multiple::<S>(NEAR, b)));
+        [a, S::add(far_even, far_odd), S::subtract(far_even, far_odd), S::add(near_even, near_odd), S::subtract(near_even, near_odd), d]
+    }
+
+    #[inline(always)]
+    fn weight_gradients<S: Simd>([a, b, c, d, e, f]: [S::Vector; 6]) -> [S::Vector; 3] {
+        let (far_even, far_odd) = (S::add(b, c), S::subtract(b, c));
+        let (near_even, near_odd) = (S::add(d, e), S::subtract(d, e));
+        [
+            scaled::<S>(8.0 / 65.0, far_even, scaled::<S>(-81.0 / 130.0, near_even, a)),
+            scaled::<S>(12.0 / 65.0, far_odd, multiple::<S>(-27.0 / 65.0, near_odd)),
+            scaled::<S>(18.0 / 65.0, S::subtract(far_even, near_even), f),
+        ]
     }
 }
 

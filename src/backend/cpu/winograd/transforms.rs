@@ -3,12 +3,9 @@
 
 use super::super::simd::Simd;
 use super::super::tile::block;
-use super::forms::{Form, TwoOfThree};
+use super::forms::{Backward, Form};
 use super::points::{BLOCK, apart};
 use crate::network::Convolution;
-
-/// Points of a tile of 3 × 3.
-pub(super) const POINTS: usize = 16;
 
 /// Vectors `stride` floats apart. No closures here and below: the compiler would not compile them for S.
 ///
@@ -22,20 +19,6 @@ unsafe fn load_column<S: Simd, const N: usize>(from: *const f32, stride: usize) 
         *vector = unsafe { S::load(from.add(y * stride)) };
     }
     vectors
-}
-
-/// Points of the gradients of a tile's outputs, in one direction: the outputs of [`TwoOfThree`] backwards.
-#[inline(always)]
-fn of_gradients<S: Simd>([a, b]: [S::Vector; 2]) -> [S::Vector; 4] {
-    [a, S::add(a, b), S::subtract(a, b), b]
-}
-
-/// Gradients of a kernel's weights from their points, in one direction: the weights' points of [`TwoOfThree`] backwards.
-#[inline(always)]
-fn weight_gradients<S: Simd>([a, b, c, d]: [S::Vector; 4]) -> [S::Vector; 3] {
-    let half = S::splat(0.5);
-    let both = S::multiply(half, S::add(b, c));
-    [S::add(a, both), S::multiply(half, S::subtract(b, c)), S::add(both, d)]
 }
 
 /// Writes vectors `stride` floats apart.
@@ -189,11 +172,17 @@ pub(super) unsafe fn outputs<
 /// `sums[y][x][out]` = bias, or zero, + what a block's points make of its outputs.
 ///
 /// # Safety
-/// `from` is valid for reads of [`POINTS`] points, `apart` floats from one to the next, of [`BLOCK`] tiles, `sums` for writes of the block's
-/// outputs; a bias has all of the layer's output channels, and the layer [`fits`](super::fits).
+/// `from` is valid for reads of N · N points, `apart` floats from one to the next, of [`BLOCK`] tiles, `sums` for writes of the block's outputs; a
+/// bias has all of the layer's output channels, which are whole vectors, and its rows are whole tiles.
 #[inline(always)]
-pub(super) unsafe fn write<S: Simd>(layer: &Convolution, from: *const f32, apart: usize, bias: Option<&[f32]>, sums: *mut f32) {
-    let (channels, across) = (layer.output.channels, layer.output.width / 2);
+pub(super) unsafe fn write<S: Simd, F: Form<3, N, M>, const N: usize, const M: usize>(
+    layer: &Convolution,
+    from: *const f32,
+    apart: usize,
+    bias: Option<&[f32]>,
+    sums: *mut f32,
+) {
+    let (channels, across) = (layer.output.channels, layer.output.width / M);
     let apart_rows = layer.output.width * channels;
     for v in (0..channels).step_by(S::WIDTH) {
         let bias = match bias {
@@ -205,8 +194,8 @@ pub(super) unsafe fn write<S: Simd>(layer: &Convolution, from: *const f32, apart
             // SAFETY: the caller vouches for the points of this tile, one of the block's, and for its outputs.
             unsafe {
                 let from = from.add(tile * channels + v);
-                let sums = sums.add(tile / across * 2 * apart_rows + tile % across * 2 * channels + v);
-                for (y, row) in outputs::<S, TwoOfThree, TwoOfThree, _, _, _, _, _>(from, apart).into_iter().enumerate() {
+                let sums = sums.add(tile / across * M * apart_rows + tile % across * M * channels + v);
+                for (y, row) in outputs::<S, F, F, _, _, _, _, _>(from, apart).into_iter().enumerate() {
                     for (x, value) in row.into_iter().enumerate() {
                         S::store(sums.add(y * apart_rows + x * channels), S::add(bias, value));
                     }
@@ -219,24 +208,29 @@ pub(super) unsafe fn write<S: Simd>(layer: &Convolution, from: *const f32, apart
 /// The points of a block's output gradients `d[y][x][out]`.
 ///
 /// # Safety
-/// `d` is valid for reads of the block's gradients, `to` for writes of [`POINTS`] points, `apart` floats from one to the next, of [`BLOCK`] tiles;
-/// the layer [`fits`](super::fits).
+/// `d` is valid for reads of the block's gradients, `to` for writes of N · N points, `apart` floats from one to the next, of [`BLOCK`] tiles; the
+/// layer's output channels are whole vectors, and its rows whole tiles.
 #[inline(always)]
-pub(super) unsafe fn read_gradient<S: Simd>(layer: &Convolution, d: *const f32, to: *mut f32, apart: usize) {
-    let (channels, across) = (layer.output.channels, layer.output.width / 2);
+pub(super) unsafe fn read_gradient<S: Simd, F: Backward<N, M>, const N: usize, const M: usize>(
+    layer: &Convolution,
+    d: *const f32,
+    to: *mut f32,
+    apart: usize,
+) {
+    let (channels, across) = (layer.output.channels, layer.output.width / M);
     let apart_rows = layer.output.width * channels;
     for tile in 0..BLOCK {
         for v in (0..channels).step_by(S::WIDTH) {
             // SAFETY: the caller vouches for the gradients of this tile, one of the block's, and for its points.
             unsafe {
-                let d = d.add(tile / across * 2 * apart_rows + tile % across * 2 * channels + v);
+                let d = d.add(tile / across * M * apart_rows + tile % across * M * channels + v);
                 let to = to.add(tile * channels + v);
-                let mut columns = [[S::splat(0.0); 4]; 2];
+                let mut columns = [[S::splat(0.0); N]; M];
                 for (x, points) in columns.iter_mut().enumerate() {
-                    *points = of_gradients::<S>(load_column::<S, 2>(d.add(x * channels), apart_rows));
+                    *points = F::of_gradients::<S>(load_column::<S, M>(d.add(x * channels), apart_rows));
                 }
-                for (y, row) in rows_of::<S, 2, 4>(columns).into_iter().enumerate() {
-                    store_row::<S, 4>(of_gradients::<S>(row), to.add(4 * y * apart), apart);
+                for (y, row) in rows_of::<S, M, N>(columns).into_iter().enumerate() {
+                    store_row::<S, N>(F::of_gradients::<S>(row), to.add(N * y * apart), apart);
                 }
             }
         }
@@ -246,21 +240,21 @@ pub(super) unsafe fn read_gradient<S: Simd>(layer: &Convolution, d: *const f32, 
 /// Adds the gradient that `sums` at the points make of a layer's weights.
 ///
 /// # Panics
-/// Unless `sums` has 16 planes where `gradient` has nine, and a plane whole vectors.
+/// Unless `sums` has N · N planes where `gradient` has nine, and a plane whole vectors.
 #[inline(always)]
-pub(super) fn collect<S: Simd>(sums: &[f32], gradient: &mut [f32]) {
+pub(super) fn collect<S: Simd, F: Backward<N, M>, const N: usize, const M: usize>(sums: &[f32], gradient: &mut [f32]) {
     let plane = gradient.len() / 9;
-    assert!(sums.len() == POINTS * plane && gradient.len() == 9 * plane && plane.is_multiple_of(S::WIDTH));
+    assert!(sums.len() == N * N * plane && gradient.len() == 9 * plane && plane.is_multiple_of(S::WIDTH));
     for v in (0..plane).step_by(S::WIDTH) {
-        // SAFETY: the 16 planes of `sums` and the nine of `gradient` are whole, and whole vectors: the assert says so.
+        // SAFETY: the planes of `sums` and the nine of `gradient` are whole, and whole vectors: the assert says so.
         unsafe {
             let (sums, gradient) = (sums.as_ptr().add(v), gradient.as_mut_ptr().add(v));
-            let mut columns = [[S::splat(0.0); 3]; 4];
+            let mut columns = [[S::splat(0.0); 3]; N];
             for (x, gradients) in columns.iter_mut().enumerate() {
-                *gradients = weight_gradients::<S>(load_column::<S, 4>(sums.add(x * plane), 4 * plane));
+                *gradients = F::weight_gradients::<S>(load_column::<S, N>(sums.add(x * plane), N * plane));
             }
-            for (y, row) in rows_of::<S, 4, 3>(columns).into_iter().enumerate() {
-                for (x, value) in weight_gradients::<S>(row).into_iter().enumerate() {
+            for (y, row) in rows_of::<S, N, 3>(columns).into_iter().enumerate() {
+                for (x, value) in F::weight_gradients::<S>(row).into_iter().enumerate() {
                     let to = gradient.add((3 * y + x) * plane);
                     S::store(to, S::add(S::load(to), value));
                 }

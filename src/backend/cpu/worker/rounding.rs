@@ -10,7 +10,7 @@ use crate::backend::cpu::vector_unit::VectorUnit;
 use crate::backend::{Backend, LaneStart};
 use crate::comm::Single;
 use crate::data::{DataSplit, Dataset, Examples, ImageShape};
-use crate::network::{Convolution, Layer, Network, NetworkName, initial_weights};
+use crate::network::{Convolution, Epilogue, Layer, Network, NetworkName, initial_weights};
 use crate::optimizer::{OptimizerName, Rule, Schedule};
 use crate::pruning::Mask;
 use crate::settings::Convolutions;
@@ -18,16 +18,16 @@ use crate::settings::Convolutions;
 const IMAGES: usize = 6;
 
 /// Images of a bar on noise, whose class is the bar's place.
-fn dataset() -> Dataset {
-    let shape = ImageShape { height: 28, width: 28, channels: 1 };
+fn dataset(shape: ImageShape) -> Dataset {
+    let (row, floats) = (shape.width * shape.channels, shape.height * shape.width * shape.channels);
     let pixel = |i: usize| {
-        let (image, y, x) = (i / 784, i % 784 / 28, i % 28);
+        let (image, y, x) = (i / floats, i % floats / row, i % row / shape.channels);
         let noise = (i.wrapping_mul(2_654_435_761) >> 16) % 64;
         let bar = y.abs_diff(3 + 2 * (image % 10)) < 2 && x.abs_diff(14) < 4 + image % 7;
         (noise + if bar { 180 } else { 0 }) as u8
     };
     let examples = |count: usize| Examples {
-        images: (0..count * 784).map(pixel).collect::<Vec<u8>>().into(),
+        images: (0..count * floats).map(pixel).collect::<Vec<u8>>().into(),
         labels: (0..count).map(|image| (image % 10) as u16).collect(),
         shape,
     };
@@ -51,65 +51,83 @@ fn trained(network: &Arc<Network>, dataset: &Dataset, rate: f64) -> (Vec<f32>, b
     (last, false)
 }
 
-/// What a convolution makes of one image's map, in 64 bits, before the pool: the maximum over windows, or zero.
-fn pooled(layer: &Convolution, input: &[f32], weights: &[f32]) -> Vec<f64> {
+/// What a convolution makes of one image's map, by `sum` of a bias and products: the maximum over the windows of its pool, or else over one place;
+/// zero where that is negative.
+fn rectified<T: Copy + Into<f64>>(layer: &Convolution, input: &[f32], weights: &[f32], sum: impl Fn(f32, &[(f32, f32)]) -> T) -> Vec<f64> {
     let (from, outputs, inputs) = (layer.input_map, layer.output.channels, layer.input_map.channels);
-    let sum = |y: usize, x: usize, output: usize| {
-        let mut sum = f64::from(weights[layer.bias + output]);
-        for (tap, row) in weights[layer.weights..layer.bias].chunks_exact(outputs).enumerate() {
+    let at_place = |y: usize, x: usize, output: usize| {
+        let product = |(tap, row): (usize, &[f32])| {
             let (place, input_channel) = (tap / inputs, tap % inputs);
             let at = (y + place / layer.kernel) * from.row() + (x + place % layer.kernel) * inputs + input_channel;
-            sum += f64::from(input[at]) * f64::from(row[output]);
-        }
-        sum
+            (input[at], row[output])
+        };
+        let products: Vec<_> = weights[layer.weights..layer.bias].chunks_exact(outputs).enumerate().map(product).collect();
+        sum(weights[layer.bias + output], &products).into()
     };
-    let mut pooled = Vec::new();
-    for y in (0..layer.output.height / 2).map(|y| 2 * y) {
-        for x in (0..layer.output.width / 2).map(|x| 2 * x) {
-            let window = |output: usize| [sum(y, x, output), sum(y, x + 1, output), sum(y + 1, x, output), sum(y + 1, x + 1, output)];
-            pooled.extend((0..outputs).map(|output| window(output).into_iter().fold(0.0, f64::max)));
+    let side = if let Epilogue::ReluMaxPool { .. } = layer.epilogue { 2 } else { 1 };
+    let mut found = Vec::new();
+    for y in (0..layer.output.height).step_by(side) {
+        for x in (0..layer.output.width).step_by(side) {
+            let window = |output: usize| (0..side * side).map(move |place| at_place(y + place / side, x + place % side, output));
+            found.extend((0..outputs).map(|output| window(output).fold(0.0, f64::max)));
         }
     }
-    pooled
+    found
 }
 
-/// The root mean square of the error of Simple-CNN's second convolution by Winograd's formula is at most four times that by one chain a sum: at the
-/// beginning, after training, and shortly before a training diverges. `cargo test --lib rounding -- --nocapture` prints it.
+fn in_64_bits(bias: f32, products: &[(f32, f32)]) -> f64 {
+    products.iter().fold(f64::from(bias), |sum, &(a, b)| sum + f64::from(a) * f64::from(b))
+}
+
+fn in_a_chain(bias: f32, products: &[(f32, f32)]) -> f32 {
+    products.iter().fold(bias, |sum, &(a, b)| a.mul_add(b, sum))
+}
+
+/// The root mean square of the error of a convolution by Winograd's formula is at most four times that by one chain a sum: at the beginning, after
+/// training, and shortly before a training diverges. `cargo test --lib rounding -- --nocapture` prints it.
 #[test]
 #[allow(clippy::print_stdout)] // The page of performance has these numbers.
 fn winograds_errors_are_those_of_chains_but_for_a_factor() {
-    let (network, dataset) = (Arc::new(Network::new(NetworkName::SimpleCnn)), dataset());
-    let Layer::Convolution(layer) = &network.layers[1] else { panic!("it is a convolution") };
-    let written = layer.epilogue.written();
-    let (tables, indices) = (dataset.lookup_table(), (0..IMAGES as u32).collect::<Vec<_>>());
-    let physical = Physical::new(&network);
-    for (rate, diverges) in [(1e-7, false), (0.02, false), (200.0, true)] {
-        let (weights, diverged) = trained(&network, &dataset, rate);
-        assert_eq!(diverged, diverges, "at rate {rate}");
-        let largest = weights[layer.weights..layer.bias].iter().fold(0.0_f32, |largest, weight| largest.max(weight.abs()));
-        let errors = [Convolutions::Direct, Convolutions::Winograd].map(|convolutions| {
-            let mut worker = Worker::new(&physical, VectorUnit::best(), convolutions, IMAGES);
-            let plan = Plan::new(&network, &physical.whole(), true, convolutions);
+    let (grey, colour) = (ImageShape { height: 28, width: 28, channels: 1 }, ImageShape { height: 32, width: 32, channels: 3 });
+    for (name, shape, index, kernels, rates) in [
+        (NetworkName::SimpleCnn, grey, 1, "Winograd, pooled in registers", [(1e-7, false), (0.02, false), (200.0, true)]),
+        (NetworkName::Resnet8, colour, 1, "rows, Winograd in large tiles", [(1e-7, false), (0.02, false), (5.0, true)]),
+    ] {
+        let (network, dataset) = (Arc::new(Network::new(name)), dataset(shape));
+        let Layer::Convolution(layer) = &network.layers[index] else { panic!("it is a convolution") };
+        assert_eq!(crate::backend::cpu::kernels(&network, None, Convolutions::Winograd)[index], kernels);
+        let written = layer.epilogue.written();
+        let (tables, indices) = (dataset.lookup_table(), (0..IMAGES as u32).collect::<Vec<_>>());
+        let physical = Physical::new(&network);
+        for (rate, diverges) in rates {
+            let (weights, diverged) = trained(&network, &dataset, rate);
+            assert_eq!(diverged, diverges, "{name} at rate {rate}");
+            let largest = weights[layer.weights..layer.bias].iter().fold(0.0_f32, |largest, weight| largest.max(weight.abs()));
+            let mut worker = Worker::new(&physical, VectorUnit::best(), Convolutions::Winograd, IMAGES);
+            let plan = Plan::new(&network, &physical.whole(), true, Convolutions::Winograd);
             worker.prepare(&plan, &weights, 0, false);
-            worker.gather(&dataset.training, &tables, &indices);
-            worker.margins(&plan, &weights, &mut [0.0; IMAGES]);
-            let map_of = |slot: usize, image: usize| {
-                let len = network.maps[slot].len();
-                &worker.space.maps[slot][image * len..][..len]
-            };
-            let (mut squares, mut positive) = (0.0, 0);
-            for image in 0..IMAGES {
-                let expected = pooled(layer, map_of(layer.input, image), &weights);
-                for (&found, expected) in map_of(written, image).iter().zip(expected) {
-                    squares += (f64::from(found) - expected).powi(2);
-                    positive += usize::from(expected > 0.0);
+            // Maps keep the images of one pass.
+            let images = worker.pass;
+            worker.gather(&dataset.training, &tables, &indices[..images]);
+            worker.margins(&plan, &weights, &mut vec![0.0; images]);
+            let map_of =
+                |slot: usize, image: usize| &worker.space.maps[slot][image * network.maps[slot].len()..][..network.maps[slot].len()];
+            let (mut squares, mut positive) = ([0.0; 2], 0);
+            for image in 0..images {
+                let (input, map, output) = (map_of(layer.input, image), network.maps[written], map_of(written, image));
+                let row = map.width * map.channels;
+                let found: Vec<f64> = (0..map.height).flat_map(|y| &output[map.at_row(y)..][..row]).map(|&value| value.into()).collect();
+                let expected = rectified(layer, input, &weights, in_64_bits);
+                for (squares, found) in squares.iter_mut().zip([found, rectified(layer, input, &weights, in_a_chain)]) {
+                    *squares += found.iter().zip(&expected).map(|(found, expected)| (found - expected).powi(2)).sum::<f64>();
                 }
+                positive += expected.iter().filter(|&&expected| expected > 0.0).count();
             }
-            assert!(positive > IMAGES * network.maps[written].len() / 50, "{positive} sums above zero");
-            (squares / positive as f64).sqrt()
-        });
-        let ratio = errors[1] / errors[0];
-        println!("weights up to {largest:.1e}: {:.1e} by Winograd's formula, {:.1e} by chains: {ratio:.2} times", errors[1], errors[0]);
-        assert!(errors[0] > 0.0 && ratio > 0.1 && ratio < 4.0, "{errors:?}");
+            assert!(positive > images * network.maps[written].inner_len() / 50, "{positive} sums above zero");
+            let [ours, chains] = squares.map(|squares| (squares / positive as f64).sqrt());
+            let ratio = ours / chains;
+            println!("{name}, weights up to {largest:.1e}: {ours:.1e} by Winograd's formula, {chains:.1e} by chains: {ratio:.2} times");
+            assert!(chains > 0.0 && ratio > 0.1 && ratio < 4.0, "{name}: {ours} and {chains}");
+        }
     }
 }
