@@ -19,7 +19,7 @@ const MAGIC: &str = "dps journal ";
 const VERSION: u32 = 5;
 
 /// Which study a journal is of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
     /// The effective configuration, as canonical TOML.
     pub configuration: String,

@@ -463,15 +463,7 @@ mod tests {
     fn journals_of_what_no_training_records_are_refused() {
         let (study, network) = (study(), network());
         let possible = Possible::new(&study, &network, 10, 5);
-        let header = Header {
-            configuration: String::new(),
-            digest: String::new(),
-            data_digest: String::new(),
-            earlier_data_digest: String::new(),
-            program_version: String::new(),
-            commit: String::new(),
-            started: String::new(),
-        };
+        let header = Header::default();
         let contents = |key: CellKey, trials: Vec<Trial>, scores: usize, tested: u32| {
             let cell = Cell { key, trials, test_errors: Some(tested), seconds: 1.0, confirmations: Vec::new() };
             let partial = Partial { cell, extended: true };

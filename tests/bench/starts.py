@@ -16,7 +16,7 @@ RANKS = [1, 2, 4, 8]
 
 
 def start(programs, ranks, folder):
-    """Seconds of one study, and the most memory in MB of one of its processes and of all before it."""
+    """Seconds of one study, and the MB of the largest process that this script has started so far."""
     output = os.path.join(folder, f"{time.time()}.h5")
     command = ["mpirun", "--oversubscribe", "-n", str(ranks), f"{programs}/dps-train", "configs/quickstart.toml", "--quiet", "-o", output]
     command += ["--threads", "1", "--batch-size", "256", "--sparsity", "0"]

@@ -14,6 +14,7 @@ pub(super) use points::Points;
 
 use self::forms::{Backward, FourOfThree, TwoOfThree};
 use self::points::{BLOCK, CHANNELS, apart, multiply};
+use self::transforms::{collect, read_gradient, write};
 use super::bounds::assert_reads;
 use super::simd::Simd;
 use super::tile::{Live, Positions, Start, outer};
@@ -104,7 +105,10 @@ impl Tiles {
     /// Unless both slices are whole, and `channels` whole blocks.
     #[inline(always)]
     pub(super) fn lay_out<S: Simd>(self, from: &[f32], channels: usize, to: &mut [f32]) {
-        of_form!(self, weights::<S>(from, channels, to));
+        match self {
+            Tiles::Two => transforms::weights::<S, TwoOfThree, TwoOfThree, _, _, _, _, _>(from, channels, to),
+            Tiles::Four => transforms::weights::<S, FourOfThree, FourOfThree, _, _, _, _, _>(from, channels, to),
+        }
     }
 
     /// `sums[y][x][out]` = bias, or zero, + Σ input · weights for a block of [`Tiles::rows`] output rows from row `first`, over the `live` inputs;
@@ -129,8 +133,25 @@ impl Tiles {
         sums: &mut [f32],
         points: &mut Points,
     ) {
-        // SAFETY: the caller vouches for the extents.
-        unsafe { of_form!(self, forward_rows::<S>(self, layer, live, input, weights, bias, first, sums, points)) }
+        let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
+        let (inputs_apart, outputs_apart) = (apart(BLOCK, inputs), apart(BLOCK, outputs));
+        let rows = self.rows(layer);
+        assert!(self.fit(layer) && sums.len() == rows * layer.output.width * outputs && weights.len() == self.weights_len(layer));
+        assert!(bias.is_none_or(|bias| bias.len() == outputs), "a bias has all channels");
+        live.assert_of(inputs);
+        assert_reads(layer, input.len(), first, rows);
+        points.assert_room(self.points(), inputs_apart, outputs_apart);
+        // SAFETY: `input` is a whole map that has what the rows read (`assert_reads`); weights and sums are whole, `points` have room for a block of
+        // tiles, and channels are whole widest vectors (`Tiles::fit` and the other asserts). No product of extents wraps, for which the caller
+        // vouches.
+        unsafe {
+            let from = input.as_ptr().add(first * layer.input_map.row());
+            of_form!(self, read_block::<S>(layer, from, points.inputs.as_mut_ptr(), inputs_apart));
+            let weights = (weights.as_ptr(), apart(inputs, outputs));
+            let (a, c) = ((points.inputs.as_ptr(), inputs_apart), (points.outputs.as_mut_ptr(), outputs_apart));
+            multiply::<S>(self.points(), BLOCK, live, outputs, a, weights, c);
+            of_form!(self, write::<S>(layer, points.outputs.as_ptr(), outputs_apart, bias, sums.as_mut_ptr()));
+        }
     }
 
     /// `gradient[3][3][in][out]` += Σ input · d over whole images, for the `live` inputs; `input(i)` is image i's bordered map, `d(i)` the gradient
@@ -154,13 +175,61 @@ impl Tiles {
         gradient: &mut [f32],
         points: &mut Points,
     ) {
-        // SAFETY: the caller vouches for the extents.
-        unsafe {
-            match self {
-                Tiles::Two => filter_gradient::<S, TwoOfThree, 4, 2>(self, layer, live, images, input, d, gradient, points),
-                Tiles::Four => filter_gradient::<S, FourOfThree, 6, 4>(self, layer, live, images, input, d, gradient, points),
+        let (inputs, outputs, chunk) = (layer.input_map.channels, layer.output.channels, self.chunk());
+        let (inputs_apart, outputs_apart) = (apart(chunk, inputs), apart(chunk, outputs));
+        let (rows, plane) = (self.rows(layer), inputs * outputs);
+        let blocks = layer.output.height / rows;
+        assert!(self.fit(layer) && gradient.len() == layer.weight_count());
+        live.assert_of(inputs);
+        points.assert_room(self.points(), inputs_apart, outputs_apart);
+        let sums = &mut points.gradient[..self.points() * plane];
+        sums.fill(0.0);
+        for begun in (0..images * blocks).step_by(chunk / BLOCK) {
+            let count = (chunk / BLOCK).min(images * blocks - begun);
+            for index in 0..count {
+                let (image, first) = ((begun + index) / blocks, (begun + index) % blocks * rows);
+                let (input, d) = (input(image), d(image));
+                assert_reads(layer, input.len(), first, rows);
+                assert!(d.len() == layer.output.len(), "gradients of all sums");
+                // SAFETY: `input` and `d` are whole and have what the rows read; `points` have room for a chunk of tiles, of which this block is
+                // some; channels are whole widest vectors (`Tiles::fit` and the other asserts). No product of extents wraps, for which the caller
+                // vouches.
+                unsafe {
+                    let from = input.as_ptr().add(first * layer.input_map.row());
+                    let (input_tiles, output_tiles) = (index * BLOCK * inputs, index * BLOCK * outputs);
+                    of_form!(self, read_block::<S>(layer, from, points.inputs.as_mut_ptr().add(input_tiles), inputs_apart));
+                    let d = d.as_ptr().add(first * layer.output.row());
+                    of_form!(self, read_gradient::<S>(layer, d, points.outputs.as_mut_ptr().add(output_tiles), outputs_apart));
+                }
+            }
+            let positions = Positions { rows: 1, columns: count * BLOCK, x_row: 0, x_stride: inputs, d_stride: outputs };
+            for point in 0..self.points() {
+                macro_rules! products {
+                    ($inputs:literal, $vectors:literal) => {
+                        for input in (0..live.count).step_by($inputs) {
+                            for output in (0..outputs).step_by($vectors * S::WIDTH) {
+                                // SAFETY: `points` have room for the count's tiles at every point, and `sums` for all pairs of channels. A group
+                                // of 4, 8 or 16 inputs that begins below `live.count` ends within the layer's inputs, which are whole groups, as
+                                // its outputs are.
+                                unsafe {
+                                    let x = points.inputs.as_ptr().add(point * inputs_apart + input);
+                                    let d = points.outputs.as_ptr().add(point * outputs_apart + output);
+                                    let g = sums.as_mut_ptr().add(point * plane + input * outputs + output);
+                                    outer::<S, $inputs, $vectors>(x, d, positions, Start::Chain, g, outputs);
+                                }
+                            }
+                        }
+                    };
+                }
+                match (S::WIDTH == 16, outputs.is_multiple_of(4 * S::WIDTH), outputs.is_multiple_of(2 * S::WIDTH)) {
+                    (true, true, _) => products!(4, 4),
+                    (true, _, true) => products!(8, 2),
+                    (true, _, _) => products!(16, 1),
+                    (false, ..) => products!(4, 2),
+                }
             }
         }
+        of_form!(self, collect::<S>(sums, gradient));
     }
 }
 
@@ -168,48 +237,6 @@ impl Points {
     /// Makes room for a layer, and for its data gradient.
     pub(super) fn grow(&mut self, layer: &Convolution, tiles: Tiles) {
         self.grow_to(tiles.lengths(layer));
-    }
-}
-
-/// [`Tiles::lay_out`] of tiles of M × M outputs at N × N points.
-#[inline(always)]
-fn weights<S: Simd, F: Backward<N, M>, const N: usize, const M: usize>(from: &[f32], channels: usize, to: &mut [f32]) {
-    transforms::weights::<S, F, F, _, _, _, _, _>(from, channels, to);
-}
-
-/// [`Tiles::forward_rows`] of tiles of M × M outputs at N × N points.
-///
-/// # Safety
-/// As for [`Tiles::forward_rows`].
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn forward_rows<S: Simd, F: Backward<N, M>, const N: usize, const M: usize>(
-    tiles: Tiles,
-    layer: &Convolution,
-    live: Live,
-    input: &[f32],
-    weights: &[f32],
-    bias: Option<&[f32]>,
-    first: usize,
-    sums: &mut [f32],
-    points: &mut Points,
-) {
-    let (inputs, outputs) = (layer.input_map.channels, layer.output.channels);
-    let (inputs_apart, outputs_apart) = (apart(BLOCK, inputs), apart(BLOCK, outputs));
-    let rows = tiles.rows(layer);
-    assert!(tiles.fit(layer) && sums.len() == rows * layer.output.width * outputs && weights.len() == tiles.weights_len(layer));
-    assert!(bias.is_none_or(|bias| bias.len() == outputs), "a bias has all channels");
-    live.assert_of(inputs);
-    assert_reads(layer, input.len(), first, rows);
-    points.assert_room(N * N, inputs_apart, outputs_apart);
-    // SAFETY: `input` is a whole map that has what the rows read (`assert_reads`); weights and sums are whole, `points` have room for a block of
-    // tiles, and channels are whole widest vectors (`Tiles::fit` and the other asserts). No product of extents wraps, for which the caller vouches.
-    unsafe {
-        read_block::<S, F, N, M>(layer, input.as_ptr().add(first * layer.input_map.row()), points.inputs.as_mut_ptr(), inputs_apart);
-        let weights = (weights.as_ptr(), apart(inputs, outputs));
-        let (a, c) = ((points.inputs.as_ptr(), inputs_apart), (points.outputs.as_mut_ptr(), outputs_apart));
-        multiply::<S>(N * N, BLOCK, live, outputs, a, weights, c);
-        transforms::write::<S, F, N, M>(layer, points.outputs.as_ptr(), outputs_apart, bias, sums.as_mut_ptr());
     }
 }
 
@@ -233,75 +260,4 @@ unsafe fn read_block<S: Simd, F: Backward<N, M>, const N: usize, const M: usize>
             transforms::read::<S, F, F, _, _, _, _, _>(from.add(M * down * row), [row, channels], across, to, apart);
         }
     }
-}
-
-/// [`Tiles::filter_gradient`] of tiles of M × M outputs at N × N points.
-///
-/// # Safety
-/// As for [`Tiles::filter_gradient`].
-#[inline(always)]
-#[allow(clippy::too_many_arguments)]
-unsafe fn filter_gradient<'a, S: Simd, F: Backward<N, M>, const N: usize, const M: usize>(
-    tiles: Tiles,
-    layer: &Convolution,
-    live: Live,
-    images: usize,
-    input: impl Fn(usize) -> &'a [f32],
-    d: impl Fn(usize) -> &'a [f32],
-    gradient: &mut [f32],
-    points: &mut Points,
-) {
-    let (inputs, outputs, chunk) = (layer.input_map.channels, layer.output.channels, tiles.chunk());
-    let (inputs_apart, outputs_apart) = (apart(chunk, inputs), apart(chunk, outputs));
-    let (rows, plane) = (tiles.rows(layer), inputs * outputs);
-    let blocks = layer.output.height / rows;
-    assert!(tiles.fit(layer) && gradient.len() == layer.weight_count());
-    live.assert_of(inputs);
-    points.assert_room(N * N, inputs_apart, outputs_apart);
-    let sums = &mut points.gradient[..N * N * plane];
-    sums.fill(0.0);
-    for begun in (0..images * blocks).step_by(chunk / BLOCK) {
-        let count = (chunk / BLOCK).min(images * blocks - begun);
-        for index in 0..count {
-            let (image, first) = ((begun + index) / blocks, (begun + index) % blocks * rows);
-            let (input, d) = (input(image), d(image));
-            assert_reads(layer, input.len(), first, rows);
-            assert!(d.len() == layer.output.len(), "gradients of all sums");
-            // SAFETY: `input` and `d` are whole and have what the rows read; `points` have room for a chunk of tiles, of which this block is some;
-            // channels are whole widest vectors (`Tiles::fit` and the other asserts). No product of extents wraps, for which the caller vouches.
-            unsafe {
-                let from = input.as_ptr().add(first * layer.input_map.row());
-                read_block::<S, F, N, M>(layer, from, points.inputs.as_mut_ptr().add(index * BLOCK * inputs), inputs_apart);
-                let d = d.as_ptr().add(first * layer.output.row());
-                transforms::read_gradient::<S, F, N, M>(layer, d, points.outputs.as_mut_ptr().add(index * BLOCK * outputs), outputs_apart);
-            }
-        }
-        let positions = Positions { rows: 1, columns: count * BLOCK, x_row: 0, x_stride: inputs, d_stride: outputs };
-        for point in 0..N * N {
-            macro_rules! products {
-                ($inputs:literal, $vectors:literal) => {
-                    for input in (0..live.count).step_by($inputs) {
-                        for output in (0..outputs).step_by($vectors * S::WIDTH) {
-                            // SAFETY: `points` have room for the count's tiles at every point, and `sums` for all pairs of channels. A group of 4,
-                            // 8 or 16 inputs that begins below `live.count` ends within the layer's inputs, which are whole groups, as its outputs
-                            // are.
-                            unsafe {
-                                let x = points.inputs.as_ptr().add(point * inputs_apart + input);
-                                let d = points.outputs.as_ptr().add(point * outputs_apart + output);
-                                let g = sums.as_mut_ptr().add(point * plane + input * outputs + output);
-                                outer::<S, $inputs, $vectors>(x, d, positions, Start::Chain, g, outputs);
-                            }
-                        }
-                    }
-                };
-            }
-            match (S::WIDTH == 16, outputs.is_multiple_of(4 * S::WIDTH), outputs.is_multiple_of(2 * S::WIDTH)) {
-                (true, true, _) => products!(4, 4),
-                (true, _, true) => products!(8, 2),
-                (true, _, _) => products!(16, 1),
-                (false, ..) => products!(4, 2),
-            }
-        }
-    }
-    transforms::collect::<S, F, N, M>(sums, gradient);
 }

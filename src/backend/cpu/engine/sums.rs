@@ -139,7 +139,7 @@ pub(super) fn merge(unit: VectorUnit, stack: &mut [Floats], waiting: &mut usize,
     }
 }
 
-/// What adds its second argument to its first, on a vector unit.
+/// The addition of floats to others on a vector unit: of its second argument to its first.
 pub(super) fn add_on(unit: VectorUnit) -> impl Fn(&mut [f32], &[f32]) {
     move |to, from| unit.run(Add { to, from })
 }

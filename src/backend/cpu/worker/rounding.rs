@@ -51,8 +51,8 @@ fn trained(network: &Arc<Network>, dataset: &Dataset, rate: f64) -> (Vec<f32>, b
     (last, false)
 }
 
-/// What a convolution makes of one image's map, by `sum` of a bias and products: the maximum over the windows of its pool, or else over one place;
-/// zero where that is negative.
+/// The values that a convolution writes for one image's map, where `sum` adds up a bias and products: the maximum over each window of its pool, or
+/// else each place, and zero where it is negative.
 fn rectified<T: Copy + Into<f64>>(layer: &Convolution, input: &[f32], weights: &[f32], sum: impl Fn(f32, &[(f32, f32)]) -> T) -> Vec<f64> {
     let (from, outputs, inputs) = (layer.input_map, layer.output.channels, layer.input_map.channels);
     let at_place = |y: usize, x: usize, output: usize| {
