@@ -126,7 +126,7 @@ struct PlainFilterGradient {
     }
 };
 
-// Windows over a map that has no border. Rust's is in src/backend/cuda/launch/plain.rs.
+// Windows over a map that has no border. Rust's is in src/backend/cuda/layer/pool.rs.
 struct PoolShape {
     int size, stride, average;
     // The map read.
@@ -194,7 +194,7 @@ extern "C" __global__ void __launch_bounds__(256) pool_backward(
     }
 }
 
-// A normalisation of groups of channels, over maps without a border. Rust's is in src/backend/cuda/launch/plain.rs.
+// A normalisation of groups of channels, over maps without a border. Rust's is in src/backend/cuda/layer/norm.rs.
 struct GroupNormShape {
     int groups, group_channels, positions, channels;
     // Where a lane's parameters have the scales and the biases.

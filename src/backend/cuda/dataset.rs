@@ -2,10 +2,10 @@
 
 use cudarc::driver::CudaSlice;
 
+use super::buffers::Buffers;
 use super::gpu::Gpu;
 use super::launch::{self, Kernels};
 use super::pointer::{ConstPointer, at, at_mut};
-use super::workspace::Buffers;
 use crate::Result;
 use crate::backend::EvaluationSet;
 use crate::data::{Dataset, Examples, ImageShape, Pixels};

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::buffers::Buffers;
 use super::launch::Kernels;
 use super::pointer::{ConstPointer, MutPointer};
-use super::workspace::Buffers;
 use crate::network::Network;
 
 /// Images of some lanes in the workspace. They form groups: a leaf of the batch, or a block of an evaluation.

@@ -7,6 +7,7 @@
 
 mod alias;
 mod arithmetic;
+mod buffers;
 mod cache;
 mod check;
 mod dataset;
@@ -19,9 +20,8 @@ pub mod gpus;
 mod gradients;
 mod lanes;
 mod launch;
-mod layers;
+mod layer;
 pub mod libraries;
-mod lowering;
 mod micro_batch;
 mod model;
 pub mod nccl;
@@ -37,5 +37,5 @@ mod workspace;
 pub use arithmetic::Arithmetic;
 pub use device::Cuda;
 pub use engine::CudaBackend;
-pub use lowering::kernels;
+pub use layer::kernels;
 pub use program::{architectures, compile_ahead, source};

@@ -9,9 +9,9 @@ use super::arithmetic::Arithmetic;
 use super::cache::{Cache, hexadecimal};
 use super::check::{Doing, refuse};
 use super::gpu::Gpu;
-use super::launch::{Kernels, layer_source, layout_assertions};
+use super::launch::{self, Declaration, Kernels, Layout, constant_assertions};
+use super::layer::{self, lowered};
 use super::libraries::{Library, find as find_library};
-use super::lowering::lowered;
 use crate::network::Network;
 use crate::{Error, Result};
 
@@ -29,13 +29,26 @@ const FILES: [(&str, &str); 11] = [
     ("update.cu", include_str!("../../../kernels/update.cu")),
 ];
 
+/// All kernels.
+fn declarations() -> impl Iterator<Item = &'static Declaration> {
+    launch::KERNELS.into_iter().chain(layer::KERNELS).flatten()
+}
+
+/// C++ to stand behind the kernels: it does not compile unless structs and constants that both sides have are the same on both.
+fn assertions() -> String {
+    let same = "template <typename A, typename B> struct Same { enum { value = 0 }; };\n\
+                template <typename A> struct Same<A, A> { enum { value = 1 }; };\n";
+    let layouts: String = launch::layouts().chain(layer::layouts()).map(|layout: Layout| layout.assertions()).collect();
+    format!("{same}{layouts}{}", constant_assertions())
+}
+
 /// All of `kernels/`, with those of a network's layers, as one program: what NVRTC is given.
 pub fn source(network: &Network, arithmetic: Arithmetic) -> String {
     let network = &lowered(network);
     let classes = format!("#define CLASSES {}\n", network.classes);
     let files: String = FILES.iter().map(|(name, text)| format!("#line 1 \"{name}\"\n{text}\n")).collect();
-    let layers = layer_source(network, arithmetic != Arithmetic::Single);
-    format!("{classes}{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", layout_assertions())
+    let layers = layer::source(network, arithmetic != Arithmetic::Single);
+    format!("{classes}{files}#line 1 \"layers\"\n{layers}#line 1 \"layouts\"\n{}", assertions())
 }
 
 /// The kernels for a GPU and a network: from the cache, or compiled.
@@ -213,20 +226,8 @@ fn find(gpu: &Gpu, image: Ptx, source: &str) -> Result<Kernels> {
         .context
         .load_module(image)
         .doing("load the kernels (a driver older than the CUDA release of NVRTC cannot: update the driver, or install an older NVRTC)")?;
-    Kernels::new(&module, gpu.stream.clone(), source)
+    Kernels::new(&module, gpu.stream.clone(), source, declarations())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn machine_code_is_made_where_nvrtc_knows_the_gpu() {
-        let known = [50, 75, 80, 86, 90];
-        assert_eq!(Target::of((9, 0), &known), Some(Target::Machine(90)));
-        assert_eq!(Target::of((10, 3), &known), Some(Target::Ptx(90)), "the driver compiles for a newer GPU");
-        assert_eq!(Target::of((8, 9), &known), Some(Target::Ptx(86)));
-        assert_eq!(Target::of((3, 5), &known), None);
-        assert_eq!(Target::Machine(90).option(), "--gpu-architecture=sm_90");
-    }
-}
+mod tests;

@@ -1,82 +1,58 @@
 //! Memory for the images under way: one set of buffers, used by every micro-batch.
 
-use cudarc::driver::CudaSlice;
-
+use super::buffers::{Buffers, ImageSizes};
 use super::check::refuse;
 use super::gpu::Gpu;
-use super::launch::is_unpooled;
+use super::layer;
 use crate::Result;
-use crate::network::{Epilogue, Layer, Map, Network};
+use crate::network::{Layer, Map, Network};
 
 /// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
 const MOST_BYTES: u64 = 8 << 30;
 
 /// The buffers, and what they may become.
 pub(super) struct Workspace {
-    buffers: Option<Buffers>,
+    room: Option<Room>,
     /// Changes when a buffer moves: what was captured with the old ones is void.
     pub generation: u64,
     /// Most slots, whatever memory there is.
     pub limit: usize,
 }
 
-/// Buffers for `slots` images.
-pub(super) struct Buffers {
-    /// `[slot][map]`, one a map of the network; borders are zero and stay so.
-    pub maps: Vec<CudaSlice<f32>>,
-    /// `[slot][gradient of the convolution's sum, or of its pooled map; of what a pool or a mean writes]`, one a layer.
-    pub gradients: Vec<CudaSlice<f32>>,
-    /// `[slot][gradient of the convolution's sum]` where a pool follows it and two kernels read it, one a layer.
-    pub unpooled: Vec<CudaSlice<f32>>,
-    /// `[slot][what the pool chose]`, one a layer.
-    pub choices: Vec<CudaSlice<u8>>,
-    /// `[slot][classes]`: gradients of the logits, and first, where the products are cuBLAS's, the logits.
-    pub logits: CudaSlice<f32>,
-    pub labels: CudaSlice<u16>,
-    pub slots: usize,
+/// Buffers with what they were made for.
+struct Room {
+    buffers: Buffers,
+    network: Network,
     training: bool,
     /// Whether memory, not a wish, decided how many slots there are: asking again would give no more.
     capped: bool,
-    /// The network that the buffers are sized for.
-    network: Network,
 }
 
 impl Default for Workspace {
     fn default() -> Self {
-        Workspace { buffers: None, generation: 0, limit: usize::MAX }
+        Workspace { room: None, generation: 0, limit: usize::MAX }
     }
 }
 
-/// Floats of a layer's gradient, bytes of its pool's choice, and floats of the gradient before the pool, an image.
-fn sizes(network: &Network, layer: &Layer) -> [usize; 3] {
-    let written = layer.written().map_or(0, |slot| network.maps[slot].inner_len());
-    match layer {
-        Layer::Convolution(layer) if matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) => {
-            [written, written, if is_unpooled(layer) { layer.output.inner_len() } else { 0 }]
-        }
-        _ => [written, 0, 0],
-    }
+/// Elements of an image in each layer's buffers; none where nothing is trained.
+fn sizes(network: &Network, training: bool) -> Vec<ImageSizes> {
+    let written = |layer: &Layer| layer.written().map_or(0, |slot| network.maps[slot].inner_len());
+    let of = |layer: &Layer| if training { layer::of(layer).sizes(written(layer)) } else { ImageSizes::default() };
+    network.layers.iter().map(of).collect()
 }
 
 /// Most images of a lane of which the kernels can index everything: they count its floats in 31 bits, and images beside their positions in 17
 /// (`kernels/data_gradient.cu`).
 fn most_images(network: &Network) -> usize {
     let maps = network.maps.iter().map(Map::len);
-    let sums = network.layers.iter().flat_map(|layer| match layer {
-        Layer::Convolution(convolution) => [convolution.output.inner_len(), convolution.input_map.inner_len()],
-        _ => [0, 0],
-    });
+    let sums = network.layers.iter().map(|layer| layer::of(layer).sums());
     (i32::MAX as usize / maps.chain(sums).max().unwrap_or(1).max(1)).min((1 << 17) - 1)
 }
 
 /// Bytes of one slot.
 pub(super) fn slot_bytes(network: &Network, training: bool) -> u64 {
     let maps: usize = network.maps.iter().map(|map| 4 * map.len()).sum();
-    let of = |layer: &Layer| {
-        let [gradient, choice, unpooled] = sizes(network, layer);
-        4 * (gradient + unpooled) + choice
-    };
-    let rest: usize = if training { network.layers.iter().map(of).sum::<usize>() } else { 0 };
+    let rest: usize = sizes(network, training).into_iter().map(ImageSizes::bytes).sum();
     (maps + rest + 4 * network.classes + 2) as u64
 }
 
@@ -92,15 +68,16 @@ impl Workspace {
         }
         let wanted = wanted.max(least);
         let (mut had, mut training) = (0, training);
-        if let Some(buffers) = self.buffers.as_ref().filter(|buffers| buffers.network == *network) {
-            let enough = buffers.slots >= wanted || (buffers.capped && buffers.slots >= least);
-            if enough && (buffers.training || !training) {
+        if let Some(room) = self.room.as_ref().filter(|room| room.network == *network) {
+            let slots = room.buffers.slots;
+            let enough = slots >= wanted || (room.capped && slots >= least);
+            if enough && (room.training || !training) {
                 return Ok(());
             }
-            (had, training) = (buffers.slots, buffers.training || training);
+            (had, training) = (slots, room.training || training);
         }
         // The old buffers go first: their memory counts as free.
-        self.buffers = None;
+        self.room = None;
         self.generation += 1;
         let bytes = slot_bytes(network, training);
         let most = (gpu.free()? / 2).min(MOST_BYTES) / bytes;
@@ -108,9 +85,9 @@ impl Workspace {
         let most = (most as usize).min(most_images(network)).min(self.limit);
         let mut slots = wanted.min(most).max(least);
         loop {
-            match Buffers::new(gpu, network, slots, training) {
+            match Buffers::new(gpu, network, &sizes(network, training), slots) {
                 Ok(buffers) => {
-                    self.buffers = Some(Buffers { capped: slots < wanted, ..buffers });
+                    self.room = Some(Room { buffers, network: network.clone(), training, capped: slots < wanted });
                     return Ok(());
                 }
                 Err(_) if slots > least => slots = (slots / 2).max(least),
@@ -128,22 +105,7 @@ impl Workspace {
 
     /// The buffers that [`Workspace::ensure`] has made.
     pub fn buffers(&self) -> Result<&Buffers> {
-        self.buffers.as_ref().ok_or_else(|| refuse("expected room for images, found none; report this as a bug"))
-    }
-}
-
-impl Buffers {
-    fn new(gpu: &Gpu, network: &Network, slots: usize, training: bool) -> Result<Buffers> {
-        let maps = network.maps.iter().map(|map| gpu.zeros(map.len() * slots)).collect::<Result<_>>()?;
-        let (mut gradients, mut choices, mut unpooled) = (Vec::new(), Vec::new(), Vec::new());
-        for layer in &network.layers {
-            let [gradient, choice, before_pool] = if training { sizes(network, layer) } else { [0; 3] };
-            unpooled.push(gpu.uninitialised(before_pool * slots)?);
-            gradients.push(gpu.uninitialised(gradient * slots)?);
-            choices.push(gpu.uninitialised(choice * slots)?);
-        }
-        let (logits, labels) = (gpu.uninitialised(network.classes * slots)?, gpu.uninitialised(slots)?);
-        Ok(Buffers { maps, gradients, unpooled, choices, logits, labels, slots, training, capped: false, network: network.clone() })
+        self.room.as_ref().map(|room| &room.buffers).ok_or_else(|| refuse("expected room for images, found none; report this as a bug"))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::Result;
 use crate::backend::cuda::check::Doing;
 use crate::backend::cuda::pointer::{ConstPointer, MutPointer};
 
-/// The kernels of one GPU. Each file beside this one declares those of a file of `kernels/` as methods that start them in the GPU's stream.
+/// The kernels of one GPU. [`kernels`] declares a kernel as a method that starts it in the GPU's stream.
 pub struct Kernels {
     pub(super) stream: Arc<CudaStream>,
     /// By their names in `kernels/`.
@@ -123,7 +123,13 @@ impl Kernels {
     ///
     /// # Safety
     /// `arguments` point to values of the types that the kernel takes, in its order, and the pointers among these to what it may touch.
-    pub(super) unsafe fn launch(&self, symbol: &str, blocks: [usize; 3], threads: usize, arguments: &mut [*mut c_void]) -> Result<()> {
+    pub(in crate::backend::cuda) unsafe fn launch(
+        &self,
+        symbol: &str,
+        blocks: [usize; 3],
+        threads: usize,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
         let grid = (blocks[0].clamp(1, 1 << 30) as u32, blocks[1] as u32, blocks[2] as u32);
         let function = self.functions[symbol].cu_function();
         self.stream.context().bind_to_thread().doing("be this thread's")?;
@@ -171,7 +177,7 @@ macro_rules! kernels {
         ];
     };
 }
-pub(super) use kernels;
+pub(in crate::backend::cuda) use kernels;
 
 /// Declares kernels of which there is one for each layer, as methods of [`Kernels`], and lists them as `KERNELS`:
 ///
@@ -241,7 +247,7 @@ impl Layout {
     /// (NVRTC has no `offsetof`.)
     pub fn assertions(&self) -> String {
         let Layout { name, size, fields } = self;
-        let differs = "is not as in src/backend/cuda/launch";
+        let differs = "is not as in src/backend/cuda";
         let types = fields.iter().map(|(field, of)| {
             format!("static_assert(Same<decltype({name}::{field}), {of}>::value, \"the type of {name}::{field} {differs}\");\n")
         });
@@ -301,4 +307,4 @@ macro_rules! shared_structs {
         }
     };
 }
-pub(super) use shared_structs;
+pub(in crate::backend::cuda) use shared_structs;

@@ -1,6 +1,6 @@
 //! The kernels that are made for each layer of a network: `kernels/forward.cu`, `data_gradient.cu` and `filter_gradient.cu` are templates, and
-//! [`source`] writes down what NVRTC makes of them. A layer's numbers are then constants, which the compiler folds into addresses. What they do not
-//! know, the plain kernels of `kernels/plain.cu` compute.
+//! [`convolution_source`] and [`dense_source`] write down what NVRTC makes of them. A layer's numbers are then constants, which the compiler folds
+//! into addresses. What the templates do not know, the plain kernels of `kernels/plain.cu` compute.
 
 use std::fmt::Write;
 
@@ -240,28 +240,22 @@ pub fn is_unpooled(layer: &Convolution) -> bool {
     layer.producer.is_some() && matches!(layer.epilogue, Epilogue::ReluMaxPool { .. }) && uses_tiles(layer)
 }
 
-/// The kernels of a network's layers, to stand behind `kernels/`. `tensor`: the tensor cores multiply, which takes more registers.
-pub fn source(network: &Network, tensor: bool) -> String {
-    let warps = if tensor { FEW_WARPS } else { MANY_WARPS };
-    let mut text = String::new();
-    for (index, layer) in network.layers.iter().enumerate() {
-        match layer {
-            Layer::Convolution(layer) => text += &convolution(network, index, layer, warps).text,
-            Layer::Dense(layer) => {
-                let numbers = [("gradient_pooled", 0), ("has_bias", usize::from(layer.has_bias))];
-                let to = OutputMap { row: 0, len: 0, before: 0, shortcut: 0 };
-                let mut of = LayerSource::new(index, LayerKernels::dense(layer), &numbers, to);
-                of.filter_gradient(warps);
-                text += &of.text;
-            }
-            // Kernels of the other layers are the same for all networks.
-            _ => {}
-        }
-    }
-    text
+/// Warps of a multiprocessor that kernels leave registers for; products by the tensor cores take more registers.
+fn warps(tensor: bool) -> usize {
+    if tensor { FEW_WARPS } else { MANY_WARPS }
 }
 
-fn convolution(network: &Network, index: usize, layer: &Convolution, warps: usize) -> LayerSource {
+/// The kernels of the last layer, the network's at `index`: its filter gradient. `tensor`: the tensor cores multiply.
+pub fn dense_source(index: usize, layer: &Dense, tensor: bool) -> String {
+    let numbers = [("gradient_pooled", 0), ("has_bias", usize::from(layer.has_bias))];
+    let to = OutputMap { row: 0, len: 0, before: 0, shortcut: 0 };
+    let mut of = LayerSource::new(index, LayerKernels::dense(layer), &numbers, to);
+    of.filter_gradient(warps(tensor));
+    of.text
+}
+
+/// The kernels of a convolution, the network's layer at `index`. `tensor`: the tensor cores multiply.
+pub fn convolution_source(network: &Network, index: usize, layer: &Convolution, tensor: bool) -> String {
     let kernels = LayerKernels::new(layer);
     let to = OutputMap::new(network.maps[layer.epilogue.written()], shortcut_channels(network, layer));
     let bypass = layer.bypass.map(|bypass| network.convolution(bypass));
@@ -276,12 +270,12 @@ fn convolution(network: &Network, index: usize, layer: &Convolution, warps: usiz
         ("bypass_factor", bypass.map_or(0, |bypass| shortcut_factor(network, bypass))),
     ];
     let mut of = LayerSource::new(index, kernels, &numbers, to);
-    of.forward(warps);
-    of.filter_gradient(warps);
+    of.forward(warps(tensor));
+    of.filter_gradient(warps(tensor));
     if layer.producer.is_some() {
         of.data_gradient();
     }
-    of
+    of.text
 }
 
 /// Whether the gradient of the map that a layer has written is zero where the map is: the gradient that is kept for the layer is that of what its

@@ -1,24 +1,21 @@
-//! The kernels as Rust calls them: for each file of `kernels/` one that declares its kernels with their parameters, and computes their grids; those
-//! that are made for each layer of a network are in `layers`.
+//! The kernels as Rust calls them: `declare.rs` declares a kernel with its parameters, its grid and its block. The files beside it declare those of
+//! `kernels/` that belong to no kind of layer, or to several; those that are made for each convolution of a network are in `layers.rs`. A kind of
+//! layer declares its own (`layer/`).
 //!
-//! A wrong number, order or type of arguments does not compile. A test below compares every declaration with the kernel's own in `kernels/`,
-//! and [`layout_assertions`] makes the kernels' compiler compare the structs that both sides share.
+//! A wrong number, order or type of arguments does not compile. A test (`program/tests.rs`) compares every declaration with the kernel's own in
+//! `kernels/`, and [`Layout::assertions`] makes the kernels' compiler compare the structs that both sides share.
 
 mod convolution;
 mod declare;
 mod gather;
-mod head;
 mod im2col;
 mod layers;
-pub(super) mod plain;
-#[cfg(test)]
-mod tests;
 mod update;
 
 pub(super) use convolution::{ConvolutionShape, OutputMap};
-pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout};
+pub(super) use declare::{Declaration, DeviceType, ELEMENTWISE, Kernels, Layout, blocks, kernels, shared_structs};
 pub(super) use gather::ImageShape;
-pub(super) use layers::{LayerKernels, goes_through_relu, is_unpooled, source as layer_source, surrounds_products, uses_tiles};
+pub(super) use layers::{LayerKernels, convolution_source, dense_source, goes_through_relu, is_unpooled, surrounds_products, uses_tiles};
 pub(super) use update::{Parts, StepNumbers, UpdateRule};
 
 use std::sync::Arc;
@@ -27,30 +24,34 @@ use cudarc::driver::{CudaModule, CudaStream};
 
 use super::check::Doing;
 use crate::Result;
-use declare::{blocks, kernels, shared_structs};
 
-/// All kernels.
-fn declarations() -> impl Iterator<Item = &'static Declaration> {
-    [layers::KERNELS, gather::KERNELS, head::KERNELS, im2col::KERNELS, plain::KERNELS, update::KERNELS].into_iter().flatten()
-}
+/// The kernels that are declared here.
+pub(super) const KERNELS: [&[Declaration]; 4] = [layers::KERNELS, gather::KERNELS, im2col::KERNELS, update::KERNELS];
 
 impl Kernels {
-    /// Kernels of a module compiled for a network, to run in that stream.
-    pub fn new(module: &Arc<CudaModule>, stream: Arc<CudaStream>, source: &str) -> Result<Kernels> {
+    /// These kernels of a module, compiled from `source`, to run in that stream.
+    pub fn new<'a>(
+        module: &Arc<CudaModule>,
+        stream: Arc<CudaStream>,
+        source: &str,
+        declared: impl Iterator<Item = &'a Declaration>,
+    ) -> Result<Kernels> {
         let of = |symbol: String| {
             let function = module.load_function(&symbol).doing(&format!("have the kernel {symbol}"))?;
             Ok((symbol, function))
         };
-        let symbols = declarations().flat_map(|declaration| declaration.symbols_in(source));
+        let symbols = declared.flat_map(|declaration| declaration.symbols_in(source));
         Ok(Kernels { stream, functions: symbols.map(of).collect::<Result<_>>()? })
     }
 }
 
-/// C++ to stand behind the kernels: it does not compile unless structs and constants that both sides have are the same on both.
-pub(super) fn layout_assertions() -> String {
-    let same = "template <typename A, typename B> struct Same { enum { value = 0 }; };\n\
-                template <typename A> struct Same<A, A> { enum { value = 1 }; };\n";
-    let layouts = [convolution::layouts(), gather::layouts(), plain::layouts(), update::layouts()];
+/// The layouts of the structs that are declared here.
+pub(super) fn layouts() -> impl Iterator<Item = Layout> {
+    [convolution::layouts(), gather::layouts(), update::layouts()].into_iter().flatten()
+}
+
+/// C++ to stand behind the kernels: it does not compile unless the constants that both sides have are the same on both.
+pub(super) fn constant_assertions() -> String {
     let constants = [
         ("GATHERED", gather::GATHERED),
         ("PLAIN_ROWS", layers::Tile::PLAIN.height()),
@@ -63,8 +64,5 @@ pub(super) fn layout_assertions() -> String {
         ("NESTEROV", update::NESTEROV as usize),
         ("ADAM", update::ADAM as usize),
     ];
-    let constants =
-        constants.map(|(name, value)| format!("static_assert({name} == {value}, \"{name} is not as in src/backend/cuda/launch\");\n"));
-    let layouts: String = layouts.iter().flatten().map(Layout::assertions).collect();
-    format!("{same}{layouts}{}", constants.concat())
+    constants.map(|(name, value)| format!("static_assert({name} == {value}, \"{name} is not as in src/backend/cuda/launch\");\n")).concat()
 }

@@ -1,10 +1,9 @@
-//! The kernels as they are declared here against what `kernels/` says.
+//! The kernels as Rust declares them against what `kernels/` says; what NVRTC compiles for.
 
 use std::collections::BTreeMap;
 
-use super::declarations;
+use super::{Target, declarations, source};
 use crate::backend::cuda::arithmetic::Arithmetic;
-use crate::backend::cuda::program::source;
 use crate::network::{Network, NetworkName};
 
 /// A kernel of `kernels/`: its launch bounds' threads, and names and types of its parameters.
@@ -74,4 +73,14 @@ fn declarations_of_kernels_are_understood() {
     let one = Kernel { threads: Some(128), parameters: list(&[("c", "Shape"), ("from", "const float*"), ("to", "u8*")]) };
     let two = Kernel { threads: None, parameters: list(&[("n", "int"), ("m", "i64")]) };
     assert_eq!(found, BTreeMap::from([("one".to_owned(), one), ("two".to_owned(), two)]));
+}
+
+#[test]
+fn machine_code_is_made_where_nvrtc_knows_the_gpu() {
+    let known = [50, 75, 80, 86, 90];
+    assert_eq!(Target::of((9, 0), &known), Some(Target::Machine(90)));
+    assert_eq!(Target::of((10, 3), &known), Some(Target::Ptx(90)), "the driver compiles for a newer GPU");
+    assert_eq!(Target::of((8, 9), &known), Some(Target::Ptx(86)));
+    assert_eq!(Target::of((3, 5), &known), None);
+    assert_eq!(Target::Machine(90).option(), "--gpu-architecture=sm_90");
 }
