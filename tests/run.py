@@ -2,8 +2,8 @@
 """Runs Rust's tests as `cargo test` does, but several at once: run.py [ARGUMENT OF cargo test]…
 
 Each program of tests/ has a module for each thing that it tests. `cargo test` runs the programs one after the other, and many tests wait more than they
-compute. Here each module runs in a process of its own, one test at a time, and as many processes run side by side as there are cores. What a process
-prints comes when it has ended. The last lines name what failed.
+compute. Here each module runs in a process of its own, one test at a time, and one more of them run side by side than there are cores, as some
+wait. What a process prints comes when it has ended. The last lines name what failed.
 """
 
 import json
@@ -58,7 +58,7 @@ def main():
         sys.exit("no tests were found")
     found.sort(key=lambda part: (FIRST.index(part[0]) if part[0] in FIRST else len(FIRST), part[0]))
     failed = []
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
         tasks = {pool.submit(run, command): name for name, command in found}
         for task in as_completed(tasks):
             code, text, seconds = task.result()

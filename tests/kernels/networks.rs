@@ -265,9 +265,11 @@ fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
         let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
         let weights = fixture.start();
         let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
-        for expected in &theory.grasp {
+        for (place, expected) in theory.grasp.iter().enumerate() {
             let mut first: Option<Vec<f32>> = None;
-            for (unit, threads) in VectorUnit::available().into_iter().zip([2, 1, 3]) {
+            // The temperature changes the losses alone, which one vector unit shows.
+            let units = if place == 0 { usize::MAX } else { 1 };
+            for (unit, threads) in VectorUnit::available().into_iter().take(units).zip([2, 1, 3]) {
                 let mut backend = CpuBackend::new(network.clone(), &dataset, unit, threads, &Single);
                 let product = backend.hessian_gradient(&weights, expected.temperature as f32, theory.images).unwrap();
                 let scores = gradient_signal(&weights, &product);

