@@ -63,7 +63,7 @@ test: setup nvrtc ## test everything; first that the programs build and start wi
 	$(TARGET)/debug/dps-report --help
 	echo "== Everything, some of it under mpirun"
 	DPS_NEED_NVRTC=1 tests/run.py
-	# Predictions take one core.
+	# Predictions take one core, and leave the other one to the stand-in.
 	$(MAKE) --no-print-directory -j2 gpu-cost test-double
 
 test-double: setup nvrtc ## run the GPU back end's tests on the host, through a stand-in for CUDA, by the kernels' source and by their PTX

@@ -1,4 +1,4 @@
-//! How often the report's 95 % intervals hold what they are of: in simulations of which the truth is known. This test plays sixty;
+//! How often the report's 95 % intervals hold what they are of: in simulations of which the truth is known. This test plays a hundred;
 //! `make coverage` plays six hundred and writes their table into docs/results.md.
 
 use std::fs;
@@ -16,13 +16,13 @@ use dps::statistics;
 use rayon::prelude::*;
 
 /// Simulations of a study that the test plays; `DPS_COVERAGE` asks for another number.
-const SIMULATIONS: u64 = 60;
+const SIMULATIONS: u64 = 100;
 
 /// By how much, in percent, shares of the page may be off for how few simulations they are of: three of their standard deviations.
 const PAGE_MARGIN: f64 = 2.7;
 
 /// Simulations of the rules that the test plays.
-const RULES_SIMULATIONS: u64 = 40;
+const RULES_SIMULATIONS: u64 = 60;
 
 /// c1 and c2 of the simulated dense network, and how many times those of it the sparse one has.
 const DENSE: (f64, f64) = (20_000.0, 150.0);
@@ -291,7 +291,7 @@ fn of_confirmed(simulations: u64) -> Vec<(String, Vec<(String, f64)>)> {
 const UNEVEN: &str = "10 batch sizes, tuned unevenly by 5 %";
 
 /// Simulations of fits of confirmed steps that the test plays.
-const FITTED_SIMULATIONS: u64 = 40;
+const FITTED_SIMULATIONS: u64 = 60;
 
 /// The law fitted to confirmed steps of two sparsities: names and shares. Cells have 3 points with the same 16 seeds, which scatter by 16 %; half
 /// of that variance is common to all cells. In the third column the best point of each cell is slower than it could be, by a normal number of 5 %; in

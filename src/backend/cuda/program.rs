@@ -9,7 +9,7 @@ use super::arithmetic::Arithmetic;
 use super::cache::{Cache, hexadecimal};
 use super::check::{Doing, refuse};
 use super::gpu::Gpu;
-use super::launch::{self, Declaration, Kernels, Layout, constant_assertions};
+use super::launch::{self, Declaration, Kernels, constant_assertions};
 use super::layer::{self, lowered};
 use super::libraries::{Library, find as find_library};
 use crate::network::Network;
@@ -38,7 +38,7 @@ fn declarations() -> impl Iterator<Item = &'static Declaration> {
 fn assertions() -> String {
     let same = "template <typename A, typename B> struct Same { enum { value = 0 }; };\n\
                 template <typename A> struct Same<A, A> { enum { value = 1 }; };\n";
-    let layouts: String = launch::layouts().chain(layer::layouts()).map(|layout: Layout| layout.assertions()).collect();
+    let layouts: String = launch::layouts().chain(layer::layouts()).map(|layout| layout.assertions()).collect();
     format!("{same}{layouts}{}", constant_assertions())
 }
 

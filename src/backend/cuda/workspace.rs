@@ -83,9 +83,9 @@ impl Workspace {
         let most = (gpu.free()? / 2).min(MOST_BYTES) / bytes;
         let wanted = wanted.max(had);
         let most = (most as usize).min(most_images(network)).min(self.limit);
-        let mut slots = wanted.min(most).max(least);
+        let (layers, mut slots) = (sizes(network, training), wanted.min(most).max(least));
         loop {
-            match Buffers::new(gpu, network, &sizes(network, training), slots) {
+            match Buffers::new(gpu, network, &layers, slots) {
                 Ok(buffers) => {
                     self.room = Some(Room { buffers, network: network.clone(), training, capped: slots < wanted });
                     return Ok(());

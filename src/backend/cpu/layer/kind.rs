@@ -1,4 +1,4 @@
-//! What a kind of layer is asked.
+//! The trait that each kind of layer implements.
 
 use std::ops::Range;
 

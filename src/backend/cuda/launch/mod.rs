@@ -29,12 +29,12 @@ use crate::Result;
 pub(super) const KERNELS: [&[Declaration]; 4] = [layers::KERNELS, gather::KERNELS, im2col::KERNELS, update::KERNELS];
 
 impl Kernels {
-    /// These kernels of a module, compiled from `source`, to run in that stream.
-    pub fn new<'a>(
+    /// Finds the declared kernels in a module that was compiled from `source`; they run in `stream`.
+    pub fn new(
         module: &Arc<CudaModule>,
         stream: Arc<CudaStream>,
         source: &str,
-        declared: impl Iterator<Item = &'a Declaration>,
+        declared: impl Iterator<Item = &'static Declaration>,
     ) -> Result<Kernels> {
         let of = |symbol: String| {
             let function = module.load_function(&symbol).doing(&format!("have the kernel {symbol}"))?;

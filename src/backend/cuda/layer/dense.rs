@@ -64,8 +64,8 @@ kernels! {
     threads: 256;
 }
 
-/// This network, whose hidden fully connected layers are convolutions of one position: a map of height × width × channels without a border lies
-/// in memory as one of 1 × 1 × inputs does. Maps, parameters and the numbers of layers stay what they are.
+/// Lowers a network: its hidden fully connected layers become convolutions of one position, as a map of height × width × channels without a border
+/// lies in memory as one of 1 × 1 × inputs does. Maps, parameters and the numbers of layers stay what they are.
 pub fn lowered(network: &Network) -> Network {
     let layers = network.layers.iter().map(|layer| match layer {
         Layer::Dense(dense) => match dense.output {

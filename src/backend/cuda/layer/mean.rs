@@ -41,7 +41,7 @@ kernels! {
     threads: ELEMENTWISE;
 }
 
-/// What the kernels are given: slots, and height, width, channels, row, length and border of the map.
+/// The numbers that both kernels take: slots, and height, width, channels, row, length and border of the map.
 fn shape(layer: &GlobalMean, pass: &Pass) -> [i32; 7] {
     let (batch, map) = (pass.batch(), pass.batch().network.maps[layer.input]);
     [batch.slots(), map.height, map.width, map.channels, map.row(), map.len(), map.before].map(|number| number as i32)

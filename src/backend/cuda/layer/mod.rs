@@ -31,7 +31,7 @@ pub(super) fn layouts() -> impl Iterator<Item = Layout> {
     [norm::layouts(), pool::layouts()].into_iter().flatten()
 }
 
-/// What computes a layer of a [`lowered`] network.
+/// Dispatches a layer of a [`lowered`] network to the file of its kind.
 pub(super) fn of(layer: &Layer) -> &dyn CudaLayer {
     match layer {
         Layer::Convolution(layer) => layer,

@@ -79,7 +79,7 @@ impl Blas {
     /// A convolution's forward pass.
     ///
     /// # Safety
-    /// That of [`propagate`](crate::backend::cuda::layer::propagate) holds for the batch, and `layer` is one of its network.
+    /// The batch is as [`propagate`](crate::backend::cuda::layer::propagate) asks for, and `layer` is one of its network.
     pub(in crate::backend::cuda) unsafe fn forward(&self, batch: &MicroBatch, layer: &Convolution, outputs: &ForwardOutputs) -> Result<()> {
         let shape = ConvolutionShape::new(layer);
         let (positions, terms, out) = (layer.output.height * layer.output.width, layer.kernel * layer.run(), layer.output.channels);
