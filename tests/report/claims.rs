@@ -293,7 +293,7 @@ fn what_was_not_measured_is_not_decided() {
     let sparse: Vec<&Finding> = found.iter().filter(|finding| finding.sparsity > 0.0 && finding.claim != Claim::Inside).collect();
     assert!(sparse.len() > 6 && sparse.iter().all(|finding| finding.verdict == Undecided), "{sparse:?}");
     let more = sparse.iter().find(|finding| finding.claim == Claim::MoreSteps).unwrap();
-    assert_eq!(more.measured, "no fit: a fit needs 3 batch sizes with a result, and there are 2");
+    assert_eq!(more.measured, "no fit: a fit needs 3 batch sizes with a result, and has 2");
 
     // Fits of both sparsities, at no common batch size.
     let mut study = self::study("momentum", vec![2, 4, 8, 16, 32, 64], &law(4e4, 100.0, (2.0, 2.0), 0.0));

@@ -93,11 +93,11 @@ fn a_regime_that_the_interval_does_not_decide_is_not_named() {
 
 #[test]
 fn too_few_batch_sizes_are_no_fit_and_zeros_no_panic() {
-    assert!(Fit::new(&Point::all(&[], 1)).unwrap_err().contains("there are 0"));
+    assert!(Fit::new(&Point::all(&[], 1)).unwrap_err().contains("has 0"));
     assert!(
         Fit::new(&Point::all(&[(2, EVERY), (2, EVERY), (4, EVERY)], 1))
             .unwrap_err()
-            .contains("needs 3 batch sizes with a result, and there are 2")
+            .contains("needs 3 batch sizes with a result, and has 2")
     );
     let odd = Fit::new(&Point::all(&[(0, 0), (u32::MAX, 0), (7, u32::MAX)], 1)).unwrap();
     assert!([odd.c1, odd.c2, odd.critical].iter().all(|Estimate { value, low, high }| !value.is_nan() && low <= high));

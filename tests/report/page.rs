@@ -322,7 +322,7 @@ fn empty_single_and_unfinished_studies_have_a_sensible_page() {
 
     let (single, _folder) = report(vec![part(1)]);
     let text = page(&single);
-    assert!(text.contains("1 of 8 cells so far") && text.contains("no fit; a fit needs 3 batch sizes with a result, and there are 1"));
+    assert!(text.contains("1 of 8 cells so far") && text.contains("no fit; a fit needs 3 batch sizes with a result, and has 1"));
 
     let mut unfinished = part(6);
     unfinished.cells[1].trials.iter_mut().for_each(|trial| (trial.status, trial.steps) = (Status::Incomplete, None));

@@ -14,6 +14,9 @@ use crate::settings::Race;
 /// Letters of a file's digest that are shown.
 const DIGEST: usize = 16;
 
+/// The file that a study's several files are merged into.
+const MERGED: &str = "RESULT.h5";
+
 /// Steps of a training with a fresh seed over K*, where no cell says.
 const USUAL_LUCK: f64 = 1.5;
 
@@ -31,34 +34,48 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     let (fits, is_confirmed) = answering(section.fits, &section.confirmed_fits);
     let weakest = weakest(section, &fits, is_confirmed);
     let cost = weakest.hours.map_or(String::new(), |hours| format!(", in about {}", in_words(hours)));
-    let mended = format!("The weakest point: {}; {}{cost}.", weakest.point, weakest.mended);
+    let merge = merge(section);
+    let merged = merge.as_ref().map_or(String::new(), |merge| format!("; {MERGED} is what {merge} makes"));
+    let mended = format!("The weakest point: {}; {}{cost}{merged}.", weakest.point, weakest.mended);
     let evidence = evidence(section, digests, is_confirmed);
-    let file = file(section);
+    let (file, files) = (file(section), quoted(&section.study.sources));
+    let after_merge = |command: String| merge.iter().cloned().chain([command]).collect::<Vec<_>>().join(" && ");
     let again = |cell: Option<CellKey>| match cell.filter(|_| is_of_dps(&section.study.results)) {
         Some(CellKey { batch_size, sparsity }) => {
-            format!("Check: `dps-train replay {file} --batch-size {batch_size} --sparsity {sparsity}`.")
+            format!("Check: `{}`.", after_merge(format!("dps-train replay {file} --batch-size {batch_size} --sparsity {sparsity}")))
         }
-        None => format!("Check: `dps-report {file}`."),
+        None => format!("Check: `dps-report {files}`."),
     };
     let at_end = |largest: bool| {
         let fit = fits.last()?;
         let point = if largest { fit.points.last()? } else { fit.points.first()? };
         Some(CellKey { batch_size: point.batch_size as u32, sparsity: fit.sparsity })
     };
-    let checks = [again(at_end(false)), again(at_end(true)), format!("Check: `dps-report {file} --strict`.")];
+    let checks = [again(at_end(false)), again(at_end(true)), format!("Check: `dps-report {files} --strict`.")];
     Answer {
         sentences: vec![critical(&fits, is_confirmed), cost_of_sparsity(&fits), mended],
         checks: checks.map(|check| format!("{check} {evidence}")).to_vec(),
-        next: weakest.command,
+        next: weakest.command.map(after_merge),
     }
 }
 
-/// The study's file as a command names it.
+/// The study's file as a command of dps-train names it, which takes one.
 fn file(section: &Section) -> String {
     match section.study.sources.as_slice() {
-        [one] => one.clone(),
-        _ => "RESULT.h5".to_owned(),
+        one @ [_] => quoted(one),
+        _ => MERGED.to_owned(),
     }
+}
+
+/// The command that makes one file of a study's several.
+fn merge(section: &Section) -> Option<String> {
+    let sources = &section.study.sources;
+    (sources.len() > 1).then(|| format!("dps-train merge {} -o {MERGED}", quoted(sources)))
+}
+
+/// Names of files as a shell's command has them.
+fn quoted(names: &[String]) -> String {
+    shlex::try_join(names.iter().map(String::as_str)).unwrap_or_default()
 }
 
 /// The files of a study with their digests, and the core-hours behind its answer.

@@ -1,8 +1,9 @@
 //! The critical batch size by several definitions.
 
 use super::confirmations::ConfirmedFit;
-use super::fit::{Estimate, Fit, Law, Point};
+use super::fit::{Estimate, Fit, Point};
 use super::fits::{Fitted, measured_points};
+use super::law::Law;
 use super::smoothness::Smooth;
 use crate::analysis::studies::StudyResults;
 use crate::readable::{count, significant};
@@ -140,8 +141,8 @@ fn overhead(fit: &Fit, points: &[(u32, u32)]) -> Estimate {
     fit.of_law(|law| Some(exceeds(law)).filter(|&size| size <= largest).unwrap_or(f64::INFINITY))
 }
 
-/// The batch size with the fewest examples K*·B. Its limits are the smallest and the largest one of which the examples, by the steps that K* may be
-/// and the scatter about the fit, may be as few.
+/// The batch size with the fewest examples K*·B. The limits are the smallest and the largest batch size whose examples may be as few, within the
+/// interval of their K* and the scatter about the fit.
 fn fewest_examples(fit: &Fit, points: &[Point]) -> Estimate {
     let examples = |point: &&Point| point.batch_size * point.steps;
     let Some(best) = points.iter().min_by(|a, b| examples(a).total_cmp(&examples(b))) else {

@@ -1,7 +1,8 @@
 //! Whether steps fall in proportion to the batch size: the law K ≈ c1/B^a + c2 with an exponent a that is fitted too. The paper's law has a = 1.
 
 use super::estimate::Estimate;
-use super::fit::{Point, different, least_weighted_squares};
+use super::fit::{Point, different};
+use super::law::LeastSquares;
 use crate::statistics::student;
 
 /// Points that are needed: one more than the law has parameters.
@@ -71,7 +72,7 @@ pub(super) fn squares_with(points: &[Point], exponent: f64, weights: Option<&[f6
     let (inverse, logs): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.batch_size.powf(-exponent), point.middle())).unzip();
     let equal = vec![1.0; points.len()];
     let weights = weights.unwrap_or(&equal);
-    let law = least_weighted_squares(&inverse, &logs, weights);
+    let law = LeastSquares::new(inverse.clone()).law(&logs, weights);
     let squares = inverse.iter().zip(&logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2));
     squares.zip(weights).map(|(square, weight)| weight * square).sum()
 }

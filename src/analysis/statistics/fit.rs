@@ -5,6 +5,7 @@
 
 pub use super::estimate::{COVERED, Estimate};
 use super::estimate::{normal, scramble, student_between, uniform};
+use super::law::{Law, LeastSquares};
 use crate::settings::ascending;
 use crate::statistics::{QUANTILE, student};
 
@@ -114,26 +115,10 @@ pub(super) struct Scatter {
     of_all: usize,
 }
 
-/// The curve K = c1/B + c2.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Law {
-    /// c1, in steps × examples.
-    pub c1: f64,
-    /// c2, in steps.
-    pub c2: f64,
-}
-
-impl Law {
-    /// K at a batch size.
-    pub fn steps(self, batch_size: f64) -> f64 {
-        self.c1 / batch_size + self.c2
-    }
-}
-
 /// A curve's points with the law that fits them.
 struct Curve<'a> {
     points: &'a [Point],
-    inverse: Vec<f64>,
+    fitting: LeastSquares,
     law: Law,
     /// Log K in the middles of the intervals less that of the law.
     residuals: Vec<f64>,
@@ -142,10 +127,10 @@ struct Curve<'a> {
 impl<'a> Curve<'a> {
     fn new(points: &'a [Point]) -> Result<Self, String> {
         enough(points)?;
-        let inverse: Vec<f64> = points.iter().map(|point| point.batch_size.recip()).collect();
-        let law = most_likely(points, &inverse);
+        let fitting = LeastSquares::new(points.iter().map(|point| point.batch_size.recip()).collect());
+        let law = most_likely(points, &fitting);
         let residuals = points.iter().map(|point| point.middle() - law.steps(point.batch_size).ln()).collect();
-        Ok(Curve { points, inverse, law, residuals })
+        Ok(Curve { points, fitting, law, residuals })
     }
 
     fn freedom(&self) -> usize {
@@ -170,8 +155,8 @@ impl<'a> Curve<'a> {
     fn resamples(&self, number: u64, scatter: Scatter, correlation: f64) -> Vec<Law> {
         let stretched = scatter.variance.sqrt() * student(scatter.freedom) / QUANTILE;
         let (shared, own) = (correlation.sqrt() * stretched, (1.0 - correlation).sqrt() * stretched);
-        // Where the steps lie in their intervals: independent of each other where they scatter by more, which the residuals then hold; but along
-        // a smooth curve where they do not.
+        // A step count may lie anywhere in its interval. Where points scatter by more than the intervals' widths, the residuals hold that already.
+        // Where points scatter by less, other smooth curves may pass through the intervals: `smooth` says how far points are moved onto such a curve.
         let rounding = self.points.iter().map(|point| point.variance()).sum::<f64>() / self.points.len() as f64;
         let smooth = (rounding * self.freedom() as f64 / self.squares()).min(1.0).sqrt();
         let logs: Vec<f64> = self.points.iter().map(|point| point.batch_size.ln()).collect();
@@ -185,7 +170,7 @@ impl<'a> Curve<'a> {
                 let common = if shared > 0.0 { shared * normal(key(resample, size, 0)) } else { 0.0 };
                 self.law.steps(point.batch_size).ln() + common + own * normal(key(resample, size, number + 1)) + moved
             };
-            least_squares(&self.inverse, &self.points.iter().zip(&logs).map(log).collect::<Vec<_>>())
+            self.fitting.unweighted(&self.points.iter().zip(&logs).map(log).collect::<Vec<_>>())
         };
         (0..u64::from(RESAMPLES)).map(resample).collect()
     }
@@ -194,7 +179,7 @@ impl<'a> Curve<'a> {
 /// Refuses points of fewer batch sizes than a fit needs.
 pub(super) fn enough(points: &[Point]) -> Result<(), String> {
     match different(points) {
-        sizes if sizes < FEWEST_POINTS => Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and there are {sizes}")),
+        sizes if sizes < FEWEST_POINTS => Err(format!("a fit needs {FEWEST_POINTS} batch sizes with a result, and has {sizes}")),
         _ => Ok(()),
     }
 }
@@ -270,7 +255,7 @@ impl Fit {
     /// The critical batch size of points, without an interval and by the middles of theirs. NaN or infinite where they have none.
     pub fn critical_of(points: &[Point]) -> f64 {
         let (inverse, logs): (Vec<f64>, Vec<f64>) = points.iter().map(|point| (point.batch_size.recip(), point.middle())).unzip();
-        let law = least_squares(&inverse, &logs);
+        let law = LeastSquares::new(inverse).unweighted(&logs);
         law.c1 / law.c2
     }
 
@@ -342,10 +327,10 @@ impl Fit {
         self.over(other, |law| (batch_sizes.clone().map(|size| law.steps(size).ln()).sum::<f64>() / count).exp())
     }
 
-    /// The resamples of each fit are stretched for its own few points. The difference of two numbers has more degrees of freedom than either, by
-    /// Welch's estimate (1947) and at most those of all curves, so that the logarithms of ratios are drawn together by what is too much. But a
-    /// deviation of three degrees or fewer is too uncertain for that estimate: in simulations it made the ratio's interval too narrow. Resamples
-    /// of means with known errors stay as they are.
+    /// A number of this fit over the same number of another fit. The resamples of each fit are stretched for its own few points, which is too much
+    /// for a ratio: the difference of two numbers has more degrees of freedom than either (Welch's estimate, 1947, capped at those of all curves).
+    /// So the ratios' logarithms are shrunk by the excess. They are not shrunk where a fit has three degrees of freedom or fewer (in simulations
+    /// Welch's estimate made the interval too narrow), nor for means with known errors.
     fn over(&self, other: &Fit, of: impl Fn(Law) -> f64) -> Estimate {
         let value = of(self.law()) / of(other.law());
         let narrower = match (self.scatter, other.scatter) {
@@ -402,13 +387,12 @@ pub fn slope_of_counts(points: &[(f64, f64)], variances: &[f64]) -> Option<Estim
 
 /// The law of the greatest likelihood, where each point's log K is a normal number of which an interval is known: least squares of the numbers to be
 /// expected in the intervals, again and again (the EM algorithm; Dempster, Laird and Rubin, 1977), from their middles on.
-fn most_likely(points: &[Point], inverse: &[f64]) -> Law {
+fn most_likely(points: &[Point], fitting: &LeastSquares) -> Law {
     const TURNS: usize = 30;
     let middles: Vec<f64> = points.iter().map(|point| point.middle()).collect();
-    let mut law = least_squares(inverse, &middles);
-    let left = |law: Law, logs: &[f64]| {
-        inverse.iter().zip(logs).map(|(inverse, log)| (log - (law.c1 * inverse + law.c2).ln()).powi(2)).sum::<f64>()
-    };
+    let mut law = fitting.unweighted(&middles);
+    let left =
+        |law: Law, logs: &[f64]| points.iter().zip(logs).map(|(point, log)| (log - law.steps(point.batch_size).ln()).powi(2)).sum::<f64>();
     let freedom = (points.len() - 2) as f64;
     let rounding = points.iter().map(|point| point.variance()).sum::<f64>() / points.len() as f64;
     let mut variance = left(law, &middles) / freedom;
@@ -421,7 +405,7 @@ fn most_likely(points: &[Point], inverse: &[f64]) -> Law {
             points.iter().map(|point| expected(*point, law.steps(point.batch_size).ln(), variance.sqrt())).collect();
         let logs: Vec<f64> = expected.iter().map(|point| point.0).collect();
         let before = law;
-        law = least_squares(inverse, &logs);
+        law = fitting.unweighted(&logs);
         variance = (left(law, &logs) + expected.iter().map(|point| point.1).sum::<f64>()) / freedom;
         if ((law.c1 - before.c1) / before.c1).abs() < 1e-6 && ((law.c2 - before.c2) / before.c2).abs() < 1e-6 {
             break;
@@ -445,57 +429,4 @@ pub(super) fn expected(point: Point, mean: f64, deviation: f64) -> (f64, f64) {
     let shift = (density(from) - density(to)) / inside;
     let variance = 1.0 + (weighted(from) - weighted(to)) / inside - shift * shift;
     (mean + deviation * shift, (deviation * deviation * variance).max(0.0))
-}
-
-/// The law of the least squares of log K.
-pub(super) fn least_squares(inverse: &[f64], logs: &[f64]) -> Law {
-    least_weighted_squares(inverse, logs, &vec![1.0; logs.len()])
-}
-
-/// K = s·(b/B + 1) with b = c1/c2: for a given b the best log s is a mean, so the search has one dimension. log b is scanned, then
-/// narrowed by golden sections; the two ends, c2 = 0 and c1 = 0, are tried by themselves. A weight is the inverse of a point's variance.
-pub(super) fn least_weighted_squares(inverse: &[f64], logs: &[f64], weights: &[f64]) -> Law {
-    let count: f64 = weights.iter().sum();
-    // The best scale for a shape given by its two terms, and the squares that are left.
-    let solve = |b: f64, floor: f64| {
-        let (mut sum, mut squares) = (0.0, 0.0);
-        for ((inverse, log), weight) in inverse.iter().zip(logs).zip(weights) {
-            let difference = log - (b * inverse + floor).ln();
-            sum += weight * difference;
-            squares += weight * difference * difference;
-        }
-        let mean = sum / count;
-        (squares - sum * mean, mean.exp())
-    };
-    let (small, large) = inverse.iter().fold((f64::MAX, 0.0_f64), |(small, large), &inverse| (small.min(inverse), large.max(inverse)));
-    // A term a thousand times smaller than the other at every measured batch size cannot be told from none.
-    let (first, last) = ((1e-3 / large).ln(), (1e3 / small).ln());
-    const SCAN: usize = 48;
-    let width = (last - first) / SCAN as f64;
-    let squares = |log_b: f64| solve(log_b.exp(), 1.0).0;
-    let best = (0..=SCAN).map(|i| first + width * i as f64).min_by(|a, b| squares(*a).total_cmp(&squares(*b))).unwrap_or(first);
-    let golden = (5f64.sqrt() - 1.0) / 2.0;
-    let (mut low, mut high) = (best - width, best + width);
-    let (mut left, mut right) = (high - golden * (high - low), low + golden * (high - low));
-    let (mut at_left, mut at_right) = (squares(left), squares(right));
-    for _ in 0..30 {
-        if at_left < at_right {
-            (high, right, at_right) = (right, left, at_left);
-            left = high - golden * (high - low);
-            at_left = squares(left);
-        } else {
-            (low, left, at_left) = (left, right, at_right);
-            right = low + golden * (high - low);
-            at_right = squares(right);
-        }
-    }
-    let b = ((low + high) / 2.0).exp();
-    let ((inner, scale), (no_floor, c1), (floor_alone, c2)) = (solve(b, 1.0), solve(1.0, 0.0), solve(0.0, 1.0));
-    if no_floor <= inner && no_floor <= floor_alone {
-        Law { c1, c2: 0.0 }
-    } else if floor_alone <= inner {
-        Law { c1: 0.0, c2 }
-    } else {
-        Law { c1: scale * b, c2: scale }
-    }
 }

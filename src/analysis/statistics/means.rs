@@ -6,7 +6,8 @@
 
 use super::confirmed::Confirmed;
 use super::estimate::{normal, uniform};
-use super::fit::{Estimate, Fit, Law, Point, RESAMPLES, enough, key, least_weighted_squares};
+use super::fit::{Estimate, Fit, Point, RESAMPLES, enough, key};
+use super::law::{Law, LeastSquares};
 use crate::statistics::{QUANTILE, student};
 
 /// A cell's mean.
@@ -43,7 +44,7 @@ pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
     let all: Vec<&Means> = curves.iter().flatten().collect();
     let freedom: usize = all.iter().map(|means| means.freedom()).sum();
     let variance = left_over(|variance| all.iter().map(|means| means.squares(variance)).sum(), freedom);
-    // Few points do not know by how much they scatter.
+    // A deviation that is estimated from few points is uncertain: Student's t stretches it.
     let stretched = variance.sqrt() * student(freedom) / QUANTILE;
     let seeds = all.iter().map(|means| means.seeds()).max().unwrap_or(0);
     let fit = |(number, means): (usize, &Result<Means, String>)| {
@@ -85,7 +86,7 @@ pub(super) fn uniforms(resample: u64, seeds: usize) -> Vec<f64> {
 /// The means of a curve.
 pub(super) struct Means<'a> {
     means: &'a [Mean<'a>],
-    inverse: Vec<f64>,
+    fitting: LeastSquares,
     logs: Vec<f64>,
     /// The variance of each mean but for what seeds move in all cells alike, which no shape of the curve follows.
     own: Vec<f64>,
@@ -95,13 +96,14 @@ impl<'a> Means<'a> {
     /// Why there is no fit, as a clause, where there are fewer than three different batch sizes.
     pub(super) fn new(means: &'a [Mean<'a>]) -> Result<Self, String> {
         enough(&means.iter().map(|mean| mean.point()).collect::<Vec<_>>())?;
-        let (inverse, logs) = means.iter().map(|mean| (mean.batch_size.recip(), mean.confirmed.mean.value.ln())).unzip();
+        let (inverse, logs): (Vec<f64>, Vec<f64>) =
+            means.iter().map(|mean| (mean.batch_size.recip(), mean.confirmed.mean.value.ln())).unzip();
         let common = correlation(means);
         let variance = |mean: &Mean| {
             let of_choice = mean.confirmed.of_choice();
             of_choice + (mean.confirmed.error().powi(2) - of_choice) * (1.0 - common)
         };
-        Ok(Means { means, inverse, logs, own: means.iter().map(variance).collect() })
+        Ok(Means { fitting: LeastSquares::new(inverse), means, logs, own: means.iter().map(variance).collect() })
     }
 
     /// Degrees of freedom that c1 and c2 leave.
@@ -141,7 +143,7 @@ impl<'a> Means<'a> {
     }
 
     fn law(&self, logs: &[f64], weights: &[f64]) -> Law {
-        least_weighted_squares(&self.inverse, logs, weights)
+        self.fitting.law(logs, weights)
     }
 
     fn residuals(&self, law: Law) -> impl Iterator<Item = f64> {

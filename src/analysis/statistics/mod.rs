@@ -14,6 +14,7 @@ mod fewer;
 pub mod fit;
 mod fits;
 mod goals;
+mod law;
 mod laws;
 mod means;
 mod sharpness;

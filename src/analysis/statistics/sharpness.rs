@@ -7,7 +7,8 @@
 //! Errors, uneven tuning and resamples are those of `means.rs`.
 
 use super::estimate::Estimate;
-use super::fit::{RESAMPLES, least_weighted_squares};
+use super::fit::RESAMPLES;
+use super::law::LeastSquares;
 use super::means::{Mean, Means, beyond_chi_squared, left_over, uniforms};
 use crate::statistics::{QUANTILE, student};
 
@@ -103,11 +104,11 @@ impl Shape {
     /// The shape of the least weighted squares, and these squares.
     fn of(curves: &[Curve]) -> (Shape, f64) {
         let with = |sharpness: f64| {
-            // K^q = c1^q/B^q + c2^q is the paper's law of other numbers, whose squares are q² times as many.
+            // In K^q, B^q, c1^q and c2^q the law is the paper's, so the paper's fit finds c1 and c2. Its squares are q² times those of log K.
             let ends = |curve: &Curve| {
-                let inverse: Vec<f64> = curve.sizes.iter().map(|size| (-sharpness * size).exp()).collect();
+                let fitting = LeastSquares::new(curve.sizes.iter().map(|size| (-sharpness * size).exp()).collect());
                 let logs: Vec<f64> = curve.logs.iter().map(|log| sharpness * log).collect();
-                let law = least_weighted_squares(&inverse, &logs, &curve.weights);
+                let law = fitting.law(&logs, &curve.weights);
                 within([law.c1.ln() / sharpness, law.c2.ln() / sharpness], curve)
             };
             let shape = Shape { sharpness: sharpness.ln(), ends: curves.iter().map(ends).collect() };
