@@ -53,8 +53,8 @@ __device__ __forceinline__ double sum_of_threads(double value, double* scratch) 
 #define MOST_PARTS 64
 #define TREE_LEVELS 8
 
-// The parts of a sum, in order: each is a node of the tree over the batch's leaves (src/comm/tree.rs), at that level of it and at that place of
-// the buffer. Rust's is in src/backend/cuda/launch/update.rs.
+// The parts of a sum, in order. Each part is a node of the tree over the batch's leaves (src/comm/tree.rs): `level` has the node's level in the tree,
+// `place` the node's place in the buffer. The same struct in Rust is in src/backend/cuda/launch/update.rs.
 struct Parts {
     int count;
     // Equal to `count` where the parts are single leaves, one after the other, and a power of two of them; else 0.

@@ -112,6 +112,6 @@ __device__ __forceinline__ int base_of(const C& c, int p) {
     return image * c.in_len + y * c.stride * c.in_row + x * c.stride * c.in_channels;
 }
 
-// Where term (ky, kx, in) is from there.
+// The offset of term (ky, kx, in) from the float that base_of() gives for a position.
 template <class C>
 __device__ __forceinline__ int offset_of(const C& c, int term) { return term / c.run * c.in_row + term % c.run; }

@@ -1,8 +1,8 @@
-// The gradient of a convolution's input, made for each layer that needs it: gradient of the layer's sum [slot][position][out], the positions of a
-// pooled layer in windows, x weights [k k out][in] -> gradient `output`
-// [slot][in_height][in_width][in] of the sum (or, where L::through_relu is 0, of the pooled map) that its input comes from: through that layer's
-// ReLU, by the rectified map this layer reads, and with what `bypass`, the gradient of the residual block's last sum, sends through the
-// shortcut: past the ReLU where L::bypass_factor is 0 (an identity), else through it (the average of the rectified map over factor x factor).
+// The gradient of a convolution's input, made for each layer that needs it: the gradient of the layer's sum [slot][position][out] (the positions of a
+// pooled layer in windows) x weights [k k out][in]. The result, `output` [slot][in_height][in_width][in], is the gradient of the sum that the input
+// comes from, or, where L::through_relu is 0, of the pooled map. L::through_relu masks the product by the ReLU of the layer before, with `rectified`,
+// the map that this layer reads. `bypass`, the gradient of the residual block's last sum, is added for the block's shortcut: after that mask where
+// L::bypass_factor is 0 (the shortcut is an identity), else before the mask (the shortcut is the mean of the rectified map over factor x factor).
 //
 // Rows are taken by the class of their position modulo the stride, then by position, then by image: the rows of a tile have the same taps, or nearly
 // (few images have several positions in a tile), and no tap that meets nothing in the whole tile is multiplied. `choice` is for kernels/plain.cu.
@@ -72,7 +72,7 @@ struct DataGradient {
         int taps = 0;
         for (int tap = next_tap(0, covered); tap < TAPS; tap = next_tap(tap + 1, covered)) taps++;
         int tap = next_tap(0, covered), from = 0;
-        // Where a row's gradients for the tap begin, from the lane's first, and a bit for each row that the tap meets some of.
+        // `source`: where each row's gradients for the tap begin, from the lane's first on. `met`: a bit for each row, 1 where the tap meets a sum.
         int source[LOADS];
         u32 met = 0;
         // The rows' gradients for a tap lie side by side: where is found once a tap.
@@ -90,7 +90,7 @@ struct DataGradient {
             }
         };
         find_sources();
-        // Columns are stored in another order: that of a thread's n-th one is a constant away from that of its first, since the order permutes bits.
+        // Operand B stores columns in the order of column_in(), which permutes bits: a thread's n-th column is a constant away from its first one.
         static_assert((STEP & (STEP - 1)) == 0 && LOADS <= 32, "a thread's rows are a power of two apart, and have a bit each");
         const int own_column = left_column + column_in<T>(first_row);
         const float* const own_weights = known(w + own_column * L::out + quarter);

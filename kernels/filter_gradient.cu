@@ -51,7 +51,7 @@ struct FilterGradient {
         float total[T::OWN_ROWS][T::OWN_COLUMNS] = {};
         int next = 0;
         const auto multiply_stage = [&](const float* a) { multiply<T, A, B>(a, a + A::FLOATS, total); };
-        // What a thread copies of the map: some numbers side by side of a row's, for positions that follow each other.
+        // From the map a thread copies WIDTH neighbouring rows of the product, for OWN positions that follow each other.
         static_assert(T::THREADS >= T::M, "a thread copies one row's numbers");
         constexpr int WIDTH = WIDE ? 4 : 1, THREADS_A_POSITION = T::M / WIDTH, OWN = SLAB / (T::THREADS / THREADS_A_POSITION);
         const int own_row = thread % THREADS_A_POSITION * WIDTH, own_term = thread / THREADS_A_POSITION * OWN;
@@ -106,8 +106,8 @@ struct FilterGradient {
                 },
                 multiply_stage);
         } else {
-            // The pooled gradients go through registers, where each finds its place among the four positions of its window: those of the slab
-            // that is staged next were loaded a slab before.
+            // Pooled gradients are loaded into registers one slab ahead. When a slab is staged, each gradient is stored at the position of its window
+            // that the pool chose, and zeros at the window's other three positions.
             constexpr int WIDTH = WIDE_GRADIENT ? 4 : 1, ACROSS = T::N / WIDTH, WINDOWS = SLAB / 4 * ACROSS;
             constexpr int LOADS = (WINDOWS + T::THREADS - 1) / T::THREADS;
             Together<WIDTH, L::out> value[LOADS];

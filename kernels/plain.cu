@@ -6,7 +6,8 @@
 #define PLAIN_ROWS 8
 #define PLAIN_COLUMNS 32
 
-// Pooled or not: the gradient of the sum at a position that may lie outside, of a slot.
+// The gradient of the layer's sum for output `o` at position (y, x) of a slot. In a pooled layer only the position that the pool chose has the pooled
+// map's gradient; every other position has 0.
 template <class L>
 __device__ __forceinline__ float gradient_of_sum(const float* gradient, const u8* choice, i64 slot, int y, int x, int o) {
     if constexpr (L::pooled) {

@@ -54,7 +54,7 @@ __device__ __forceinline__ void copy_four(float* to, const float* from, bool the
     }
 }
 
-// `from`, whose parts are hidden from the compiler: copies add to the address, where they would else add up its parts again.
+// Returns `from`, and hides from the compiler how `from` was computed: copies then add offsets to one address, and do not compute the address again.
 __device__ __forceinline__ const float* known(const float* from) {
 #ifndef CUDA_EMU
     asm("" : "+l"(from));
@@ -278,7 +278,7 @@ __device__ __forceinline__ void multiply(const float* a, const float* b, float (
                 high[i] = factor.high;
                 low[i] = factor.low;
             }
-            // The small products first; one that follows another into the same sums waits for it, so all sums take turns.
+            // The smallest products are added first. An mma waits for an earlier one into the same sums, so each product takes all sums in turn.
 #pragma unroll
             for (int product = 3 - TENSOR_PRODUCTS; product < 3; product++) {
 #pragma unroll
@@ -356,7 +356,8 @@ __device__ __forceinline__ void pipeline(int slabs, float* space, const Stage& s
     int into = (STAGES - 1) * FLOATS, from = 0;
 #pragma unroll 1
     for (int slab = 0; slab < slabs; slab++) {
-        // This thread's copies of the slab are there; behind the barrier everybody's are, and nobody reads the stage that is written next.
+        // COPIES_WAIT waits for this thread's copies of the slab. After the barrier all threads' copies are there, and no thread reads the stage that
+        // is written next.
         COPIES_WAIT(STAGES - 2);
         __syncthreads();
         if (slab + STAGES - 1 < slabs) stage(space + into);

@@ -47,7 +47,8 @@ extern "C" __global__ void __launch_bounds__(256) update(
     __syncthreads();
     const float loss = shared_loss;
     const bool finite = fabsf(loss) < INFINITE;
-    // Blocks of one lane may see the flag that the first of them sets here; then they see, too, that the loss is not finite.
+    // Another block of the lane may read broken[lane] before or after the first block sets the flag below. Either way that block changes no weight,
+    // since it computes the same loss, which is not finite then.
     const bool alive = broken[lane] < 0;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         if (alive) losses[lane] = loss;

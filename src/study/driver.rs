@@ -17,7 +17,7 @@ use crate::{Error, Result};
 
 /// Accompanies the cells: tells the observer and writes the journal on rank 0, and agrees with all ranks on when to checkpoint and stop.
 pub(super) struct Driver<'a> {
-    /// What this run asks for, and what it and earlier ones do.
+    /// `study` is what this run asks for; `whole` joins `study` with the cells, trials and confirmations that earlier runs asked for.
     pub study: &'a Study,
     pub whole: &'a Study,
     pub world: &'a dyn Communicator,
@@ -34,7 +34,7 @@ pub(super) struct Driver<'a> {
     pub unpublished: usize,
     /// When the last checkpoint was taken.
     pub saved: Instant,
-    /// When the one that is being taken was asked for, and for how long the last one stopped the training.
+    /// `asked` is when the checkpoint under way was asked for; `cost` is for how long the last checkpoint stopped the training.
     pub asked: Instant,
     pub cost: Duration,
     pub forecast: Forecasting,

@@ -16,7 +16,7 @@ pub fn expected(bound: &CostBound, configuration: &Configuration, output: &Path)
     let keys = cells(&study.grid);
     // Files of another study, or none, are no source.
     let found = found(output).ok().filter(|found| found.digest == configuration.digest);
-    // A study does not get smaller.
+    // The run keeps the cells, trials and confirmations that earlier runs of this study asked for.
     found.iter().for_each(|found| study.join(&found.study));
     let known = found.as_ref().map_or(&[][..], |found| &found.finished);
     let measured = measured::measured(known, &study);

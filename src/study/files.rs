@@ -228,7 +228,7 @@ impl Files {
 
     fn remove_checkpoint(&mut self) -> Result<()> {
         self.wait()?;
-        // A checkpoint that cannot be removed is of trials that have ended, which is never asked for.
+        // An error is ignored: a checkpoint that stays on the disk is of trials that have ended, and no run goes on from it.
         let _ = self.storage.remove(&self.checkpoint);
         Ok(())
     }
@@ -239,8 +239,8 @@ impl Files {
         self.writer.as_ref().is_none_or(|writer| writer.is_finished()) && since >= self.writing
     }
 
-    /// A cell can go on from here. The file is written while the study goes on; where `wait`, it is on the disk once this returns. An error of the
-    /// one before is this one's.
+    /// Writes a checkpoint of a cell: in a thread while the study goes on, or, where `wait`, before this function returns. An error of the checkpoint
+    /// before is returned here too.
     pub(super) fn checkpoint(&mut self, key: CellKey, confirming: Option<Vec<Training>>, state: CellState, wait: bool) -> Result<()> {
         self.wait()?;
         self.lock.check()?;

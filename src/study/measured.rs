@@ -4,7 +4,8 @@ use crate::forecast::Measured;
 use crate::records::{Cell, CellKey, is_confirmed, is_finished};
 use crate::settings::{Confirm, Study};
 
-/// Steps of a training with a fresh seed in those of the cell's best trial, before any is known: they take a quarter to a half more.
+/// Steps of a training with a fresh seed over those of the cell's best trial, assumed until a cell is confirmed: fresh seeds take a quarter to a half
+/// more steps.
 const AGAIN: f64 = 1.4;
 
 /// The cells that a forecast learns from: those that are confirmed, where the study confirms them and any is; else all that are measured, with what

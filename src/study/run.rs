@@ -232,7 +232,7 @@ fn go_on(
             results.complete = all_finished(&results.cells, &whole);
             results.environment.finished = now();
             driver.grown(&results)?;
-            // No number of steps of 32 bits may be far enough for a limit.
+            // The limit may lie beyond the steps that 32 bits can count: trainings that never reach the limit would be asked for again without end.
             if !is_new {
                 break;
             }

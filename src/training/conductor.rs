@@ -17,7 +17,7 @@ pub struct Moment {
     pub last_step: u32,
     /// Fewest errors of a whole evaluation.
     pub best_errors: Option<u32>,
-    /// Fewest errors of any evaluation: no trial has had fewer, and where the evaluation was decided before it had seen the whole set, more.
+    /// Fewest errors that any evaluation counted. An evaluation that was decided early did not count all errors, so the true number may be larger.
     pub least_errors: Option<u32>,
     /// The training loss of the trial that was nearest the goal at the last evaluation.
     pub loss: Option<f32>,
@@ -36,7 +36,7 @@ pub struct Moment {
 pub struct Decision {
     /// Hand the cell's state to [`Conductor::checkpoint`].
     pub checkpoint: bool,
-    /// Leave the cell as it is.
+    /// Stop training the cell, after a last checkpoint.
     pub stop: bool,
     /// Steps to take before asking again; an evaluation comes before, if it is due.
     pub steps: u32,

@@ -1,8 +1,9 @@
 //! Evaluations that end once it is decided that a lane misses the goal, the examples likeliest to be wrong coming first.
 //!
-//! A lane changes little between two evaluations: what it classified wrongly, or barely rightly, when it last saw it, is where its errors
-//! are now. In the order of their last margins, a lane near the goal shows that it misses it on little more examples than it may get wrong; in a
-//! fixed order it takes nearly the whole set. A lane at the goal has been seen whole, whatever the order, so no trial's steps depend on it.
+//! A lane changes little between two evaluations: most of its errors are among the examples that it classified wrongly, or barely rightly, at the
+//! last evaluation. So each lane sees the examples in the order of its last margins. A lane that narrowly misses the goal then shows the miss on
+//! little more examples than it may get wrong; in a fixed order the lane would see nearly the whole set. A lane at the goal sees the whole set in any
+//! order, so no trial's steps depend on the order.
 
 use std::ops::Range;
 

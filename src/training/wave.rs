@@ -189,7 +189,7 @@ impl<'a, 'g, B: Backend> Wave<'a, 'g, B> {
             })
         };
         self.moment.least_errors = self.moment.least_errors.into_iter().chain(evaluated().map(|(errors, ..)| errors)).min();
-        // The hardest examples come first: who has seen more of them before it was decided has fewer errors.
+        // An evaluation sees the hardest examples first, so of the lanes that miss the goal the one that saw the most examples is the nearest to it.
         self.moment.loss = evaluated().min_by_key(|&(errors, examples, _)| (Reverse(examples), errors)).map(|(.., loss)| loss);
         let complete = self.trials.complete();
         // The first to reach the goal, lowest number first, is the cell's best trial, unless one that has ended is better.

@@ -40,7 +40,7 @@ pub struct CellWork<'a> {
     pub tested: bool,
     /// Lanes that all groups together may train at once; trials beyond that wait for the next wave.
     pub lanes: usize,
-    /// Whether some trials ended in an earlier run that had no others: like those of an earlier wave they may yet be cut short.
+    /// Whether an earlier run finished the cell with fewer trials: a race with the new trials may still cut the old ones short.
     pub extended: bool,
     /// Asked in the middle of what takes long; true once on a rank, [`Conductor::stop`](super::Conductor::stop) says so on all.
     pub interrupt: Interrupt,

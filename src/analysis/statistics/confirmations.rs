@@ -130,7 +130,8 @@ pub fn means(cells: &[ConfirmedCell], sparsity: f64) -> Vec<Mean<'_>> {
     means
 }
 
-/// The fits that answer, and whether they are of confirmed steps: those where they are there for all that K* answers.
+/// The fits by which a report answers, and whether these are fits of confirmed steps. Fits of confirmed steps are taken where there are any, unless
+/// only the fits of K* include the dense network and another sparsity.
 pub fn answering<'a>(fits: &'a [Fitted], confirmed: &'a [ConfirmedFit]) -> (Vec<&'a Fitted>, bool) {
     let by_confirmed: Vec<&Fitted> = confirmed.iter().map(|confirmed| &confirmed.fitted).collect();
     let by_least: Vec<&Fitted> = fits.iter().filter(|fitted| fitted.fit.is_ok()).collect();

@@ -54,7 +54,7 @@ impl Confirmed {
                 (Estimate { value: f64::NAN, low: f64::NAN, high: f64::NAN }, Estimate { value: f64::INFINITY, ..beyond(limit) })
             }
             _ if 10 * failed > seeds => (normal.mean(), beyond(limit)),
-            // One failure may be one of many.
+            // With a failure among the trainings, more than 1 of 10 may fail in truth: the upper limit is infinite.
             _ if failed > 0 => (normal.mean(), Estimate { high: f64::INFINITY, ..normal.nine_of_ten() }),
             _ => (normal.mean(), normal.nine_of_ten()),
         };
@@ -97,8 +97,8 @@ impl Confirmed {
         (self.mean.high / self.mean.low).ln() / 2.0 / QUANTILE
     }
 
-    /// By how much the logarithm of the mean moves where seeds are drawn again, the same ones for all cells: in each half of the seeds as many as
-    /// there are, by uniform numbers below 1. What its error is stretched by stretches it too, but for the choice (`of_choice`).
+    /// By how much the logarithm of the mean moves where seeds are drawn again: `uniforms`, numbers below 1 that all cells share, draw from each half
+    /// of the seeds as many as the half has. The move is stretched by the same factors as `error`, but for the factor of the choice (`of_choice`).
     pub fn resampled(&self, uniforms: &[f64]) -> f64 {
         let count = self.logs.len();
         let moved = |parity: usize| {
@@ -188,7 +188,7 @@ impl Normal {
                 break;
             }
         }
-        // What is not known of a training is missing from what is known of the mean.
+        // A training whose log steps are known only within an interval counts as less than one training: `known` is the sum of these counts.
         let known: f64 = variances.iter().map(|variance| (1.0 - variance / deviation / deviation).max(0.0)).sum();
         let mean = if differ { (means[0] + means[1]) / 2.0 } else { means[0] };
         Normal { mean, deviation, logs, count, freedom, wider: (count / known.max(1.0)).sqrt() }

@@ -57,7 +57,7 @@ impl Estimate {
         Estimate { value: self.value * by, low: self.low * by, high: self.high * by }
     }
 
-    /// Another number that its interval is of too: a limit gives way where it would leave the number out.
+    /// The interval of this estimate about another number `value`: a limit that would leave `value` out is moved to `value`.
     pub fn about(self, value: f64) -> Self {
         let (low, high) = (if self.low > value { value } else { self.low }, if self.high < value { value } else { self.high });
         Estimate { value, low, high }

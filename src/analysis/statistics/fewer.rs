@@ -42,7 +42,7 @@ impl FewerTrials {
         counts.get(counts.partition_point(|&count| found(count) < share - ROUNDING)).copied()
     }
 
-    /// The chance that a choice of `count` trials leaves out the one that `fast` others are faster than, where it leaves out those:
+    /// The chance that a choice of `count` trials leaves out the trial after the `fast` fastest ones, if the choice leaves out those `fast` trials:
     /// (N − count − fast) / (N − fast).
     fn left_out(&self, count: usize, fast: usize) -> f64 {
         self.trials.saturating_sub(count).saturating_sub(fast) as f64 / (self.trials - fast) as f64

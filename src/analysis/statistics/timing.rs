@@ -66,8 +66,8 @@ pub fn times(study: &StudyResults) -> Vec<Timed> {
     all
 }
 
-/// Whether all starts of a study that say so had the ranks and threads that its file names. Files merged of parts from several devices, which name
-/// each, may lack the starts of some.
+/// Whether a file is of one device, and all of its starts with known ranks had the ranks and threads that the file names. A file merged of parts from
+/// several devices names each device, and may lack the starts of some parts.
 fn is_of_one_place(environment: &Environment) -> bool {
     let own = (environment.ranks, environment.threads);
     !environment.device.contains("; ")

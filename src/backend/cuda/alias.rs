@@ -1,8 +1,8 @@
 //! A second name for a shared library, given at run time.
 //!
-//! The loader resolves a bare name first among the libraries that are open, by the name they say they have (DT_SONAME). So a library
-//! without contents is made in memory that says it has the wanted name and needs the wanted file; whoever opens that name afterwards gets
-//! it, and finds in it all that the file has. A changed LD_LIBRARY_PATH would not do: the loader reads it when the process starts.
+//! The loader looks for a bare name first among the open libraries, by their DT_SONAME. So `alias` makes an empty library in memory, whose DT_SONAME
+//! is the wanted name and whose DT_NEEDED is the wanted file. Whoever opens the wanted name afterwards gets the empty library, and dlsym finds in it
+//! all symbols of the wanted file. A changed LD_LIBRARY_PATH would not do: the loader reads that variable when the process starts.
 
 use std::ffi::CString;
 #[cfg(target_os = "linux")]

@@ -40,7 +40,7 @@ impl Cache {
         };
         let failed = |cause: io::Error| unused(folder, format!("cannot be used ({cause})"));
         match DirBuilder::new().recursive(true).mode(0o700).create(folder) {
-            // A link, which is looked at below.
+            // The path exists and leads to no folder, as a file or a broken link does: `is_dir` below refuses both.
             Err(cause) if cause.kind() == ErrorKind::AlreadyExists => {}
             other => other.map_err(failed)?,
         }
@@ -87,7 +87,7 @@ impl Cache {
     }
 }
 
-/// Why what somebody else may have written is not trusted, and what to do; none for what this user alone can have written.
+/// Why a file or folder is not trusted and what to do, as a clause, where another user owns it or may write to it; else none.
 fn distrusted(found: &Metadata) -> Option<String> {
     // SAFETY: it reads a number of this process and cannot fail.
     let user = unsafe { libc::geteuid() };

@@ -52,8 +52,8 @@ impl DeviceExamples {
 pub(super) enum Selection<'a> {
     /// From this one on, the same for every lane.
     Consecutive(usize),
-    /// Examples of a batch of `batch` shuffled examples, from its number `first` on: of the step that `clock` says, in the order of the lanes'
-    /// `seeds`.
+    /// A part of a shuffled batch of `batch` examples, from the batch's example `first` on. `clock` points to the number of the batch's step, and
+    /// `seeds` to the seeds of the lanes' orders.
     Shuffled { first: usize, batch: usize, clock: ConstPointer<'a, u32>, seeds: ConstPointer<'a, u64> },
     /// Examples that the lane's own list says: `lists` is where the first lane's begins, and the next one's is `pitch` further.
     Listed { lists: ConstPointer<'a, u32>, pitch: usize },
@@ -72,7 +72,8 @@ impl DeviceDataset {
         })
     }
 
-    /// Whether this is the data set: the digest tells, and what the kernels rely on is compared besides, for nobody has to compute a digest.
+    /// Whether this is `dataset` on the device. The function compares the digests and also what the kernels rely on, since safe code can make a
+    /// [`Dataset`] with any digest.
     pub fn is_of(&self, dataset: &Dataset) -> bool {
         let counts = [&dataset.training, &dataset.validation, &dataset.test].map(Examples::len);
         self.digest == dataset.digest

@@ -43,7 +43,8 @@ pub struct Cuda {
 }
 
 impl Cuda {
-    /// This rank's GPU: of those it sees, the one with its number among the ranks of its host. Every rank must call it.
+    /// Opens this rank's GPU: rank n of a host takes the n-th GPU that it sees, counted round again where there are more ranks than GPUs. Every rank
+    /// must call `open`.
     ///
     /// # Errors
     /// The same on every rank: a library or a GPU is missing on one of them, or two of them have the same GPU, which `execution.share_gpu`
@@ -96,7 +97,7 @@ impl Cuda {
         Cuda { scratch: bytes, ..self }
     }
 
-    /// cuBLAS, where the products are its own.
+    /// cuBLAS, where `execution.products = "cublas"` and the kernels are loaded; else none.
     pub(super) fn blas(&self) -> Option<&Blas> {
         self.blas.get()
     }

@@ -28,7 +28,7 @@ use crate::settings::Reduction;
 /// Most lanes: a launch has a block for each in its grid's third dimension.
 const MOST_LANES: u64 = 65_535;
 
-/// Lanes on a GPU.
+/// The back end "cuda": one rank's part of training and evaluating lanes, on the rank's GPU.
 pub struct CudaBackend<'a> {
     model: Model<'a>,
     dataset: &'a Dataset,
@@ -102,8 +102,8 @@ impl Backend for CudaBackend<'_> {
 
     fn lanes_that_fit(&self, world: &dyn Communicator) -> Option<u64> {
         let (cuda, ranks) = (self.model.cuda, world.size() as u64);
-        // Weights and what is kept beside them, twice while lanes are compacted or evaluated by cuBLAS; kept indices; gradients; and what ranks
-        // exchange.
+        // Floats of a lane for each parameter: weights, velocities, squares and averages, each twice while lanes are compacted (8); kept indices (1);
+        // a gradient for each leaf; and with several ranks the gradients that the ranks exchange.
         let floats = 9 + MOST_LEAVES as u64 + if ranks > 1 { 2 * ranks } else { 0 };
         let bytes = 4 * self.model.pitch() as u64 * floats;
         // Ranks that share a GPU see the same free memory.

@@ -29,7 +29,8 @@ pub(super) struct Exchange {
     reduction: Reduction,
     /// `[node][lane][packed]`: what this rank sends.
     sent: Option<CudaSlice<f32>>,
-    /// `[rank][node][lane][packed]`, of NCCL's gather alone: an all-reduce happens where the gradients are, and hosts return the total there.
+    /// `[rank][node][lane][packed]`: what NCCL's all-gather writes. An all-reduce and a sum over MPI put the total into `sent`, and leave this buffer
+    /// unused.
     received: Option<CudaSlice<f32>>,
 }
 

@@ -165,8 +165,8 @@ impl Gpu {
         }
     }
 
-    /// Waits until everything asked of the GPU is done. Where that lasts longer than the deadline, the wait is abandoned ([`comm::on_abandon`]):
-    /// whoever let go of memory that the GPU may still write would have to wait for it again.
+    /// Waits until all work given to the GPU is done. Past the deadline the wait calls the action of [`comm::on_abandon`], which ends dps's programs:
+    /// without that action the caller gets an error, and freeing memory that the GPU may still write waits again.
     pub fn wait(&self) -> Result<()> {
         let Some(outcome) = self.outcome_within(self.deadline) else {
             let error = refuse(format!(

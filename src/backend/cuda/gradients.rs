@@ -41,8 +41,8 @@ impl LeafGradients {
         self.0.as_ref().ok_or_else(|| refuse("expected room for gradients, found none; report this as a bug"))
     }
 
-    /// Computes them of training examples. `selection` says which examples those from a number of the batch on are, for the lanes from a
-    /// number on.
+    /// Computes the leaves' gradients and losses on training examples. `selection(first, lane)` says which examples a micro-batch has: those from the
+    /// batch's example `first` on, for the lanes from `lane` on.
     ///
     /// # Safety
     /// [`LeafGradients::prepare`] was called for these lanes and this partition; what the selection points to is there for every lane, and

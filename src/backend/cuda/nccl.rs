@@ -55,8 +55,8 @@ struct Sendable<T>(T);
 // SAFETY: the driver lets any thread make a context its current one, also several at a time.
 unsafe impl Send for Sendable<CUcontext> {}
 
-// SAFETY: NCCL lets any one thread use a communicator at a time. Who sends one has no other copy (`Nccl` takes it out), and uses it again only
-// where it comes back.
+// SAFETY: any thread may use an NCCL communicator, but one at a time. `Nccl` takes the handle out of itself before it sends the handle to a thread,
+// and keeps no copy.
 unsafe impl Send for Sendable<ncclComm_t> {}
 
 // SAFETY: a code is a number; a new communicator is nobody else's than the thread's that has made it and ends with it.
@@ -233,7 +233,7 @@ impl Nccl {
     pub fn abort(&self) {
         if let Some(communicator) = self.communicator.take() {
             let communicator = Sendable(communicator);
-            // Nobody else has the handle any more; and whether it ends or not, this rank goes on to say what happened.
+            // The result is ignored: whether or not the abort ends in time, this rank goes on to report the error that led to the abort.
             let _ = within(ABORT, move || {
                 let communicator = communicator;
                 // SAFETY: the handle was taken out of `self`, so that nobody else uses it or frees it.

@@ -8,7 +8,8 @@ use crate::comm::{Leaves, Node};
 /// Most leaves of a batch: each is a gradient of its own in memory, `[lanes][leaves][parameters]`.
 pub(super) const MOST_LEAVES: usize = 32;
 
-/// Longest leaf of a batch that has fewer: below that, a longer leaf costs blocks that a GPU could fill.
+/// The longest leaf, unless a batch would then have more than [`MOST_LEAVES`] leaves: longer leaves would leave a kernel fewer blocks than a GPU has
+/// room for.
 const LONGEST: usize = 32;
 
 /// A batch as the ranks of a group share it.

@@ -52,8 +52,8 @@ impl Stepper {
         Ok(Stepper { id: STEPPERS.fetch_add(1, Ordering::Relaxed), clock: gpu.zeros(3)?, exchange: None, warm: false })
     }
 
-    /// Ends what is under way after an error of [`Stepper::train`] that is NCCL's, or abandons it: nobody has to wait for a GPU that does not
-    /// answer.
+    /// After an error of NCCL in [`Stepper::train`], aborts what NCCL has under way. If the GPU then does not finish within `LAST_WAIT`, hands the
+    /// error to `comm::abandon`, which ends dps's programs.
     pub fn clean_up(&self, gpu: &Gpu, lanes: &mut CudaLanes, error: &Error) {
         let Some(exchange) = self.exchange.as_ref().filter(|exchange| exchange.has_failed()) else { return };
         // NCCL's abort waits for recorded steps that use its communicator.

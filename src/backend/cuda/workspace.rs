@@ -10,7 +10,7 @@ use crate::network::{Layer, Map, Network};
 /// Bytes that the images under way may take: enough for thousands of blocks a launch, beyond which nothing gets faster.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// The buffers, and what they may become.
+/// The buffers for the images under way, and the limit to which the buffers may grow.
 pub(super) struct Workspace {
     room: Option<Room>,
     /// Changes when a buffer moves: what was captured with the old ones is void.

@@ -278,8 +278,8 @@ pub fn convolution_source(network: &Network, index: usize, layer: &Convolution, 
     of.text
 }
 
-/// Whether the gradient of the map that a layer has written is zero where the map is: the gradient that is kept for the layer is that of what its
-/// ReLU reads. Where the layer's maximum is taken after the ReLU, the pool's choice knows what the ReLU let through.
+/// Whether the gradient that is kept for a layer is that of its ReLU's input, and so is 0 where the layer's map is 0. For a convolution with a max
+/// pool the pooled map's gradient is kept instead: the pool's choice says where the ReLU let nothing through.
 pub fn goes_through_relu(network: &Network, layer: usize) -> bool {
     let layer = &network.layers[layer];
     layer.has_relu() && !matches!(layer, Layer::Convolution(Convolution { epilogue: Epilogue::ReluMaxPool { .. }, .. }))

@@ -5,8 +5,8 @@ use super::pass::Pass;
 use crate::Result;
 use crate::network::Network;
 
-/// A layer of a [`lowered`](super::lowered) network with the kernels that compute it. A layer whose kernels are the same for all networks, and whose
-/// only buffers are its map and the map's gradient, answers what has no default here.
+/// A layer of a [`lowered`](super::lowered) network with the kernels that compute it. A kind of layer implements only the methods without a default
+/// if its kernels are the same for all networks and its only buffers are its map and the map's gradient.
 pub trait CudaLayer {
     /// Which kernels compute it, in words.
     fn describe(&self) -> &'static str;

@@ -61,7 +61,7 @@ impl<'a> Pass<'a> {
         at(&self.batch.space.gradients[layer], 0)
     }
 
-    /// The gradient that is kept for the layer that wrote this one's input, to write, and whether it is zero where the input is.
+    /// Where to write the gradient kept for `producer`, the layer that wrote this layer's input, and whether that gradient is 0 where the input is 0.
     pub fn sent(&self, producer: usize) -> (MutPointer<'a, f32>, bool) {
         (at_mut(&self.batch.space.gradients[producer], 0), goes_through_relu(self.batch.network, producer))
     }

@@ -11,8 +11,8 @@ use crate::backend::cuda::gpu::Gpu;
 use crate::backend::cuda::libraries::{Library, find};
 use crate::backend::cuda::pointer::at_mut;
 
-/// Patches and sums may take one part in so many of the GPU's memory, and so many bytes at most. Of all memory, not of what is free: the cut
-/// into chunks takes part in which kernels cuBLAS chooses.
+/// Patches and sums may take a 1/`SCRATCH_PART` share of the GPU's memory, at most `MOST_SCRATCH` bytes. The share is of all memory, not of the free
+/// part: the share decides how images are cut into chunks, and a chunk's size takes part in which kernels cuBLAS chooses.
 const SCRATCH_PART: usize = 32;
 const MOST_SCRATCH: usize = 512 << 20;
 
@@ -106,7 +106,7 @@ impl Blas {
         let stride = |matrix: Operand| if by_group { matrix.group } else { matrix.lane } as i64;
         for call in 0..calls {
             let place = |matrix: Operand| matrix.at.offset(call * if by_group { matrix.lane } else { matrix.group }).address();
-            // cuBLAS has its matrices in columns: what is a b in rows is b a in columns.
+            // cuBLAS stores matrices by columns, dps by rows. The product a b by rows is the product b a by columns, so the operands change places.
             // SAFETY: the caller vouches for memory for so many matrices of these sizes; the factors are there, and read by the host.
             let outcome = unsafe {
                 gemm_strided_batched_ex(

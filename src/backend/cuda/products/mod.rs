@@ -4,8 +4,8 @@
 //! pointers has to be built on the device or kept for a graph. An evaluation of some lanes copies theirs together: 250 KB a lane, for the
 //! hundreds of images that it looks at.
 //!
-//! Which bits come out: cuBLAS chooses its kernels by the sizes, the batch's included, so a lane's depend on the lanes beside it. The same
-//! lanes on the same GPU with the same cuBLAS have the same bits in every run, because there is one stream with a workspace of its own
+//! Reproducibility: cuBLAS chooses its kernels by the sizes of the matrices and of the strided batch, so a lane's bits depend on how many lanes are
+//! beside it. The same lanes on the same GPU with the same cuBLAS have the same bits in every run, because there is one stream with its own workspace
 //! (cuBLAS's documentation, "Results reproducibility"). Filter gradients are summed over the same leaves of the batch as the fused
 //! kernels'.
 
