@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak scale coverage build dist wheel test-dist test-container bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak scale coverage build dist wheel test-dist test-container test-prefix bench paper release-data check check-targets licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -179,6 +179,9 @@ test-dist: wheel ## start the archives' programs in an empty root, Arm's under q
 
 test-container: ## build the image of packaging/Containerfile without a registry, and run a study in it; needs root, buildah and mmdebstrap
 	@tests/dist/container.sh $(TARGET)/container
+
+test-prefix: ## build HDF5, Open MPI and the programs in a home folder, as a user of a system without them; needs root and mmdebstrap
+	@tests/dist/prefix.sh $(TARGET)/prefix
 
 # PARTS="ranks cell" makes some of it, QUICK=1 shows in a few minutes that all of it works. WHOLE=1 trains the cell's trials to their own ends.
 PARTS ?= kernels reading training evaluation sparse ranks cell costs

@@ -43,12 +43,14 @@ def parts(name, path):
 
 
 def run(command):
-    """Runs a command; gives its exit code, what it printed, and its seconds."""
+    """Runs a command; gives its exit code, what it printed, and its seconds: by the clock, and of processors."""
     begun = time.monotonic()
-    done = subprocess.run(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "RUST_TEST_THREADS": "1"}
-    )
-    return done.returncode, done.stdout.decode(errors="replace"), time.monotonic() - begun
+    environment = {**os.environ, "RUST_TEST_THREADS": "1"}
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+    printed = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, printed.decode(errors="replace"), time.monotonic() - begun, usage.ru_utime + usage.ru_stime
 
 
 def main():
@@ -61,8 +63,8 @@ def main():
     with ThreadPoolExecutor(len(os.sched_getaffinity(0)) + 1) as pool:
         tasks = {pool.submit(run, command): name for name, command in found}
         for task in as_completed(tasks):
-            code, text, seconds = task.result()
-            print(f"--- {tasks[task]}: {seconds:.1f} s{text}", flush=True)
+            code, text, seconds, busy = task.result()
+            print(f"--- {tasks[task]}: {seconds:.1f} s, {busy:.1f} s of processors{text}", flush=True)
             if code != 0:
                 failed.append(tasks[task])
     for name in sorted(failed):

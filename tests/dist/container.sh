@@ -43,13 +43,14 @@ check "the image is built" buildah build --quiet --pull-never --file packaging/C
 box=$(buildah from --pull-never dps) || exit 1
 inside() { buildah run --volume "$PWD/tests/fixtures/data:/data:ro" "$box" -- "$@"; }
 is_nobody() { [ "$(inside id -u)" = 1000 ]; }
-doctor() { inside dps-train doctor | grep -E '^(MPI +Open MPI|mpirun +mpirun \(Open MPI\))'; }
+# The doctor ends with 3, as there is no data set.
+doctor() { { inside dps-train doctor || [ $? = 3 ]; } | grep -E "$1"; }
 ranks() {
   inside mpirun --oversubscribe -n 2 dps-train /usr/local/share/dps/configs/examples/own-data-digits.toml --data /data --batch-size 32 --sparsity 0,0.9 \
     --trials 2 --set workload.max_steps=200 --quiet -o digits.h5 && inside dps-report digits.h5 | grep '^Report'
 }
 check "the programs run as no root" is_nobody
-check "the doctor finds Open MPI" doctor
+check "the doctor finds Open MPI" doctor '^MPI +Open MPI'
 check "a study on two ranks, and its report" ranks
 buildah rm "$box" >/dev/null
 

@@ -71,8 +71,8 @@ check "another ran once" never_said a/small.parts/1.log "run 2, on"
 check "the results are those of the study run alone" same whole.h5 a/small.h5 4
 check "with a page" test -s a/small-report/index.html
 
-# A study that is cancelled and submitted again.
-submitted=$(DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
+# A study that is cancelled and submitted again, each task a single process.
+submitted=$(DPS_LAUNCH="" DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
 read -r _ array _ report <<<"$submitted"
 array=${array%,}
 last=b/small.parts/batch-16-sparsity-0.9
@@ -84,7 +84,7 @@ check "naming the missing cell" said b/small.parts/report.log "not measured: bat
 check "the cancelled task was not requeued" is "${array}_3" JobState CANCELLED
 check "what there is was merged" all_measured b/small.h5 3
 check "status says that it stopped" said <(train status --json $last.h5) '"state":"stopped"'
-submitted=$(DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
+submitted=$(DPS_LAUNCH="" DPS_RESULTS=b "$slurm/submit.sh" --ntasks-per-node=1 --time=5 -- "${study[@]}")
 read -r _ array _ report <<<"$submitted"
 check "submitted again, it is finished" within 240 is "$report" JobState COMPLETED
 check "from where it was" said <(train status --json $last.h5) '"restarts":1'
