@@ -1,21 +1,23 @@
 #!/bin/bash
-# Builds the image of packaging/Containerfile by buildah, and runs it: container.sh FOLDER. Prints a line a check, then "N passed, M failed".
+# Builds the images of packaging/ by buildah, and runs them: container.sh FOLDER. Prints a line a check, then "N passed, M failed".
 #
 # No registry is asked: mmdebstrap makes the two base images of Debian's packages and gives them the names that the Containerfile begins with. The
 # one with Rust gets this machine's toolchain and the crates that cargo has fetched here. Steps run in a chroot, so that neither a daemon nor a kernel
-# with overlays is needed. Needs root, and Debian's packages buildah and mmdebstrap.
+# with overlays is needed. Needs root, and Debian's packages buildah, mmdebstrap, podman and crun.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mkdir -p "${1:?usage: container.sh FOLDER}" && cd "$1" && pwd) || exit 2
 cd "$here/../.." || exit 2
 source tests/checks/check.bash
-for needed in buildah mmdebstrap; do
-  command -v "$needed" >/dev/null || { echo "expected $needed, found none; apt-get install buildah mmdebstrap" >&2 && exit 2; }
+for needed in buildah mmdebstrap podman crun; do
+  command -v "$needed" >/dev/null || { echo "expected $needed, found none; apt-get install buildah mmdebstrap podman crun" >&2 && exit 2; }
 done
-export BUILDAH_ISOLATION=chroot STORAGE_DRIVER=vfs
+export BUILDAH_ISOLATION=chroot
 # Images stay below FOLDER.
-buildah() { command buildah --root "$folder/images" --runroot "$folder/run" "$@"; }
+stored=(--root "$folder/images" --runroot "$folder/run" --storage-driver vfs)
+buildah() { command buildah "${stored[@]}" "$@"; }
+podman() { command podman "${stored[@]}" --cgroup-manager cgroupfs "$@"; }
 
 base() { # IMAGE PACKAGES [FROM TO]…: an image of Debian 12, with packages and with folders of this machine.
   local image=$1 packages=$2 root=$folder/root made
@@ -37,21 +39,29 @@ read -r rust debian <<<"$(sed -nE 's/^FROM ([^ ]+).*/\1/p' packaging/Containerfi
 check "the base image with Rust" base "$rust" ca-certificates,gcc,libc6-dev "$(rustc --print sysroot)/bin" /usr/local/toolchain/bin \
   "$(rustc --print sysroot)/lib" /usr/local/toolchain/lib \
   "${CARGO_HOME:-$HOME/.cargo}/registry" /usr/local/cargo/registry /etc/ssl/certs /etc/ssl/certs
-check "the base image" base "$debian" ca-certificates
+check "the base image" base "$debian" ca-certificates /etc/ssl/certs /etc/ssl/certs
 check "the image is built" buildah build --quiet --pull-never --file packaging/Containerfile --tag dps .
 
-box=$(buildah from --pull-never dps) || exit 1
-inside() { buildah run --volume "$PWD/tests/fixtures/data:/data:ro" "$box" -- "$@"; }
-is_nobody() { [ "$(inside id -u)" = 1000 ]; }
+box=$(buildah from --pull-never localhost/dps) || exit 1
+in_chroot() { buildah run --volume "$PWD/tests/fixtures/data:/data:ro" "$box" -- "$@"; }
+in_podman() { podman run --rm --network none --cgroups disabled --volume "$PWD/tests/fixtures/data:/data:ro" localhost/dps "$@"; }
+is_nobody() { [ "$("$1" id -u)" = 1000 ]; }
 # The doctor ends with 3, as there is no data set.
-doctor() { { inside dps-train doctor || [ $? = 3 ]; } | grep -E "$1"; }
+doctor() { { "$1" dps-train doctor || [ $? = 3 ]; } | grep -E "$2"; }
 ranks() {
-  inside mpirun --oversubscribe -n 2 dps-train /usr/local/share/dps/configs/examples/own-data-digits.toml --data /data --batch-size 32 --sparsity 0,0.9 \
-    --trials 2 --set workload.max_steps=200 --quiet -o digits.h5 && inside dps-report digits.h5 | grep '^Report'
+  "$1" sh -c "mpirun --oversubscribe -n 2 dps-train /usr/local/share/dps/configs/examples/own-data-digits.toml --data /data --batch-size 32 \
+    --sparsity 0,0.9 --trials 2 --set workload.max_steps=200 --quiet -o digits.h5 && dps-report digits.h5" | grep '^Report'
 }
-check "the programs run as no root" is_nobody
-check "the doctor finds Open MPI" doctor '^MPI +Open MPI'
-check "a study on two ranks, and its report" ranks
+for by in in_chroot in_podman; do
+  check "the programs run as no root ($by)" is_nobody "$by"
+  check "the doctor finds Open MPI ($by)" doctor "$by" '^MPI +Open MPI'
+  check "a study on two ranks, and its report ($by)" ranks "$by"
+done
+buildah rm "$box" >/dev/null
+
+check "the image with CUDA's libraries is built" buildah build --quiet --pull-never --file packaging/Containerfile.cuda --tag dps-cuda .
+box=$(buildah from --pull-never localhost/dps-cuda) || exit 1
+for library in NVRTC cuBLAS NCCL; do check "its doctor finds $library" doctor in_chroot "^$library +[0-9].*/usr/local/lib/nvidia"; done
 buildah rm "$box" >/dev/null
 
 echo "$passed passed, $failed failed"
