@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 .DEFAULT_GOAL := help
-.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak scale coverage build dist wheel test-dist test-container test-prefix bench paper release-data check check-targets licences nvrtc setup clean
+.PHONY: help quickstart study-small smoothness-small search-rules convolutions test test-data test-double test-gpu test-kit gpu-cost test-inputs fuzz test-mpi test-slurm test-nodes same-records simulate soak scale coverage build dist wheel test-dist test-container test-prefix bench paper release-data check check-targets size licences nvrtc setup clean
 
 # rustup installs here and may not be in the PATH yet.
 export PATH := $(PATH):$(HOME)/.cargo/bin
@@ -251,6 +251,9 @@ check-targets: setup ## check that the programs compile for 64-bit Arm, on Linux
 		echo "== $$target"
 		cargo check --bins --target "$$target" --no-default-features --features cuda
 	done
+
+size: ## print how large the sources are, by folder; WRITE=1 puts the table into docs/architecture.md
+	@tests/checks/size.py $(if $(WRITE),--write)
 
 licences: ## write docs/licences.md: the licences of the crates that the programs contain
 	@tests/checks/licences.py --write

@@ -88,8 +88,8 @@ impl LeastSquares {
         let count: f64 = weights.iter().sum();
         let (mut low, mut high, mut at) = (best - self.width, best + self.width, best);
         for _ in 0..MOST {
-            // With p = (b/B) / (b/B + 1), the slope of log(b/B + 1), and q = p·(1 − p), the slope of p: sums of weights times p, p², q, the difference
-            // of log K, and the difference times p and q.
+            // p = (b/B) / (b/B + 1) is the slope of log(b/B + 1), and q = p·(1 − p) the slope of p. Sums of weights times p, p², q, the difference of
+            // log K, and the difference times p and q.
             let (b, mut sums) = (at.exp(), [0.0; 6]);
             for ((inverse, log), weight) in self.inverse.iter().zip(logs).zip(weights) {
                 let ratio = b * inverse;
