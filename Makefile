@@ -177,7 +177,7 @@ wheel: dist ## make wheels for pip of the programs and Python's package dps_resu
 test-dist: wheel ## start the archives' programs in an empty root, Arm's under qemu, and the wheel's in a new virtual environment; compare their records
 	@tests/dist/run.sh $(TARGET)/dist $(ARCHITECTURES)
 
-test-container: ## build the images of packaging/ without a registry, and run a study in one; needs root, buildah, podman, crun and mmdebstrap
+test-container: ## build the images of packaging/ without a registry, and run a study in one; needs root, buildah, podman, runc and mmdebstrap
 	@tests/dist/container.sh $(TARGET)/container
 
 test-prefix: ## build HDF5, Open MPI and the programs in a home folder, as a user of a system without them; needs root and mmdebstrap

@@ -64,11 +64,11 @@ pub fn supervise(command: &[OsString], hosts: Option<&Hosts>, output: &Path, tri
             None => (exit::COMMUNICATION, "did not begin, as no host answers".to_owned()),
         };
         let after = progress(output);
-        // The next start records it.
+        // The journal notes how this start ended, for the next start to record.
         let note = || if has_begun { Journal::note_end(output, code, Arc::new(Disk)) } else { Ok(()) };
         let at = after.as_ref().map_or(String::new(), |after| format!(", at {after}"));
         if signals::stop() {
-            // A signal to the whole process group, as a terminal sends it, gives mpirun an end of its own.
+            // A signal to the whole process group gives mpirun an exit code of its own, so the journal tells whether the study was stopped.
             let (code, ended) = if was_stopped(output) { (exit::STOPPED, "ended with everything saved".to_owned()) } else { (code, ended) };
             say(&format!("start {start} {ended}{at}; not started again, as a signal stopped it"));
             return Ok(code);
@@ -208,7 +208,7 @@ fn progress(output: &Path) -> Option<String> {
     status(output).ok().map(|found| found.progress())
 }
 
-/// Waits until something holds, so long at most.
+/// Waits until `holds` returns true, but no longer than `most`.
 fn wait(most: Duration, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while begun.elapsed() < most && !holds() {

@@ -160,7 +160,7 @@ pub struct KeyHelp {
     pub example: String,
     /// Choice that the key belongs to; none where the key may always be given.
     pub only: Option<Only>,
-    /// What cannot do without it.
+    /// The choices that need the key; none where no choice needs the key.
     pub needed: Option<Only>,
     /// Whether it has no default, and may be left out but for what needs it.
     pub is_optional: bool,

@@ -117,7 +117,7 @@ impl Whole {
         Whole::between(1, u32::MAX)
     }
 
-    /// From 0 on, which stands for something.
+    /// A whole number from 0 on; `zero` says what 0 stands for.
     pub fn or_zero_for(zero: &'static str) -> Self {
         Whole { min: 0, max: u32::MAX, zero: Some(zero), unit: None }
     }

@@ -13,9 +13,9 @@ use crate::records::{Cell, CellKey, Confirmation, Ending, MaskRecord, Start, Tra
 
 const MAGIC: &str = "dps journal ";
 
-/// Version of the format, of the fields of records, and of how they are computed: it rises with every change of one, so that no study is finished by
-/// another program than the one that began it. A new kind of record that changes none of that leaves it: a program that does not know the kind
-/// refuses it.
+/// Version of the format, of the fields of records, and of how records are computed. The version rises with every change of one of these, so that no
+/// study is finished by another program than the one that began it. A new kind of record that changes none of these leaves the version as it is: a
+/// program that does not know the kind refuses the journal.
 const VERSION: u32 = 5;
 
 /// Which study a journal is of.
@@ -87,7 +87,7 @@ pub enum Record {
     Together(Vec<Vec<u8>>),
     /// What the start is, that the header or the [`Restart`](Record::Restart) before tells of.
     Start(Start),
-    /// How the last start ended. Where there are several, the last one knows best.
+    /// How the last start ended. Where several such records follow one start, the last record counts.
     End(Ending),
     /// A point of a cell is trained again.
     Confirmation {
@@ -155,8 +155,8 @@ pub fn bare_start(started: &str, number: usize, before: Ending) -> Start {
 /// A cell that is not finished.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Partial {
-    /// The cell with the trials that have ended, by index. Where it was finished with fewer trials, its seconds and confirmations are those of then,
-    /// and the test errors are its best trial's, while none of its trials is better and it was not cut short itself.
+    /// The cell with the trials that have ended, by index. A cell that was finished with fewer trials has the seconds and
+    /// confirmations of that time, and the test errors too, while the trial that was best then is still the best.
     pub cell: Cell,
     /// Whether it was finished with fewer trials.
     pub extended: bool,

@@ -13,7 +13,7 @@ use super::problem::{error, explain};
 use crate::Result;
 use crate::storage::{folder, make_folder, open_regular};
 
-/// How long a job waits for a lock that another process holds: [`Lock::holder`] takes it for an instant.
+/// How long a job waits for a lock that another process holds: [`Lock::holder`] holds a free lock for an instant, to see whether the lock is free.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// Who holds a lock, as its file says.
@@ -83,7 +83,7 @@ impl Lock {
     pub fn check(&self) -> Result<()> {
         let is_lost = match fs::metadata(&self.path) {
             Ok(named) => !is_same(&named, &self.file),
-            // What else a disk may say of a name is no reason to end.
+            // Any other error does not show that the file is gone, so no other error ends the study.
             Err(cause) => cause.kind() == ErrorKind::NotFound,
         };
         if is_lost {

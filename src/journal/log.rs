@@ -102,7 +102,7 @@ impl Journal {
         let _lock = Lock::take(&lock_path(result))?;
         let bytes = bytes(&path, &*storage)?;
         let (contents, last_checksum) = decode(&bytes).map_err(|problem| error(&path, problem))?;
-        // What was noted first is of this start; what follows without another start is of a command that failed before it.
+        // The first ending noted is the last start's. A second one without a start between is of a command that failed before a start.
         if !matches!(contents.ended, None | Some(Ending::Stopped)) {
             return Ok(());
         }

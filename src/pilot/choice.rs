@@ -9,7 +9,7 @@ use crate::settings::Study;
 /// Part of each corner's points that reach the goal, at least.
 const POINTS: f64 = 1.0 / 3.0;
 
-/// Part of its steps after which the best curve of a corner reaches the goal, at the earliest.
+/// Share of a corner's steps: a goal that the best curve of the corner reaches earlier is too easy.
 const EARLIEST: f64 = 0.3;
 
 /// Part of the errors of guessing the most common class above which a curve has learned nothing.
@@ -18,7 +18,7 @@ const LEARNED: f64 = 0.9;
 /// Evaluations until the least expected steps-to-result of the largest batch size, about.
 const EVALUATIONS: u32 = 50;
 
-/// Steps between two evaluations below which they come no closer, as long as [`FEWEST_EVALUATIONS`] are left.
+/// Fewest steps between two evaluations, unless fewer than [`FEWEST_EVALUATIONS`] evaluations would be left.
 const CLOSEST: u32 = 8;
 
 /// Evaluations until the least expected steps-to-result, at least.
@@ -134,8 +134,8 @@ pub(super) fn choose(study: &Study, corners: &[Corner], examples: u32, guessing:
     Ok(Choice { goal, threshold, max_steps, evaluate_every, why, ranges: ranges(study, corners, threshold), notes })
 }
 
-/// The goal as the shortest decimal from two significant digits on that at most so many errors as the `hardest` goal has reach, but fewer than those
-/// of the `easiest`, which curves have too early; and its threshold. The hardest goal itself, where there is none between.
+/// The goal, and its threshold. The goal is the shortest decimal from two significant digits on whose threshold is at least `hardest` errors and
+/// below `easiest`, which curves reach too early. Where no decimal is so, the goal is the shortest that allows `hardest` errors.
 fn rounded(study: &Study, hardest: u32, easiest: u32, examples: u32) -> (f64, u32) {
     let (total, hardest) = (f64::from(examples.max(1)), hardest.max(1));
     let exact = f64::from(hardest) / total;

@@ -46,8 +46,8 @@ pub struct Training {
     pub evaluate_every: u32,
 }
 
-/// The median of the steps to the goal, of an even number the upper one of the two; those that did not reach it are beyond all others. None where the
-/// median is one of these, or there are none.
+/// The median of the steps to the goal; of an even number of trainings the upper one of the two in the middle. A training that did not reach the goal
+/// is beyond all others. `None` where the median is such a training, or there are no confirmations.
 pub fn median_steps<'c>(confirmations: impl IntoIterator<Item = &'c Confirmation>) -> Option<u32> {
     let mut steps: Vec<u32> = confirmations.into_iter().map(|one| one.run.steps.unwrap_or(u32::MAX)).collect();
     steps.sort_unstable();

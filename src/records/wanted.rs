@@ -16,7 +16,7 @@ pub struct Wanted {
     pub evaluate_every: u32,
     /// The step at which a training ends that has not reached the goal.
     pub last_step: u32,
-    /// Whether one that has reached it goes on until then.
+    /// Whether a training that has reached the goal goes on until `last_step`.
     pub goes_on: bool,
     /// The trainings, by point from the best one on, then number.
     pub trainings: Vec<Training>,
@@ -81,7 +81,7 @@ impl Wanted {
         self.trainings.iter().filter_map(of_training).collect()
     }
 
-    /// A confirmation as far as the limit; none where it ended before.
+    /// A confirmation cut at `last_step`; none where its record ends before `last_step` although the training did not end by itself.
     fn cut(&self, known: &Confirmation) -> Option<Confirmation> {
         let Confirmation { training, mut run } = known.clone();
         let end = self.last_step;

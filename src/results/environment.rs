@@ -68,5 +68,5 @@ fn most(mine: &mut u32, theirs: &u32) {
     *mine = (*mine).max(*theirs);
 }
 
-/// Parts that are merged have the same value.
+/// Joins an attribute that has the same value in all merged parts: the first part's value stays.
 pub(super) fn the_first<T>(_: &mut T, _: &T) {}

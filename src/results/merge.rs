@@ -57,7 +57,7 @@ pub fn merge(parts: Vec<(PathBuf, Results)>) -> Result<Results> {
             add(&mut merged.cells, cell, &study).map_err(|problem| refuse(&path, problem))?;
         }
     }
-    // In ascending order, however the one configuration of a single part has them.
+    // Joining the study with itself sorts its batch sizes and sparsities, which a single part may have in another order.
     study.join(&study.clone());
     let order = |a: &Cell, b: &Cell| a.key.batch_size.cmp(&b.key.batch_size).then(a.key.sparsity.total_cmp(&b.key.sparsity));
     merged.cells.sort_by(order);

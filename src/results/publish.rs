@@ -21,7 +21,7 @@ pub(super) fn replace(storage: &dyn Storage, path: &Path, contents: &[u8]) -> io
     if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file() && !found.is_symlink()) {
         return Err(io::Error::new(ErrorKind::IsADirectory, "it is no regular file"));
     }
-    // What HDF5 could not open again, and a page could not name.
+    // HDF5 could not open a file again whose path is not UTF-8, and a page could not name the file.
     if path.to_str().is_none() {
         return Err(io::Error::new(ErrorKind::InvalidFilename, "its path is no text in UTF-8"));
     }

@@ -137,11 +137,11 @@ fn cells(rows: &Rows, workload: &WorkloadSummary) -> Found<Vec<Cell>> {
             .split_at_checked(found.trials as usize)
             .ok_or_else(|| damaged(format!("expected {} trials, found {} left in /trials", found.trials, trials_left.len())))?;
         trials_left = others;
-        // There are as many as trials.
+        // `/metaparameters` has as many rows as `/trials`, so the rows of this cell's trials are there.
         let (values, others) = metaparameters_left.split_at(own.len());
         metaparameters_left = others;
         let key = CellKey { batch_size: found.batch_size, sparsity: found.sparsity };
-        // Zeros are alike.
+        // Adding 0.0 turns a sparsity of −0 into 0, so that both zeros have the same bits.
         if !known.insert((key.batch_size, (key.sparsity + 0.0).to_bits())) {
             return Err(damaged(format!("batch size {} at sparsity {} is there twice", key.batch_size, key.sparsity)));
         }
@@ -219,7 +219,7 @@ fn evaluations<'c>(length: u32, curves: &mut &'c [CurveRow], workload: &Workload
     Ok(curve)
 }
 
-/// Compares a row with the one that what was read makes.
+/// Compares a row of the file with the row that would be written for the record that was read.
 fn same<Row: Table>(found: &Row, expected: &Row) -> Found<()> {
     match found.differences(expected).first() {
         Some((column, found, expected)) => Err(format!("{column} is {found}, the other tables say {expected}")),

@@ -32,7 +32,7 @@ pub fn decimal(value: f64) -> (u128, i64) {
 /// The most errors that reach the goal by the public code's test, 1 − accuracy ≤ goal, with the accuracy and the difference in 32-bit floating point.
 pub fn float32_threshold(goal_error: f64, examples: u64) -> u64 {
     let reached = |errors: u64| f64::from(1.0 - ((examples - errors) as f64 / examples as f64) as f32) <= goal_error;
-    // The error that is compared never falls as errors rise. No error is always at the goal; `most` may be.
+    // Bisection: the compared error never falls as errors rise. `most` errors always reach the goal, as 0 errors do; `missed` errors never do.
     let (mut most, mut missed) = (0, examples + 1);
     while missed - most > 1 {
         let errors = most + (missed - most) / 2;

@@ -58,7 +58,7 @@ fn read_configuration(path: &Path) -> std::result::Result<Vec<u8>, String> {
     })
 }
 
-/// What bytes are that are no text from one of them on.
+/// The problem of a file whose bytes are no text in UTF-8 from the byte `from` on.
 fn no_text(bytes: &[u8], from: usize) -> String {
     if bytes.starts_with(b"\x89HDF") {
         return "expected a configuration, found an HDF5 file, as results are; give the TOML file of the study, or a result file whose name ends with .h5 \

@@ -240,7 +240,7 @@ fn grasp_has_its_authors_temperature_unless_told_otherwise() {
     );
 }
 
-/// The report sets the one beside the other only then.
+/// The report sets the loss surface beside the sample study only if both have the same workload, pruning and data.
 #[test]
 fn the_small_loss_surface_is_that_of_the_sample_study() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs");

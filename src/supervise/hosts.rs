@@ -61,8 +61,8 @@ impl Hosts {
         Ok(Hosts { all, reach, file: file.is_file().then(|| file.to_owned()), every })
     }
 
-    /// The command for the hosts that answer, and these: with their list, which is written beside the result file at `output`, and with no more ranks
-    /// than they have room for. None where no host answers.
+    /// The command for the hosts that answer, and these hosts. The list of these hosts is written beside the result file at `output`;
+    /// the command names the list and asks for no more ranks than the hosts have room for. `None` where no host answers.
     ///
     /// # Errors
     /// [`Error::Configuration`]: the command is no mpirun, the one that reaches hosts cannot be run, or the list would be written over the file of

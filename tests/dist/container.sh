@@ -3,21 +3,21 @@
 #
 # No registry is asked: mmdebstrap makes the two base images of Debian's packages and gives them the names that the Containerfile begins with. The
 # one with Rust gets this machine's toolchain and the crates that cargo has fetched here. Steps run in a chroot, so that neither a daemon nor a kernel
-# with overlays is needed. Needs root, and Debian's packages buildah, mmdebstrap, podman and crun.
+# with overlays is needed. Needs root, and Debian's packages buildah, mmdebstrap, podman and runc.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mkdir -p "${1:?usage: container.sh FOLDER}" && cd "$1" && pwd) || exit 2
 cd "$here/../.." || exit 2
 source tests/checks/check.bash
-for needed in buildah mmdebstrap podman crun; do
-  command -v "$needed" >/dev/null || { echo "expected $needed, found none; apt-get install buildah mmdebstrap podman crun" >&2 && exit 2; }
+for needed in buildah mmdebstrap podman runc; do
+  command -v "$needed" >/dev/null || { echo "expected $needed, found none; apt-get install buildah mmdebstrap podman runc" >&2 && exit 2; }
 done
 export BUILDAH_ISOLATION=chroot
 # Images stay below FOLDER.
 stored=(--root "$folder/images" --runroot "$folder/run" --storage-driver vfs)
 buildah() { command buildah "${stored[@]}" "$@"; }
-podman() { command podman "${stored[@]}" --cgroup-manager cgroupfs "$@"; }
+podman() { command podman "${stored[@]}" --runtime runc --cgroup-manager cgroupfs "$@"; }
 
 base() { # IMAGE PACKAGES [FROM TO]…: an image of Debian 12, with packages and with folders of this machine.
   local image=$1 packages=$2 root=$folder/root made
@@ -44,7 +44,9 @@ check "the image is built" buildah build --quiet --pull-never --file packaging/C
 
 box=$(buildah from --pull-never localhost/dps) || exit 1
 in_chroot() { buildah run --volume "$PWD/tests/fixtures/data:/data:ro" "$box" -- "$@"; }
-in_podman() { podman run --rm --network none --cgroups disabled --volume "$PWD/tests/fixtures/data:/data:ro" localhost/dps "$@"; }
+# podman's usual limits are higher than this process may set.
+limits=(--ulimit nofile=1024:4096 --ulimit nproc=4096:4096)
+in_podman() { podman run --rm --network none "${limits[@]}" --volume "$PWD/tests/fixtures/data:/data:ro" localhost/dps "$@"; }
 is_nobody() { [ "$("$1" id -u)" = 1000 ]; }
 # The doctor ends with 3, as there is no data set.
 doctor() { { "$1" dps-train doctor || [ $? = 3 ]; } | grep -E "$2"; }

@@ -5,7 +5,7 @@ use crate::readable::count;
 /// Where an axis in powers of ten begins below this, its labels are powers.
 const SHORTEST: f64 = 9e-4;
 
-/// Where it ends above this too.
+/// Where an axis in powers of ten ends above this value, its labels are powers too.
 const LONGEST: f64 = 1.1e6;
 
 /// How an axis spaces its values.

@@ -163,7 +163,7 @@ impl Frame<'_> {
                 }
             }
             Element::Paths(stroke, colour, paths) => {
-                // The paths' colours must be told from each other.
+                // Paths are wider than other lines, so that a reader can tell the colours of the paths apart.
                 let width = if *stroke == Stroke::Thin { 2 } else { layout.line + 2 };
                 for path in paths {
                     let places = places(&path.points);

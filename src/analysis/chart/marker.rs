@@ -9,7 +9,7 @@ const COLOURS: [Colour; 6] =
 /// Shapes that differ in black and white too.
 const MARKERS: [Marker; 6] = [Marker::Disc, Marker::Square, Marker::Triangle, Marker::Diamond, Marker::Inverted, Marker::Bar];
 
-/// Sparsities that have a colour and a shape of their own, ascending: as they are by [`Series::numbered`], and beyond those.
+/// Sparsities that have a colour and a shape of their own, ascending. Up to 0.95 each looks like one of the series of [`Series::numbered`].
 const USUAL: [(f64, Colour, Marker); 10] = [
     (0.0, COLOURS[0], MARKERS[0]),
     (0.5, COLOURS[2], MARKERS[2]),
@@ -49,7 +49,7 @@ impl Series {
         }
         let (low, lower, shape) = USUAL[above - 1];
         let share = match -(1.0 - sparsity).log10() {
-            // Beyond 0.99 they differ by how many nines they have.
+            // Beyond 0.99 a sparsity's place between its neighbours follows its number of nines, -log10(1 - sparsity).
             nines if nines < 2.0 => (sparsity - low) / (high - low),
             nines if nines < 3.0 => nines - 2.0,
             nines => 1.0 - 1.0 / (nines - 2.0),

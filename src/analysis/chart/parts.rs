@@ -116,7 +116,7 @@ pub struct Chart {
 const BETWEEN: i32 = 40;
 
 impl Element {
-    /// Places at which it is drawn, close to each other.
+    /// Places at which this element is drawn; along a line the places lie close to each other.
     pub fn places(&self, place: impl Fn(&(f64, f64)) -> (i32, i32)) -> Vec<(i32, i32)> {
         let line = |points: &[(f64, f64)]| {
             let known: Vec<(i32, i32)> = points.iter().filter(|point| point.0.is_finite() && point.1.is_finite()).map(&place).collect();

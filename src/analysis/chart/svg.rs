@@ -56,7 +56,7 @@ pub enum Anchor {
 /// A document that is being written.
 pub struct Svg {
     shapes: String,
-    /// Areas that nothing shows but their words, where a mouse is over them.
+    /// Transparent shapes: each shows its words while a mouse is over it.
     hovers: String,
 }
 

@@ -115,7 +115,7 @@ pub const TWO_TO_FOUR: (f64, f64) = (2.0, 4.0);
 pub const ABOUT_FOUR: (f64, f64) = (2.0, 8.0);
 
 impl Claim {
-    /// Whether it is counted among others: not where it is one statement with another by the law.
+    /// Whether a report counts the claim as a statement. By the law `RatioFalls` states the same as `CriticalBatchSize`, and is not counted.
     pub fn is_counted(self) -> bool {
         self != Claim::RatioFalls
     }

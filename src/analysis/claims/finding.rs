@@ -98,7 +98,7 @@ fn beyond(value: f64, limit: f64, bound: f64) -> f64 {
     if limit.is_nan() || value <= bound || !limit.is_finite() {
         return 1.0;
     }
-    // An infinite number has no distance, but a limit.
+    // An infinite value has no distance to the bound: the limit alone decides whether the doubt is just below or just above 5 %.
     let distance = if value.is_infinite() { if limit > bound { 1.001 } else { 0.999 } } else { (value - bound) / (value - limit) };
     libm::erfc(QUANTILE * distance * std::f64::consts::FRAC_1_SQRT_2).min(1.0)
 }

@@ -21,15 +21,15 @@ pub const PAPERS_OPTIMIZERS: [OptimizerName; 3] = [OptimizerName::Sgd, Optimizer
 pub use claim::{Claim, PAPERS_SPARSITIES, papers_batch_sizes};
 pub use finding::{Finding, Verdict, by_chance, holm, words};
 
-/// Whether a study is of a data set, network and optimizer of the paper. What others measured need not say.
+/// Whether a study is of a data set, network and optimizer of the paper. A study that another program measured counts as one, whatever names it has.
 pub fn is_papers(results: &Results) -> bool {
     let workload = &results.workload;
     !is_of_dps(results) || papers_steps(workload).is_some() && PAPERS_OPTIMIZERS.iter().any(|name| name.name() == workload.optimizer)
 }
 
-/// What a study says of the paper's claims, claim by claim and sparsity by sparsity. `sgd` is the study that differs from it by its
-/// optimizer alone, SGD, where there is one. Empty where no sparsity was measured at enough batch sizes for a fit, and of a workload that is not the
-/// paper's. What confirmed steps can decide they decide.
+/// The findings of a study on the paper's claims, claim by claim and sparsity by sparsity. `sgd` is the study that differs from `study` by its
+/// optimizer alone, which is SGD, if there is such a study. The list is empty where no sparsity has a fit, for a workload that is not the paper's,
+/// and for a study that is run for its measurements alone. A finding of confirmed steps replaces the finding of K* on the same claim and sparsity.
 pub fn claims(study: &StudyResults, fits: &[Fitted], sgd: Option<&StudyResults>) -> Vec<Finding> {
     if study.measures_alone() || !is_papers(&study.results) || fits.iter().all(|fitted| fitted.fit.is_err()) {
         return Vec::new();

@@ -5,8 +5,8 @@ use super::finding::{Finding, above, below, times, words};
 use crate::analysis::statistics::Beside;
 use crate::readable::count;
 
-/// The claims on a sparsity by the fits over the batch sizes of both optimizers: curves of other batch sizes would differ by what these say of the
-/// law.
+/// The two claims at one sparsity, by fits over the batch sizes that both optimizers have. Fits over different batch sizes would also differ where
+/// the measured curves depart from the law.
 pub fn findings(both: &Beside) -> [Finding; 2] {
     let (claims, sparsity) = ([Claim::FewerThanSgd, Claim::BeyondSgd], both.sparsity);
     let [own, sgd] = match &both.fits {

@@ -20,7 +20,7 @@ fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
     let (last_linear, first_maximal) = fit.borders();
     let (low, high) = (f64::from(PAPERS_BATCH_SIZES.0), f64::from(PAPERS_BATCH_SIZES.1));
     let least = |doubts: &mut dyn Iterator<Item = f64>| doubts.fold(1.0, f64::min);
-    // Doubts of what the paper's ends decide, where they were measured.
+    // The doubt, where the batch size `size` (the paper's smallest or largest) was measured; otherwise 1, which decides nothing.
     let where_measured = |size: f64, doubt: f64| if sizes.contains(&size) { doubt } else { 1.0 };
     let (holds, fails, measured) = match claim {
         Claim::Linear => {

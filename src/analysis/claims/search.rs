@@ -37,7 +37,7 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
     let effective = effective
         .and_then(|points| slope(&points))
         .map_or(String::new(), |of_effective| format!("; the effective rate η/(1 − m) as B to the power of {}", words(of_effective)));
-    // The theory's constant learning rate would have it fall as K* does where scaling is linear.
+    // With the theory's constant learning rate the product K* · η/(1 − m) would fall with the batch size as K* does.
     let travelled: Option<Vec<(f64, f64)>> = cells(study, sparsity)
         .map(|cell| Some((f64::from(cell.key.batch_size), f64::from(cell.steps_to_result()?) * effective_rate(cell.best()?)?)))
         .collect();
@@ -57,7 +57,7 @@ fn inside(study: &StudyResults, sparsity: f64) -> Finding {
         return Finding::undecided(claim, sparsity, measured);
     };
     let search = &configuration.search;
-    // Of several trials with K* each may be the best one.
+    // Several trials may share the cell's K*: each of them may be the best one.
     let best = |cell: &Cell| {
         let least = cell.steps_to_result();
         cell.trials.iter().filter(|trial| trial.steps.is_some() && trial.steps == least).cloned().collect::<Vec<_>>()

@@ -125,7 +125,7 @@ fn region(study: &StudyResults, sparsity: f64) -> Finding {
     let counted = |(sparse, dense): &(&Cell, &Cell)| {
         let race = shorter(study.race_of(sparse), study.race_of(dense));
         let ([of_sparse, of_dense], differ) = ([good(sparse, race), good(dense, race)], differing(sparse, dense, race));
-        // The variance of the logarithm of their ratio, as the two share their points: by the points that are good in one alone.
+        // The variance of the logarithm of the ratio of good trials. The cells share their points: only points that are good in one of them count.
         (of_sparse / of_dense, (differ + 1.0) / (of_sparse * of_dense))
     };
     let (ratios, variances): (Vec<f64>, Vec<f64>) = pairs.iter().map(counted).unzip();
@@ -149,7 +149,7 @@ fn region_grows(study: &StudyResults, sparsity: f64) -> Finding {
     let race = cells.iter().map(|cell| study.race_of(cell)).reduce(shorter).unwrap_or(Race::Off);
     let counts: Vec<f64> = cells.iter().map(|cell| good(cell, race)).collect();
     let points: Vec<(f64, f64)> = cells.iter().zip(&counts).map(|(cell, good)| (f64::from(cell.key.batch_size), *good)).collect();
-    // Of the logarithm of a number of all.
+    // The variance of the logarithm of a cell's number of good trials, which is a binomial number among all trials of the cell.
     let variance = |(cell, good): (&&Cell, &f64)| 1.0 / (good + 0.5) - 1.0 / (cell.trials.len() as f64 + 1.0);
     let variances: Vec<f64> = cells.iter().zip(&counts).map(variance).collect();
     let Some(slope) = slope_of_counts(&points, &variances) else {

@@ -12,7 +12,7 @@ use crate::readable::rough;
 /// Parts of a curve.
 const PARTS: i32 = 80;
 
-/// Steps against batch size: those that answer with their intervals, and K* of sparsities that are not among them.
+/// Steps against batch size. A sparsity with a fit among those that answer shows the fit with its interval; any other sparsity shows K* alone.
 pub fn answer(study: &StudyResults, fits: &[Fitted]) -> Figure {
     let cells = confirmed_cells(study);
     let confirmed = confirmed_fits(&cells);

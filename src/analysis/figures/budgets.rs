@@ -9,7 +9,7 @@ use crate::readable::{count, digits};
 /// What is known of a cell within a budget.
 struct Point {
     batch_size: f64,
-    /// The least error, or, where it is a bound, at most that.
+    /// The least validation error within the budget, as a fraction; where `is_exact` is false, an upper bound of this error.
     error: f64,
     is_exact: bool,
 }

@@ -138,7 +138,7 @@ pub(super) fn unreached(study: &StudyResults, sparsity: f64, colour: Colour, num
     Element::Points(Marker::Arrow(0, -1), colour, study.results.cells.iter().filter(missed).map(dot).collect())
 }
 
-/// Keeps the end of a line that leaves a panel inside of it.
+/// A factor just below 1, by which a line that leaves a panel is cut short, so that the line's end lies inside the panel.
 pub(super) const INSIDE: f64 = 1.0 - 1e-9;
 
 /// Where an arrow stands that points out of a panel, as a part of the axis.

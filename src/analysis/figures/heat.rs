@@ -6,7 +6,7 @@ use crate::analysis::studies::{StudyResults, batch};
 use crate::records::Cell;
 use crate::settings::ascending;
 
-/// Ratios at most, each with its colour and its name.
+/// Classes of ratios: the largest ratio of each class, its colour and its name.
 const CLASSES: [(f64, Colour, &str); 5] = [
     (1.0, Colour(8, 48, 107), "K*"),
     (1.1, Colour(40, 120, 181), "up to 1.1 K*"),

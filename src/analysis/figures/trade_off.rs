@@ -76,7 +76,7 @@ fn equal_batch_size(x: &Axis, y: &Axis, size: u32) -> Vec<Element> {
         return Vec::new();
     }
     let at = |examples: f64| (examples, examples / batch(size));
-    // The words stand below the line all along: so far left of its end as they are long it is so much lower.
+    // The words end at the line's upper end and stand below the line. The words are lowered by as much as the line falls over their length.
     let lower = (right / left).powf(WORDS) * (top / bottom).powf(0.01);
     let words = Element::Words(format!("B {}", count(size)), (to, at(to).1 / lower));
     vec![Element::Line(Stroke::Thin, GREY, vec![at(from), at(to)]), words]

@@ -17,7 +17,7 @@ use crate::results::{Results, WorkloadSummary};
 use crate::storage::read_regular;
 use crate::{Error, Result};
 
-/// The file that makes a folder one of a batch size.
+/// A folder that has a file of this name is the folder of one batch size.
 const STUDY: &str = "study.json";
 
 /// Folders from a data set down to a batch size.
@@ -30,7 +30,7 @@ type Found<T> = std::result::Result<T, (PathBuf, String)>;
 enum Goal {
     /// At most so many of so many validation examples wrong: an export of ours.
     Count(u32, u32),
-    /// A validation error below this one: by their rule.
+    /// A validation error below this goal: the rule of Shallue et al.
     Below(f64),
 }
 
@@ -156,7 +156,7 @@ fn read_cell(place: &Path, goal: Option<f64>) -> Found<(CellKey, WorkloadSummary
     let last = trials.iter().map(|trial| trial.steps_run).max().unwrap_or(0);
     workload.max_steps = whole(&study["train_steps"]).unwrap_or(last);
     if let Goal::Below(_) = goal {
-        // Errors without the number of examples they were counted on are no record of ours.
+        // Published data do not say on how many examples errors were counted, which every evaluation of ours records: the curves are dropped.
         trials.iter_mut().for_each(|trial| trial.curve.clear());
     }
     Ok((key, workload, trials))

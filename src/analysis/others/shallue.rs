@@ -50,7 +50,7 @@ pub fn shallue(studies: &[StudyResults], folder: &Path) -> Result<usize> {
 
 /// What becomes a study of their layout: the trials of a cell, or its confirmations, which are no trials of the search.
 struct Exported<'a> {
-    /// Behind the model's name.
+    /// The ending of the model's name in the layout: empty for trials, `_confirmed` for confirmations.
     suffix: &'static str,
     /// Most steps of a trial, and whether one ends because of another.
     train_steps: u32,
@@ -104,7 +104,7 @@ fn write_study(exported: &Exported, cell: &Cell, workload: &WorkloadSummary, con
         0.0 => format!("{}{}", words(&workload.network), exported.suffix),
         sparsity => format!("{}_sparsity_{sparsity}{}", words(&workload.network), exported.suffix),
     };
-    // The names that their data have for these.
+    // Shallue et al.'s data call the optimizer `nesterov` by the name `nesterov_momentum`.
     let optimizer = if workload.optimizer == "nesterov" { "nesterov_momentum".to_owned() } else { words(&workload.optimizer) };
     let dataset = words(&workload.dataset);
     let place = folder.join(&dataset).join(&model).join(&optimizer).join(cell.key.batch_size.to_string());
@@ -184,8 +184,8 @@ pub(super) fn their_name(name: Metaparameter) -> String {
     }
 }
 
-/// The `metadata.json` of a trial or confirmation. Theirs is complete once it has run its course: by reaching the goal or by spending its steps; one
-/// that a race cut off has not.
+/// The `metadata.json` of a trial or confirmation. In Shallue et al.'s layout a trial is COMPLETE once it has reached the goal or spent its steps;
+/// a trial that a race cut off is INCOMPLETE.
 fn metadata(number: u32, trial: &Trial, training: Option<&Training>) -> Value {
     let status = match trial.status {
         Status::Complete | Status::Incomplete => "COMPLETE",

@@ -59,7 +59,7 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     }
 }
 
-/// The study's file as a command of dps-train names it, which takes one.
+/// The result file in a command of dps-train, which takes one file: the study's only file or, where there are several, the merged one.
 fn file(section: &Section) -> String {
     match section.study.sources.as_slice() {
         one @ [_] => quoted(one),
@@ -188,7 +188,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let (points, seeds) = configured.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
     // A study that is measured again, or grows, is confirmed too.
     let whole: f64 = core_hours(study).iter().sum();
-    // Confirmed steps over K*.
+    // `slower` is confirmed steps over K* in the geometric mean; a cell's luck is K* over its confirmed steps.
     let lucks: Vec<f64> = section.confirmed.iter().filter_map(|cell| cell.luck).map(|luck| luck.value).filter(|luck| *luck > 0.0).collect();
     let slower = match lucks.len() {
         0 => USUAL_LUCK,

@@ -237,7 +237,7 @@ impl Written<'_> {
     fn file(&mut self, name: String, bytes: &[u8]) -> Result<()> {
         let path = self.folder.join(&name);
         let place = place(&path);
-        // Looked for now: the folder of the report may be new.
+        // The place of the page of `--claims` is looked up only here: a page in a new report's folder has no place before the folder exists.
         let is_claims_page = place.is_some() && place == self.claims.and_then(self::place);
         if is_claims_page && name == CLAIMS {
             self.names.push(name);

@@ -262,7 +262,7 @@ impl StudyResults {
         let (Some(best), Some(cut)) = (cell.steps_to_result(), cut) else { return said };
         match said.last_step(best, self.results.workload.evaluate_every) {
             Some(last) if last <= cut => said,
-            // In hundredths, upwards: trials ran so far at most.
+            // Trials ran up to the step `cut`: the race's factor is `cut` over `best`, rounded up to hundredths.
             _ => Race::Until((100.0 * f64::from(cut) / f64::from(best)).ceil().max(100.0) / 100.0),
         }
     }

@@ -37,7 +37,7 @@ pub fn new_configuration(path: &Path, given: &Given, data: &Path) -> Result<()> 
     let mut ask = |question: &str| {
         prompt(question);
         let mut answer = String::new();
-        // An answer is a word: a line without an end is none.
+        // Reading stops after `LONGEST_ANSWER` bytes, so that input without an end of line cannot fill the memory.
         let read = std::io::stdin().lock().take(LONGEST_ANSWER).read_line(&mut answer).ok()?;
         (read > 0).then_some(answer)
     };

@@ -39,7 +39,7 @@ pub fn bound(prepared: &Prepared, world: &dyn Communicator) -> CostBound {
         }
         #[cfg(feature = "cuda")]
         Chosen::Cuda(cuda) => {
-            // Weights, velocity and mask, and a gradient for each lane.
+            // Bytes on the GPU: for each trial four 32-bit numbers a parameter (weight, velocity, mask and gradient), and the data.
             let trials = study.grid.trials as usize;
             let bytes = (4 * 4 * network.parameters() * trials) as u64 + facts.bytes(facts.examples());
             let device = format!("{}, at the 32-bit peak of its clock", cuda.name());
