@@ -40,7 +40,7 @@ fn memory_of(folder: PathBuf) -> Option<GroupMemory> {
     let used = value("memory.current").or_else(|| value("memory.usage_in_bytes"))?;
     let text = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
     let stat = |name: &str| text.lines().find_map(|line| number(line.strip_prefix(name)?.strip_prefix(' ')?));
-    // Version 1 has the sums over the groups inside by names of their own.
+    // In version 1, the sums that include the groups inside have names that begin with `total_`.
     let files = |name: &str| stat(&format!("total_{name}")).or_else(|| stat(name)).unwrap_or(0);
     let kept = used.saturating_sub(files("inactive_file").saturating_add(files("active_file")));
     Some(GroupMemory { folder, limit, free: limit.saturating_sub(kept) })

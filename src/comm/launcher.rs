@@ -70,7 +70,7 @@ impl Launched {
         let Some((.., variable)) = self.started else { return Ok(()) };
         let is_foreign = match family(library) {
             Some("MPICH") => variable == OPEN_MPI_SIZE,
-            // Under srun --mpi=pmi2 it is another variable that says how many there are.
+            // Under srun --mpi=pmi2 the number of processes comes from PMI_SIZE, so that `variable` is not SRUN_SIZE.
             Some("Open MPI") => variable == SRUN_SIZE && !self.speaks_pmix,
             _ => false,
         };
@@ -107,7 +107,7 @@ impl Launched {
 
 /// This process's command, started on so many ranks by the mpirun that belongs to the program's MPI.
 fn command(ranks: usize) -> String {
-    // Without one beside the library, one in the PATH may still be it.
+    // Where no mpirun lies beside the library, the mpirun in the PATH may still belong to the program's MPI.
     let mpirun = own_mpirun().map_or_else(|| "mpirun".to_owned(), |path| path.to_string_lossy().into_owned());
     format!("{mpirun} -n {ranks} {}", command_line())
 }

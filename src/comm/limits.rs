@@ -159,7 +159,8 @@ mod tests {
         let job = ("SLURM_JOB_ID", "7");
         assert_eq!(bytes(&[job, ("SLURM_MEM_PER_NODE", "2048")]), Some((2048, 2047)));
         assert_eq!(bytes(&[job, ("SLURM_MEM_PER_CPU", "512"), ("SLURM_CPUS_ON_NODE", "4")]), Some((2048, 2047)));
-        // All of the node's memory; half of a product; another time's variables; a size in words.
+        // No limit follows from a 0, which means all of the node's memory, from memory per processor without a number of processors, without a
+        // job's number, or from a size with a unit.
         assert_eq!(bytes(&[job, ("SLURM_MEM_PER_NODE", "0")]), None);
         assert_eq!(bytes(&[job, ("SLURM_MEM_PER_CPU", "512")]), None);
         assert_eq!(bytes(&[("SLURM_MEM_PER_NODE", "2048")]), None);

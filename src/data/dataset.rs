@@ -61,7 +61,7 @@ pub struct Particulars {
     pub has_own_validation: bool,
     /// Least and greatest value of the training and the validation examples, as the files have them.
     pub range: [f32; 2],
-    /// The digest under which dps began studies of one's own data while it was of their name too.
+    /// The digest by an earlier rule, which hashed the name of one's own data too: studies that an earlier dps began have this digest.
     pub earlier_digest: String,
 }
 
@@ -285,7 +285,7 @@ fn digest(name: &str, classes: usize, sets: [&Examples; 3]) -> String {
             Pixels::Bytes(values) => hash.update(values),
             Pixels::Floats(values) => values.iter().for_each(|value| hash.update(value.to_le_bytes())),
         }
-        // A byte each, as labels were before there were data sets with more classes.
+        // Labels of at most 256 classes are hashed as one byte each, so that earlier digests, from when every label was a byte, stay valid.
         if classes <= 256 {
             set.labels.iter().for_each(|&label| hash.update([label as u8]));
         } else {

@@ -237,7 +237,7 @@ impl Reader<'_> {
         };
         if both && stride == 1 && output.height >= 2 && output.width >= 2 {
             self.next += 2;
-            // Of pooled values that are not negative a ReLU changes none.
+            // After a ReLU and a maximum no value is negative, so that another ReLU in the list would change nothing and is skipped.
             if relu {
                 self.take(&LayerSpec::Relu);
             }

@@ -21,7 +21,7 @@ pub(super) fn assert_reads(layer: &Convolution, input: usize, first: usize, rows
     }
 }
 
-/// Panics unless so many channels are whole vectors.
+/// Panics unless `channels` is a positive multiple of the vector's width.
 #[inline(always)]
 pub(super) fn assert_vectors<S: Simd>(channels: usize) {
     assert!(channels > 0 && channels.is_multiple_of(S::WIDTH), "channels are whole vectors");

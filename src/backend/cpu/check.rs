@@ -111,7 +111,8 @@ impl Check<'_> {
         for (inside, side) in [(input.height, output.height), (input.width, output.width)] {
             let read = (side - 1).checked_mul(layer.stride).and_then(|first| first.checked_add(layer.kernel));
             let there = input.before + inside + input.after;
-            // At stride 1 the data gradient is a convolution of the same kind, which would read beyond what is left over.
+            // At stride 1 the data gradient is a convolution too. With input rows or columns that no output reads, the data gradient would read
+            // beyond the gradients of the sums.
             let fits = read.is_some_and(|read| if layer.stride == 1 { read == there } else { read <= there });
             assert!(fits, "rows and columns that a convolution reads");
         }
@@ -146,7 +147,7 @@ impl Check<'_> {
         self.parameters([layer.weights, layer.bias], &[layer.kernel, layer.kernel, input.channels], output.channels, layer.has_bias);
     }
 
-    /// A layer that is told by the shape which it makes of the map read.
+    /// Checks a pool, a mean or a normalisation: the map written must have the shape that the layer makes of the map read.
     fn of_a_map(&mut self, layer: &Layer) {
         let written = layer.written().expect("a layer other than the logits writes a map");
         self.reads(layer.input(), layer.producer());
@@ -217,7 +218,7 @@ mod tests {
         check(&network);
     }
 
-    /// The kernels take the map that they write, and read the others.
+    /// A kernel takes the map that it writes out of the list of maps while it runs, so no layer may write the map that it reads.
     #[test]
     #[should_panic(expected = "every map is written once")]
     fn no_layer_writes_the_map_that_it_reads() {
@@ -245,7 +246,7 @@ mod tests {
         check(&network);
     }
 
-    /// 2^32 rows of 2^32 columns would be no floats at all.
+    /// In 64 bits the product 2^32 · 2^32 wraps to 0, so that an unchecked map of 2^32 rows and 2^32 columns would seem to have no floats.
     #[test]
     #[should_panic(expected = "a map of at most 4294967295 values")]
     fn products_of_extents_do_not_wrap() {

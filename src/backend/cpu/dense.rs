@@ -5,13 +5,13 @@ use crate::network::{Convolution, Dense, DenseOutput, Epilogue, Map};
 /// Inputs of a fully connected layer come in whole groups of that many: two of the widest vectors.
 pub(super) const ROWS: usize = 32;
 
-/// Floats that a row of logits takes, and one of their weights, where there are at most so many classes: the widest vector.
+/// Floats of a row of logits, and of a row of the logits' weights, where there are at most this many classes: one of the widest vector.
 pub(super) const LOGITS: usize = 16;
 
-/// Whether a fully connected layer makes the logits of so few classes that one row of its weights is a vector or two: `layer/logits.rs` computes
-/// it, any other one `layer/matrix.rs`.
+/// Whether a fully connected layer makes the logits of so few classes that a row of the layer's weights is one or two vectors. `layer/logits.rs`
+/// computes such a layer, `layer/matrix.rs` every other fully connected layer.
 pub(super) fn is_narrow(inputs: usize, outputs: usize, output: DenseOutput) -> bool {
-    // A row is read as LOGITS floats: into the next row, or into the bias.
+    // Kernels read LOGITS floats from where a row begins: beyond the end of a shorter row, they read the next row, or after the last row the bias.
     output == DenseOutput::Logits && (LOGITS / 2..=LOGITS).contains(&outputs) && inputs.is_multiple_of(ROWS)
 }
 

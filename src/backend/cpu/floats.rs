@@ -26,7 +26,7 @@ impl Floats {
         floats
     }
 
-    /// Makes it at least that long; what is new is zero.
+    /// Lengthens a shorter vector to `len` floats; the new floats are zero.
     pub(super) fn grow(&mut self, len: usize) {
         if self.len < len {
             self.lines.resize(len.div_ceil(Line::FLOATS), Line([0.0; Line::FLOATS]));

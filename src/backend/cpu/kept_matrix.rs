@@ -79,7 +79,7 @@ impl KeptMatrix {
     }
 }
 
-/// Images of a row for so many.
+/// Floats of a row that has one float for each of `images` images, rounded up to whole vectors.
 pub(super) fn row(images: usize) -> usize {
     images.next_multiple_of(VECTOR)
 }

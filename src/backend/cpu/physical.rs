@@ -1,9 +1,9 @@
 //! A network as the kernels want it: channels in whole vectors of the widest unit.
 //!
-//! A channel that is added has no weights, no bias and so no value but zero; to the kernels it is one that a mask has removed. So is the bias of a
-//! layer that has none: behind the door every layer has a bias. Weights, masks and gradients go from one network to the other at the back end's door
-//! ([`Physical::spread`], [`Physical::mask`]); behind it there is only the physical one. A network whose channels are whole vectors already, and
-//! whose layers all have a bias, is its own physical one.
+//! A channel that is added has no weights, no bias and so no value but zero: kernels treat an added channel like one that a mask has removed.
+//! A layer without a bias gets a bias of zero in the same way, so that every physical layer with weights has a bias. The back end turns weights,
+//! masks and gradients of one network into those of the other where they enter and leave ([`Physical::spread`], [`Physical::mask`]), and computes
+//! with the physical network alone. A network whose channels are whole vectors already, and whose layers all have a bias, is its own physical one.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! What a lane's mask leaves to be computed, found once for the lane: a mask never changes.
 //!
 //! Which kernels a layer gets follows from the configuration and the mask alone (`layer/mod.rs`), so that a study's bits do not depend on where it
-//! ran. A pruned layer leaves out products with removed weights. A layer with a pool keeps the order of the others: its finite sums have the bits of
-//! the unpruned kernels' that are not Winograd's, up to the sign of a zero; one without a pool has its own order, which [`sparse`](super::sparse)
-//! states. What a removed weight would have made of an infinite or NaN activation, it no longer makes.
+//! ran. A pruned layer leaves out products with removed weights. A pruned layer with a pool adds up the other products in the order of the unpruned
+//! direct kernels: finite sums have the same bits, up to the sign of a zero. A pruned convolution without a pool has an order of its own, which
+//! [`sparse`](super::sparse) states. An infinite or NaN activation no longer makes a sum NaN through a removed weight.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,8 @@ impl Plan {
             places[bias.clone()].iter_mut().enumerate().for_each(|(i, at)| *at = (place.bias + i) as u32);
             self.length = place.bias + bias.len();
         }
-        // Where a transposed layer is whole, single floats of it are far apart: it is better transposed first.
+        // A layer that is laid out transposed and whole has consecutive weights far apart: `places` stays none, and `collect` first transposes
+        // the layer.
         let whole = self.layers.iter().any(|plan| plan.layer.is_transposed());
         if let (Mask::Sparse { kept, .. }, false) = (mask, whole) {
             self.places = Some(kept.iter().map(|&index| places[index as usize]).collect());
@@ -118,7 +119,7 @@ impl Plan {
     }
 }
 
-/// Whether the layer writes the gradient of its weights where others add to it.
+/// Whether the layer writes the gradient of its weights; the other layers add to the gradient of their weights.
 pub(super) fn writes_weights(layer: &dyn CpuLayer) -> bool {
     layer.dense().is_some_and(|dense| dense.writes_weights())
 }

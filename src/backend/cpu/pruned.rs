@@ -5,8 +5,8 @@ use crate::network::{Convolution, Network};
 /// A pooled convolution with less than this part of the weights between its live channels visits kept weights alone in its forward pass.
 const FORWARD_KEPT: f64 = 0.6;
 
-/// With less than this part where all weights would be multiplied by Winograd's formula. With three tenths of the weights Simple-CNN evaluates by the
-/// formula 1.3 times as fast as by kept weights, with two tenths 0.94 times (one core of an AMD EPYC).
+/// The limit in place of [`FORWARD_KEPT`] where Winograd's formula would multiply all weights. With three tenths of the weights, Simple-CNN evaluates
+/// 1.3 times as fast by the formula as by kept weights; with two tenths, 0.94 times as fast (one core of an AMD EPYC).
 const WINOGRAD_KEPT: f64 = 0.22;
 
 /// A pooled convolution with less than this part of its blocks visits kept blocks alone for its filter gradient.

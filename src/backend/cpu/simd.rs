@@ -71,8 +71,8 @@ pub(super) trait Simd: Copy {
 pub(super) trait Kernel {
     /// Result of the kernel.
     type Output;
-    /// Computes it. A kernel checks the lengths that its addresses rely on; one that relies on more is made by an unsafe function, or in the folder
-    /// alone that keeps it.
+    /// Computes the result. A kernel checks the lengths that its addresses rely on. A kernel that relies on more than lengths is made by an unsafe
+    /// function, or only inside the folder whose code meets the further conditions.
     fn run<S: Simd>(self) -> Self::Output;
 }
 

@@ -140,7 +140,7 @@ pub(super) struct Positions {
 /// What chains of sums begin with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start<'a> {
-    /// The sum that is there, whose chain goes on.
+    /// The sum that the memory of the result holds: the chain of additions goes on from there.
     Chain,
     /// Zero: what is there is not read.
     First,

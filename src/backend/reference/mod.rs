@@ -75,9 +75,10 @@ pub fn gradient<T: Number>(network: &Network, weights: &[T], temperature: f32, b
     (gradient, loss)
 }
 
-/// The flow through a network, and its gradient, `[parameters]`: the sum of the logits of an image whose values are all 1. Where the weights are
-/// magnitudes it is the synaptic flow of Tanaka et al., NeurIPS 2020. A group normalisation scales and shifts alone: nothing would be conserved
-/// through means and variances, and the authors' public code leaves out batch normalisation's, too, by those of an untrained network, 0 and 1.
+/// The flow through a network, which is the sum of the logits of an image whose values are all 1, and the flow's gradient, `[parameters]`. Where the
+/// weights are magnitudes, the flow is the synaptic flow of Tanaka et al., NeurIPS 2020. A group normalisation scales and shifts alone here, because
+/// means and variances would conserve no flow. The authors' public code also leaves out the means and variances of batch normalisation, by the
+/// values 0 and 1 of an untrained network.
 pub fn flow<T: Number>(network: &Network, weights: &[T]) -> (Vec<T>, T) {
     let mut gradient = vec![T::from(0.0); network.parameters()];
     let mut pass = Pass::new(network, weights, 1.0, &mut gradient);

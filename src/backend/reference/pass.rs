@@ -385,7 +385,7 @@ impl<'a, T: Number> Pass<'a, T> {
     fn softmax_cross_entropy(&mut self) {
         let temperature = T::from(self.temperature);
         let logits: Vec<T> = self.logits.iter().map(|&logit| logit / temperature).collect();
-        // Subtracted so that no power overflows: the loss does not depend on it.
+        // The largest logit is subtracted from all logits so that no power overflows; the loss does not depend on the subtraction.
         let largest = logits.iter().copied().fold(logits[0], |best, logit| if logit.value() > best.value() { logit } else { best });
         let powers: Vec<T> = logits.iter().map(|&logit| (logit - largest).exp()).collect();
         let sum = powers.iter().fold(T::from(0.0), |sum, &power| sum + power);

@@ -162,7 +162,7 @@ fn named(path: &Path, mut arrays: Vec<(String, ArrayPlace)>) -> Found<Places> {
     for (set, array) in roles() {
         let first = names(set, array).into_iter().find_map(|name| arrays.iter().position(|(array, _)| *array == name));
         let Some((name, place)) = first.map(|first| arrays.remove(first)) else { continue };
-        // In one file one of them is taken, as there is one of a name in most formats.
+        // Two arrays of one name are refused if they are in different files; of two in one file, the first is taken.
         if let Some((_, other)) = arrays.iter().find(|(array, other)| *array == name && other.file() != place.file()) {
             let files = [place.file(), other.file()].map(|file| file.file_name().unwrap_or_default().to_string_lossy().into_owned());
             let [one, other] = files;

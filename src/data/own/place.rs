@@ -158,7 +158,7 @@ fn archive(path: &Path) -> Found<ZipArchive<BufReader<File>>> {
     let file = File::open(path).map_err(|error| unread(&error))?;
     for index in 0..archive.len() {
         let member = archive.by_index_raw(index).map_err(|error| damaged(error.to_string()))?;
-        // The name again, before the values: 30 bytes into the header there.
+        // The header before a member's values repeats the member's name, 30 bytes from the header's beginning.
         let mut name = vec![0; member.name_raw().len()];
         let mut length = [0; 2];
         let header = member.header_start();

@@ -8,7 +8,7 @@ use super::shape::RESIDENT_WEIGHTS;
 use crate::network::Convolution;
 
 /// `sums[y][x][out]` = bias, or zero, + Σ input · weights for output rows from row `first`, a group of `group_rows`, over the `live` inputs.
-/// `weights` are as `lay_out` leaves them for the same `tiles`, which are Winograd's; none: row by row.
+/// `weights` are as `lay_out` leaves them for the same `tiles`. With `tiles`, Winograd's formula computes the sums; without, a loop over rows does.
 ///
 /// # Safety
 /// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
@@ -47,7 +47,7 @@ pub(in super::super) struct ForwardRows<'a> {
 }
 
 impl<'a> ForwardRows<'a> {
-    /// The kernel with what [`forward_rows`] takes, which panics where that does.
+    /// Makes the kernel from the arguments of [`forward_rows`]. Running the kernel panics for the arguments for which [`forward_rows`] panics.
     ///
     /// # Safety
     /// As [`forward_rows`].

@@ -27,7 +27,7 @@ pub(in super::super) fn add_positions<S: Simd>(d: &[f32], sums: &mut [f32]) {
 }
 
 /// `gradient[ky][kx][in][out]` = start + Σ input · d over `rows` output rows from row `first`, for the `live` inputs; d is `[rows][width][out]`.
-/// That of other inputs stays what it is with [`Start::Chain`], and else becomes zero.
+/// The gradient of the weights of all other inputs stays as it is with [`Start::Chain`], and becomes zero with any other start.
 ///
 /// # Safety
 /// The layer's extents are small enough for their products: those of a physical network's layers are ([`bounds`](super::super::bounds)).
@@ -50,7 +50,7 @@ pub(in super::super) unsafe fn filter_gradient_rows<S: Simd>(
     S::call(FilterGradientRows { layer, live, input, d, first, rows, start, gradient })
 }
 
-/// What [`filter_gradient_rows`] computes from, which alone makes one.
+/// The arguments of [`filter_gradient_rows`], the only function that makes this kernel.
 struct FilterGradientRows<'a> {
     layer: &'a Convolution,
     live: Live,
@@ -184,7 +184,7 @@ pub(in super::super) unsafe fn data_gradient_rows<S: Simd>(
     S::call(DataGradientRows { layer, live, transposed, d, first, rows, input_gradient })
 }
 
-/// What [`data_gradient_rows`] computes from, which alone makes one.
+/// The arguments of [`data_gradient_rows`], the only function that makes this kernel.
 struct DataGradientRows<'a> {
     layer: &'a Convolution,
     live: Live,

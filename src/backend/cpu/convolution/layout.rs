@@ -36,8 +36,8 @@ pub(in super::super) fn lay_out<S: Simd>(layer: &Convolution, tiles: Option<Tile
     }
 }
 
-/// Weights for the data gradient: `[kernel][kernel][out][in]`; for an `adjoint`, with the kernel turned around and laid out for it. `scratch` has
-/// place for them once more.
+/// Writes the weights for the data gradient: `[kernel][kernel][out][in]`, or, with an `adjoint`, with the kernel turned around and laid out for
+/// the adjoint's forward pass. `scratch` has room for all of the weights, which only an adjoint needs.
 ///
 /// # Panics
 /// Unless both numbers of channels are multiples of the vector.

@@ -20,10 +20,10 @@ pub(in super::super) fn group_rows(layer: &Convolution, tiles: Option<Tiles>) ->
     rows.min(layer.output.height)
 }
 
-/// The convolution whose forward pass over the gradients of this one's sums, bordered with zeros, is this one's data gradient: that with the
-/// weights turned around. None for a stride above 1.
+/// The convolution that computes the data gradient of `layer` as a forward pass, by the weights turned around, over the gradients of the layer's
+/// sums, bordered with zeros. None for a stride above 1, or for a border of more than kernel − 1 zeros.
 ///
-/// Read that way every input's gradient is one sum in registers; `data_gradient_rows` adds to memory once for each place in the kernel.
+/// In such a forward pass every input's gradient is one sum in registers; `data_gradient_rows` adds to memory once for each place in the kernel.
 pub(in super::super) fn adjoint(layer: &Convolution) -> Option<Convolution> {
     let (map, side) = (layer.input_map, layer.kernel - 1);
     (layer.stride == 1 && map.before <= side && map.after <= side).then(|| Convolution {

@@ -10,7 +10,7 @@ use super::{add_positions, data_gradient_rows, filter_gradient_rows, forward_row
 use crate::network::{Convolution, Epilogue, Map};
 use crate::settings::Convolutions;
 
-/// A convolution of 3 × 3 from 16 channels to so many, on maps of 16 × 16 with so wide a border, into so many rows and columns.
+/// A convolution of 3 × 3 from 16 channels to `channels`, on maps of 16 × 16 with a border of `border`, into `side` rows and columns.
 fn convolution(channels: usize, border: usize, side: usize) -> Convolution {
     let (input_map, output) = (Map::plain(16, 16, 16).bordered(border, border), Map::plain(side, side, channels));
     let mut layer = Convolution {
@@ -152,7 +152,7 @@ fn winograds_kernels_stay_in_their_slices() {
             refused("the layer has the channels that are read", run);
         }
     }
-    // A block of large tiles would be of several images.
+    // A block of large tiles would have more rows than this output of 8 × 8, so the layer gets small tiles.
     assert_eq!(Tiles::of(&convolution(16, 1, 8), Convolutions::Winograd), Some(Tiles::Two));
 }
 

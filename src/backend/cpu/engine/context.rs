@@ -29,8 +29,8 @@ pub(super) struct Context<'a> {
     pub physical: Physical,
     /// The physical network.
     pub network: Arc<Network>,
-    /// The mask of weights that nothing was removed from, and their plans: the one by which connections are scored, which no key changes, and that of
-    /// lanes.
+    /// `whole` is the mask that removes no weight. `scored` is the plan of `whole` for scoring connections, always with direct convolutions;
+    /// `trained` is the plan of `whole` for lanes, with the study's `convolutions`.
     pub whole: Arc<Mask>,
     pub scored: Arc<Plan>,
     pub trained: Arc<Plan>,
@@ -91,10 +91,11 @@ impl<'a> Context<'a> {
         }
         let together = if let Derivative::Gradient = job.derivative { worker.together(job.plan) } else { 1 };
         let under = leaves.under(node);
-        // Of the stack: sums that wait, and the first of those that belong to the leaves computed together.
+        // `waiting` counts the sums on the stack; `base` is the place there of the first sum of the leaves that are computed together.
         let (mut waiting, mut base) = (0, 0);
         let merge_two = |stack: &mut [Floats], waiting: &mut usize, base: usize| {
-            // Below such a one, the weights of fully connected layers are summed already.
+            // Where both sums are of leaves computed together, `gradient_together` has summed the gradients of fully connected weights already, and
+            // only the other floats are added.
             if *waiting >= base + 2 {
                 merge(self.unit, stack, waiting, job.plan.added(length + 1));
             } else {

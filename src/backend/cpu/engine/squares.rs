@@ -15,7 +15,7 @@ use crate::pruning::Mask;
 /// Examples that one thread sums over by itself; sums of blocks are added in order. It is no function of ranks or threads.
 const BLOCK: usize = 64;
 
-/// Partial sums of one example's squares: enough to keep any vector unit busy, and always as many.
+/// Partial sums of one example's squares: enough to keep any vector unit busy. The number is the same on every vector unit, so the bits are too.
 const PARTS: usize = 16;
 
 impl CpuBackend<'_> {

@@ -130,7 +130,7 @@ pub(super) fn slots(stack: &mut Vec<Floats>, count: usize, length: usize) -> &mu
     &mut stack[..count]
 }
 
-/// Adds some runs of the top of the stack to its left-hand neighbour below it.
+/// Adds the floats in `runs` of the stack's top sum to the sum below, its left-hand neighbour in the tree, and takes the top off the stack.
 pub(super) fn merge(unit: VectorUnit, stack: &mut [Floats], waiting: &mut usize, runs: impl Iterator<Item = Range<usize>>) {
     *waiting -= 1;
     let (below, top) = stack.split_at_mut(*waiting);

@@ -6,8 +6,8 @@ use super::context::{Context, Seat};
 use crate::backend::cpu::worker::Worker;
 use crate::comm::Leaves;
 
-/// Multiply-adds that are worth sharing among threads: at three quarters of it (a dense Simple-CNN at batch size 2) two threads were now
-/// faster than one, now slower. Bits do not depend on it.
+/// Multiply-adds that are worth sharing among threads. At three quarters of this number (a dense Simple-CNN at batch size 2), two threads were
+/// faster than one in some measurements and slower in others. Bits do not depend on this number.
 const SHARED_WORK: f64 = 16e6;
 
 /// The threads, with what all of them read.

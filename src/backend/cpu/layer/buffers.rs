@@ -27,7 +27,7 @@ pub(in super::super) struct Buffers {
 pub(in super::super) struct Scratch {
     /// A group of rows of sums, or of their gradients.
     pub rows: Floats,
-    /// What a layer of stride 1 is multiplied in.
+    /// The points in which Winograd's formula multiplies the tiles of a layer.
     pub points: Points,
     /// One image's bordered input gradient; of a fully connected layer all images'.
     pub input_gradient: Floats,

@@ -39,7 +39,8 @@ pub(in super::super) trait CpuLayer: Passes + Send + Sync {
         places.len()
     }
 
-    /// From the layer's part of a leaf's gradient to the gradient of its weights in their order, behind which `to` has LOGITS floats of no use.
+    /// Copies the gradient of the layer's weights from the layer's part of a leaf's gradient to `to`, in the order of the weights. `to` has LOGITS
+    /// more floats behind the weights, which the copy may overwrite.
     fn collect(&self, _unit: VectorUnit, from: &[f32], to: &mut [f32]) {
         to[..from.len()].copy_from_slice(from);
     }
@@ -59,7 +60,7 @@ pub(in super::super) trait CpuLayer: Passes + Send + Sync {
         3.0 * forward
     }
 
-    /// Bytes of the most that a mask's plan can hold for the layer: the layer without a mask knows.
+    /// The most bytes that the plan of any mask can hold for the layer. Callers ask the layer that was made without a mask.
     fn most_bytes(&self) -> u64 {
         0
     }
@@ -110,7 +111,7 @@ impl<L: Vectorised> Passes for L {
     }
 }
 
-/// What a fully connected layer is asked besides, where the images of several leaves go through it together.
+/// The methods that a fully connected layer has besides, for the images of several leaves that go through the layer together.
 pub(in super::super) trait DenseLayer {
     /// Whether [`DenseLayer::weight_gradient`] writes the gradient of the weights. If not, [`DenseLayer::leaf_gradient`] adds to it.
     fn writes_weights(&self) -> bool;

@@ -93,7 +93,8 @@ impl Kernel for Collect<'_> {
         let Collect { logits, from, to } = self;
         for (input, from) in logits.inputs().zip(from.chunks_exact(LOGITS)) {
             let to = &mut to[input * logits.layer.outputs..][..LOGITS];
-            // What a row writes beyond its own, the next one writes again if it is computed, and the bias after the last.
+            // A store of LOGITS floats may reach beyond the end of a row. The next row, if it is computed, overwrites the floats beyond the end;
+            // after the last row the bias overwrites these floats.
             for v in (0..LOGITS).step_by(S::WIDTH) {
                 // SAFETY: both slices have LOGITS floats, which are whole vectors.
                 unsafe { S::store(to.as_mut_ptr().add(v), S::load(from.as_ptr().add(v))) };
@@ -200,7 +201,7 @@ impl VectorisedDense for Logits {
                 *sum += value;
             }
         }
-        // The forward pass has left there what the rows read.
+        // The forward pass has left the inputs of the computed rows in `logits_input`.
         let read = if self.rows.is_some() { &space.scratch.logits_input } else { &space.maps[layer.input] };
         let read = &read[images.start * inputs..images.end * inputs];
         let positions = Positions { rows: 1, columns: images.len(), x_row: 0, x_stride: inputs, d_stride: LOGITS };

@@ -66,7 +66,8 @@ fn sixteen(values: &[f32], at: usize) -> Channels {
     sixteen
 }
 
-/// Puts in place of the numbers of a group's channels what `of` makes of their mean over all of the group's values.
+/// Adds up the numbers of each group's channels, divides the sum by the count of the group's values, and writes what `of` makes of the quotient to
+/// each of the channels.
 #[inline(always)]
 fn over_groups(layer: &GroupNorm, numbers: &mut [f32], of: impl Fn(f32) -> f32) {
     let count = (layer.positions * layer.group_channels) as f32;
@@ -152,7 +153,8 @@ impl Vectorised for GroupNorm {
                     (shifts[channel], slopes[channel]) = (scale * sums[i], scale * normalised);
                 }
             }
-            // Of the gradient of normalised values a group loses its mean, and its mean product with these values times each of them.
+            // Two terms are subtracted from the gradient of a group's normalised values: the mean gradient, and each normalised value times the
+            // mean product of gradient and normalised value.
             over_groups(self, shifts, |mean| mean);
             over_groups(self, slopes, |mean| mean);
             for (channel, factor) in factors.iter_mut().enumerate() {

@@ -195,7 +195,8 @@ impl Kernel for Transpose<'_> {
 }
 
 impl Vectorised for Pooled {
-    /// For the data gradient those of the blocks that are sent, or all as `[kernel][out][kernel · in]`.
+    /// Lays out the weights for the forward pass, and for the data gradient if `backward`: the weights of the blocks that are sent, or all weights
+    /// as `[kernel][out][kernel · in]`.
     #[inline(always)]
     fn prepare<S: Simd>(&self, place: &Place, space: &mut Workspace, weights: &[f32], backward: bool) {
         let (layer, buffers, scratch) = (&self.layer, &mut space.layers[place.index], &mut space.scratch);
@@ -245,7 +246,7 @@ impl Vectorised for Pooled {
             space.maps[written] = output;
             return;
         }
-        // Which of the two it is changes no bit.
+        // Whether the weights fit the first-level cache chooses between two kernels that give the same bits.
         let resident = layer.kernel * layer.run() * S::WIDTH.min(layer.output.channels) * 2 <= RESIDENT_WEIGHTS;
         for image in 0..pass.count {
             let input = image_of(&space.maps[layer.input], layer.input_map, image);

@@ -108,7 +108,8 @@ impl Events {
                         bits &= bits - 1;
                         let (channel, choice) = (first + i, u32::from(choice[window + i]));
                         let at = layer.stride * (2 * py * row + (2 * px + (choice & 1) as usize) * inputs);
-                        // A position of the window's lower row comes after all of the upper row. Both are written, and one is counted.
+                        // In reading order, the events of a window's lower row follow all events of the upper row. The event is written to both
+                        // lists, and counted only in the list of the event's row.
                         let event = Event { at: at as u32, value: gradient[window + i] };
                         let count = &mut counts[channel];
                         self.by_channel[channel * most + *count as usize] = event;

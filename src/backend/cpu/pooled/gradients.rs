@@ -188,7 +188,7 @@ pub(in crate::backend::cpu) unsafe fn data_gradient_blocks<S: Simd>(
             }
             let to = input_gradient.as_mut_ptr().add(blocks.offsets[block as usize] as usize);
             for events in events {
-                // Events of one channel are at as many positions: nothing that is stored here was to be loaded here.
+                // The events of one channel are at different positions, so that no sum loaded here depends on a sum stored here.
                 let mut sums = [[S::splat(0.0); 2]; TOGETHER];
                 for (sums, event) in sums.iter_mut().zip(events) {
                     for (v, sum) in sums.iter_mut().enumerate().take(vectors) {

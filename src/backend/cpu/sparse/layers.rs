@@ -16,8 +16,9 @@ pub(in super::super) struct SparseLayers {
     unit: VectorUnit,
     /// One a map.
     pub maps: Vec<Floats>,
-    /// The gradient of a convolution's sum, with the border that its data gradient reads. A backward pass has its own, its producer's and its
-    /// block's, which are neighbours in the list of layers, so that three in turns are enough, and stay in the cache.
+    /// The gradients of convolutions' sums, each with the border that the data gradient reads. The backward pass of a layer uses the gradients of the
+    /// layer, of its producer and of its block. These three layers are neighbours in the list of layers, so that three buffers in turns are enough,
+    /// and stay in the cache.
     pub gradients: [Floats; TURNS],
     /// One a layer: the events of its kept weights (`weights.rs`) with their weights, forward and backward.
     pub forward: Vec<Vec<Event>>,

@@ -24,8 +24,8 @@ pub(in super::super) struct KeptWeights {
     /// By input channel, and place of the input between two strides: offsets in the channels of the gradient. Empty for a layer whose input's
     /// gradient nobody needs.
     pub backward: Taps,
-    /// Output channels that need computing. Inside a block between two layers in sub-maps that is not so of a channel that is zero, because it has
-    /// neither weights nor bias, nor of one that no kept weight reads: its gradient is zero. Nothing reads or writes them.
+    /// Output channels that need computing. Inside a block between two layers in sub-maps, nothing reads or writes two kinds of channels: channels
+    /// without weights and bias, whose values are zero, and channels that no kept weight reads, whose gradients are zero.
     pub live: Vec<bool>,
     /// The input channels whose gradient is wanted: the live ones of the producer.
     pub sources: Vec<bool>,

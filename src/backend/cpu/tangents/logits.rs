@@ -108,7 +108,7 @@ impl Tangents {
                 }
             }
         }
-        // A mean takes what it needs from where it is.
+        // A global mean reads its gradient from `dense`; only a convolution has to be sent the gradient.
         if let Some(producer) = layer.producer.filter(|&producer| matches!(network.layers[producer], Layer::Convolution(_))) {
             let map = network.maps[layer.input];
             let sent = std::mem::take(&mut self.dense);

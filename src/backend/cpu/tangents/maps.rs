@@ -42,7 +42,8 @@ impl Tangents {
                 for (y, to) in to.chunks_exact_mut(row).enumerate() {
                     let (from, rectified) = (&from[map.at_row(y)..][..row], &rectified[shape.at_row(y)..][..row]);
                     let mut received = from.to_vec();
-                    // A pooled shortcut is of the rectified input, an identity of the input itself.
+                    // A pooled shortcut reads the rectified input: its gradient is added before the ReLU's backward step. An identity shortcut
+                    // reads the input before the ReLU: the gradient of an identity shortcut is added after the ReLU's backward step.
                     let block = bypass.map(|bypass| {
                         let block = network.convolution(bypass).output;
                         (block, image(&self.gradients[bypass][kind], block.len(), at))

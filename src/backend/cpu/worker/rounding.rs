@@ -34,7 +34,7 @@ fn dataset(shape: ImageShape) -> Dataset {
     Dataset::new("bars", 10, examples(400), examples(10), &DataSplit { validation_fraction: 0.5, ..DataSplit::default() }).unwrap()
 }
 
-/// Weights after 60 steps, or, where the loss is no number before, those of the last step but one.
+/// Weights before the last of 60 steps, or, where training diverges, before the last step with a finite loss; and whether training diverged.
 fn trained(network: &Arc<Network>, dataset: &Dataset, rate: f64) -> (Vec<f32>, bool) {
     let mut backend = CpuBackend::new(network.clone(), dataset, VectorUnit::best(), 1, &Single);
     let rule = Rule { momentum: 0.9, ..Rule::plain(OptimizerName::Momentum, Schedule::constant(rate)) };
