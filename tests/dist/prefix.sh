@@ -42,7 +42,7 @@ inside() { # COMMAND…: as a user of the root folder, with what this machine sa
   done
   chroot --userspec=1000:1000 "$root" /usr/bin/env -i "${kept[@]}" /bin/bash -c 'cd ~/dps && "$@"' - "$@"
 }
-has_neither() { ! inside mpicc --version 2>/dev/null && ! inside pkg-config --exists hdf5 hdf5-serial 2>/dev/null; }
+has_neither() { ! compgen -G "$root/usr/bin/mpi*" && ! compgen -G "$root/usr/lib/*/libhdf5*"; }
 # The doctor ends with 3, as there is no data set.
 doctor() { { inside dps-train doctor || [ $? = 3 ]; } | grep -E "^(MPI +Open MPI v4.1.4|mpirun +$home/prefix|mpirun +mpirun \(Open MPI\) 4.1.4)"; }
 # Open MPI looks for ssh when it starts, which the root folder has not, and does not use it for ranks of one host.
