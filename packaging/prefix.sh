@@ -13,8 +13,11 @@ jobs=$(nproc)
 fetch() { # URL SHA-256 FOLDER: unpacks an archive.
   local archive=$prefix/sources/${1##*/}
   mkdir -p "$3"
-  [ -e "$archive" ] || curl --fail --silent --show-error --location --output "$archive" "$1"
-  echo "$2  $archive" | sha256sum --check --quiet
+  if [ ! -e "$archive" ]; then
+    curl --fail --silent --show-error --location --output "$archive.part" "$1"
+    echo "$2  $archive.part" | sha256sum --check --quiet
+    mv "$archive.part" "$archive"
+  fi
   tar -xf "$archive" -C "$3" --strip-components=1
 }
 

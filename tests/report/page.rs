@@ -358,6 +358,10 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     assert_eq!(merged.studies[0].results.cells, whole.cells);
     assert!(merged.studies[0].results.complete && merged.warnings.is_empty(), "{:?}", merged.warnings);
     assert!(page(&merged).contains("0.h5, 1.h5, 2.h5"));
+    // A command that takes one file begins by making it.
+    let merge = "dps-train merge 0.h5 1.h5 2.h5 -o RESULT.h5 &amp;&amp; dps-train replay RESULT.h5 --batch-size 2 --sparsity 0.9";
+    assert!(page(&merged).contains(merge) && page(&merged).contains("dps-report 0.h5 1.h5 2.h5 --strict"));
+    assert_eq!(merged.next, [Some("dps-train merge 0.h5 1.h5 2.h5 -o RESULT.h5 && dps-train confirm RESULT.h5".to_owned())]);
 
     // A cell with other trials is another measurement: the larger is kept, and it is said.
     let mut other = part(0.0, 2);

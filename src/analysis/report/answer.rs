@@ -35,11 +35,15 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     let weakest = weakest(section, &fits, is_confirmed);
     let cost = weakest.hours.map_or(String::new(), |hours| format!(", in about {}", in_words(hours)));
     let merge = merge(section);
-    let merged = merge.as_ref().map_or(String::new(), |merge| format!("; {MERGED} is what {merge} makes"));
+    let merged = merge.as_ref().filter(|_| weakest.mended.contains(MERGED));
+    let merged = merged.map_or(String::new(), |merge| format!("; {MERGED} is what {merge} makes"));
     let mended = format!("The weakest point: {}; {}{cost}{merged}.", weakest.point, weakest.mended);
     let evidence = evidence(section, digests, is_confirmed);
     let (file, files) = (file(section), quoted(&section.study.sources));
-    let after_merge = |command: String| merge.iter().cloned().chain([command]).collect::<Vec<_>>().join(" && ");
+    let after_merge = |command: String| match &merge {
+        Some(merge) if command.contains(MERGED) => format!("{merge} && {command}"),
+        _ => command,
+    };
     let again = |cell: Option<CellKey>| match cell.filter(|_| is_of_dps(&section.study.results)) {
         Some(CellKey { batch_size, sparsity }) => {
             format!("Check: `{}`.", after_merge(format!("dps-train replay {file} --batch-size {batch_size} --sparsity {sparsity}")))
