@@ -183,7 +183,10 @@ impl Tiles {
         live.assert_of(inputs);
         points.assert_room(self.points(), inputs_apart, outputs_apart);
         let sums = &mut points.gradient[..self.points() * plane];
-        sums.fill(0.0);
+        // The first chunk of tiles writes the sums of the live inputs. Those of all others, and of no tiles, are zero.
+        if live.count < inputs || images == 0 {
+            sums.fill(0.0);
+        }
         for begun in (0..images * blocks).step_by(chunk / BLOCK) {
             let count = (chunk / BLOCK).min(images * blocks - begun);
             for index in 0..count {
@@ -203,6 +206,7 @@ impl Tiles {
                 }
             }
             let positions = Positions { rows: 1, columns: count * BLOCK, x_row: 0, x_stride: inputs, d_stride: outputs };
+            let start = if begun == 0 { Start::First } else { Start::Chain };
             for point in 0..self.points() {
                 macro_rules! products {
                     ($inputs:literal, $vectors:literal) => {
@@ -215,7 +219,7 @@ impl Tiles {
                                     let x = points.inputs.as_ptr().add(point * inputs_apart + input);
                                     let d = points.outputs.as_ptr().add(point * outputs_apart + output);
                                     let g = sums.as_mut_ptr().add(point * plane + input * outputs + output);
-                                    outer::<S, $inputs, $vectors>(x, d, positions, Start::Chain, g, outputs);
+                                    outer::<S, $inputs, $vectors>(x, d, positions, start, g, outputs);
                                 }
                             }
                         }
