@@ -1,14 +1,13 @@
 #!/bin/bash
 # Builds HDF5, Open MPI and dps in a folder, without root and without packages of the system: prefix.sh PREFIX.
 #
-# Needs a C and a C++ compiler, make, pkg-config, curl, Rust, and Python 3 with pip or venv. HDF5 and Open MPI come as Debian's copies of their
+# Needs a C and a C++ compiler, make, pkg-config, curl, xz, Rust, and Python 3 with pip or venv. HDF5 and Open MPI come as Debian's copies of their
 # releases, checked by their SHA-256, and libclang, which reads MPI's headers, from PyPI. A part that is there is not built again. The programs
 # lie in PREFIX/bin afterwards; an MPI or HDF5 that the system has too is not used.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 prefix=$(mkdir -p "${1:?usage: prefix.sh PREFIX}" && cd "$1" && pwd)
-jobs=$(nproc)
 
 fetch() { # URL SHA-256 FOLDER: unpacks an archive.
   local archive=$prefix/sources/${1##*/}
@@ -27,7 +26,11 @@ install() { # NAME URL SHA-256 OPTION…: configures, builds and installs a libr
   echo "$name: its log is $folder.log"
   rm -rf "$folder"
   fetch "$2" "$3" "$folder"
-  (cd "$folder" && ./configure --prefix="$prefix" "${@:4}" && make -j"$jobs" && make install) >"$folder.log" 2>&1
+  if ! (cd "$folder" && ./configure --prefix="$prefix" "${@:4}" && make -j"$(nproc)" && make install) >"$folder.log" 2>&1; then
+    echo "$name was not built; its log ends so:" >&2
+    tail -n 5 "$folder.log" >&2
+    exit 1
+  fi
   touch "$folder/done"
 }
 

@@ -107,6 +107,11 @@ pub fn aligned(rows: &[Vec<String>], indent: &str) -> String {
     rows.iter().map(line).collect()
 }
 
+/// Words as a shell would take them. No word has a NUL character, as neither arguments nor names of files have one.
+pub fn shell(words: &[String]) -> String {
+    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+}
+
 /// Whether a letter steers the program that shows it: a control character, or one that changes the direction of writing, so that a text looks like
 /// another one. Texts of files may hold any.
 pub fn steers(letter: char) -> bool {

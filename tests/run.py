@@ -46,10 +46,10 @@ def run(command):
     """Runs a command; gives its exit code, what it printed, and its seconds: by the clock, and of processors."""
     begun = time.monotonic()
     environment = {**os.environ, "RUST_TEST_THREADS": "1"}
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
-    printed = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment) as process:
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
     return process.returncode, printed.decode(errors="replace"), time.monotonic() - begun, usage.ru_utime + usage.ru_stime
 
 

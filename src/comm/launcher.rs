@@ -7,6 +7,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use crate::child::end_within;
+use crate::readable::shell;
 use crate::{Error, Result};
 
 /// Variables with a process's number among those that its launcher started: Open MPI's, MPICH's and Intel's, and PMIx's (srun, prterun).
@@ -115,8 +116,7 @@ fn command(ranks: usize) -> String {
 /// The words of this process's command line as a shell would take them.
 pub fn command_line() -> String {
     let words: Vec<String> = env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    // No word has a NUL character, so they can be joined.
-    shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+    shell(&words)
 }
 
 /// The mpirun beside the MPI library that this process has loaded.

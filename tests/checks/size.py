@@ -9,8 +9,8 @@ import re
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-COMMENT = {".rs": "//", ".cu": "//", ".cuh": "//", ".h": "//", ".cpp": "//"}
+from check_text import COMMENT, ROOT
+
 PAGE = ROOT / "docs/architecture.md"
 MARKS = ("<!-- size: written by make size WRITE=1 -->\n", "<!-- end of size -->")
 
@@ -20,9 +20,8 @@ def row(name, files):
     lines = letters = code = 0
     for file in files:
         for line in file.read_text().splitlines():
-            line = line.strip()
             lines += 1
-            if line and not line.startswith(COMMENT.get(file.suffix, "#")):
+            if line.strip() and not re.match(COMMENT[file.suffix], line):
                 code += 1
                 letters += len(re.sub(r"\s", "", line))
     return f"| {name} | {len(files):,} | {lines:,} | {code:,} | {letters:,} |"
@@ -30,7 +29,7 @@ def row(name, files):
 
 def main():
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
-    sources = [pathlib.Path(name) for name in listed if pathlib.Path(name).suffix in {*COMMENT, ".py", ".sh", ".bash"}]
+    sources = [pathlib.Path(name) for name in listed if pathlib.Path(name).suffix in COMMENT.keys() - {"", ".toml"}]
     of = lambda *folder: [ROOT / name for name in sources if name.parts[: len(folder)] == folder]
     modules = sorted({name.parts[1].removesuffix(".rs") for name in sources if name.parts[0] == "src"})
     rows = [row(f"`src/{module}`", of("src", module) + of("src", f"{module}.rs")) for module in modules]

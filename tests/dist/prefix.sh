@@ -9,6 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=$(mkdir -p "${1:?usage: prefix.sh FOLDER}" && cd "$1" && pwd) || exit 2
 cd "$here/../.." || exit 2
 source tests/checks/check.bash
+source tests/dist/programs.bash
 command -v mmdebstrap >/dev/null || { echo "expected mmdebstrap, found none; apt-get install mmdebstrap" >&2 && exit 2; }
 root=$folder/root
 home=/home/someone
@@ -21,7 +22,8 @@ base() {
   sysroot=$(rustc --print sysroot)
   mmdebstrap --quiet --variant=minbase --mode=root \
     --include=ca-certificates,curl,g++,gcc,libc6-dev,make,pkg-config,python3,python3-venv,xz-utils bookworm "$root" &&
-    chroot "$root" useradd --create-home --uid 1000 someone && mkdir -p "$root/opt/rust" "$root$home/.cargo" && cp -r "$sysroot/bin" "$sysroot/lib" "$root/opt/rust" &&
+    chroot "$root" useradd --create-home --uid 1000 someone && mkdir -p "$root/opt/rust" "$root$home/.cargo" &&
+    cp -r "$sysroot/bin" "$sysroot/lib" "$root/opt/rust" &&
     cp -r "${CARGO_HOME:-$HOME/.cargo}/registry" "$root$home/.cargo" &&
     # The certificates and the mirrors that this machine fetches by.
     cp -r /etc/ssl/certs "$root/etc/ssl" && { [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$root/etc"; } &&
@@ -35,7 +37,8 @@ sources() {
 }
 mounts() { mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --make-rslave "$root/dev"; }
 inside() { # COMMAND…: as a user of the root folder, with what this machine says of proxies.
-  local kept=(HOME=$home USER=someone PATH=/opt/rust/bin:$home/prefix/bin:/usr/bin:/bin)
+  # Open MPI looks for ssh when it starts, which the root folder has not, and does not use it for ranks of one host.
+  local kept=(HOME=$home USER=someone PATH=/opt/rust/bin:$home/prefix/bin:/usr/bin:/bin OMPI_MCA_plm_rsh_agent=true)
   local name
   for name in http_proxy https_proxy no_proxy HTTP_PROXY HTTPS_PROXY NO_PROXY PIP_INDEX_URL PIP_CERT SSL_CERT_FILE CURL_CA_BUNDLE; do
     [ -z "${!name-}" ] || kept+=("$name=${!name}")
@@ -43,21 +46,14 @@ inside() { # COMMAND…: as a user of the root folder, with what this machine sa
   chroot --userspec=1000:1000 "$root" /usr/bin/env -i "${kept[@]}" /bin/bash -c 'cd ~/dps && "$@"' - "$@"
 }
 has_neither() { ! compgen -G "$root/usr/bin/mpi*" && ! compgen -G "$root/usr/lib/*/libhdf5*"; }
-# The doctor ends with 3, as there is no data set.
-doctor() { { inside dps-train doctor || [ $? = 3 ]; } | grep -E "^(MPI +Open MPI v4.1.4|mpirun +$home/prefix|mpirun +mpirun \(Open MPI\) 4.1.4)"; }
-# Open MPI looks for ssh when it starts, which the root folder has not, and does not use it for ranks of one host.
-ranks() {
-  inside env OMPI_MCA_plm_rsh_agent=true mpirun --oversubscribe -n 2 dps-train configs/examples/own-data-digits.toml --data tests/fixtures/data --batch-size 32 --sparsity 0,0.9 \
-    --trials 2 --set workload.max_steps=200 --quiet -o digits.h5 && inside dps-report digits.h5 | grep '^Report'
-}
 
 check "a root folder with compilers" base
 check "the sources are there" sources
 check "it has neither MPI nor HDF5" has_neither
 mounts || exit 1
 check "HDF5, Open MPI and dps are built" inside packaging/prefix.sh $home/prefix
-check "the doctor finds the new Open MPI" doctor
-check "a study on two ranks, and its report" ranks
+check "the doctor finds the new Open MPI" doctor inside '^MPI +Open MPI v4.1.4'
+check "a study on two ranks, and its report" ranks inside configs tests/fixtures/data
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

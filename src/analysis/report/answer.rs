@@ -7,7 +7,7 @@ use super::section::{Answer, Section};
 use crate::analysis::claims::words;
 use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
-use crate::readable::{count, digits, rough, some};
+use crate::readable::{count, digits, rough, shell, some};
 use crate::records::{Cell, CellKey};
 use crate::settings::Race;
 
@@ -39,7 +39,7 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     let merged = merged.map_or(String::new(), |merge| format!("; {MERGED} is what {merge} makes"));
     let mended = format!("The weakest point: {}; {}{cost}{merged}.", weakest.point, weakest.mended);
     let evidence = evidence(section, digests, is_confirmed);
-    let (file, files) = (file(section), quoted(&section.study.sources));
+    let (file, files) = (file(section), shell(&section.study.sources));
     let after_merge = |command: String| match &merge {
         Some(merge) if command.contains(MERGED) => format!("{merge} && {command}"),
         _ => command,
@@ -66,7 +66,7 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
 /// The result file in a command of dps-train, which takes one file: the study's only file or, where there are several, the merged one.
 fn file(section: &Section) -> String {
     match section.study.sources.as_slice() {
-        one @ [_] => quoted(one),
+        one @ [_] => shell(one),
         _ => MERGED.to_owned(),
     }
 }
@@ -74,12 +74,7 @@ fn file(section: &Section) -> String {
 /// The command that makes one file of a study's several.
 fn merge(section: &Section) -> Option<String> {
     let sources = &section.study.sources;
-    (sources.len() > 1).then(|| format!("dps-train merge {} -o {MERGED}", quoted(sources)))
-}
-
-/// Names of files as a shell's command has them.
-fn quoted(names: &[String]) -> String {
-    shlex::try_join(names.iter().map(String::as_str)).unwrap_or_default()
+    (sources.len() > 1).then(|| format!("dps-train merge {} -o {MERGED}", shell(sources)))
 }
 
 /// The files of a study with their digests, and the core-hours behind its answer.

@@ -3,7 +3,7 @@
 use super::confirmations::ConfirmedFit;
 use super::fit::{Estimate, Fit, Point};
 use super::fits::{Fitted, measured_points};
-use super::law::Law;
+use super::least_squares::Law;
 use super::smoothness::Smooth;
 use crate::analysis::studies::StudyResults;
 use crate::readable::{count, significant};

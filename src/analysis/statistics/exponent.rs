@@ -2,7 +2,7 @@
 
 use super::estimate::Estimate;
 use super::fit::{Point, different};
-use super::law::LeastSquares;
+use super::least_squares::LeastSquares;
 use crate::statistics::student;
 
 /// Points that are needed: one more than the law has parameters.

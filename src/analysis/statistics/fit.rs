@@ -5,7 +5,7 @@
 
 pub use super::estimate::{COVERED, Estimate};
 use super::estimate::{normal, scramble, student_between, uniform};
-use super::law::{Law, LeastSquares};
+use super::least_squares::{Law, LeastSquares};
 use crate::settings::ascending;
 use crate::statistics::{QUANTILE, student};
 

@@ -7,7 +7,7 @@
 use super::confirmed::Confirmed;
 use super::estimate::{normal, uniform};
 use super::fit::{Estimate, Fit, Point, RESAMPLES, enough, key};
-use super::law::{Law, LeastSquares};
+use super::least_squares::{Law, LeastSquares};
 use crate::statistics::{QUANTILE, student};
 
 /// A cell's mean.

@@ -8,7 +8,7 @@
 
 use super::estimate::Estimate;
 use super::fit::RESAMPLES;
-use super::law::LeastSquares;
+use super::least_squares::LeastSquares;
 use super::means::{Mean, Means, beyond_chi_squared, left_over, uniforms};
 use crate::statistics::{QUANTILE, student};
 

@@ -49,25 +49,12 @@ impl LeastSquares {
 
     /// The law for these log K, each with a weight: the inverse of its variance.
     pub fn law(&self, logs: &[f64], weights: &[f64]) -> Law {
-        let count: f64 = weights.iter().sum();
-        // The best scale for a shape given by the logarithms of its values, and the squares that are left.
-        let solve = |terms: &mut dyn Iterator<Item = f64>| {
-            let (mut sum, mut squares) = (0.0, 0.0);
-            for ((term, log), weight) in terms.zip(logs).zip(weights) {
-                let difference = log - term;
-                sum += weight * difference;
-                squares += weight * difference * difference;
-            }
-            let mean = sum / count;
-            (squares - sum * mean, mean.exp())
-        };
-        let scanned = self.terms.chunks_exact(self.inverse.len()).map(|terms| solve(&mut terms.iter().copied()).0);
+        let scanned = self.terms.chunks_exact(self.inverse.len()).map(|terms| scaled(terms.iter().copied(), logs, weights).0);
         let best = scanned.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(place, _)| place);
         let b = self.flat(self.first + self.width * best as f64, logs, weights).exp();
-        let inverse = || self.inverse.iter();
-        let (inner, scale) = solve(&mut inverse().map(|inverse| (b * inverse).ln_1p()));
-        let (no_floor, c1) = solve(&mut inverse().map(|inverse| inverse.ln()));
-        let (floor_alone, c2) = solve(&mut inverse().map(|_| 0.0));
+        let (inner, scale) = scaled(self.inverse.iter().map(|inverse| (b * inverse).ln_1p()), logs, weights);
+        let (no_floor, c1) = scaled(self.inverse.iter().map(|inverse| inverse.ln()), logs, weights);
+        let (floor_alone, c2) = scaled(self.inverse.iter().map(|_| 0.0), logs, weights);
         if no_floor <= inner && no_floor <= floor_alone {
             Law { c1, c2: 0.0 }
         } else if floor_alone <= inner {
@@ -119,6 +106,18 @@ impl LeastSquares {
         }
         at
     }
+}
+
+/// The squares that the best scale of a curve leaves, and this scale. `terms` are the logarithms of the curve at each point.
+fn scaled(terms: impl Iterator<Item = f64>, logs: &[f64], weights: &[f64]) -> (f64, f64) {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for ((term, log), weight) in terms.zip(logs).zip(weights) {
+        let difference = log - term;
+        sum += weight * difference;
+        squares += weight * difference * difference;
+    }
+    let mean = sum / weights.iter().sum::<f64>();
+    (squares - sum * mean, mean.exp())
 }
 
 #[cfg(test)]
