@@ -65,7 +65,8 @@ fn the_page_of_results_has_every_column_and_attribute() {
 
 /// Compares a page of docs/experiments with the report of the files in `data` whose names begin with one of `prefixes`, in their order, and its
 /// figures with those of the report; or writes them. The page does not repeat the report's first studies, `beside` of them, which pages of their own
-/// have. Figures are named by what the report calls them, and by what the page does. Gives the sentences with which the page's first study is answered.
+/// have. Figures are named by what the report calls them, and by what the page does.
+/// Gives the sentences that answer the first study.
 fn compare_report(page: &str, prefixes: &[&str], beside: usize, figures: &[(&str, &str)]) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/experiments");
     let mut all: Vec<String> =
