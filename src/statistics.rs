@@ -20,7 +20,26 @@ pub const QUANTILE: f64 = 1.96;
 /// The 97.5th percentile of Student's t.
 pub fn student(freedom: usize) -> f64 {
     const FEW: [f64; 12] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179];
-    FEW.get(freedom.max(1) - 1).copied().unwrap_or(QUANTILE + 2.4 / freedom as f64)
+    // Of many degrees of freedom a series in their inverse (Abramowitz and Stegun, 1964, 26.7.5) has three digits behind the point.
+    let inverse = 1.0 / freedom.max(1) as f64;
+    FEW.get(freedom.max(1) - 1).copied().unwrap_or(QUANTILE + inverse * (2.3724 + inverse * (2.8225 + inverse * 2.556)))
+}
+
+/// How often a number of Student's t lies as far from 0 as `t`, on either side (Abramowitz and Stegun, 1964, 26.7.3 and 26.7.4). What is less than
+/// 1e-12 cannot be told from 0.
+pub fn beyond_student(t: f64, freedom: usize) -> f64 {
+    let freedom = freedom.max(1);
+    let angle = (t.abs() / (freedom as f64).sqrt()).atan();
+    let (sine, cosine) = angle.sin_cos();
+    // The terms of the series, each the one before times the squared cosine and an odd number over the even one beside it, or the other way round.
+    let is_odd = freedom % 2 == 1;
+    let (mut term, mut sum) = if is_odd { (cosine, if freedom > 1 { cosine } else { 0.0 }) } else { (1.0, 1.0) };
+    for number in ((2 + usize::from(is_odd))..freedom.saturating_sub(1)).step_by(2) {
+        term *= cosine * cosine * (number - 1) as f64 / number as f64;
+        sum += term;
+    }
+    let within = if is_odd { (angle + sine * sum) * std::f64::consts::FRAC_2_PI } else { sine * sum };
+    (1.0 - within).clamp(0.0, 1.0)
 }
 
 /// The points that the even and the odd seeds choose, by their places: those whose median over every second seed is the least, by the sum of the two
@@ -111,6 +130,18 @@ mod tests {
         assert!((2.0..20.0).contains(&(half_width(&failed, 500.0) / expected)));
         failed[0].iter_mut().skip(7).for_each(|steps| *steps = f64::INFINITY);
         assert_eq!((half_width(&failed, 500.0), half_width(&points(3), 500.0)), (f64::INFINITY, f64::INFINITY));
+    }
+
+    /// Against tables (Fisher and Yates, 1963), and against the quantiles.
+    #[test]
+    fn tails_are_those_of_student() {
+        for (t, freedom, chance) in [(63.657, 1, 0.01), (9.925, 2, 0.01), (12.924, 3, 0.001), (3.355, 8, 0.01), (4.073, 15, 0.001)] {
+            assert!((beyond_student(t, freedom) / chance - 1.0).abs() < 2e-3, "{t} {freedom}: {}", beyond_student(t, freedom));
+        }
+        for freedom in 1..200 {
+            assert!((beyond_student(student(freedom), freedom) / 0.05 - 1.0).abs() < 2e-3, "{freedom}");
+        }
+        assert_eq!((beyond_student(0.0, 5), beyond_student(f64::INFINITY, 5)), (1.0, 0.0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::{Cell, CellKey, Confirmation, Seeds, Status, Training, Trial, cells};
 use crate::settings::{Race, Study};
 use crate::statistics;
 
-/// Evaluations of a training until it has taken as many steps as the cell's best trial, unless the configuration says otherwise.
+/// The fewest evaluations of a training until it has taken as many steps as the cell's best trial, unless the configuration says otherwise.
 const EVALUATIONS: u32 = 50;
 
 /// The confirmations that a cell is to have.
@@ -28,7 +28,7 @@ impl Wanted {
     pub fn of(cell: &Cell, study: &Study) -> Option<Wanted> {
         let (confirm, best) = (study.confirm.as_ref()?, cell.steps_to_result()?);
         let evaluate_every = match confirm.evaluate_every {
-            0 => (best / EVALUATIONS).max(1),
+            0 => finest(cell).unwrap_or_else(|| (best / EVALUATIONS).max(1).min(study.workload.evaluate_every)),
             every => every,
         };
         let mut points: Vec<&Trial> = cell.trials.iter().filter(|trial| trial.steps.is_some()).collect();
@@ -70,13 +70,30 @@ impl Wanted {
 
     /// The confirmations of `known` that are wanted, in the order of the trainings, each cut at the limit, which may have been higher before.
     pub fn among(&self, known: &[Confirmation]) -> Vec<Confirmation> {
+        self.of_each(known, |known| known.iter().find_map(|one| self.cut(one)))
+    }
+
+    /// Whether a cell has all of them.
+    pub fn are_in(&self, cell: &Cell) -> bool {
+        self.among(&cell.confirmations).len() == self.trainings.len()
+    }
+
+    /// The confirmations of `known` that are wanted, and in place of those that a lower limit ended before the goal, so that they are to be trained
+    /// on, what is known of them.
+    fn so_far(&self, known: &[Confirmation]) -> Vec<Confirmation> {
+        let longest = |known: &[&Confirmation]| known.iter().max_by_key(|one| one.run.steps_run).map(|&one| one.clone());
+        self.of_each(known, |known| known.iter().find_map(|one| self.cut(one)).or_else(|| longest(known)))
+    }
+
+    /// What `of` finds for each training among the records of `known` that are of this training, in the order of the trainings.
+    fn of_each(&self, known: &[Confirmation], of: impl Fn(&[&Confirmation]) -> Option<Confirmation>) -> Vec<Confirmation> {
         let mut numbered: BTreeMap<(u32, u32), Vec<&Confirmation>> = BTreeMap::new();
         for one in known {
             numbered.entry((one.training.point, one.training.number)).or_default().push(one);
         }
         let of_training = |training: &Training| {
             let known = numbered.get(&(training.point, training.number))?;
-            known.iter().filter(|one| one.training == *training).find_map(|one| self.cut(one))
+            of(&known.iter().copied().filter(|one| one.training == *training).collect::<Vec<_>>())
         };
         self.trainings.iter().filter_map(of_training).collect()
     }
@@ -107,12 +124,17 @@ impl Wanted {
 
 /// Whether a cell has all the confirmations that a study asks of it.
 pub fn is_confirmed(cell: &Cell, study: &Study) -> bool {
-    Wanted::of(cell, study).is_none_or(|wanted| wanted.among(&cell.confirmations).len() == wanted.trainings.len())
+    Wanted::of(cell, study).is_none_or(|wanted| wanted.are_in(cell))
 }
 
-/// Leaves a cell the confirmations that a study asks of it.
+/// Leaves a cell the confirmations that a study asks of it. A training that has failed is kept until it is trained to a limit that is higher now.
 pub fn keep_wanted(cell: &mut Cell, study: &Study) {
-    cell.confirmations = Wanted::of(cell, study).map_or_else(Vec::new, |wanted| wanted.among(&cell.confirmations));
+    cell.confirmations = Wanted::of(cell, study).map_or_else(Vec::new, |wanted| wanted.so_far(&cell.confirmations));
+}
+
+/// The fewest steps between two evaluations of a cell's confirmations; further ones are evaluated as often. None of a cell without confirmations.
+fn finest(cell: &Cell) -> Option<u32> {
+    cell.confirmations.iter().map(|one| one.training.evaluate_every).min()
 }
 
 /// Whether a cell is among `cells`, with `trials` trials or more.

@@ -98,7 +98,7 @@ table!(ConfirmationRow, "confirmations", "One row a confirmation: a best trial's
         StatusCode::of(confirmation.run.status),
     steps: i64 ["steps"] = "optimizer steps to the goal; -1 where it was not reached" => or_minus_one(confirmation.run.steps),
     steps_run: u32 ["steps"] = "optimizer steps taken in all; where it is incomplete, the limit" => confirmation.run.steps_run,
-    evaluate_every: u32 ["steps"] = "steps between two evaluations: the goal was reached at most so many steps before" =>
+    evaluate_every: u32 ["steps"] = "steps between two evaluations: the one before the goal was reached, so many steps earlier, had missed it" =>
         confirmation.training.evaluate_every,
     parameters_kept: u32 = "parameters left after pruning" => confirmation.run.parameters_kept,
     mask_hash: MaskHash = "64-bit hash of the mask" => MaskHash(confirmation.run.mask_hash),

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::support::records::{complete, complete_in_order};
+use crate::support::records::{complete, complete_in_order, timeless};
 use crate::support::study::{mpirun, succeed, train, write_config, write_data};
 use dps::records::{Cell, Confirmation, Status};
-use dps::{results, statistics};
+use dps::results::{self, Results};
+use dps::statistics;
 use serde_json::Value;
 
 const CONFIRM: &str = "[confirm]\npoints = 2\nseeds = 3\nlimit = 2\n\n[search]";
@@ -183,6 +184,28 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
     assert_eq!(trained(&config, "one.h5", &[]), (0, missing));
     assert_eq!(trained(&config, "one.h5", &set), (0, 0));
     assert_eq!(complete_in_order(&config.parent().unwrap().join("one.h5")), whole);
+}
+
+/// A training that failed at a lower limit is known to have failed until it is trained on, in cells that are not confirmed again too.
+#[test]
+fn a_higher_limit_loses_no_failure() {
+    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 8\nlimit = 1\n\n[search]");
+    let folder = config.parent().unwrap();
+    let low = run(0, &config, "low.h5", &[]);
+    let high = run(0, &config, "high.h5", &["--set", "confirm.limit=8"]);
+    assert!(confirmations(&low[1..]).iter().any(|one| one.run.steps.is_none()), "no training of the other cell fails at the low limit");
+
+    let mut confirm = train();
+    confirm.arg("confirm").arg(folder.join("low.h5")).arg("-o").arg(folder.join("one.h5")).arg("--data").arg(folder);
+    succeed(confirm.args(["--quiet", "--set", "confirm.limit=8", "--set", "grid.sparsities=[0]"]));
+    let Results { cells, complete, .. } = results::read(&folder.join("one.h5")).unwrap();
+    assert!(!complete);
+    assert_eq!(timeless(cells), [high[0].clone(), low[1].clone()]);
+    let mut report = Command::new(env!("CARGO_BIN_EXE_dps-report"));
+    let said = report.arg(folder.join("one.h5")).arg("-o").arg(folder.join("report")).output().unwrap();
+    let said = String::from_utf8(said.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("of the 8 trainings that the configuration asks for confirm it so far"), "{said}");
+    assert_eq!(run(0, &config, "one.h5", &["--set", "confirm.limit=8"]), high);
 }
 
 /// Trainings that go on after the goal reach it where others do, see all validation examples, and say when the mean error reaches it.

@@ -3,7 +3,7 @@
 use super::claim::Claim;
 use crate::analysis::statistics::{Estimate, Fit, Fitted};
 use crate::readable::{digits, rough, some};
-use crate::statistics::QUANTILE;
+use crate::statistics::{beyond_student, student};
 
 /// What a study says of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,29 +78,47 @@ impl Finding {
     }
 }
 
-/// The doubt that a number lies above a bound: below 5 % where its whole 95 % interval does. On a logarithmic scale if both are above 0.
-pub(super) fn above(number: Estimate, bound: f64) -> f64 {
-    beyond(number.value, number.low, bound)
-}
+/// The tails of Student's t, of so many degrees of freedom, by which an interval was made.
+#[derive(Clone, Copy)]
+pub(super) struct Tails(pub usize);
 
-/// The doubt that a number lies below a bound.
-pub(super) fn below(number: Estimate, bound: f64) -> f64 {
-    if bound > 0.0 && number.low >= 0.0 {
-        beyond(1.0 / number.value, 1.0 / number.high, 1.0 / bound)
-    } else {
-        beyond(-number.value, -number.high, -bound)
+impl Tails {
+    /// The tails of numbers that follow from a fit.
+    pub(super) fn of(fit: &Fit) -> Tails {
+        Tails(fit.freedom)
     }
-}
 
-/// The doubt that a normal number with the lower limit of its 95 % interval lies above a bound.
-fn beyond(value: f64, limit: f64, bound: f64) -> f64 {
-    let [value, limit, bound] = if bound > 0.0 && limit >= 0.0 { [value, limit, bound].map(f64::ln) } else { [value, limit, bound] };
-    if limit.is_nan() || value <= bound || !limit.is_finite() {
-        return 1.0;
+    /// The tails of numbers that follow from two fits, of which the less certain one decides.
+    pub(super) fn of_both(one: &Fit, other: &Fit) -> Tails {
+        Tails(one.freedom.min(other.freedom))
     }
-    // An infinite value has no distance to the bound: the limit alone decides whether the doubt is just below or just above 5 %.
-    let distance = if value.is_infinite() { if limit > bound { 1.001 } else { 0.999 } } else { (value - bound) / (value - limit) };
-    libm::erfc(QUANTILE * distance * std::f64::consts::FRAC_1_SQRT_2).min(1.0)
+
+    /// The doubt that a number lies above a bound: below 5 % where its whole 95 % interval does. On a logarithmic scale if both are above 0.
+    pub(super) fn above(self, number: Estimate, bound: f64) -> f64 {
+        self.beyond(number.value, number.low, bound)
+    }
+
+    /// The doubt that a number lies below a bound.
+    pub(super) fn below(self, number: Estimate, bound: f64) -> f64 {
+        if bound > 0.0 && number.low >= 0.0 {
+            self.beyond(1.0 / number.value, 1.0 / number.high, 1.0 / bound)
+        } else {
+            self.beyond(-number.value, -number.high, -bound)
+        }
+    }
+
+    /// The doubt that a number with the lower limit of its 95 % interval lies above a bound.
+    fn beyond(self, value: f64, limit: f64, bound: f64) -> f64 {
+        let [value, limit, bound] = if bound > 0.0 && limit >= 0.0 { [value, limit, bound].map(f64::ln) } else { [value, limit, bound] };
+        if limit.is_nan() || value <= bound || !limit.is_finite() {
+            return 1.0;
+        }
+        // An infinite value has no distance to the bound: the limit alone decides whether the doubt is just below or just above 5 %.
+        let distance = if value.is_infinite() { if limit > bound { 1.01 } else { 0.99 } } else { (value - bound) / (value - limit) };
+        let doubt = beyond_student(student(self.0) * distance, self.0);
+        // The quantile has three digits: on which side of 5 % the doubt lies is the interval's word.
+        if distance > 1.0 { doubt.min(DOUBT * 0.999) } else { doubt.max(DOUBT) }
+    }
 }
 
 /// A sparsity's fit, or the finding that there is none.

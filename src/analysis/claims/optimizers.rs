@@ -1,7 +1,7 @@
 //! An optimizer beside SGD.
 
 use super::claim::Claim;
-use super::finding::{Finding, above, below, times, words};
+use super::finding::{Finding, Tails, times, words};
 use crate::analysis::statistics::Beside;
 use crate::readable::count;
 
@@ -15,9 +15,10 @@ pub fn findings(both: &Beside) -> [Finding; 2] {
     };
     let size = both.points.iter().map(|point| point.batch_size).fold(0.0, f64::max);
     let (steps, critical) = (own.steps_over(sgd, size), own.critical_over(sgd));
+    let tails = Tails::of_both(own, sgd);
     let measured = format!("{} times as many at batch size {}", words(steps), count(size as u64));
     [
-        Finding::new(claims[0], sparsity, measured, below(steps, 1.0), above(steps, 1.0)),
-        Finding::new(claims[1], sparsity, times(critical, "SGD's"), above(critical, 1.0), below(critical, 1.0)),
+        Finding::new(claims[0], sparsity, measured, tails.below(steps, 1.0), tails.above(steps, 1.0)),
+        Finding::new(claims[1], sparsity, times(critical, "SGD's"), tails.above(critical, 1.0), tails.below(critical, 1.0)),
     ]
 }

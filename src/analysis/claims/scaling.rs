@@ -1,7 +1,7 @@
 //! How steps-to-result scale with the batch size.
 
 use super::claim::{Claim, PAPERS_BATCH_SIZES};
-use super::finding::{Finding, above, below, fitted, words};
+use super::finding::{Finding, Tails, fitted, words};
 use crate::analysis::statistics::{Fit, Fitted, LINEAR_EXPONENTS, curvature};
 use crate::readable::count;
 
@@ -19,6 +19,9 @@ fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
     let (smallest, largest) = (sizes.first().copied().unwrap_or(1.0), sizes.last().copied().unwrap_or(1.0));
     let (last_linear, first_maximal) = fit.borders();
     let (low, high) = (f64::from(PAPERS_BATCH_SIZES.0), f64::from(PAPERS_BATCH_SIZES.1));
+    let tails = Tails::of(fit);
+    // An exponent and a curvature take three numbers from the points.
+    let of_three = Tails(points.len().saturating_sub(3));
     let least = |doubts: &mut dyn Iterator<Item = f64>| doubts.fold(1.0, f64::min);
     // The doubt, where the batch size `size` (the paper's smallest or largest) was measured; otherwise 1, which decides nothing.
     let where_measured = |size: f64, doubt: f64| if sizes.contains(&size) { doubt } else { 1.0 };
@@ -32,17 +35,17 @@ fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
             let measured =
                 format!("linear below {}; smallest batch size measured: {}; exponent {shown}", words(last_linear), count(smallest as u64));
             let (few, many) = LINEAR_EXPONENTS;
-            let is_linear = of.exponent.map_or(1.0, |exponent| above(exponent, few).max(below(exponent, many)));
-            let is_not = of.exponent.map_or(1.0, |exponent| below(exponent, few).min(above(exponent, many)));
-            (above(last_linear, smallest).max(is_linear), where_measured(low, below(last_linear, low)).min(is_not), measured)
+            let is_linear = of.exponent.map_or(1.0, |exponent| of_three.above(exponent, few).max(of_three.below(exponent, many)));
+            let is_not = of.exponent.map_or(1.0, |exponent| of_three.below(exponent, few).min(of_three.above(exponent, many)));
+            (tails.above(last_linear, smallest).max(is_linear), where_measured(low, tails.below(last_linear, low)).min(is_not), measured)
         }
         Claim::Maximal => {
             let measured = format!("maximal above {}; largest batch size measured: {}", words(first_maximal), count(largest as u64));
-            (below(first_maximal, largest), where_measured(high, above(first_maximal, high)), measured)
+            (tails.below(first_maximal, largest), where_measured(high, tails.above(first_maximal, high)), measured)
         }
         _ => {
-            let inside = |size: &f64| below(last_linear, *size).max(above(first_maximal, *size));
-            let outside = |size: &f64| above(last_linear, *size).min(below(first_maximal, *size));
+            let inside = |size: &f64| tails.below(last_linear, *size).max(tails.above(first_maximal, *size));
+            let outside = |size: &f64| tails.above(last_linear, *size).min(tails.below(first_maximal, *size));
             let curved = curvature(points);
             let measured = format!(
                 "critical batch size {}; steps scatter by {:.1} % about the fit; curvature {}",
@@ -50,7 +53,7 @@ fn finding(claim: Claim, of: &Fitted, fit: &Fit) -> Finding {
                 100.0 * fit.deviation,
                 curved.map_or("not known of fewer than 4 batch sizes".to_owned(), words)
             );
-            let holds = least(&mut sizes.iter().map(inside)).max(curved.map_or(1.0, |curved| above(curved, 0.0)));
+            let holds = least(&mut sizes.iter().map(inside)).max(curved.map_or(1.0, |curved| of_three.above(curved, 0.0)));
             let all_outside = sizes.iter().map(outside).fold(0.0, f64::max);
             (holds, where_measured(low, where_measured(high, all_outside)), measured)
         }

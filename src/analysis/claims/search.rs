@@ -1,7 +1,7 @@
 //! Where in the search space the best trials lie.
 
 use super::claim::Claim;
-use super::finding::{Finding, above, below, words};
+use super::finding::{Finding, Tails, words};
 use crate::analysis::statistics::{Fitted, at_edge, effective_rate, learning_rate as rate_of, slope};
 use crate::analysis::studies::{StudyResults, is_of_dps};
 use crate::readable::{count, some};
@@ -46,7 +46,8 @@ fn learning_rate(study: &StudyResults, sparsity: f64) -> Finding {
         .map_or(String::new(), |of_travelled| format!("; K*·η/(1 − m) as B to the power of {}", words(of_travelled)));
     let measured =
         format!("it changes as B to the power of {}, over {}{effective}{travelled}", words(of_rate), some(points.len(), "batch size"));
-    Finding::new(claim, sparsity, measured, above(of_rate, 0.0), below(of_rate, 0.0))
+    let tails = Tails(points.len().saturating_sub(2));
+    Finding::new(claim, sparsity, measured, tails.above(of_rate, 0.0), tails.below(of_rate, 0.0))
 }
 
 fn inside(study: &StudyResults, sparsity: f64) -> Finding {

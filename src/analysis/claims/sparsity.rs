@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::claim::{ABOUT_FOUR, Claim, PAPERS_RATIOS, SPARSEST, TWO_TO_FOUR};
-use super::finding::{Finding, above, below, fitted, words};
+use super::finding::{Finding, Tails, fitted, words};
 use crate::analysis::statistics::{Estimate, Fit, Fitted, slope_of_counts};
 use crate::analysis::studies::{StudyResults, has_trials};
 use crate::optimizer::OptimizerName;
@@ -47,8 +47,9 @@ fn steps(sparse: &Fitted, dense: &Fitted) -> Vec<Finding> {
         let (Some(first), Some(last)) = (ratios.first(), ratios.last()) else {
             return Finding::undecided(claim, sparsity, format!("no {WITH_RESULT}"));
         };
-        let inside = |ratio: &Estimate| above(*ratio, least).max(if most.is_finite() { below(*ratio, most) } else { 0.0 });
-        let outside = |ratio: &Estimate| below(*ratio, least).min(if most.is_finite() { above(*ratio, most) } else { 1.0 });
+        let tails = Tails::of_both(of_sparse, of_dense);
+        let inside = |ratio: &Estimate| tails.above(*ratio, least).max(if most.is_finite() { tails.below(*ratio, most) } else { 0.0 });
+        let outside = |ratio: &Estimate| tails.below(*ratio, least).min(if most.is_finite() { tails.above(*ratio, most) } else { 1.0 });
         // By the law all other ratios lie between the two at the ends, each of which may fail by chance.
         let fails = (2.0 * outside(first).min(outside(last))).min(1.0);
         Finding::new(claim, sparsity, extremes(&sparse.ratios(dense), &ratios), ratios.iter().map(inside).fold(0.0, f64::max), fails)
@@ -90,20 +91,21 @@ fn critical(study: &StudyResults, sparse: &Fitted, dense: &Fitted) -> Vec<Findin
         let (Some(&(first, _)), Some(&(last, _))) = (ratios.first(), ratios.last()) else {
             return Finding::undecided(claim, sparsity, format!("no {WITH_RESULT}"));
         };
-        let ratio = of_sparse.critical_over(of_dense);
+        let (ratio, tails) = (of_sparse.critical_over(of_dense), Tails::of_both(of_sparse, of_dense));
         let at = |size: f64| format!("{} times at batch size {}", words(of_sparse.steps_over(of_dense, size)), count(size as u64));
         let measured = super::finding::times(ratio, "the dense one's");
         match claim {
             Claim::FourTimes => {
                 let (least, most) = ABOUT_FOUR;
-                let (holds, fails) = (above(ratio, least).max(below(ratio, most)), below(ratio, least).min(above(ratio, most)));
+                let holds = tails.above(ratio, least).max(tails.below(ratio, most));
+                let fails = tails.below(ratio, least).min(tails.above(ratio, most));
                 Finding::new(claim, sparsity, measured, holds, fails)
             }
             Claim::RatioFalls => {
                 let measured = format!("by the fits {}, {}; critical batch size {measured}", at(first), at(last));
-                Finding::new(claim, sparsity, measured, above(ratio, 1.0), below(ratio, 1.0))
+                Finding::new(claim, sparsity, measured, tails.above(ratio, 1.0), tails.below(ratio, 1.0))
             }
-            _ => Finding::new(claim, sparsity, measured, above(ratio, 1.0), below(ratio, 1.0)),
+            _ => Finding::new(claim, sparsity, measured, tails.above(ratio, 1.0), tails.below(ratio, 1.0)),
         }
     };
     claims.map(decide).collect()
@@ -135,7 +137,8 @@ fn region(study: &StudyResults, sparsity: f64) -> Finding {
         return Finding::undecided(claim, sparsity, some(ratios.len(), WITH_RESULT));
     }
     let measured = format!("{} times as many as of the dense one, over {}", words(ratio), some(ratios.len(), "batch size"));
-    Finding::new(claim, sparsity, measured, below(ratio, 1.0), above(ratio, 1.0))
+    let tails = Tails(ratios.len() - 1);
+    Finding::new(claim, sparsity, measured, tails.below(ratio, 1.0), tails.above(ratio, 1.0))
 }
 
 /// Whether more trials are good at larger batch sizes.
@@ -158,7 +161,8 @@ fn region_grows(study: &StudyResults, sparsity: f64) -> Finding {
     let [few, many] = [f64::min, f64::max].map(|of| counts.iter().copied().reduce(of).unwrap_or(0.0));
     let measured =
         format!("{few} to {many} good trials a cell, as B to the power of {}, over {}", words(slope), some(points.len(), "batch size"));
-    Finding::new(claim, sparsity, measured, above(slope, 0.0), below(slope, 0.0))
+    let tails = Tails(points.len().saturating_sub(2));
+    Finding::new(claim, sparsity, measured, tails.above(slope, 0.0), tails.below(slope, 0.0))
 }
 
 /// Why good trials cannot be counted.

@@ -6,7 +6,7 @@ use crate::analysis::statistics::{EDGE, FewerTrials, Fitted, share};
 use crate::analysis::studies::{CLOSE, Grid, StudyResults, has_trials, is_of_dps};
 use crate::optimizer::{Metaparameter, Setting};
 use crate::readable::{count, digits, some};
-use crate::records::{Cell, CellKey, Status, Trial};
+use crate::records::{Cell, CellKey, Status, Trial, Wanted};
 use crate::results::Results;
 use crate::search::Search;
 use crate::settings::{Race, ascending};
@@ -54,7 +54,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// One warning a kind of problem: layers without a weight, cells that are missing or reached no goal, whose best point lies at an edge of the
+/// One warning a kind of problem: layers without a weight, cells that are missing, half confirmed or reached no goal, whose best point lies at an edge of the
 /// search space, that too few trials decided, or whose K* still falls with the number of trials.
 pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     let mut found = study.notes.clone();
@@ -83,6 +83,13 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
     found.extend(warmed_up_late(study));
     let mut of_cells: Vec<(Kind, CellKey, String)> = Vec::new();
     for cell in &study.results.cells {
+        let to_confirm = study.configuration.as_ref().ok().and_then(|study| Wanted::of(cell, study));
+        if let Some(wanted) = to_confirm.filter(|wanted| !cell.confirmations.is_empty() && !wanted.are_in(cell)) {
+            let (found, all) = (wanted.among(&cell.confirmations).len(), some(wanted.trainings.len(), "training"));
+            let words =
+                format!("{found} of the {all} that the configuration asks for confirm it so far; dps-train confirm trains the others.");
+            of_cells.push((Kind::Unconfirmed, cell.key, words));
+        }
         match cell.best() {
             None if study.measures_alone() => {}
             None => of_cells.push((
@@ -111,6 +118,7 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
 /// What may be wrong with a cell. Cells with the same fault share a sentence.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
+    Unconfirmed,
     Unreached,
     Edge(Metaparameter, Side),
     FewTrials,

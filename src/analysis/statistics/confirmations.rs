@@ -1,5 +1,7 @@
 //! The cells of a study whose best points were trained again with fresh seeds: their steps with errors, and how lucky K* was.
 
+use std::collections::BTreeMap;
+
 use super::confirmed::{Confirmed, Reached, mean_error};
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
@@ -66,25 +68,32 @@ pub fn confirmed_cells(study: &StudyResults) -> Vec<ConfirmedCell> {
     study.results.cells.iter().filter_map(|cell| of_cell(cell, &study.results.workload)).collect()
 }
 
-/// The points of a cell's confirmations, and the confirmations of each by seed.
+/// The points of a cell's confirmations, and the confirmations of each by seed: of the seeds that every point has.
 fn by_point(cell: &Cell) -> (Vec<u32>, Vec<Vec<&Confirmation>>) {
-    let mut points: Vec<u32> = Vec::new();
-    let mut confirmations: Vec<Vec<&Confirmation>> = Vec::new();
-    for confirmation in &cell.confirmations {
-        let point = confirmation.run.index;
-        let place = points.iter().position(|&known| known == point).unwrap_or_else(|| {
-            points.push(point);
-            confirmations.push(Vec::new());
-            points.len() - 1
-        });
-        confirmations[place].push(confirmation);
-    }
+    let points = cell.confirmed_points();
+    let of_point = |&point: &u32| cell.confirmations_of(point).map(|one| (one.training.number, one)).collect::<BTreeMap<_, _>>();
+    let by_number: Vec<BTreeMap<u32, &Confirmation>> = points.iter().map(of_point).collect();
+    let is_shared = |number: &u32| by_number.iter().all(|point| point.contains_key(number));
+    let confirmations =
+        by_number.iter().map(|point| point.iter().filter(|(number, _)| is_shared(number)).map(|(_, &one)| one).collect()).collect();
     (points, confirmations)
 }
 
-/// The trainings of each point of a cell's confirmations, by seed.
+/// The steps at which a cell's trainings were given up: the least, where some were given up at a limit that is higher now. Where none was, the steps
+/// of the longest training.
+fn limit(cell: &Cell) -> u32 {
+    let runs = || cell.confirmations.iter().map(|confirmation| &confirmation.run);
+    let given_up = runs().filter(|run| run.status == Status::Incomplete).map(|run| run.steps_run).min();
+    given_up.or_else(|| runs().filter_map(|run| run.steps).max()).unwrap_or(1)
+}
+
+/// The trainings of each point of a cell's confirmations, by seed, to the cell's limit.
 pub(super) fn trainings(cell: &Cell) -> Vec<Vec<Reached>> {
-    let reached = |one: &&Confirmation| one.reached().map(|(above, steps)| (f64::from(above), f64::from(steps)));
+    let limit = limit(cell);
+    let reached = |one: &&Confirmation| {
+        let (above, steps) = one.reached().filter(|&(_, steps)| steps <= limit)?;
+        Some((f64::from(above), f64::from(steps)))
+    };
     by_point(cell).1.iter().map(|point| point.iter().map(reached).collect()).collect()
 }
 
@@ -107,11 +116,7 @@ fn errors(cell: &Cell, chosen: [usize; 2], examples: u32) -> Option<(Vec<Vec<f64
 
 fn of_cell(cell: &Cell, workload: &WorkloadSummary) -> Option<ConfirmedCell> {
     let (points, trainings) = (by_point(cell).0, trainings(cell));
-    let runs = || cell.confirmations.iter().map(|confirmation| &confirmation.run);
-    // A training that failed took all steps of the limit, or became infeasible; then more than any that did not.
-    let given_up = runs().filter(|run| run.status == Status::Incomplete).map(|run| run.steps_run).max();
-    let limit = given_up.or_else(|| runs().filter_map(|run| run.steps).max()).unwrap_or(1);
-    let confirmed = Confirmed::new(&trainings, f64::from(limit))?;
+    let confirmed = Confirmed::new(&trainings, f64::from(limit(cell)))?;
     let Estimate { value, low, high } = confirmed.mean;
     let luck = cell.steps_to_result().map(f64::from).filter(|_| !value.is_nan());
     let luck = luck.map(|steps| Estimate { value: steps / value, low: steps / high, high: steps / low });

@@ -4,7 +4,7 @@
 //! the goal within its limit, or became infeasible, took more steps than that: it is never dropped.
 
 use super::estimate::Estimate;
-use super::fit::{Point, expected};
+use super::fit::{FEWEST_STEPS, Point, expected};
 use crate::statistics::{BEYOND_LIMIT, QUANTILE, by_each_other, chosen, crossed, student};
 
 /// A training that reached the goal after more than the first number of steps, and after the second at the latest; none that failed.
@@ -233,7 +233,7 @@ fn median(trainings: &[Reached]) -> Estimate {
     let high = if part > 0.0 { between(sorted[all - depth].1, sorted[all - depth - 1].1, part) } else { sorted[all - depth].1 };
     // Towards the median from a failure on there is no number between.
     let high = if sorted[all - depth].1.is_infinite() { f64::INFINITY } else { high };
-    Estimate { value, low: between(sorted[depth - 1].0.max(0.5), sorted[depth].0.max(0.5), part), high }
+    Estimate { value, low: between(sorted[depth - 1].0.max(FEWEST_STEPS), sorted[depth].0.max(FEWEST_STEPS), part), high }
 }
 
 /// A share of so many with Wilson's interval (1927).
@@ -285,6 +285,15 @@ mod tests {
         assert!(found.mean.low < found.mean.high && found.median.low <= 90.0 && found.median.high >= 100.0, "{found:?}");
         assert!(found.failures.value == 0.0 && found.failures.high > 0.1);
         assert_eq!((Confirmed::new(&[reached(&[100.0; 3])], 400.0), Confirmed::new(&[], 400.0)), (None, None));
+    }
+
+    /// Trainings that reach the goal at their first evaluation took one step at least.
+    #[test]
+    fn steps_before_the_first_evaluation_have_a_mean() {
+        let found = Confirmed::new(&[(0..8).map(|seed| Some((0.0, if seed < 6 { 32.0 } else { 64.0 }))).collect()], 128.0).unwrap();
+        assert!(found.mean.low > 1.0 && found.mean.high < 64.0 && found.mean.value > 4.0, "{found:?}");
+        let at_once = Confirmed::new(&[vec![Some((0.0, 1.0)); 8]], 4.0).unwrap();
+        assert!((0.5..=1.0).contains(&at_once.mean.value), "{at_once:?}");
     }
 
     /// Errors of seeds that fall at their own speeds: the mean reaches the goal between theirs.

@@ -57,6 +57,9 @@ pub struct Point {
     pub steps: f64,
 }
 
+/// Steps below which none are counted: a training takes one step at least, which is known to half a step.
+pub(super) const FEWEST_STEPS: f64 = 0.5;
+
 impl Point {
     /// From a batch size and its K*, with an evaluation after every `every` steps.
     pub fn new((batch_size, steps): (u32, u32), every: u32) -> Point {
@@ -69,9 +72,9 @@ impl Point {
         measured.iter().map(|&point| Point::new(point, every)).collect()
     }
 
-    /// The logarithm of the steps at a share of the interval, from its lower to its upper end; of half a step where they would be fewer.
+    /// The logarithm of the steps at a share of the interval, from its lower to its upper end; of [`FEWEST_STEPS`] where they would be fewer.
     fn at(self, share: f64) -> f64 {
-        (self.above + share * (self.steps - self.above)).max(0.5).ln()
+        (self.above + share * (self.steps - self.above)).max(FEWEST_STEPS).ln()
     }
 
     /// The logarithm of the steps in the middle of the interval.
@@ -99,6 +102,8 @@ pub struct Fit {
     pub points: usize,
     /// Root mean square of the residuals of log K, from the middles of the intervals, with n − 2 degrees of freedom.
     pub deviation: f64,
+    /// Degrees of freedom of Student's t, by which its intervals are stretched.
+    pub freedom: usize,
     /// The scatter by which its resamples were made; none of means with known errors.
     scatter: Option<Scatter>,
     /// (c1, c2) of each resample.
@@ -239,17 +244,23 @@ impl Fit {
             let curve = curve.as_ref().map_err(Clone::clone)?;
             let scatter = curve.scatter(&all);
             let resamples = curve.resamples(number as u64, scatter, correlation);
-            Ok(Fit::of_resamples(curve.law, curve.residuals.iter().copied(), Some(scatter), resamples))
+            Ok(Fit::of_resamples(curve.law, curve.residuals.iter().copied(), (scatter.freedom, Some(scatter)), resamples))
         };
         curves.iter().enumerate().map(fit).collect()
     }
 
-    /// A fit with the residuals of its points, and the laws of its resamples.
-    pub(super) fn of_resamples(law: Law, residuals: impl Iterator<Item = f64>, scatter: Option<Scatter>, resamples: Vec<Law>) -> Fit {
+    /// A fit with the residuals of its points, the degrees of freedom of its intervals with the scatter that they are of, and the laws of its
+    /// resamples.
+    pub(super) fn of_resamples(
+        law: Law,
+        residuals: impl Iterator<Item = f64>,
+        (freedom, scatter): (usize, Option<Scatter>),
+        resamples: Vec<Law>,
+    ) -> Fit {
         let estimate = |of: fn(Law) -> f64| Estimate::new(of(law), resamples.iter().copied().map(of).collect());
         let (c1, c2, critical) = (estimate(|law| law.c1), estimate(|law| law.c2), estimate(|law| law.c1 / law.c2));
         let (points, squares) = residuals.fold((0, 0.0), |(points, squares), residual| (points + 1, squares + residual * residual));
-        Fit { c1, c2, critical, points, deviation: (squares / (points as f64 - 2.0)).sqrt(), scatter, resamples }
+        Fit { c1, c2, critical, points, deviation: (squares / (points as f64 - 2.0)).sqrt(), freedom, scatter, resamples }
     }
 
     /// The critical batch size of points, without an interval and by the middles of theirs. NaN or infinite where they have none.
@@ -416,7 +427,7 @@ fn most_likely(points: &[Point], fitting: &LeastSquares) -> Law {
 
 /// Mean and variance of a normal number within a point's interval.
 pub(super) fn expected(point: Point, mean: f64, deviation: f64) -> (f64, f64) {
-    let (low, high) = (point.above.ln(), point.steps.ln());
+    let (low, high) = (point.above.max(FEWEST_STEPS).ln(), point.steps.ln());
     let [from, to] = [low, high].map(|limit| (limit - mean) / deviation);
     let density = |at: f64| (-at * at / 2.0).exp() / std::f64::consts::TAU.sqrt();
     let weighted = |at: f64| if at.is_finite() { at * density(at) } else { 0.0 };

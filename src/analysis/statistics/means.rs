@@ -58,7 +58,9 @@ pub fn fit_means(curves: &[&[Mean]]) -> (Vec<Result<MeanFit, String>>, f64) {
         };
         let resamples = (0..u64::from(RESAMPLES)).map(resample).collect();
         let goodness = beyond_chi_squared(means.squares(0.0), means.freedom());
-        Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), None, resamples), goodness, variances: means.own.clone() })
+        // Of the two that its resamples have, the less certain scatter: that of the seeds, whose means halves of them make, and that of tuning.
+        let least = freedom.min(means.seeds().saturating_sub(2));
+        Ok(MeanFit { fit: Fit::of_resamples(law, means.residuals(law), (least, None), resamples), goodness, variances: means.own.clone() })
     };
     (curves.iter().enumerate().map(fit).collect(), variance.sqrt())
 }
