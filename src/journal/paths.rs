@@ -69,9 +69,21 @@ fn appended(path: &Path, ending: &str) -> PathBuf {
 /// [`Error::Journal`](crate::Error::Journal): a file could not be renamed. The journal is renamed last, so that until then the old study
 /// can go on.
 pub fn set_aside(result: &Path, storage: &dyn Storage) -> Result<Vec<(PathBuf, PathBuf)>> {
+    move_aside(result, vec![checkpoint_path(result), result.to_owned(), journal_path(result)], storage)
+}
+
+/// Renames the result file alone, in the way of [`set_aside`].
+///
+/// # Errors
+/// [`Error::Journal`](crate::Error::Journal): the file could not be renamed.
+pub fn set_result_aside(result: &Path, storage: &dyn Storage) -> Result<Vec<(PathBuf, PathBuf)>> {
+    move_aside(result, vec![result.to_owned()], storage)
+}
+
+/// Renames those of `paths`, files of the study at `result`, that are there.
+fn move_aside(result: &Path, paths: Vec<PathBuf>, storage: &dyn Storage) -> Result<Vec<(PathBuf, PathBuf)>> {
     let exists = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
-    let paths = [checkpoint_path(result), result.to_owned(), journal_path(result)];
-    let names = |n: u32| paths.each_ref().map(|path| appended(path, &format!("old-{n}")));
+    let names = |n: u32| paths.iter().map(|path| appended(path, &format!("old-{n}"))).collect::<Vec<_>>();
     let free = (1..).map(names).find(|names| !names.iter().any(exists)).unwrap_or_else(|| names(0));
     let moves: Vec<(PathBuf, PathBuf)> = paths.into_iter().zip(free).filter(|(path, _)| exists(path)).collect();
     for (from, _) in &moves {

@@ -35,9 +35,9 @@ section! {
         precision: f64 = 0.0 => key(Number::real((Included(0.0), Included(MOST_PRECISION))), "0.1").see("how-it-works.md#confirmation"),
         /// Most steps of such a training, in times the cell's steps-to-result.
         limit: f64 = 4.0 => key(Number::real((Included(1.0), Included(MOST_TIMES))), "4"),
-        /// Steps between two evaluations of such a training; 0: those of the trials or, where it is less, a fiftieth of the cell's steps-to-result, and
-        /// at least 1. Evaluations further apart miss the goal where the error only touches it, and so find more steps. A cell that has confirmations
-        /// keeps theirs.
+        /// Steps between two evaluations of such a training; 0: those of the trials or, where it is less, a fiftieth of the cell's steps-to-result,
+        /// and at least 1. Evaluations further apart miss the goal where the error only touches it, and so find more steps. A cell that has
+        /// confirmations keeps theirs.
         evaluate_every: u32 = 0 => key(Whole::or_zero_for("automatic"), "0"),
         /// Whether such trainings go on to the limit after they have reached the goal, with evaluations of the whole validation set. So it is also
         /// known when the mean error over the seeds reaches the goal. It costs several times as much; `limit = 2` mostly is enough.

@@ -1,5 +1,6 @@
 //! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -139,6 +140,17 @@ impl Files {
             journal.append(&records)?;
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
             contents.starts.push(Start { number, before, ..Start::default() });
+        }
+        if let Some(lost) = results::read(output).ok().and_then(|results| unknown(&contents, &results)) {
+            for (from, to) in journal::set_result_aside(output, &*storage)? {
+                let line = format!(
+                    "{} has {lost}, of which the journal beside it knows nothing: moved to {}, which dps-train merge puts together with what is \
+                     measured now",
+                    from.display(),
+                    to.display()
+                );
+                tell(Event::Lost { line: &line });
+            }
         }
         if contents.dropped_bytes > 0 {
             let line = &format!("{}: cut off {} bytes of a record that was never whole", path.display(), contents.dropped_bytes);
@@ -295,6 +307,19 @@ impl Drop for Files {
         // Before the lock is let go.
         let _ = self.wait();
     }
+}
+
+/// What a result file has and the journal beside it does not, in words: an earlier journal was put in the place of the one that wrote the file, or
+/// another study's file in the place of this one's.
+fn unknown(contents: &Contents, results: &Results) -> Option<String> {
+    let mut known: HashMap<(u32, u64), HashSet<u32>> = HashMap::new();
+    let bits = |key: CellKey| (key.batch_size, key.sparsity.to_bits());
+    for cell in contents.finished.iter().chain(contents.partial.iter().map(|partial| &partial.cell)) {
+        known.entry(bits(cell.key)).or_default().extend(cell.trials.iter().map(|trial| trial.index));
+    }
+    let is_known = |cell: &Cell, index: u32| known.get(&bits(cell.key)).is_some_and(|trials| trials.contains(&index));
+    let unknown = |cell: &Cell| Some((cell.key, cell.trials.iter().find(|trial| !is_known(cell, trial.index))?.index));
+    results.cells.iter().find_map(unknown).map(|(key, index)| format!("trial {index} of {key}"))
 }
 
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.

@@ -203,3 +203,28 @@ fn cells_with_fewer_trials_than_the_study_are_told_apart() {
     let said = succeed(&mut command(folder, "x.h5", &["--trials", "2", "--batch-size", "37", "--sparsity", "0.9"]));
     assert!(said.contains("the study has 3 trials a cell since an earlier run, so 2 are no fewer"), "{said}");
 }
+
+/// An earlier journal in the place of the one that wrote a result file knows less than the file, which is kept.
+#[test]
+fn what_a_journal_does_not_know_of_its_result_file_is_moved_aside() {
+    let folder = folder();
+    let folder = folder.path();
+    let small = ["--batch-size", "37", "--trials", "2"];
+    measured(folder, "study.h5", &small);
+    let journal = std::fs::read(folder.join("study.journal")).unwrap();
+    measured(folder, "study.h5", &["--batch-size", "37"]);
+    let whole = cells(folder, "study.h5");
+    std::fs::write(folder.join("study.journal"), journal).unwrap();
+
+    let said = command(folder, "study.h5", &small).output().unwrap();
+    let said = String::from_utf8(said.stderr).unwrap();
+    assert!(said.contains("study.h5.old-1") && said.contains("trial 2 of batch size 37"), "{said}");
+    assert_eq!(cells(folder, "study.h5.old-1"), whole);
+    let mut merge = train();
+    merge.args(["merge", "study.h5", "study.h5.old-1", "-o", "merged.h5"]).current_dir(folder);
+    succeed(&mut merge);
+    assert_eq!(cells(folder, "merged.h5"), whole);
+    // The study's own files go on without a word.
+    let said = command(folder, "study.h5", &small).output().unwrap();
+    assert!(!String::from_utf8(said.stderr).unwrap().contains("old-"));
+}
