@@ -1,5 +1,6 @@
 //! Numbers, tables and messages for people to read.
 
+use std::path::Path;
 use std::time::Duration;
 
 use indicatif::HumanCount;
@@ -37,10 +38,12 @@ pub fn significant(value: f64) -> String {
     digits(value, 4)
 }
 
-/// `count` significant digits.
+/// `count` significant digits; ∞ of an infinite number, and a dash of what is none.
 pub fn digits(value: f64, count: usize) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
+        size if size.is_nan() => "–".to_owned(),
+        size if size.is_infinite() => if value > 0.0 { "∞" } else { "−∞" }.to_owned(),
         size if (1e-3..1e4).contains(&size) => {
             let decimals = (count as i32 - 1 - size.log10().floor() as i32).max(0) as usize;
             format!("{value:.decimals$}")
@@ -110,6 +113,12 @@ pub fn aligned(rows: &[Vec<String>], indent: &str) -> String {
 /// Words as a shell would take them. No word has a NUL character, as neither arguments nor names of files have one.
 pub fn shell(words: &[String]) -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_default()
+}
+
+/// A path as a word of a command, which takes it for no option.
+pub fn shell_path(path: &Path) -> String {
+    let text = path.display().to_string();
+    shell(&[if text.starts_with('-') { format!("./{text}") } else { text }])
 }
 
 /// Whether a letter steers the program that shows it: a control character, or one that changes the direction of writing, so that a text looks like

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use common::{Allocator, leave};
 use dps::analysis::{Options, Report, Style};
 use dps::arguments::{FigureStyle, ReportArguments};
-use dps::readable::{LINE, some, wrapped};
+use dps::readable::{LINE, shell, shell_path, some, wrapped};
 use dps::{Error, analysis, data, exit, journal, reader, results, streams};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -87,11 +87,25 @@ fn report(arguments: &ReportArguments) -> dps::Result<usize> {
     Ok(report.warnings.len())
 }
 
-/// A command whose file is named as the command line names it.
+/// A command whose files are named as the command line names them.
 fn with_path(command: &str, results: &[PathBuf]) -> String {
-    let path = |word: &str| results.iter().find(|path| path.file_name().is_some_and(|name| name == word));
-    let words = command.split(' ').map(|word| path(word).map_or_else(|| word.to_owned(), |path| path.display().to_string()));
-    words.collect::<Vec<_>>().join(" ")
+    let path = |word: &String| results.iter().find(|path| shown_name(path, results) == *word);
+    let Some(words) = shlex::split(command) else { return command.to_owned() };
+    // "&&" stands between two commands, and "key=value" needs no quotes.
+    let is_plain = |word: &str| word.chars().all(|letter| letter.is_ascii_alphanumeric() || "&=.,-_/".contains(letter));
+    let quoted = |word: String| match path(&word) {
+        Some(path) => shell_path(path),
+        None if is_plain(&word) => word,
+        None => shell(&[word]),
+    };
+    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The name by which a report knows a result file: the page may be given away, so that it names files, not folders, unless two files have one name.
+fn shown_name(path: &Path, results: &[PathBuf]) -> String {
+    let is_alone = results.iter().filter(|other| other.file_name() == path.file_name()).count() == 1;
+    let name = if is_alone { path.file_name().unwrap_or_default() } else { path.as_os_str() };
+    name.to_string_lossy().into_owned()
 }
 
 /// Writes the report again whenever a file changes, until all studies are complete, or a signal asks for the end; the last report. Studies that are
@@ -165,8 +179,7 @@ fn made(arguments: &ReportArguments) -> dps::Result<Report> {
     let mut files = Vec::new();
     let mut digests = BTreeMap::new();
     for path in &arguments.results {
-        // The page may be given away: it names files, not folders.
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = shown_name(path, &arguments.results);
         if path.is_dir() {
             // The layout has no goal; this is the one to get below.
             files.extend(analysis::read_layout(path, arguments.goals.first().copied())?.into_iter().map(|study| (name.clone(), study)));

@@ -28,6 +28,13 @@ impl Override {
         }
     }
 
+    /// Whether it removes a key that is not in `table`.
+    pub(crate) fn removes_nothing(&self, table: &mut Table) -> bool {
+        let keys: Vec<&str> = self.key.split('.').map(str::trim).collect();
+        let is_there = |(last, sections): (&&str, &[&str])| inside(table, sections).is_some_and(|inner| inner.contains_key(*last));
+        self.value.is_empty() && !keys.split_last().is_some_and(is_there)
+    }
+
     /// Puts the value into `table`, in place of what the file says there.
     pub(crate) fn apply(&self, table: &mut Table) -> Result<(), (Origin, String)> {
         let origin = Origin::CommandLine(short(&self.option, 100));
@@ -37,6 +44,12 @@ impl Override {
                 format!("expected a dotted key of at most {DEEPEST} words, found {}; write for example workload.goal_error", keys.len());
             return Err((origin, problem));
         };
+        if self.value.is_empty() {
+            if let Some(inner) = inside(table, sections) {
+                inner.remove(*last);
+            }
+            return Ok(());
+        }
         let mut table = table;
         for section in sections {
             let node =
@@ -48,10 +61,6 @@ impl Override {
             let Value::Table(inner) = &mut node.value else { return Ok(()) };
             table = inner;
         }
-        if self.value.is_empty() {
-            table.remove(*last);
-            return Ok(());
-        }
         let Some(value) = read_value(&self.value, &origin) else {
             let problem = format!(
                 "expected a TOML value, found {:?}; write a number, true, false, a word, [1, 2] or {{ min = 0.1, … }}",
@@ -62,4 +71,12 @@ impl Override {
         table.insert((*last).to_owned(), Node { value, origin });
         Ok(())
     }
+}
+
+/// The table at these sections, where each of them is there.
+fn inside<'t>(table: &'t mut Table, sections: &[&str]) -> Option<&'t mut Table> {
+    sections.iter().try_fold(table, |table, section| match &mut table.get_mut(*section)?.value {
+        Value::Table(inner) => Some(inner),
+        _ => None,
+    })
 }

@@ -1,7 +1,7 @@
 //! The lock: one job at a time works on a study.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -68,6 +68,13 @@ impl Lock {
             }
             // The process that held the lock may have removed the file since it was opened here; then the lock is on a file without a name.
             if fs::metadata(path).is_ok_and(|named| is_same(&named, &file)) {
+                if !is_lock(&file) {
+                    let advice = "move it away, or choose another result file";
+                    return Err(error(
+                        path,
+                        format!("expected no such file, or the lock of a job, found a file of another kind: {advice}"),
+                    ));
+                }
                 sign(&file);
                 return Ok(Lock { path: path.to_owned(), file });
             }
@@ -150,11 +157,21 @@ fn without_locks(cause: &io::Error) -> bool {
     cause.kind() == ErrorKind::Unsupported || cause.raw_os_error() == Some(37)
 }
 
+/// Whether a file may be a lock that a killed job left: it says who held it, or, where the disk was full, a part of that or nothing.
+fn is_lock(mut file: &File) -> bool {
+    let mut begun = Vec::new();
+    let read = file.take(SIGNED.len() as u64).read_to_end(&mut begun).and_then(|_| file.rewind());
+    read.is_ok() && SIGNED.as_bytes().starts_with(&begun)
+}
+
+/// What the text of a lock begins with.
+const SIGNED: &str = "host ";
+
 /// Writes who holds the lock: host, process and seconds since 1970. Only for people to read, so on a full disk the lock is as good without.
 fn sign(mut file: &File) {
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    let text = format!("host {}\nprocess {}\nsince {since}\n", host.trim(), std::process::id());
+    let text = format!("{SIGNED}{}\nprocess {}\nsince {since}\n", host.trim(), std::process::id());
     let _ = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));
 }
 
@@ -217,6 +234,20 @@ mod tests {
         assert!(lock.check().is_err());
         drop(lock);
         other.check().unwrap();
+    }
+
+    #[test]
+    fn a_file_that_is_no_lock_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.lock");
+        for left in ["", "ho", "host somewhere\nprocess 1\nsince 0\n"] {
+            fs::write(&path, left).unwrap();
+            Lock::take(&path).unwrap();
+            assert!(!path.exists());
+        }
+        fs::write(&path, "mine").unwrap();
+        assert!(Lock::take(&path).unwrap_err().to_string().contains("found a file of another kind"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 
     #[test]

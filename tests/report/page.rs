@@ -42,7 +42,7 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
         "fashion-mnist, simple-cnn, momentum, constant learning rate",
         "By K*, the critical batch size c1/c2 is ",
         "<code>dps-train replay 0.h5 --batch-size 2 --sparsity 0.9</code>",
-        "At sparsity 0.9 the goal takes",
+        "By the fits, at sparsity 0.9 the goal takes",
         "The weakest point: ",
         "dps-train confirm would measure how much, in about ",
         "<code>dps-report 0.h5 --strict</code>",
@@ -84,7 +84,7 @@ fn a_finished_study_is_told_from_its_workload_to_its_configuration() {
     assert!(page.contains(&(files + "<a href=\"cells.csv\">")), "{page}");
     let values = fs::read_to_string(folder.path().join(format!("{name}.csv"))).unwrap();
     assert!(values.starts_with("panel,series,drawn,x,y,low,high,words\n") && values.contains(",sparsity 0.9,point,2,"), "{values}");
-    assert!(page.contains(&format!("<figure id=\"{name}\">")) && page.contains(&format!("<a href=\"#{name}\">")));
+    assert!(page.contains(&format!("<figure id=\"{name}-figure\">")) && page.contains(&format!("<a href=\"#{name}-figure\">")));
     // On a dark page black is light, and white is dark.
     let (_, dark) = page.split_once("@media screen and (prefers-color-scheme: dark) {\n").unwrap();
     for colour in ["#000000\"] { fill: #e6e6e6", "#FFFFFF\"] { fill: #171717", "#0072B2\"] { fill: #66aad0"] {

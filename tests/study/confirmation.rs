@@ -206,6 +206,14 @@ fn a_higher_limit_loses_no_failure() {
     let said = String::from_utf8(said.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("of the 8 trainings that the configuration asks for confirm it so far"), "{said}");
     assert_eq!(run(0, &config, "one.h5", &["--set", "confirm.limit=8"]), high);
+    // What is not measured is not confirmed.
+    for (setting, words) in [("grid.trials=6", "6 trials, where it has 5"), ("grid.batch_sizes=[37, 38]", "batch size 38")] {
+        let mut confirm = train();
+        let refused =
+            confirm.arg("confirm").arg(folder.join("low.h5")).arg("--data").arg(folder).args(["--set", setting]).output().unwrap();
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert!(refused.status.code() == Some(2) && said.contains(words), "{said}");
+    }
 }
 
 /// Trainings that go on after the goal reach it where others do, see all validation examples, and say when the mean error reaches it.

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::numbers::compared;
 use super::section::{Answer, Section};
 use crate::analysis::claims::words;
-use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, answering, core_hours, core_hours_of};
+use crate::analysis::statistics::{ConfirmedFit, Estimate, Fit, Fitted, ShapedFit, answering, core_hours, core_hours_of};
 use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{count, digits, rough, shell, some};
-use crate::records::{Cell, CellKey};
+use crate::records::{self, Cell, CellKey};
 use crate::settings::Race;
 
 /// Letters of a file's digest that are shown.
@@ -25,6 +25,9 @@ const WIDE_RACE: f64 = 3.0;
 
 /// Points and seeds of a confirmation of a study whose configuration says none: the defaults of `[confirm]`.
 const USUAL_CONFIRM: (u32, u32) = (3, 16);
+
+/// Seeds of which a mean is made, at least.
+const FEWEST_SEEDS: u32 = 4;
 
 /// The answer of a study whose files have the SHA-256 `digests`, by their names.
 pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
@@ -57,7 +60,7 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     };
     let checks = [again(at_end(false)), again(at_end(true)), format!("Check: `dps-report {files} --strict`.")];
     Answer {
-        sentences: vec![critical(&fits, is_confirmed), cost_of_sparsity(&fits), mended],
+        sentences: vec![critical(&fits, is_confirmed.then_some(&section.confirmed_fits)), cost_of_sparsity(&fits), mended],
         checks: checks.map(|check| format!("{check} {evidence}")).to_vec(),
         next: weakest.command.map(after_merge),
     }
@@ -98,17 +101,21 @@ fn in_words(hours: f64) -> String {
 fn size(fitted: &Fitted) -> Option<String> {
     let critical = fitted.fit.as_ref().ok()?.critical;
     let (first, last) = (fitted.points.first()?, fitted.points.last()?);
+    let is_least = first.batch_size <= 1.0;
     let [first, last] = [first, last].map(|point| count(point.batch_size as u64));
     let says = match (critical.low > 0.0, critical.high.is_finite()) {
         (true, true) => words(critical),
         (true, false) => format!("more than {} (add batch sizes above {last})", rough(critical.low)),
+        (false, true) if is_least => format!("less than {}", rough(critical.high)),
         (false, true) => format!("less than {} (add batch sizes below {first})", rough(critical.high)),
+        (false, false) if is_least => format!("not determined (add batch sizes above {last})"),
         (false, false) => format!("not determined (add batch sizes below {first} and above {last})"),
     };
     Some(format!("{says} at sparsity {}", fitted.sparsity))
 }
 
-fn critical(fits: &[&Fitted], is_confirmed: bool) -> String {
+/// The critical batch sizes, of confirmed steps where there are `confirmed` fits.
+fn critical(fits: &[&Fitted], confirmed: Option<&Vec<ConfirmedFit>>) -> String {
     if fits.is_empty() {
         return "The critical batch size is not known: a fit needs three batch sizes with a result.".to_owned();
     }
@@ -119,12 +126,26 @@ fn critical(fits: &[&Fitted], is_confirmed: bool) -> String {
             "; their ratio is not determined".to_owned()
         }
         Some((sparsity, ratio)) => {
-            format!("; at sparsity {sparsity} it is {} times the dense one's, {}", words(ratio), compared(ratio, "larger", "smaller"))
+            let of_law = |ratio: Estimate| compared(ratio, "larger", "smaller");
+            let by_exponent = confirmed.and_then(|confirmed| by_exponent(confirmed)).map_or(String::new(), |ratio| {
+                format!(
+                    " by this law; by c1/B^a + c2, whose exponent is fitted at each sparsity, {} times, {}",
+                    words(ratio),
+                    of_law(ratio)
+                )
+            });
+            format!("; at sparsity {sparsity} it is {} times the dense one's, {}{by_exponent}", words(ratio), of_law(ratio))
         }
         None => String::new(),
     };
-    let steps = if is_confirmed { "confirmed steps" } else { "K*" };
+    let steps = if confirmed.is_some() { "confirmed steps" } else { "K*" };
     format!("By {steps}, the critical batch size c1/c2 is {}{ratio}.", sizes.join(", "))
+}
+
+/// Where the law c1/B + c2 does not hold for some sparsity, the sparsest network's ratio of critical batch sizes with fitted exponents.
+fn by_exponent(confirmed: &[ConfirmedFit]) -> Option<Estimate> {
+    let is_off = confirmed.iter().any(|fit| fit.goodness < HOLDS);
+    confirmed.iter().rev().filter(|_| is_off).find_map(|fit| fit.bent?.critical_ratio).filter(|ratio| !ratio.low.is_nan())
 }
 
 fn cost_of_sparsity(fits: &[&Fitted]) -> String {
@@ -141,7 +162,7 @@ fn cost_of_sparsity(fits: &[&Fitted]) -> String {
         Some((sparsity, ratios)) => {
             let at = |(size, ratio): (f64, Estimate)| format!("{} times at batch size {}", words(ratio), count(size as u64));
             let [first, last] = ratios.map(at);
-            format!("At sparsity {sparsity} the goal takes, of the dense network's steps, {first} and {last}.")
+            format!("By the fits, at sparsity {sparsity} the goal takes, of the dense network's steps, {first} and {last}.")
         }
         None => "What sparsity costs in steps is not known: no sparse network is fitted beside the dense one.".to_owned(),
     }
@@ -162,28 +183,40 @@ struct Weakness {
     command: Option<String>,
 }
 
-/// The law whose sharpness is fitted too, in words: whether it holds, and the sparsest network's ratio by it. None where it is not fitted.
-fn by_sharpness(fits: &[ConfirmedFit]) -> Option<String> {
-    let (sparsity, sharp) = fits.iter().rev().find_map(|fit| Some((fit.fitted.sparsity, fit.sharp?)))?;
-    let ratio = words(sharp.critical_ratio?);
-    let holds = if sharp.goodness < HOLDS { "does not hold either" } else { "holds" };
-    let [sharpness, goodness] = [words(sharp.sharpness), digits(sharp.goodness, 2)];
-    Some(format!(
-        "; a law whose sharpness is fitted too, {sharpness}, {holds} (goodness {goodness}), and has a ratio of {ratio} at sparsity {sparsity}"
-    ))
+/// The laws whose shape is fitted too, in words: whether they hold, and the sparsest network's ratio by each. Empty where none is fitted.
+fn by_other_laws(fits: &[ConfirmedFit]) -> String {
+    let of = |law: &str, of: fn(&ConfirmedFit) -> Option<ShapedFit>| {
+        let (sparsity, fit) = fits.iter().rev().find_map(|fit| Some((fit.fitted.sparsity, of(fit)?)))?;
+        let ratio = words(fit.critical_ratio?);
+        let holds = if fit.goodness < HOLDS { "does not hold either" } else { "holds" };
+        Some(format!("; {law} {holds} (goodness {}), and has a ratio of {ratio} at sparsity {sparsity}", digits(fit.goodness, 2)))
+    };
+    let laws =
+        [of("a law whose sharpness is fitted too", |fit| fit.sharp), of("c1/B^a + c2 with an exponent for each sparsity", |fit| fit.bent)];
+    laws.into_iter().flatten().collect()
 }
 
 /// The first of what may be wrong, the gravest first.
 fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness {
     let study = section.study;
     let cells = &study.results.cells;
-    if !has_trials(&study.results) {
-        let (point, mended) = ("the trials behind these steps are not known", "a study of one's own would show them");
+    if !is_of_dps(&study.results) {
+        let (point, mended) = match has_trials(&study.results) {
+            true => {
+                ("others measured these steps, and their points cannot be trained again here", "a study of one's own could confirm them")
+            }
+            false => ("the trials behind these steps are not known", "a study of one's own would show them"),
+        };
         let command = Some("dps-train init NEW.toml".to_owned());
         return Weakness { point: point.to_owned(), mended: mended.to_owned(), hours: None, command };
     }
+    if cells.iter().all(|cell| cell.steps_to_result().is_none()) {
+        let (point, mended) = ("no trial reached the goal", "dps-train pilot proposes a goal, steps and search ranges that reach it");
+        return Weakness { point: point.to_owned(), mended: mended.to_owned(), hours: None, command: None };
+    }
     let file = file(section);
     let configured = study.configuration.as_ref().ok().and_then(|study| study.confirm.clone());
+    let limit = configured.as_ref().map_or(1.0, |confirm| confirm.limit);
     let (points, seeds) = configured.map_or(USUAL_CONFIRM, |confirm| (confirm.points, confirm.seeds));
     // A study that is measured again, or grows, is confirmed too.
     let whole: f64 = core_hours(study).iter().sum();
@@ -202,6 +235,22 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let is_known = |cell: &&Cell| section.confirmed.iter().any(|one| one.key == cell.key && !one.confirmed.mean.value.is_nan());
     let reached = || cells.iter().filter(|cell| cell.steps_to_result().is_some());
     let (all, known) = (reached().count(), reached().filter(is_known).count());
+    let asked = study.configuration.as_ref().ok().filter(|study| study.confirm.is_some());
+    let is_trained = |cell: &Cell| asked.is_some_and(|study| records::is_confirmed(cell, study));
+    if known < all && reached().filter(|cell| !is_known(cell)).all(is_trained) {
+        // All trainings that the study asks for are there, and confirming it again would train none.
+        let (why, key) = match seeds < FEWEST_SEEDS {
+            true => ("too few seeds for a mean", format!("confirm.seeds={}", USUAL_CONFIRM.1)),
+            false => ("more than half of their trainings failed", format!("confirm.limit={}", 4.0 * limit)),
+        };
+        let command = format!("dps-train confirm {file} --set {key}");
+        return Weakness {
+            point: format!("{} of {} with a K* have no confirmed mean: {why}", count((all - known) as u64), some(all, "cell")),
+            mended: format!("{command} may give one"),
+            hours: None,
+            command: Some(command),
+        };
+    }
     if !is_confirmed && known < all {
         let trials = cells.iter().map(|cell| cell.trials.len()).max().unwrap_or(0);
         let most = some(trials, "training");
@@ -242,7 +291,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
                 off.fitted.sparsity,
                 digits(off.goodness, 2),
                 rough(100.0 * off.tuning),
-                by_sharpness(&section.confirmed_fits).unwrap_or_default()
+                by_other_laws(&section.confirmed_fits)
             ),
             mended: format!("twice as many trials ({more}) would tell the two apart"),
             hours: Some(whole),
@@ -250,6 +299,16 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
         };
     }
     let alone = section.confirmed.iter().filter(|cell| cell.points.len() == 1).count();
+    let has_others = |cell: &Cell| cell.trials.iter().filter(|trial| trial.steps.is_some()).count() > 1;
+    if points == 1 && cells.iter().any(has_others) {
+        let command = format!("{confirm} --set confirm.points={}", USUAL_CONFIRM.0);
+        return Weakness {
+            point: "one point of each cell was confirmed, where another of its points may be the better one".to_owned(),
+            mended: format!("more points would show it ({command})"),
+            hours: Some(core_hours(study)[1] * f64::from(USUAL_CONFIRM.0 - 1)),
+            command: Some(command),
+        };
+    }
     if alone > 0 {
         let known = some(known, "confirmed cell");
         // A further trial may have fewer steps, and so end the race of the others sooner: then fewer points are left to confirm, not more.
@@ -287,7 +346,8 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
             command: Some(command),
         };
     }
-    let command = format!("dps-train {file} --set data.split_seed=1 --output OTHER.h5");
+    let other = study.configuration.as_ref().map_or(1, |study| study.data.split_seed.wrapping_add(1));
+    let command = format!("dps-train {file} --set data.split_seed={other} --output OTHER.h5");
     Weakness {
         point: "one goal, one split of the data and one set of searched points, which all cells share".to_owned(),
         mended: format!("the same study with another split ({command}) would show it"),

@@ -66,7 +66,7 @@ impl Block<'_> {
                 details { summary { (title) } div id=[(!place.is_empty()).then_some(place)] { (html(blocks)) } }
             },
             Block::Figure(Drawn { figure, name, svg, narrow }) => html! {
-                figure id=(name) {
+                figure id={ (name) "-figure" } {
                     div.drawn.large { (PreEscaped(svg)) }
                     div.drawn.small { (PreEscaped(narrow)) }
                     figcaption {
@@ -83,7 +83,7 @@ impl Block<'_> {
                     "Drawn in: "
                     @for (number, Drawn { figure, name, .. }) in figures.iter().enumerate() {
                         @if number > 0 { "; " }
-                        a href={ "#" (name) } { (figure.heading) }
+                        a href={ "#" (name) "-figure" } { (figure.heading) }
                     }
                     "."
                 }

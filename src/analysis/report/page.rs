@@ -119,7 +119,7 @@ fn answer(section: &Section) -> Markup {
 /// Links to all that is folded below.
 fn contents(sections: &[Section], compared: &[Drawn], goals: &[f64]) -> Markup {
     let figures = |figures: &[Drawn]| {
-        html! { @for Drawn { figure, name, .. } in figures { " · " a href={ "#" (name) } { (figure.heading) } } }
+        html! { @for Drawn { figure, name, .. } in figures { " · " a href={ "#" (name) "-figure" } { (figure.heading) } } }
     };
     html! {
         nav {

@@ -2,7 +2,7 @@
 
 use super::document::{Block, markdown};
 use super::numbers::{ABSENT, NOT_MEASURED, brief};
-use super::parts::{control, rules, sharp, steps_to_result, verdicts};
+use super::parts::{control, rules, shaped, steps_to_result, verdicts};
 use super::rows::Rows;
 use super::section::Section;
 use super::table::Table;
@@ -55,7 +55,7 @@ fn of_study<'a>(section: &'a Section) -> Vec<Block<'a>> {
     }
     if !section.confirmed_fits.is_empty() {
         blocks.extend([Block::Table(fitted(&section.confirmed_fits)), Block::Note(FITTED.to_owned())]);
-        blocks.extend(sharp(&section.confirmed_fits, brief));
+        blocks.extend(shaped(&section.confirmed_fits, brief));
     }
     if let Some(beside) = &section.control {
         blocks.push(part("Beside the study that it is a control of"));

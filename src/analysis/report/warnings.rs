@@ -72,6 +72,11 @@ pub fn warnings(study: &StudyResults, fits: &[Fitted]) -> Vec<Warning> {
             }
         }
     }
+    let lacking = study.lacking_trials().count();
+    if lacking > 0 {
+        let cells = some(study.results.cells.len(), "cell");
+        found.push(format!("Trials are still to come: {lacking} of {cells} measured have fewer than the study has."));
+    }
     let has_trials = has_trials(&study.results);
     if !study.results.complete && study.configuration.is_err() {
         found.push("The study is not finished: cells are still to come.".to_owned());

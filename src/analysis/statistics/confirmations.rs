@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::confirmed::{Confirmed, Reached, mean_error};
+use super::exponents::Exponents;
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
 use super::means::{Mean, MeanFit, fit_means};
 use super::sharpness::Sharp;
+
 use crate::analysis::studies::StudyResults;
 use crate::records::{Cell, CellKey, Confirmation, Status};
 use crate::results::WorkloadSummary;
@@ -39,16 +41,18 @@ pub struct ConfirmedFit {
     pub variances: Vec<f64>,
     /// The deviation of log steps that the errors of all means leave over: points of some cells were tuned better than those of others.
     pub tuning: f64,
-    /// The fit with a sharpness that all sparsities share; none of one sparsity or few means.
-    pub sharp: Option<SharpFit>,
+    /// The fit of ((c1/B)^q + c2^q)^(1/q), with a sharpness q that all sparsities share; none of one sparsity or few means.
+    pub sharp: Option<ShapedFit>,
+    /// The fit of c1/B^a + c2, with an exponent a for each sparsity; none of few means.
+    pub bent: Option<ShapedFit>,
 }
 
-/// A sparsity by the law ((c1/B)^q + c2^q)^(1/q), whose sharpness q all sparsities share.
+/// A sparsity by a law whose shape is fitted too.
 #[derive(Debug, Clone, Copy)]
-pub struct SharpFit {
-    /// The sharpness q; 1: the paper's law.
-    pub sharpness: Estimate,
-    /// The critical batch size c1/c2, where linear scaling meets the floor.
+pub struct ShapedFit {
+    /// The number that is the law's shape; 1: the paper's law.
+    pub shape: Estimate,
+    /// The critical batch size, where linear scaling meets the floor.
     pub critical: Estimate,
     /// The critical batch size over the dense network's; none of the dense network, and without one.
     pub critical_ratio: Option<Estimate>,
@@ -157,16 +161,27 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     let (mut fits, errors): (Vec<Fitted>, Vec<(f64, Vec<f64>)>) = found.unzip();
     beside_dense(&mut fits);
     let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity)).collect();
-    let sharp = Sharp::new(&of_fits.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    let of_fits: Vec<&[Mean]> = of_fits.iter().map(Vec::as_slice).collect();
+    let (sharp, bent) = (Sharp::new(&of_fits), Exponents::new(&of_fits));
     let dense = fits.iter().position(|fitted| fitted.sparsity == 0.0);
-    let with = |(place, (fitted, (goodness, variances)))| {
-        let of_sharp = |sharp: &Sharp| SharpFit {
-            sharpness: sharp.sharpness,
+    let with = |(place, (fitted, (goodness, variances))): (usize, (Fitted, _))| {
+        let dense = dense.filter(|&dense| dense != place);
+        let of_sharp = |sharp: &Sharp| ShapedFit {
+            shape: sharp.sharpness,
             critical: sharp.critical(place),
-            critical_ratio: dense.filter(|&dense| dense != place).map(|dense| sharp.critical_over(place, dense)),
+            critical_ratio: dense.map(|dense| sharp.critical_over(place, dense)),
             goodness: sharp.goodness,
         };
-        ConfirmedFit { fitted, goodness, variances, tuning, sharp: sharp.as_ref().map(of_sharp) }
+        let of_bent = |bent: &Exponents| ShapedFit {
+            shape: bent.exponent(place),
+            critical: bent.critical(place),
+            critical_ratio: dense.map(|dense| bent.critical_over(place, dense)),
+            goodness: bent.goodness,
+        };
+        let (sharp, bent) = (sharp.as_ref().map(of_sharp), bent.as_ref().map(of_bent));
+        // The exponent by the errors of the means.
+        let fitted = Fitted { exponent: bent.map_or(fitted.exponent, |bent| Some(bent.shape)), ..fitted };
+        ConfirmedFit { fitted, goodness, variances, tuning, sharp, bent }
     };
     fits.into_iter().zip(errors).enumerate().map(with).collect()
 }

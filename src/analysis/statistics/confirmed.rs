@@ -160,7 +160,7 @@ impl Normal {
             .iter()
             .map(|reached| {
                 let (above, steps) = reached.unwrap_or((limit, f64::INFINITY));
-                Point { batch_size: 1.0, above, steps }
+                Point { batch_size: 1.0, above: above.max(FEWEST_STEPS), steps }
             })
             .collect();
         let count = trainings.len() as f64;

@@ -427,7 +427,7 @@ fn most_likely(points: &[Point], fitting: &LeastSquares) -> Law {
 
 /// Mean and variance of a normal number within a point's interval.
 pub(super) fn expected(point: Point, mean: f64, deviation: f64) -> (f64, f64) {
-    let (low, high) = (point.above.max(FEWEST_STEPS).ln(), point.steps.ln());
+    let (low, high) = (point.above.ln(), point.steps.ln());
     let [from, to] = [low, high].map(|limit| (limit - mean) / deviation);
     let density = |at: f64| (-at * at / 2.0).exp() / std::f64::consts::TAU.sqrt();
     let weighted = |at: f64| if at.is_finite() { at * density(at) } else { 0.0 };

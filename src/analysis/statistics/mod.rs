@@ -10,6 +10,7 @@ mod critical;
 mod edges;
 mod estimate;
 pub mod exponent;
+mod exponents;
 mod fewer;
 pub mod fit;
 mod fits;
@@ -25,7 +26,7 @@ mod work;
 
 pub use beside::{Beside, cell_beside, confirmed_beside, least_beside};
 pub use budget::{Budget, Least, budgets};
-pub use confirmations::{ConfirmedCell, ConfirmedFit, SharpFit, answering, confirmed_cells, confirmed_fits};
+pub use confirmations::{ConfirmedCell, ConfirmedFit, ShapedFit, answering, confirmed_cells, confirmed_fits};
 pub use critical::{Critical, Definition, critical};
 pub use edges::{EDGE, at_edge, share};
 pub use estimate::{COVERED, Estimate};

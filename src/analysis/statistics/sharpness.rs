@@ -19,10 +19,10 @@ const FIRST: [f64; 7] = [0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0];
 const RANGE: (f64, f64) = (0.25, 8.0);
 
 /// Degrees of freedom that the fit leaves at least.
-const LEAST_FREEDOM: usize = 4;
+pub(super) const LEAST_FREEDOM: usize = 4;
 
 /// An end of a curve that is so many times smaller than the other one at every batch size cannot be told from none.
-const NONE: f64 = 1e3;
+pub(super) const NONE: f64 = 1e3;
 
 /// Curves that share a sharpness.
 #[derive(Debug, Clone)]
@@ -80,14 +80,19 @@ impl Sharp {
 }
 
 /// A curve as it is fitted: logarithms of batch sizes and of steps, and the weights of the latter.
-struct Curve {
-    sizes: Vec<f64>,
-    logs: Vec<f64>,
-    weights: Vec<f64>,
+pub(super) struct Curve {
+    pub sizes: Vec<f64>,
+    pub logs: Vec<f64>,
+    pub weights: Vec<f64>,
 }
 
 impl Curve {
-    fn new(means: &Means, variance: f64) -> Curve {
+    /// The least and the largest log batch size.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        self.sizes.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(small, large), &size| (small.min(size), large.max(size)))
+    }
+
+    pub(super) fn new(means: &Means, variance: f64) -> Curve {
         Curve { sizes: means.sizes().map(f64::ln).collect(), logs: means.logs().to_vec(), weights: means.weights(variance) }
     }
 }
@@ -212,8 +217,7 @@ impl Shape {
 
 /// Ends of which neither is [`NONE`] times smaller than the other one at every batch size.
 fn within([linear, floor]: [f64; 2], curve: &Curve) -> [f64; 2] {
-    let (small, large) =
-        curve.sizes.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(small, large), &size| (small.min(size), large.max(size)));
+    let (small, large) = curve.ends();
     if linear - floor > large + NONE.ln() {
         [linear, linear - large - NONE.ln()]
     } else if linear - floor < small - NONE.ln() {

@@ -7,13 +7,16 @@ use crate::settings::ascending;
 /// Points of a line, in natural units of two axes. The line breaks at a NaN.
 pub type Curve = Vec<(f64, f64)>;
 
+/// Evaluations until the fewest steps of a study, at least, from which their interval is told.
+const FEWEST_EVALUATIONS: u32 = 8;
+
 /// A study's cells as a grid.
 pub struct Grid<'a> {
     /// Batch sizes measured so far, ascending.
     pub batch_sizes: Vec<u32>,
     /// Sparsities measured so far, ascending.
     pub sparsities: Vec<f64>,
-    /// Steps between evaluations. Where they are not known: the greatest number of which all steps to the goal are multiples.
+    /// Steps between evaluations. Where they are not known: those that the steps to the goal tell, or 1.
     pub every: u32,
     cells: &'a [Cell],
 }
@@ -23,9 +26,8 @@ impl<'a> Grid<'a> {
     pub fn new(results: &'a Results) -> Self {
         let batch_sizes = ascending(results.cells.iter().map(|cell| cell.key.batch_size), u32::cmp);
         let sparsities = ascending(results.cells.iter().map(|cell| cell.key.sparsity), f64::total_cmp);
-        let steps = || results.cells.iter().flat_map(|cell| &cell.trials).filter_map(|trial| trial.steps);
         let every = match results.workload.evaluate_every {
-            0 => steps().fold(0, divisor).max(1),
+            0 => common_interval(results.cells.iter().flat_map(|cell| &cell.trials).filter_map(|trial| trial.steps)),
             every => every,
         };
         Grid { batch_sizes, sparsities, every, cells: &results.cells }
@@ -57,6 +59,14 @@ impl<'a> Grid<'a> {
         };
         self.measured(sparsity).into_iter().filter_map(ratio).collect()
     }
+}
+
+/// The steps between evaluations that found these steps: the greatest number of which all are multiples, where they are so many times that, or all
+/// alike. Steps in proportion to each other have larger divisors by chance: then 1.
+fn common_interval(steps: impl Iterator<Item = u32> + Clone) -> u32 {
+    let every = steps.clone().fold(0, divisor).max(1);
+    let tells = |least: u32, most: u32| least / every >= FEWEST_EVALUATIONS || least == most;
+    steps.clone().min().zip(steps.max()).filter(|&(least, most)| tells(least, most)).map_or(1, |_| every)
 }
 
 /// The greatest common divisor.

@@ -91,7 +91,7 @@ pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
         });
         // A file is complete by its own grid, which may be a part of the study's.
         if study.configuration.is_ok() {
-            study.results.complete = study.missing().is_empty();
+            study.results.complete = study.missing().is_empty() && study.lacking_trials().next().is_none();
         }
         let workload = &study.results.workload;
         let pruning = study.pruning_name();
@@ -285,6 +285,12 @@ impl StudyResults {
         let keys =
             grid.sparsities.iter().flat_map(|&sparsity| grid.batch_sizes.iter().map(move |&batch_size| CellKey { batch_size, sparsity }));
         keys.filter(|key| measured.cell(key.batch_size, key.sparsity).is_none()).collect()
+    }
+
+    /// Measured cells that have fewer trials than the study.
+    pub fn lacking_trials(&self) -> impl Iterator<Item = &Cell> {
+        let trials = self.configuration.as_ref().map_or(0, |study| study.grid.trials as usize);
+        self.results.cells.iter().filter(move |cell| cell.trials.len() < trials)
     }
 
     /// Whether another study is the same one but for the keys in `ignored`.

@@ -7,7 +7,7 @@ use dps::comm::{Communicator, together};
 use dps::data::Dataset;
 use dps::pilot::{Part, parts, propose};
 use dps::progress::{Event, Observer, ProgressForm};
-use dps::readable::{count, duration, some};
+use dps::readable::{count, duration, shell_path, some};
 use dps::results::Results;
 use dps::streams::out;
 use dps::{Error, Result, exit, results, settings, signals, study};
@@ -129,8 +129,8 @@ fn publish(
     proposal.chart.publish(&picture)?;
     results::publish(&output, proposal.text.as_bytes())?;
     if !arguments.shown.quiet {
-        let file = output.display();
-        out(&format!("{}\nProposal: {file}\nFigure:   {}\nNext:     dps-train {file} --plan\n", proposal.summary, picture.display()));
+        let (summary, file, picture, named) = (&proposal.summary, output.display(), picture.display(), shell_path(&output));
+        out(&format!("{summary}\nProposal: {file}\nFigure:   {picture}\nNext:     dps-train {named} --plan\n"));
     }
     Ok(())
 }

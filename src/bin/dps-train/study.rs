@@ -13,6 +13,7 @@ use dps::config::Override;
 use dps::data::{Dataset, Facts};
 use dps::network::Network;
 use dps::progress::{Event, Observer, ProgressForm};
+use dps::readable::shell_path;
 use dps::storage::Disk;
 use dps::streams::{err, out};
 use dps::study::{Beginning, Place, RunEnd, Surroundings};
@@ -232,11 +233,29 @@ fn of_results(arguments: &StudyArguments, world: &dyn Communicator) -> Result<se
     let name = path.file_stem().map_or_else(|| "study".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let overrides = arguments.overrides();
     let asked = settings::recorded(&name, &text, &overrides)?;
+    if arguments.source == Source::Confirmed {
+        let problem = not_measured(&asked.study.grid, &settings::recorded(&name, &text, &[])?.study.grid);
+        if let Some(problem) = problem {
+            let problem = format!(
+                "expected cells and trials of the result file, as a confirmation measures none, found {problem}; measure them first: dps-train {} …",
+                shell_path(path)
+            );
+            return Err(Error::Configuration { path: path.display().to_string(), problems: vec![problem] });
+        }
+    }
     if asked.study.confirm.is_some() || arguments.source == Source::Results {
         return Ok(asked);
     }
     let default = Override { option: "confirm".to_owned(), key: "confirm".to_owned(), value: "{}".to_owned() };
     settings::recorded(&name, &text, &[&[default], &overrides[..]].concat())
+}
+
+/// The cells or trials that one grid has and the other one has not, in words.
+fn not_measured(asked: &settings::Grid, has: &settings::Grid) -> Option<String> {
+    let size = asked.batch_sizes.iter().find(|size| !has.batch_sizes.contains(size)).map(|size| format!("batch size {size}"));
+    let sparsity = || asked.sparsities.iter().find(|one| !has.sparsities.contains(one)).map(|one| format!("sparsity {one}"));
+    let trials = || (asked.trials > has.trials).then(|| format!("{} trials, where it has {}", asked.trials, has.trials));
+    size.or_else(sparsity).or_else(trials)
 }
 
 /// What may not be meant, a sentence each.
@@ -283,8 +302,8 @@ fn report(arguments: &StudyArguments, results: &dps::results::Results) -> Result
     let figure = journal::figure_path(&output);
     analysis::steps_to_result_plot(results, &figure)?;
     if !quiet {
-        let (results_file, figure) = (output.display(), figure.display());
-        out(&format!("{}\nResults: {results_file}\nFigure:  {figure}\nNext:    dps-report {results_file}\n", analysis::table(results)));
+        let (table, file, figure) = (analysis::table(results), output.display(), figure.display());
+        out(&format!("{table}\nResults: {file}\nFigure:  {figure}\nNext:    dps-report {}\n", shell_path(&output)));
     }
     Ok(())
 }

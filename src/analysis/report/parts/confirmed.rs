@@ -4,7 +4,7 @@ use super::super::document::Block;
 use super::super::numbers::{ABSENT, interval};
 use super::super::rows::Rows;
 use super::super::table::Table;
-use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Estimate, Fresh, RESAMPLES, Scatter, SharpFit, Variances, half_width};
+use crate::analysis::statistics::{ConfirmedCell, ConfirmedFit, Estimate, Fresh, RESAMPLES, Scatter, ShapedFit, Variances, half_width};
 use crate::readable::{count, digits};
 use crate::settings::ascending;
 
@@ -52,7 +52,7 @@ pub fn confirmed(cells: &[ConfirmedCell], fits: &[ConfirmedFit], scatter: &[Scat
         );
         blocks.extend([Block::Text(text), Block::Table(fitted(fits))]);
     }
-    blocks.extend(sharp(fits, interval));
+    blocks.extend(shaped(fits, interval));
     blocks
 }
 
@@ -76,21 +76,33 @@ fn scattered(scatter: &[Scatter]) -> Table {
         .table()
 }
 
-/// The law with a common sharpness in words, and a row a sparsity; no block where the law is not fitted. `shown` writes an estimate.
-pub fn sharp(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block<'static>> {
-    let known: Vec<(f64, SharpFit)> = fits.iter().filter_map(|one| Some((one.fitted.sparsity, one.sharp?))).collect();
+/// Two laws whose shape is fitted too, each in words and with a row a sparsity; no block of a law that is not fitted. `shown` writes an estimate.
+pub fn shaped(fits: &[ConfirmedFit], shown: fn(Estimate) -> String) -> Vec<Block<'static>> {
+    let sharp = "Where the shape of the law is fitted too: K ≈ ((c1/B)^q + c2^q)^(1/q), with one sharpness q for all sparsities; q = 1 is the law above, a \
+                 larger q turns more sharply from linear scaling into the floor, and c1/c2 is where the two meet.";
+    let bent = "K ≈ c1/B^a + c2, with an exponent a for each sparsity; a = 1 is the law above. The critical batch size is where the two terms are equal.";
+    let mut blocks = of_law(fits, "sharp-fits", sharp, "sharpness q", |fit| fit.sharp, shown);
+    blocks.extend(of_law(fits, "bent-fits", bent, "exponent a", |fit| fit.bent, shown));
+    blocks
+}
+
+fn of_law(
+    fits: &[ConfirmedFit],
+    name: &'static str,
+    law: &str,
+    shape: &'static str,
+    of: fn(&ConfirmedFit) -> Option<ShapedFit>,
+    shown: fn(Estimate) -> String,
+) -> Vec<Block<'static>> {
+    let known: Vec<(f64, ShapedFit)> = fits.iter().filter_map(|one| Some((one.fitted.sparsity, of(one)?))).collect();
     let Some((_, first)) = known.first() else { return Vec::new() };
-    let text = format!(
-        "Where the shape of the law is fitted too: K ≈ ((c1/B)^q + c2^q)^(1/q), with one sharpness q for all sparsities; q = 1 is the law above, a larger q \
-         turns more sharply from linear scaling into the floor, and c1/c2 is where the two meet. q = {}; goodness of the fit over all sparsities: {}.",
-        shown(first.sharpness),
-        digits(first.goodness, 2)
-    );
-    let table = Rows::new("sharp-fits", known)
+    let text = format!("{law} Goodness of the fit over all sparsities: {}.", digits(first.goodness, 2));
+    let table = Rows::new(name, known)
         .column("sparsity", |(sparsity, _)| sparsity.to_string())
-        .shown("critical batch size", shown, |(_, sharp)| Some(sharp.critical))
-        .shown("that over the dense one's", shown, |(_, sharp)| sharp.critical_ratio)
-        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |(_, sharp)| sharp.critical_ratio)
+        .shown(shape, shown, |(_, fit)| Some(fit.shape))
+        .shown("critical batch size", shown, |(_, fit)| Some(fit.critical))
+        .shown("that over the dense one's", shown, |(_, fit)| fit.critical_ratio)
+        .shown("half-width of its logarithm", |ratio| digits(half_width(ratio), 2), |(_, fit)| fit.critical_ratio)
         .table();
     vec![Block::Text(text), Block::Table(table)]
 }

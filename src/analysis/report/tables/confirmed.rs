@@ -52,10 +52,13 @@ pub(super) fn fits(sections: &[Section]) -> Table {
         .column("half_width_of_its_log", |(_, fit)| optional(fit.fitted.critical_ratio.map(half_width)))
         .column("goodness", |(_, fit)| fit.goodness.to_string())
         .column("uneven_tuning", |(_, fit)| fit.tuning.to_string())
-        .estimate("sharpness", |(_, fit)| fit.sharp.map(|sharp| sharp.sharpness))
+        .estimate("sharpness", |(_, fit)| fit.sharp.map(|sharp| sharp.shape))
         .estimate("sharp_critical_batch_size", |(_, fit)| fit.sharp.map(|sharp| sharp.critical))
         .estimate("sharp_critical_over_dense", |(_, fit)| fit.sharp.and_then(|sharp| sharp.critical_ratio))
         .column("sharp_goodness", |(_, fit)| optional(fit.sharp.map(|sharp| sharp.goodness)))
+        .estimate("bent_critical_batch_size", |(_, fit)| fit.bent.map(|bent| bent.critical))
+        .estimate("bent_critical_over_dense", |(_, fit)| fit.bent.and_then(|bent| bent.critical_ratio))
+        .column("bent_goodness", |(_, fit)| optional(fit.bent.map(|bent| bent.goodness)))
         .table()
 }
 
