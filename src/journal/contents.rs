@@ -99,7 +99,7 @@ pub enum Record {
 }
 
 /// The contents of a journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Contents {
     /// Which study it is of, in the words of the run that started it, but for the configuration: that is the latest.
     pub header: Header,
@@ -123,16 +123,7 @@ impl Contents {
     /// A journal without records.
     pub(super) fn beginning(header: Header) -> Contents {
         let starts = vec![bare_start(&header.started, 0, Ending::First)];
-        Contents {
-            header,
-            finished: vec![],
-            partial: vec![],
-            scores: BTreeMap::new(),
-            masks: vec![],
-            starts,
-            ended: None,
-            dropped_bytes: 0,
-        }
+        Contents { header, starts, ..Contents::default() }
     }
 
     /// Whether the last start noted that it was stopped.

@@ -1,9 +1,9 @@
 //! Values by the names of metaparameters: what a configuration says of them, and what a trial trains with.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::metaparameter::Metaparameter;
@@ -72,23 +72,8 @@ impl<T: Copy + Serialize> Serialize for ByMetaparameter<T> {
 
 impl<'de, T: Copy + Deserialize<'de>> Deserialize<'de> for ByMetaparameter<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Values<T>(PhantomData<T>);
-        impl<'de, T: Copy + Deserialize<'de>> Visitor<'de> for Values<T> {
-            type Value = ByMetaparameter<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("values by the names of metaparameters")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut all = ByMetaparameter::default();
-                while let Some((name, value)) = map.next_entry::<String, T>()? {
-                    all.set(name.parse().map_err(A::Error::custom)?, Some(value));
-                }
-                Ok(all)
-            }
-        }
-        deserializer.deserialize_map(Values(PhantomData))
+        let named = BTreeMap::<String, T>::deserialize(deserializer)?;
+        named.into_iter().map(|(name, value)| Ok((name.parse().map_err(D::Error::custom)?, value))).collect()
     }
 }
 

@@ -51,8 +51,6 @@ struct Declaration {
     title: &'static str,
     /// Values that the metaparameter may have.
     values: Number,
-    /// The scales of a range that fit them.
-    scales: &'static [Scale],
     /// A usual range: the paper's where it has one. Its scale is also that of axes.
     example: Example,
     /// What has it; none where every study may.
@@ -63,146 +61,72 @@ struct Declaration {
     default: Option<Setting>,
 }
 
-/// The scales of a whole number.
-const WHOLE: &[Scale] = &[Scale::Integer];
-
-/// The scales of a metaparameter that is not a whole number.
-const REAL: &[Scale] = &[Scale::Linear, Scale::Log, Scale::ReverseLog];
-
 const WITH_VELOCITY: Only = Only { of: "optimizer", names: &[OptimizerName::Momentum.name(), OptimizerName::Nesterov.name()] };
 const ADAMS: Only = Only { of: "optimizer", names: &[OptimizerName::Adam.name(), OptimizerName::AdamW.name()] };
 const ADAMW: Only = Only { of: "optimizer", names: &[OptimizerName::AdamW.name()] };
 const WITH_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::LinearDecay.name(), ScheduleName::Cosine.name()] };
 const STEP_DECAY: Only = Only { of: "schedule", names: &[ScheduleName::StepDecay.name()] };
 
+/// The declaration of a metaparameter that every study may have.
+fn declared(symbol: &'static str, title: &'static str, values: Number, example: Example) -> Declaration {
+    Declaration { symbol, title, values, example, only: None, needed: None, default: None }
+}
+
+impl Declaration {
+    /// Studies of `only` have it, and need it.
+    fn of(self, only: Only) -> Declaration {
+        Declaration { only: Some(only), needed: Some(only), ..self }
+    }
+
+    /// Studies of `only` have it, usually with this value.
+    fn usually(self, only: Only, value: f64) -> Declaration {
+        Declaration { only: Some(only), default: Some(Setting::Fixed(value)), ..self }
+    }
+
+    /// The scales of a range that fit the values.
+    fn scales(&self) -> &'static [Scale] {
+        if self.example.2 == Scale::Integer { &[Scale::Integer] } else { &[Scale::Linear, Scale::Log, Scale::ReverseLog] }
+    }
+}
+
 /// A number of steps.
 fn steps() -> Number {
     Number::whole((Included(1.0), Included(f64::from(u32::MAX))))
 }
 
+fn positive() -> Number {
+    Number::real((Excluded(0.0), Unbounded))
+}
+
+/// A share that is less than the whole.
+fn share() -> Number {
+    Number::real((Included(0.0), Excluded(1.0)))
+}
+
 impl Metaparameter {
     fn declaration(self) -> Declaration {
+        let (at_most_one, or_zero) = (Number::real((Excluded(0.0), Included(1.0))), Number::real((Included(0.0), Unbounded)));
         match self {
-            Metaparameter::LearningRate => Declaration {
-                symbol: "η",
-                title: "learning rate",
-                values: Number::real((Excluded(0.0), Unbounded)),
-                scales: REAL,
-                example: ("1e-4", "1.0", Scale::Log),
-                only: None,
-                needed: None,
-                default: Some(Setting::Range(Range { min: 1e-4, max: 1.0, scale: Scale::Log })),
-            },
-            Metaparameter::Momentum => Declaration {
-                symbol: "m",
-                title: "momentum",
-                values: Number::real((Included(0.0), Excluded(1.0))),
-                scales: REAL,
-                example: ("0.9", "0.9999", Scale::ReverseLog),
-                only: Some(WITH_VELOCITY),
-                needed: Some(WITH_VELOCITY),
-                default: None,
-            },
-            Metaparameter::DecaySteps => Declaration {
-                symbol: "D",
-                title: "decay steps",
-                values: steps(),
-                scales: WHOLE,
-                example: ("30000", "60000", Scale::Integer),
-                only: Some(WITH_DECAY),
-                needed: Some(WITH_DECAY),
-                default: None,
-            },
-            Metaparameter::EndLearningRateFactor => Declaration {
-                symbol: "",
-                title: "end factor",
-                values: Number::real((Included(0.0), Included(1.0))),
-                scales: REAL,
-                example: ("1e-4", "0.1", Scale::Log),
-                only: Some(WITH_DECAY),
-                needed: Some(WITH_DECAY),
-                default: None,
-            },
-            Metaparameter::WarmupSteps => Declaration {
-                symbol: "W",
-                title: "warm-up steps",
-                values: steps(),
-                scales: WHOLE,
-                example: ("100", "1000", Scale::Integer),
-                only: None,
-                needed: None,
-                default: None,
-            },
-            Metaparameter::DecayEvery => Declaration {
-                symbol: "S",
-                title: "decay every",
-                values: steps(),
-                scales: WHOLE,
-                example: ("5000", "20000", Scale::Integer),
-                only: Some(STEP_DECAY),
-                needed: Some(STEP_DECAY),
-                default: None,
-            },
-            Metaparameter::DecayFactor => Declaration {
-                symbol: "γ",
-                title: "decay factor",
-                values: Number::real((Excluded(0.0), Included(1.0))),
-                scales: REAL,
-                example: ("0.1", "0.5", Scale::Log),
-                only: Some(STEP_DECAY),
-                needed: Some(STEP_DECAY),
-                default: None,
-            },
-            Metaparameter::WeightDecay => Declaration {
-                symbol: "λ",
-                title: "weight decay",
-                values: Number::real((Included(0.0), Unbounded)),
-                scales: REAL,
-                example: ("1e-5", "0.1", Scale::Log),
-                only: None,
-                needed: Some(ADAMW),
-                default: None,
-            },
-            Metaparameter::AverageDecay => Declaration {
-                symbol: "τ",
-                title: "average decay",
-                values: Number::real((Included(0.0), Excluded(1.0))),
-                scales: REAL,
-                example: ("0.9", "0.9999", Scale::ReverseLog),
-                only: None,
-                needed: None,
-                default: None,
-            },
-            Metaparameter::Beta1 => Declaration {
-                symbol: "β1",
-                title: "beta1",
-                values: Number::real((Included(0.0), Excluded(1.0))),
-                scales: REAL,
-                example: ("0.8", "0.99", Scale::ReverseLog),
-                only: Some(ADAMS),
-                needed: None,
-                default: Some(Setting::Fixed(0.9)),
-            },
-            Metaparameter::Beta2 => Declaration {
-                symbol: "β2",
-                title: "beta2",
-                values: Number::real((Included(0.0), Excluded(1.0))),
-                scales: REAL,
-                example: ("0.9", "0.9999", Scale::ReverseLog),
-                only: Some(ADAMS),
-                needed: None,
-                default: Some(Setting::Fixed(0.999)),
-            },
-            Metaparameter::Epsilon => Declaration {
-                symbol: "ε",
-                title: "epsilon",
-                values: Number::real((Excluded(0.0), Unbounded)),
-                scales: REAL,
-                example: ("1e-10", "1e-2", Scale::Log),
-                only: Some(ADAMS),
-                needed: None,
-                default: Some(Setting::Fixed(1e-8)),
-            },
+            Metaparameter::LearningRate => {
+                let usual = Setting::Range(Range { min: 1e-4, max: 1.0, scale: Scale::Log });
+                Declaration { default: Some(usual), ..declared("η", "learning rate", positive(), ("1e-4", "1.0", Scale::Log)) }
+            }
+            Metaparameter::Momentum => declared("m", "momentum", share(), ("0.9", "0.9999", Scale::ReverseLog)).of(WITH_VELOCITY),
+            Metaparameter::DecaySteps => declared("D", "decay steps", steps(), ("30000", "60000", Scale::Integer)).of(WITH_DECAY),
+            Metaparameter::EndLearningRateFactor => {
+                let values = Number::real((Included(0.0), Included(1.0)));
+                declared("", "end factor", values, ("1e-4", "0.1", Scale::Log)).of(WITH_DECAY)
+            }
+            Metaparameter::WarmupSteps => declared("W", "warm-up steps", steps(), ("100", "1000", Scale::Integer)),
+            Metaparameter::DecayEvery => declared("S", "decay every", steps(), ("5000", "20000", Scale::Integer)).of(STEP_DECAY),
+            Metaparameter::DecayFactor => declared("γ", "decay factor", at_most_one, ("0.1", "0.5", Scale::Log)).of(STEP_DECAY),
+            Metaparameter::WeightDecay => {
+                Declaration { needed: Some(ADAMW), ..declared("λ", "weight decay", or_zero, ("1e-5", "0.1", Scale::Log)) }
+            }
+            Metaparameter::AverageDecay => declared("τ", "average decay", share(), ("0.9", "0.9999", Scale::ReverseLog)),
+            Metaparameter::Beta1 => declared("β1", "beta1", share(), ("0.8", "0.99", Scale::ReverseLog)).usually(ADAMS, 0.9),
+            Metaparameter::Beta2 => declared("β2", "beta2", share(), ("0.9", "0.9999", Scale::ReverseLog)).usually(ADAMS, 0.999),
+            Metaparameter::Epsilon => declared("ε", "epsilon", positive(), ("1e-10", "1e-2", Scale::Log)).usually(ADAMS, 1e-8),
         }
     }
 
@@ -228,7 +152,7 @@ impl Metaparameter {
 
     /// Whether its values are whole numbers.
     pub fn is_whole(self) -> bool {
-        self.declaration().scales == WHOLE
+        self.declaration().example.2 == Scale::Integer
     }
 
     /// The nearest value to a number that it may have; none where only a value beside an excluded limit is nearer than all others.
@@ -254,7 +178,9 @@ impl Metaparameter {
 
     /// Key of the metaparameter in a configuration.
     pub(crate) fn key(self) -> Key<Sometimes<Searched>> {
-        let Declaration { values, scales, example, only, needed, default, .. } = self.declaration();
+        let declaration = self.declaration();
+        let scales = declaration.scales();
+        let Declaration { values, example, only, needed, default, .. } = declaration;
         let kind = Sometimes { kind: Searched { values, scales, example }, otherwise: default };
         let definition = key(kind, range_as_toml(example)).had_by(only, needed);
         // What every study has is given where it is not said; what some have, once it is known which one the study is.
@@ -277,12 +203,12 @@ mod tests {
     fn every_example_is_a_setting_of_its_metaparameter() {
         for &name in Metaparameter::ALL {
             let Range { min, max, scale } = name.example();
-            let Declaration { values, scales, .. } = name.declaration();
+            let declaration = name.declaration();
             let is_allowed = |value: f64| {
                 use crate::config::{kind::Kind, tree::Value};
-                values.accept(&Value::Number(value)).is_some()
+                declaration.values.accept(&Value::Number(value)).is_some()
             };
-            assert!(is_allowed(min) && is_allowed(max) && min < max && scales.contains(&scale), "{name}");
+            assert!(is_allowed(min) && is_allowed(max) && min < max && declaration.scales().contains(&scale), "{name}");
             assert!(!name.meaning().is_empty() && !name.title().is_empty());
         }
     }

@@ -5,12 +5,13 @@ use serde::{Deserialize, Serialize};
 use crate::optimizer::Metaparameters;
 
 /// How a trial ended. The public code of the paper writes −1 and −2 in place of the second and third.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Status {
     /// The goal was reached, at [`Trial::steps`].
     Complete = 0,
     /// The step budget was spent.
+    #[default]
     Incomplete = 1,
     /// The loss became NaN or infinite.
     Infeasible = 2,
@@ -76,7 +77,7 @@ impl Measurement {
 }
 
 /// One training run of a cell with one set of metaparameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Number in the cell, from 0 or the study's `search.first_trial` on; also the seed of initialisation, mask and data order, and the Sobol point's
     /// number.
@@ -113,19 +114,7 @@ impl Trial {
 
     /// A trial of which nothing is recorded yet: incomplete, after no step.
     pub fn new(index: u32, metaparameters: Metaparameters) -> Trial {
-        Trial {
-            index,
-            metaparameters,
-            status: Status::Incomplete,
-            steps: None,
-            steps_run: 0,
-            parameters_kept: 0,
-            mask_hash: 0,
-            dead_layers: 0,
-            curve: Vec::new(),
-            measurements: Vec::new(),
-            seconds: 0.0,
-        }
+        Trial { index, metaparameters, ..Trial::default() }
     }
 
     /// The fewest errors of its evaluations that saw all `validation_examples`; the others have lower bounds.
