@@ -61,10 +61,7 @@ pub fn init(path: &Path, given: &Given, ask: Option<Ask>, classes: &dyn Fn(&Data
         None => &mut nobody,
         Some(ask) => ask,
     };
-    let own = given.path.as_ref().map(|path| {
-        let name = Path::new(path).file_stem().map_or_else(|| path.clone(), |stem| stem.to_string_lossy().into_owned());
-        DatasetChoice::Own(OwnDataset { path: path.clone(), name })
-    });
+    let own = given.path.as_ref().map(|path| DatasetChoice::Own(OwnDataset::at(path.clone())));
     let chosen = (|| {
         let dataset = match own {
             Some(own) => own,

@@ -105,6 +105,25 @@ impl Kind for DatasetKind {
     }
 }
 
+impl OwnDataset {
+    /// The data set at a path, with the name that results use where a configuration says none, or one like it where the path's is no name.
+    pub fn at(path: String) -> OwnDataset {
+        let stem = stem(&path);
+        let name = stem.clone().filter(|stem| is_name(stem)).unwrap_or_else(|| name_like(stem.as_deref()));
+        OwnDataset { path, name }
+    }
+
+    /// Whether a configuration has to say the name, since the path has another one or none.
+    pub fn is_named_apart(&self) -> bool {
+        stem(&self.path).as_ref() != Some(&self.name)
+    }
+}
+
+/// The name of a file without its ending.
+fn stem(path: &str) -> Option<String> {
+    std::path::Path::new(path).file_stem().map(|stem| stem.to_string_lossy().into_owned())
+}
+
 /// The table of images of one's own.
 fn own(table: &mut Section<'_, '_>) -> Option<OwnDataset> {
     let wanted = Wanted { expected: "a folder or file below the data folder".into(), example: "\"digits.npz\"" };
@@ -121,7 +140,7 @@ fn own(table: &mut Section<'_, '_>) -> Option<OwnDataset> {
         _ => None,
     })?;
     let path = path?;
-    let stem = std::path::Path::new(&path).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let stem = stem(&path);
     let Some(name) = given.or(stem.clone().filter(|stem| is_name(stem))) else {
         let why = match stem.as_deref() {
             None => "the path has none".to_owned(),

@@ -32,7 +32,10 @@ impl Choices {
         match key.path().as_str() {
             "workload.dataset" => Some(match dataset {
                 DatasetChoice::Named(name) => format!("\"{name}\""),
-                DatasetChoice::Own(own) => format!("{{ path = {} }}", toml::Value::from(own.path.as_str())),
+                DatasetChoice::Own(own) => {
+                    let name = if own.is_named_apart() { format!(", name = \"{}\"", own.name) } else { String::new() };
+                    format!("{{ path = {}{name} }}", toml::Value::from(own.path.as_str()))
+                }
             }),
             "workload.network" => Some(match network {
                 NetworkChoice::Named(name) => format!("\"{name}\""),
@@ -132,6 +135,11 @@ mod tests {
     #[test]
     fn every_template_is_a_configuration() {
         let own = DatasetChoice::Own(OwnDataset { path: "my \"data\"/digits.npz".into(), name: "digits".into() });
+        for path in ["my digits.npz", "zählen.npz", "mnist.npz", "..", "digits.npz"] {
+            let named = Choices { dataset: DatasetChoice::Own(OwnDataset::at(path.into())), ..all()[0].clone() };
+            let loaded = settings::parse("new.toml", &template(&named), &[]).unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert_eq!(loaded.study.workload.dataset, named.dataset);
+        }
         let listed = |name: NetworkName| Choices {
             dataset: own.clone(),
             network: NetworkChoice::Listed(name.layers(7)),

@@ -193,6 +193,10 @@ fn a_report_removes_the_files_of_an_earlier_one_and_no_others() {
     fs::write(&list, format!("{text}inner/x.svg\n../x.svg\nx.h5\n.svg\n")).unwrap();
     report(Synthetic::small().results());
     assert!(folder.path().join("inner/x.svg").exists() && folder.path().join("x.h5").exists());
+    // A page that no report wrote is not replaced.
+    fs::write(folder.path().join("index.html"), "<title>mine</title>").unwrap();
+    let refused = analysis::report(vec![("x.h5".to_owned(), Synthetic::small().results())], folder.path(), &Options::default());
+    assert!(refused.unwrap_err().to_string().contains("found another page"));
 }
 
 #[test]

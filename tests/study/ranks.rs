@@ -20,7 +20,7 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     let folder = tempfile::tempdir().unwrap();
     write_data(folder.path(), 600, 90);
     // Steps that are measured are not those that are evaluated, and some trials are not measured at all.
-    let smoothness = "[smoothness]\nevery = 6\ntrials = 3\npoints = 2\nexamples = 30\n\n[search]";
+    let smoothness = "[smoothness]\nevery = 14\ntrials = 2\npoints = 2\nexamples = 30\n\n[search]";
     let config = write_config(folder.path(), &[("[search]", smoothness)]);
     // Each run has files of its own, or it would find that all is done.
     let mut runs = 0;
@@ -43,7 +43,7 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     let mut bare = expected.clone();
     bare.iter_mut().flat_map(|cell| &mut cell.trials).for_each(|trial| trial.measurements.clear());
     assert_eq!(run(0, &["--set", "smoothness="]), bare);
-    for threads in ["2", "3", "8"] {
+    for threads in ["3", "8"] {
         assert_eq!(run(0, &["--threads", threads]), expected, "{threads} threads");
     }
     for lanes in [1, 2, 3] {
@@ -57,9 +57,7 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
     assert_ne!(by_direct, expected, "a convolution of 5 × 5 is rounded otherwise");
     assert_eq!(run(0, &[&direct[..], &["--threads", "3", "--set", "execution.lanes=2"]].concat()), by_direct, "3 threads");
     assert_eq!(run(3, &[&direct[..], &["--threads", "2", "--set", "execution.data_parallel=3"]].concat()), by_direct, "3 ranks");
-    for ranks in [1, 4] {
-        assert_eq!(run(ranks, &["--threads", "1"]), expected, "{ranks} ranks");
-    }
+    assert_eq!(run(4, &["--threads", "1"]), expected, "4 ranks");
     for ranks in 1..=4 {
         for size in (1..=ranks).filter(|size| ranks % size == 0) {
             let setting = format!("execution.data_parallel={size}");
@@ -80,6 +78,7 @@ fn masks_are_the_same_on_any_ranks_and_threads() {
             ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
             ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
             ("max_steps = 40", "max_steps = 4"),
+            ("trials = 5", "trials = 3"),
         ],
     );
     let mut hashes = std::collections::BTreeSet::new();
@@ -101,7 +100,7 @@ fn masks_are_the_same_on_any_ranks_and_threads() {
         }
         hashes.extend(expected[0].trials.iter().map(|trial| trial.mask_hash));
     }
-    assert_eq!(hashes.len(), criteria.count() * 5, "every criterion and seed has a mask of its own, and so has each shuffled one");
+    assert_eq!(hashes.len(), criteria.count() * 3, "every criterion and seed has a mask of its own, and so has each shuffled one");
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The report: every figure, every table and the page, written into one folder.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::answer::answer;
-use super::page::page;
+use super::page::{TITLE, page};
 use super::section::{Answer, Control, ControlRow, Drawn, Section};
 use super::summary::summary;
 use super::tables::tables;
@@ -23,13 +23,16 @@ use crate::analysis::studies::{StudyResults, gather};
 use crate::optimizer::OptimizerName;
 use crate::records::CellKey;
 use crate::results::{self, Results, WorkloadSummary};
-use crate::storage::{folder, read_regular};
+use crate::storage::{folder, open_regular, read_regular};
 use crate::{Error, Result};
 
 /// File of a report's folder that names the files of the report, a line each, below a heading.
 pub const LIST: &str = "dps-report.txt";
 
-/// First line of it.
+/// The page of a report's folder.
+const PAGE: &str = "index.html";
+
+/// First line of the list.
 const HEADING: &str = "Files of this report; dps-report replaces or removes them when it writes another report here:";
 
 /// File of a report's folder that the page of `--claims` may take the place of: the table of what that page says, and more.
@@ -37,6 +40,9 @@ const CLAIMS: &str = "claims.md";
 
 /// The end of the names of figures for a column of a paper.
 const COLUMN: &str = "column";
+
+/// Bytes of a page that have its title.
+const HEAD: u64 = 4096;
 
 /// Longest list of an earlier report that is read, in bytes.
 const LONGEST_LIST: u64 = 1 << 20;
@@ -89,6 +95,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
             (study, fits)
         })
         .collect();
+    refuse_foreign(&folder.join(PAGE))?;
     let kept = options.kept.iter().filter_map(|path| place(path)).collect();
     let mut written = Written { folder, style: options.style, names: Vec::new(), kept, claims: options.claims.as_deref() };
     let compared = written.figures("", figures::compared(&studies))?;
@@ -131,7 +138,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     }
     let refresh = options.refresh.filter(|_| studies.iter().any(|(study, _)| !study.results.complete));
     let page = page(&sections, &compared, &written.names, &options.goals, refresh);
-    written.file("index.html".to_owned(), page.as_bytes())?;
+    written.file(PAGE.to_owned(), page.as_bytes())?;
     written.replace_list()?;
     let (several, summary) = (sections.len() > 1, summary(&sections));
     let named = |study: &StudyResults, sentences: &[String]| {
@@ -142,14 +149,7 @@ pub fn report(files: Vec<(String, Results)>, folder: &Path, options: &Options) -
     let warnings = sections.iter().flat_map(|section| named(section.study, &texts(section))).collect();
     let answers = sections.iter().map(|section| section.answer.sentences.clone()).collect();
     let next = sections.iter().map(|section| section.answer.next.clone()).collect();
-    Ok(Report {
-        page: folder.join("index.html"),
-        summary,
-        answers,
-        next,
-        warnings,
-        studies: studies.into_iter().map(|(study, _)| study).collect(),
-    })
+    Ok(Report { page: folder.join(PAGE), summary, answers, next, warnings, studies: studies.into_iter().map(|(study, _)| study).collect() })
 }
 
 /// A study beside the one of the report that it is a control of, where cells of both are confirmed.
@@ -198,6 +198,18 @@ fn is_sgd_beside(study: &StudyResults, other: &StudyResults) -> bool {
         && [OptimizerName::Momentum, OptimizerName::Nesterov].into_iter().any(|optimizer| is_of(other, optimizer))
         && workload(study) == workload(other)
         && configured(study) == configured(other)
+}
+
+/// Refuses a page that no report wrote, so that a folder of something else is not written over.
+fn refuse_foreign(page: &Path) -> Result<()> {
+    let mut head = Vec::new();
+    let Ok(file) = open_regular(page, OpenOptions::new().read(true)) else { return Ok(()) };
+    let is_ours = file.take(HEAD).read_to_end(&mut head).is_ok() && String::from_utf8_lossy(&head).contains(TITLE);
+    if is_ours || head.is_empty() {
+        return Ok(());
+    }
+    let problem = "expected no page, or one of an earlier report, found another page; choose another --output".to_owned();
+    Err(Error::Results { path: page.to_owned(), problem })
 }
 
 /// The names in the list of an earlier report; none where there is no such list. A name that no report writes is passed over.

@@ -17,6 +17,9 @@ use crate::records::CellKey;
 
 const STYLE: &str = include_str!("style.css");
 
+/// What the title of every page begins with.
+pub const TITLE: &str = "Steps-to-result";
+
 /// The page. `compared` are figures over several studies, `files` names of what lies beside the page, `goals` errors at which K* is asked for besides
 /// the studies' own; a browser loads the page again after `refresh` seconds.
 pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], goals: &[f64], refresh: Option<u32>) -> String {
@@ -32,7 +35,7 @@ pub fn page(sections: &[Section], compared: &[Drawn], files: &[String], goals: &
                 meta charset="utf-8";
                 @if let Some(seconds) = refresh { meta http-equiv="refresh" content=(seconds); }
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Steps-to-result: " (title) }
+                title { (TITLE) ": " (title) }
                 style { (PreEscaped(STYLE)) (PreEscaped(dark(&all))) }
             }
             body {
