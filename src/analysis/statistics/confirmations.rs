@@ -7,6 +7,7 @@ use super::exponents::Exponents;
 use super::fit::{Estimate, Fit};
 use super::fits::{Fitted, beside_dense};
 use super::means::{Mean, MeanFit, fit_means};
+use super::shaped::{Shape, Shaped};
 use super::sharpness::Sharp;
 
 use crate::analysis::studies::StudyResults;
@@ -58,6 +59,19 @@ pub struct ShapedFit {
     pub critical_ratio: Option<Estimate>,
     /// How often the means of all sparsities would lie as far from the law, if it held.
     pub goodness: f64,
+}
+
+impl ShapedFit {
+    /// What a law says of the curve at a place, beside that of the dense network at another one.
+    fn of<S: Shape>(law: &Shaped<S>, place: usize, dense: Option<usize>) -> ShapedFit {
+        let over = |dense: usize| law.estimate(|shape| shape.critical(place) / shape.critical(dense));
+        ShapedFit {
+            shape: law.estimate(|shape| shape.number(place)),
+            critical: law.estimate(|shape| shape.critical(place)),
+            critical_ratio: dense.filter(|&dense| dense != place).map(over),
+            goodness: law.goodness,
+        }
+    }
 }
 
 impl ConfirmedFit {
@@ -162,23 +176,11 @@ pub fn confirmed_fits(cells: &[ConfirmedCell]) -> Vec<ConfirmedFit> {
     beside_dense(&mut fits);
     let of_fits: Vec<Vec<Mean>> = fits.iter().map(|fitted| means(cells, fitted.sparsity)).collect();
     let of_fits: Vec<&[Mean]> = of_fits.iter().map(Vec::as_slice).collect();
-    let (sharp, bent) = (Sharp::new(&of_fits), Exponents::new(&of_fits));
+    let (sharp, bent) = (Shaped::<Sharp>::new(&of_fits), Shaped::<Exponents>::new(&of_fits));
     let dense = fits.iter().position(|fitted| fitted.sparsity == 0.0);
     let with = |(place, (fitted, (goodness, variances))): (usize, (Fitted, _))| {
-        let dense = dense.filter(|&dense| dense != place);
-        let of_sharp = |sharp: &Sharp| ShapedFit {
-            shape: sharp.sharpness,
-            critical: sharp.critical(place),
-            critical_ratio: dense.map(|dense| sharp.critical_over(place, dense)),
-            goodness: sharp.goodness,
-        };
-        let of_bent = |bent: &Exponents| ShapedFit {
-            shape: bent.exponent(place),
-            critical: bent.critical(place),
-            critical_ratio: dense.map(|dense| bent.critical_over(place, dense)),
-            goodness: bent.goodness,
-        };
-        let (sharp, bent) = (sharp.as_ref().map(of_sharp), bent.as_ref().map(of_bent));
+        let (sharp, bent) =
+            (sharp.as_ref().map(|law| ShapedFit::of(law, place, dense)), bent.as_ref().map(|law| ShapedFit::of(law, place, dense)));
         // The exponent by the errors of the means.
         let fitted = Fitted { exponent: bent.map_or(fitted.exponent, |bent| Some(bent.shape)), ..fitted };
         ConfirmedFit { fitted, goodness, variances, tuning, sharp, bent }

@@ -2,14 +2,10 @@
 //!
 //! With a = 1 the law is the paper's. The critical batch size is where the two terms are equal, (c1/c2)^(1/a).
 //!
-//! Errors, uneven tuning and resamples are those of `means.rs`.
+//! What fits of such laws have in common is in `shaped.rs`.
 
-use super::estimate::Estimate;
-use super::fit::RESAMPLES;
 use super::least_squares::LeastSquares;
-use super::means::{Mean, Means, beyond_chi_squared, left_over, uniforms};
-use super::sharpness::{Curve, LEAST_FREEDOM, NONE};
-use crate::statistics::{QUANTILE, student};
+use super::shaped::{Curve, NONE, Shape, nearest, with_one};
 
 /// Exponents from which a fit begins: the one with the least squares.
 const FIRST: [f64; 5] = [0.5, 0.7, 1.0, 1.4, 2.0];
@@ -17,110 +13,63 @@ const FIRST: [f64; 5] = [0.5, 0.7, 1.0, 1.4, 2.0];
 /// The least and the greatest exponent.
 const RANGE: (f64, f64) = (0.1, 4.0);
 
-/// Curves of one study, each with an exponent.
+/// The laws of all curves.
 #[derive(Debug, Clone)]
-pub struct Exponents {
-    /// How often means with these errors would lie as far from the law, if it held for all curves.
-    pub goodness: f64,
-    shapes: Vec<Shape>,
-    /// The shapes of all curves by resample.
-    resamples: Vec<Vec<Shape>>,
-}
+pub struct Exponents(Vec<Bent>);
 
-impl Exponents {
-    /// The fit of curves that share their seeds. None where a curve has fewer than four batch sizes, and where all of them leave less than
-    /// [`LEAST_FREEDOM`].
-    pub fn new(curves: &[&[Mean]]) -> Option<Exponents> {
-        let all: Vec<Means> = curves.iter().map(|means| Means::new(means)).collect::<Result<_, _>>().ok()?;
-        let freedom = all.iter().map(|means| means.freedom().checked_sub(1).filter(|&left| left > 0)).sum::<Option<usize>>()?;
-        if freedom < LEAST_FREEDOM {
-            return None;
-        }
-        let weighed = |variance: f64| all.iter().map(|means| Curve::new(means, variance)).collect::<Vec<_>>();
-        let squares = |variance: f64| weighed(variance).iter().map(|curve| Shape::of(curve).squares(curve)).sum::<f64>();
-        let variance = left_over(squares, freedom);
-        let mut curves = weighed(variance);
-        let shapes: Vec<Shape> = curves.iter().map(Shape::of).collect();
-        let stretched = variance.sqrt() * student(freedom) / QUANTILE;
-        let seeds = all.iter().map(Means::seeds).max().unwrap_or(0);
-        let fitted: Vec<Vec<f64>> =
-            shapes.iter().zip(&curves).map(|(shape, curve)| curve.sizes.iter().map(|&size| shape.at(size).0).collect()).collect();
-        let resample = |resample: u64| {
-            let uniforms = uniforms(resample, seeds);
-            let drawn = |(number, (curve, means)): (usize, (&mut Curve, &Means))| {
-                curve.logs = means.drawn(&fitted[number], &uniforms, stretched, resample, number);
-                shapes[number].fitted(curve)
-            };
-            curves.iter_mut().zip(&all).enumerate().map(drawn).collect()
-        };
-        let resamples = (0..u64::from(RESAMPLES)).map(resample).collect();
-        Some(Exponents { goodness: beyond_chi_squared(squares(0.0), freedom), shapes, resamples })
+impl Shape for Exponents {
+    /// None where a curve has fewer than four batch sizes.
+    fn freedom(of_each: &[usize]) -> Option<usize> {
+        of_each.iter().map(|freedom| freedom.checked_sub(1).filter(|&left| left > 0)).sum()
     }
 
-    /// The exponent a of a curve, by its place among those fitted.
-    pub fn exponent(&self, curve: usize) -> Estimate {
-        self.estimate(|shapes| shapes[curve].exponent)
+    fn of(curves: &[Curve]) -> Exponents {
+        Exponents(curves.iter().map(Bent::of).collect())
     }
 
-    /// The critical batch size of a curve: infinite where no floor shows, 0 where nothing but a floor does.
-    pub fn critical(&self, curve: usize) -> Estimate {
-        self.estimate(|shapes| shapes[curve].critical())
+    fn again(&self, curves: &[Curve]) -> Exponents {
+        Exponents(self.0.iter().zip(curves).map(|(bent, curve)| bent.again(curve)).collect())
     }
 
-    /// The critical batch size of a curve over that of another one.
-    pub fn critical_over(&self, curve: usize, other: usize) -> Estimate {
-        self.estimate(|shapes| shapes[curve].critical() / shapes[other].critical())
+    fn log(&self, curve: usize, size: f64) -> f64 {
+        self.0[curve].at(size).0
     }
 
-    fn estimate(&self, of: impl Fn(&[Shape]) -> f64) -> Estimate {
-        Estimate::new(of(&self.shapes), self.resamples.iter().map(|shapes| of(shapes)).collect())
+    fn number(&self, curve: usize) -> f64 {
+        self.0[curve].exponent
+    }
+
+    fn critical(&self, curve: usize) -> f64 {
+        self.0[curve].critical()
     }
 }
 
 /// A curve's law: the logarithms of c1 and c2, and the exponent.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
+struct Bent {
     linear: f64,
     floor: f64,
     exponent: f64,
 }
 
-impl Shape {
-    /// The shape of the least weighted squares.
-    fn of(curve: &Curve) -> Shape {
+impl Bent {
+    /// The law of the least weighted squares.
+    fn of(curve: &Curve) -> Bent {
         let with = |exponent: f64| {
             let law = LeastSquares::new(curve.sizes.iter().map(|size| (-exponent * size).exp()).collect()).law(&curve.logs, &curve.weights);
-            Shape { linear: law.c1.ln(), floor: law.c2.ln(), exponent }.within(curve).fitted(curve)
+            Bent { linear: law.c1.ln(), floor: law.c2.ln(), exponent }.within(curve).again(curve)
         };
         let begun = FIRST.map(with);
         begun.into_iter().min_by(|a, b| a.squares(curve).total_cmp(&b.squares(curve))).unwrap_or(begun[0])
     }
 
-    /// From this shape on, the nearest one of the least squares (Levenberg, 1944; Marquardt, 1963).
-    fn fitted(mut self, curve: &Curve) -> Shape {
-        const TURNS: usize = 60;
-        let mut squares = self.squares(curve);
-        let mut damping = 1e-3;
-        for _ in 0..TURNS {
-            let next = self.stepped(curve, damping);
-            let after = next.squares(curve);
-            if after <= squares {
-                let is_done = squares - after < 1e-8 * (1.0 + after);
-                (self, squares, damping) = (next, after, damping / 10.0);
-                if is_done {
-                    break;
-                }
-            } else if damping > 1e6 {
-                break;
-            } else {
-                damping *= 10.0;
-            }
-        }
-        self
+    /// The law of the least squares of other steps of the same curve, from this one on.
+    fn again(self, curve: &Curve) -> Bent {
+        nearest(self, |bent| bent.squares(curve), |bent, damping| bent.stepped(curve, damping))
     }
 
     /// A damped step of Gauss and Newton.
-    fn stepped(&self, curve: &Curve, damping: f64) -> Shape {
+    fn stepped(&self, curve: &Curve, damping: f64) -> Bent {
         let (mut matrix, mut right) = ([[0.0; 3]; 3], [0.0; 3]);
         for ((&size, &log), &weight) in curve.sizes.iter().zip(&curve.logs).zip(&curve.weights) {
             let (fitted, share) = self.at(size);
@@ -133,34 +82,32 @@ impl Shape {
         (0..3).for_each(|end| matrix[end][end] = matrix[end][end] * (1.0 + damping) + 1e-12);
         let step = solved(matrix, right).map(|step| if step.is_nan() { 0.0 } else { step.clamp(-1.0, 1.0) });
         let exponent = (self.exponent + step[2]).clamp(RANGE.0, RANGE.1);
-        Shape { linear: self.linear + step[0], floor: self.floor + step[1], exponent }.within(curve)
+        Bent { linear: self.linear + step[0], floor: self.floor + step[1], exponent }.within(curve)
     }
 
     /// Log steps at a log batch size, and the share of c1/B^a in them.
     fn at(&self, size: f64) -> (f64, f64) {
-        let apart = self.linear - self.exponent * size - self.floor;
-        // ln(1 + e^x) without overflow.
-        (self.floor + apart.max(0.0) + (-apart.abs()).exp().ln_1p(), 1.0 / (1.0 + (-apart).exp()))
+        let (above, share) = with_one(self.linear - self.exponent * size - self.floor);
+        (self.floor + above, share)
     }
 
     fn squares(&self, curve: &Curve) -> f64 {
-        let residuals = curve.sizes.iter().zip(&curve.logs).map(|(&size, log)| log - self.at(size).0);
-        residuals.zip(&curve.weights).map(|(residual, weight)| weight * residual * residual).sum()
+        curve.squares(|size| self.at(size).0)
     }
 
     fn critical(&self) -> f64 {
         ((self.linear - self.floor) / self.exponent).exp()
     }
 
-    /// The shape of which neither term is [`NONE`] times smaller than the other one at every batch size.
-    fn within(self, curve: &Curve) -> Shape {
-        let Shape { linear, floor, exponent } = self;
+    /// The law of which neither term is [`NONE`] times smaller than the other one at every batch size.
+    fn within(self, curve: &Curve) -> Bent {
+        let Bent { linear, floor, exponent } = self;
         let (small, large) = curve.ends();
         let apart = linear - floor;
         if apart > exponent * large + NONE.ln() {
-            Shape { floor: linear - exponent * large - NONE.ln(), ..self }
+            Bent { floor: linear - exponent * large - NONE.ln(), ..self }
         } else if apart < exponent * small - NONE.ln() {
-            Shape { linear: floor + exponent * small - NONE.ln(), ..self }
+            Bent { linear: floor + exponent * small - NONE.ln(), ..self }
         } else {
             self
         }
@@ -188,14 +135,14 @@ mod tests {
     /// Batch sizes 2 to 1,024 by c1 = 20,000, c2 = 150 and an exponent, without noise.
     fn curve(exponent: f64) -> Curve {
         let sizes: Vec<f64> = (1..=10).map(|power| f64::from(1 << power).ln()).collect();
-        let shape = Shape { linear: 20_000_f64.ln(), floor: 150_f64.ln(), exponent };
+        let shape = Bent { linear: 20_000_f64.ln(), floor: 150_f64.ln(), exponent };
         Curve { logs: sizes.iter().map(|&size| shape.at(size).0).collect(), weights: vec![400.0; sizes.len()], sizes }
     }
 
     #[test]
     fn the_exponent_that_made_the_steps_is_found() {
         for exponent in [0.6, 1.0, 1.1, 1.7] {
-            let shape = Shape::of(&curve(exponent));
+            let shape = Bent::of(&curve(exponent));
             let critical = (20_000_f64 / 150.0).powf(1.0 / exponent);
             let near = (shape.exponent / exponent - 1.0).abs() < 1e-3 && (shape.critical() / critical - 1.0).abs() < 1e-2;
             assert!(near && shape.squares(&curve(exponent)) < 1e-4, "{exponent}: {shape:?}");
@@ -206,7 +153,7 @@ mod tests {
     fn a_curve_without_a_floor_has_a_large_critical_batch_size() {
         let mut straight = curve(1.0);
         straight.logs = straight.sizes.iter().map(|size| 10.0 - 0.9 * size).collect();
-        let shape = Shape::of(&straight);
+        let shape = Bent::of(&straight);
         assert!(shape.critical() > 1e5 && (shape.exponent - 0.9).abs() < 0.02, "{shape:?}");
     }
 

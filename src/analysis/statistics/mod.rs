@@ -18,6 +18,7 @@ mod goals;
 mod laws;
 mod least_squares;
 mod means;
+mod shaped;
 mod sharpness;
 mod smoothness;
 mod timing;
