@@ -11,6 +11,9 @@ const BY_EACH_OTHER: f64 = 1.08;
 const FIRST_SEEDS: u32 = 8;
 const MORE_SEEDS: u32 = 4;
 
+/// Seeds of which a mean is made, at least.
+pub const FEWEST_SEEDS: usize = 4;
+
 /// What a training that failed is taken to have needed, in times the limit, where its steps must be a number.
 pub const BEYOND_LIMIT: f64 = 1.5;
 
@@ -46,7 +49,7 @@ pub fn beyond_student(t: f64, freedom: usize) -> f64 {
 /// in the middle, then by the mean of all with failures at the limit. `points` has the steps of each by seed, infinite ones of a training that
 /// failed. None where there is no point or a point has fewer than four seeds.
 pub fn chosen(points: &[Vec<f64>], limit: f64) -> Option<[usize; 2]> {
-    let seeds = points.iter().map(Vec::len).min().filter(|&seeds| seeds >= 4)?;
+    let seeds = points.iter().map(Vec::len).min().filter(|&seeds| seeds >= FEWEST_SEEDS)?;
     let choose = |parity: usize| {
         let rank = |point: &Vec<f64>| {
             let mut steps: Vec<f64> = point.iter().take(seeds).skip(parity).step_by(2).copied().collect();

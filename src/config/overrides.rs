@@ -28,15 +28,8 @@ impl Override {
         }
     }
 
-    /// Whether it removes a key that is not in `table`.
-    pub(crate) fn removes_nothing(&self, table: &mut Table) -> bool {
-        let keys: Vec<&str> = self.key.split('.').map(str::trim).collect();
-        let is_there = |(last, sections): (&&str, &[&str])| inside(table, sections).is_some_and(|inner| inner.contains_key(*last));
-        self.value.is_empty() && !keys.split_last().is_some_and(is_there)
-    }
-
-    /// Puts the value into `table`, in place of what the file says there.
-    pub(crate) fn apply(&self, table: &mut Table) -> Result<(), (Origin, String)> {
+    /// Puts the value into `table`, in place of what the file says there. A key that is removed is in the table, or is one that `is_key` knows.
+    pub(crate) fn apply(&self, table: &mut Table, is_key: impl Fn(&str) -> bool) -> Result<(), (Origin, String)> {
         let origin = Origin::CommandLine(short(&self.option, 100));
         let keys: Vec<&str> = self.key.split('.').map(str::trim).collect();
         let (Some((last, sections)), true) = (keys.split_last(), keys.len() <= DEEPEST) else {
@@ -45,10 +38,17 @@ impl Override {
             return Err((origin, problem));
         };
         if self.value.is_empty() {
-            if let Some(inner) = inside(table, sections) {
-                inner.remove(*last);
-            }
-            return Ok(());
+            let removed = sections.iter().try_fold(table, |table, section| match &mut table.get_mut(*section)?.value {
+                Value::Table(inner) => Some(inner),
+                _ => None,
+            });
+            return match removed.and_then(|inner| inner.remove(*last)) {
+                None if !is_key(&self.key) => {
+                    let problem = "expected a key of a configuration to remove, found none of this name; dps-train keys lists them";
+                    Err((origin, problem.to_owned()))
+                }
+                _ => Ok(()),
+            };
         }
         let mut table = table;
         for section in sections {
@@ -71,12 +71,4 @@ impl Override {
         table.insert((*last).to_owned(), Node { value, origin });
         Ok(())
     }
-}
-
-/// The table at these sections, where each of them is there.
-fn inside<'t>(table: &'t mut Table, sections: &[&str]) -> Option<&'t mut Table> {
-    sections.iter().try_fold(table, |table, section| match &mut table.get_mut(*section)?.value {
-        Value::Table(inner) => Some(inner),
-        _ => None,
-    })
 }

@@ -164,7 +164,7 @@ fn is_lock(mut file: &File) -> bool {
     read.is_ok() && SIGNED.as_bytes().starts_with(&begun)
 }
 
-/// What the text of a lock begins with.
+/// First letters of the text of a lock.
 const SIGNED: &str = "host ";
 
 /// Writes who holds the lock: host, process and seconds since 1970. Only for people to read, so on a full disk the lock is as good without.

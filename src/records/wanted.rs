@@ -85,7 +85,7 @@ impl Wanted {
         self.of_each(known, |known| known.iter().find_map(|one| self.cut(one)).or_else(|| longest(known)))
     }
 
-    /// What `of` finds for each training among the records of `known` that are of this training, in the order of the trainings.
+    /// For each training, in their order, the record that `of` makes of the records of `known` that are of this training.
     fn of_each(&self, known: &[Confirmation], of: impl Fn(&[&Confirmation]) -> Option<Confirmation>) -> Vec<Confirmation> {
         let mut numbered: BTreeMap<(u32, u32), Vec<&Confirmation>> = BTreeMap::new();
         for one in known {

@@ -10,7 +10,6 @@ use super::grid::Grid;
 use super::keys::keys;
 use super::study::{self, Study};
 use crate::config::{Override, tree};
-use crate::error::short;
 use crate::storage::{described, read_regular};
 use crate::{Error, Result};
 
@@ -102,11 +101,8 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
         |problems: Vec<(tree::Origin, String)>| problems.into_iter().map(|(origin, sentence)| format!("{origin}{sentence}")).collect();
     // Past a syntax error the rest of a file is guesswork, so nothing more is said about it.
     let mut table = tree::read(text).map_err(|problems| refuse(sentences(problems)))?;
-    // A misspelt key is not in the file, and its removal would be no removal.
-    let unknown = |change: &&Override| change.removes_nothing(&mut table.clone()) && keys(Some(&change.key)).is_err();
-    let unknown: Vec<(tree::Origin, String)> = overrides.iter().filter(unknown).map(removes_unknown).collect();
-    let unfit = overrides.iter().filter_map(|change| change.apply(&mut table).err());
-    let unfit = sentences(unknown.into_iter().chain(unfit).collect());
+    let is_key = |key: &str| keys(Some(key)).is_ok();
+    let unfit = sentences(overrides.iter().filter_map(|change| change.apply(&mut table, is_key).err()).collect());
     let study = match (study::read(&table), unfit) {
         (Ok(study), unfit) if unfit.is_empty() => study,
         (Ok(_), unfit) => return Err(refuse(unfit)),
@@ -119,12 +115,6 @@ fn parse_named(path: &str, name: String, text: &str, overrides: &[Override]) -> 
     let digest = Sha256::digest(canonical(&decisive)?);
     let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(Configuration { text: canonical(&study)?, study, name, source: path.to_owned(), digest })
-}
-
-/// The problem of an override that removes a key of no configuration.
-fn removes_unknown(change: &Override) -> (tree::Origin, String) {
-    let problem = "expected a key of a configuration to remove, found none of this name; dps-train keys lists them";
-    (tree::Origin::CommandLine(short(&change.option, 100)), problem.to_owned())
 }
 
 /// A study as TOML with all of its defaults, in the one form that is stored with results.

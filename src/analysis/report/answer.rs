@@ -10,6 +10,7 @@ use crate::analysis::studies::{has_trials, is_of_dps};
 use crate::readable::{count, digits, rough, shell, some};
 use crate::records::{self, Cell, CellKey};
 use crate::settings::Race;
+use crate::statistics::FEWEST_SEEDS;
 
 /// Letters of a file's digest that are shown.
 const DIGEST: usize = 16;
@@ -25,9 +26,6 @@ const WIDE_RACE: f64 = 3.0;
 
 /// Points and seeds of a confirmation of a study whose configuration says none: the defaults of `[confirm]`.
 const USUAL_CONFIRM: (u32, u32) = (3, 16);
-
-/// Seeds of which a mean is made, at least.
-const FEWEST_SEEDS: u32 = 4;
 
 /// The answer of a study whose files have the SHA-256 `digests`, by their names.
 pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
@@ -60,7 +58,7 @@ pub fn answer(section: &Section, digests: &BTreeMap<String, String>) -> Answer {
     };
     let checks = [again(at_end(false)), again(at_end(true)), format!("Check: `dps-report {files} --strict`.")];
     Answer {
-        sentences: vec![critical(&fits, is_confirmed.then_some(&section.confirmed_fits)), cost_of_sparsity(&fits), mended],
+        sentences: vec![critical(&fits, is_confirmed.then_some(&section.confirmed_fits[..])), cost_of_sparsity(&fits), mended],
         checks: checks.map(|check| format!("{check} {evidence}")).to_vec(),
         next: weakest.command.map(after_merge),
     }
@@ -115,7 +113,7 @@ fn size(fitted: &Fitted) -> Option<String> {
 }
 
 /// The critical batch sizes, of confirmed steps where there are `confirmed` fits.
-fn critical(fits: &[&Fitted], confirmed: Option<&Vec<ConfirmedFit>>) -> String {
+fn critical(fits: &[&Fitted], confirmed: Option<&[ConfirmedFit]>) -> String {
     if fits.is_empty() {
         return "The critical batch size is not known: a fit needs three batch sizes with a result.".to_owned();
     }
@@ -127,7 +125,7 @@ fn critical(fits: &[&Fitted], confirmed: Option<&Vec<ConfirmedFit>>) -> String {
         }
         Some((sparsity, ratio)) => {
             let of_law = |ratio: Estimate| compared(ratio, "larger", "smaller");
-            let by_exponent = confirmed.and_then(|confirmed| by_exponent(confirmed)).map_or(String::new(), |ratio| {
+            let by_exponent = confirmed.and_then(by_exponent).map_or(String::new(), |ratio| {
                 format!(
                     " by this law; by c1/B^a + c2, whose exponent is fitted at each sparsity, {} times, {}",
                     words(ratio),
@@ -239,7 +237,7 @@ fn weakest(section: &Section, fits: &[&Fitted], is_confirmed: bool) -> Weakness 
     let is_trained = |cell: &Cell| asked.is_some_and(|study| records::is_confirmed(cell, study));
     if known < all && reached().filter(|cell| !is_known(cell)).all(is_trained) {
         // All trainings that the study asks for are there, and confirming it again would train none.
-        let (why, key) = match seeds < FEWEST_SEEDS {
+        let (why, key) = match (seeds as usize) < FEWEST_SEEDS {
             true => ("too few seeds for a mean", format!("confirm.seeds={}", USUAL_CONFIRM.1)),
             false => ("more than half of their trainings failed", format!("confirm.limit={}", 4.0 * limit)),
         };

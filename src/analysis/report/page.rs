@@ -17,7 +17,7 @@ use crate::records::CellKey;
 
 const STYLE: &str = include_str!("style.css");
 
-/// What the title of every page begins with.
+/// First words of the title of every page.
 pub const TITLE: &str = "Steps-to-result";
 
 /// The page. `compared` are figures over several studies, `files` names of what lies beside the page, `goals` errors at which K* is asked for besides
