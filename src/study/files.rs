@@ -1,6 +1,6 @@
 //! Rank 0's files: the lock, the journal, the checkpoint and the results of a study.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -141,7 +141,7 @@ impl Files {
             let (number, before) = (contents.restarts() + 1, contents.ended.unwrap_or_default());
             contents.starts.push(Start { number, before, ..Start::default() });
         }
-        if let Some(lost) = results::read(output).ok().and_then(|results| unknown(&contents, &results)) {
+        if begun && let Some(lost) = results::read(output).ok().and_then(|results| unknown(&contents, &results)) {
             for (from, to) in journal::set_result_aside(output, &*storage)? {
                 let line = format!(
                     "{} has {lost}, of which the journal beside it knows nothing: moved to {}, which dps-train merge puts together with what is \
@@ -309,17 +309,22 @@ impl Drop for Files {
     }
 }
 
-/// What a result file has and the journal beside it does not, in words: an earlier journal was put in the place of the one that wrote the file, or
-/// another study's file in the place of this one's.
+/// The first trial or confirmation of a result file that the journal beside the file has not, in words. An earlier journal was put in the place of
+/// the one that wrote the file, or another study's file in the place of this one's.
 fn unknown(contents: &Contents, results: &Results) -> Option<String> {
-    let mut known: HashMap<(u32, u64), HashSet<u32>> = HashMap::new();
-    let bits = |key: CellKey| (key.batch_size, key.sparsity.to_bits());
-    for cell in contents.finished.iter().chain(contents.partial.iter().map(|partial| &partial.cell)) {
-        known.entry(bits(cell.key)).or_default().extend(cell.trials.iter().map(|trial| trial.index));
-    }
-    let is_known = |cell: &Cell, index: u32| known.get(&bits(cell.key)).is_some_and(|trials| trials.contains(&index));
-    let unknown = |cell: &Cell| Some((cell.key, cell.trials.iter().find(|trial| !is_known(cell, trial.index))?.index));
-    results.cells.iter().find_map(unknown).map(|(key, index)| format!("trial {index} of {key}"))
+    let in_journal = || contents.finished.iter().chain(contents.partial.iter().map(|partial| &partial.cell));
+    let number = |one: &Confirmation| (one.training.point, one.training.number);
+    let of_cell = |cell: &Cell| {
+        let known = || in_journal().filter(|known| known.key == cell.key);
+        let trials: HashSet<u32> = known().flat_map(|known| &known.trials).map(|trial| trial.index).collect();
+        if let Some(trial) = cell.trials.iter().find(|trial| !trials.contains(&trial.index)) {
+            return Some(format!("trial {} of {}", trial.index, cell.key));
+        }
+        let confirmations: HashSet<(u32, u32)> = known().flat_map(|known| &known.confirmations).map(number).collect();
+        let (point, number) = cell.confirmations.iter().map(number).find(|one| !confirmations.contains(one))?;
+        Some(format!("confirmation {number} of trial {point} of {}", cell.key))
+    };
+    results.cells.iter().find_map(of_cell)
 }
 
 /// Letters of a host or a program that a start of a result file without starts gets: their bytes fit a table's text.

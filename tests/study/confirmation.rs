@@ -110,6 +110,21 @@ fn they_are_the_same_on_any_ranks_in_any_waves_and_after_a_kill_and_change_no_tr
     assert_eq!(run(0, &config, "killed.h5", &[]), expected);
 }
 
+/// A journal from before the confirmations, in the place of the one that wrote them, does not cost the file that has them.
+#[test]
+fn confirmations_that_the_journal_does_not_know_are_moved_aside() {
+    let (_folder, config) = folder("[search]");
+    let folder = config.parent().unwrap();
+    run(0, &config, "x.h5", &[]);
+    let journal = std::fs::read(folder.join("x.journal")).unwrap();
+    let confirmed = run(0, &config, "x.h5", &["--set", "confirm.points=1", "--set", "confirm.seeds=2", "--set", "confirm.limit=2"]);
+    assert!(!confirmations(&confirmed).is_empty());
+    std::fs::write(folder.join("x.journal"), journal).unwrap();
+    let said = command(0, &config, "x.h5", &[]).output().unwrap();
+    assert!(String::from_utf8(said.stderr).unwrap().contains("confirmation 0 of trial"));
+    assert_eq!(complete_in_order(&folder.join("x.h5.old-1")), confirmed);
+}
+
 #[test]
 fn only_missing_ones_are_trained_when_there_are_to_be_more() {
     let (_folder, config) = folder("[search]");
@@ -206,7 +221,7 @@ fn a_higher_limit_loses_no_failure() {
     let said = String::from_utf8(said.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("of the 8 trainings that the configuration asks for confirm it so far"), "{said}");
     assert_eq!(run(0, &config, "one.h5", &["--set", "confirm.limit=8"]), high);
-    // What is not measured is not confirmed.
+    // Trials and cells that are not measured are not confirmed.
     for (setting, words) in [("grid.trials=6", "6 trials, where it has 5"), ("grid.batch_sizes=[37, 38]", "batch size 38")] {
         let mut confirm = train();
         let refused =
