@@ -23,12 +23,13 @@ It does not know conflicts in shared memory, misses of caches and what else only
 Several GPUs share trials or batches by the rule in src/backend/cuda/sharing.rs, whose numbers are read from there.
 
 --page compares the tables with those of a page, between two comments that name this command, and --write puts them there. Ends with 0; with 1 where
-a kernel has more instructions an image than its ceiling, or the page has tables whose numbers differ by more than 1 %.
+a kernel has more instructions an image than its ceiling, or the page has tables whose numbers differ by more than 3 %.
 """
 
 import argparse
 import collections
 import heapq
+import itertools
 import math
 import pathlib
 import re
@@ -569,14 +570,14 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 def agree(one, other):
-    """Whether two texts differ in nothing but numbers, and in these by at most 1 % or a unit of the last digit shown: NVRTC does not always make the
-    same code of a source."""
+    """Whether two lines differ in nothing but numbers, and in these by at most 3 % or a unit of the last digit shown: NVRTC does not always make the
+    same code of a source. In 40 compilations a kernel's instructions differed by up to 1.5 %, those of a whole network by 0.02 %."""
     if NUMBER.sub("0", one) != NUMBER.sub("0", other):
         return False
     for a, b in zip(NUMBER.findall(one), NUMBER.findall(other)):
         digits = max(len(text.partition(".")[2]) for text in (a, b))
         a, b = (float(text.replace(",", "")) for text in (a, b))
-        if abs(a - b) > max(0.01 * max(a, b), 1.001 * 10**-digits):
+        if abs(a - b) > max(0.03 * max(a, b), 1.001 * 10**-digits):
             return False
     return True
 
@@ -603,8 +604,12 @@ def main():
         there, after = rest.split(end)
         if arguments.write:
             arguments.page.write_text(f"{before}{begin}{text}{end}{after}")
-        elif not agree(there, text):
-            sys.exit(f"expected these tables in {arguments.page}, found others; run: make gpu-cost WRITE=1")
+            return
+        # A line that only one of them has is compared with nothing, and differs.
+        pairs = itertools.zip_longest(there.splitlines(), text.splitlines(), fillvalue="(no line)")
+        differ = [f"page: {old}\nmade: {new}" for old, new in pairs if not agree(old, new)]
+        if differ:
+            sys.exit("\n".join([*differ, f"expected these tables in {arguments.page}, found others (above); run: make gpu-cost WRITE=1"]))
 
 
 if __name__ == "__main__":
