@@ -2,11 +2,11 @@
 //!
 //! Nothing here starts MPI, opens a GPU or changes anything.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::backend::cpu::VectorUnit;
 use crate::comm::{MemoryLimit, Single, launcher, processor_model, threads};
-use crate::data::{DatasetName, locate};
+use crate::data::{DataFile, DatasetName, fetching, locate};
 use crate::exit;
 use crate::readable::some;
 use crate::version::VERSION_AND_COMMIT;
@@ -15,6 +15,8 @@ use crate::version::VERSION_AND_COMMIT;
 #[derive(Debug)]
 pub struct Examination {
     lines: Vec<(String, String)>,
+    /// Where data sets were looked for.
+    data: PathBuf,
     /// Data sets whose files are all there.
     datasets: Vec<DatasetName>,
     /// GPUs that the kernels can run on.
@@ -38,13 +40,22 @@ pub fn examine(data: &Path) -> Examination {
         let found = match locate(name, data) {
             Ok(files) => {
                 datasets.push(name);
-                format!("in {}", files.first().and_then(|file| file.parent()).unwrap_or(data).display())
+                let place = files.first().and_then(|file| file.parent()).unwrap_or(data).display();
+                match files.iter().zip(name.spec().files).find(|(path, file)| is_of_other_length(path, file)) {
+                    Some((_, file)) => format!("in {place}; not the original: {} is published with {} bytes", file.name, file.bytes),
+                    None => format!("in {place}"),
+                }
             }
             Err(error) => error.to_string(),
         };
         lines.push((name.to_string(), found));
     }
-    Examination { lines, datasets, gpus }
+    Examination { lines, data: data.to_owned(), datasets, gpus }
+}
+
+/// Whether a data set's file, where it is not compressed, has more or fewer bytes than the published one.
+fn is_of_other_length(path: &Path, file: &DataFile) -> bool {
+    path.extension().is_none_or(|extension| extension != "gz") && path.metadata().is_ok_and(|found| found.len() != file.bytes)
 }
 
 impl Examination {
@@ -71,8 +82,8 @@ impl Examination {
             exit::DONE => format!("Studies can run here: {place}."),
             exit::DEVICE => "No study can run on a GPU here; what is missing is said above.".to_owned(),
             _ => format!(
-                "No data set is fetched; a study of data that are not your own needs one, for example: dps-train data fetch {}",
-                DatasetName::FashionMnist
+                "No data set is fetched; a study of data that are not your own needs one, for example: {}",
+                fetching(DatasetName::FashionMnist, &self.data)
             ),
         };
         format!("{lines}\n{verdict}\n")
@@ -172,7 +183,8 @@ mod tests {
     #[test]
     fn a_study_needs_data_and_a_gpu_only_where_it_is_asked_for() {
         let folder = tempfile::tempdir().unwrap();
-        let with = |datasets: &[DatasetName], gpus| Examination { lines: Vec::new(), datasets: datasets.to_vec(), gpus };
+        let with =
+            |datasets: &[DatasetName], gpus| Examination { lines: Vec::new(), data: "data".into(), datasets: datasets.to_vec(), gpus };
         assert_eq!(with(&[DatasetName::Mnist], 0).exit_code(false), 0);
         assert_eq!(with(&[DatasetName::Mnist], 0).exit_code(true), 6);
         assert_eq!(with(&[DatasetName::Mnist], 1).exit_code(true), 0);

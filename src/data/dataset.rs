@@ -231,14 +231,14 @@ fn named(name: DatasetName, folder: &Path, split: &DataSplit) -> Result<(Example
         (_, other) => unreachable!("{name} consists of {} files", other.len()),
     };
     if split.source == DataSource::Original {
-        originals(name, &files, digests)?;
+        originals(name, folder, &files, digests)?;
     }
     let place = files.first().and_then(|file| file.parent()).unwrap_or(folder);
     Ok((file, test, classes as usize, place.to_owned()))
 }
 
 /// Refuses files that are not the ones the data set's publishers made: other data would be measured in their name.
-fn originals(name: DatasetName, files: &[PathBuf], digests: &[String]) -> Result<()> {
+fn originals(name: DatasetName, folder: &Path, files: &[PathBuf], digests: &[String]) -> Result<()> {
     for ((file, found), published) in files.iter().zip(digests).zip(name.spec().files) {
         if published.sha256 != found {
             let what = match known(found) {
@@ -246,8 +246,8 @@ fn originals(name: DatasetName, files: &[PathBuf], digests: &[String]) -> Result
                 None => format!("another (SHA-256 {found})"),
             };
             let problem = format!(
-                "expected the original file of {name}, found {what}; fetch it (dps-train data fetch {name}), or set data.source = \"own\" if these \
-                 data are meant"
+                "expected the original file of {name}, found {what}; fetch it ({}), or set data.source = \"own\" if these data are meant",
+                find::fetching(name, folder)
             );
             return Err(Error::Data { path: file.clone(), problem });
         }

