@@ -105,6 +105,12 @@ fn what_cannot_be_proposed_is_said_in_a_sentence() {
         "{nothing}"
     );
     assert!(folder.path().join("small-pilot.svg").exists() && !folder.path().join("small-pilot.toml").exists());
+    // The picture of a pilot without a proposal is in no later pilot's way, another one is.
+    let again = refused(&["--set", "search.learning_rate=1e-9", "--steps", "3", "--progress", "none"]);
+    assert_eq!(again, nothing);
+    std::fs::write(folder.path().join("small-pilot.svg"), "<svg><title>mine</title></svg>").unwrap();
+    let mine = refused(&["--steps", "3"]);
+    assert!(mine.contains("expected no such file, found one"), "{mine}");
     let same = refused(&["-o", "small.toml"]);
     assert!(same.contains("expected --output to be another file than CONFIG"), "{same}");
     let unknown = refused(&["--set", "workload.goal=3", "-o", "other.toml"]);

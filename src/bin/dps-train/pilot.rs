@@ -5,7 +5,7 @@ use std::path::Path;
 use dps::arguments::{PilotArguments, StudyArguments};
 use dps::comm::{Communicator, together};
 use dps::data::Dataset;
-use dps::pilot::{Part, parts, propose};
+use dps::pilot::{Part, is_picture, parts, propose};
 use dps::progress::{Event, Observer, ProgressForm};
 use dps::readable::{count, duration, shell_path, some};
 use dps::results::Results;
@@ -64,12 +64,14 @@ pub fn pilot(arguments: &PilotArguments, world: &dyn Communicator, mpi_library: 
     together(world, written).map_or_else(|error| refuse(&error), |()| exit::DONE)
 }
 
-/// The configuration's text, once it is known that the proposal would write over nothing.
+/// The configuration's text, once it is known that the proposal would write over nothing, but for the picture of a pilot that had nothing to propose.
 fn begin(asked: &StudyArguments) -> Result<String> {
     let refuse = |path: &Path, problem: String| Error::Configuration { path: path.display().to_string(), problems: vec![problem] };
-    for path in [asked.output(), asked.output().with_extension("svg")] {
-        if std::fs::symlink_metadata(&path).is_ok() {
-            return Err(refuse(&path, "expected no such file, found one; name another with --output, or move it away".to_owned()));
+    let (output, picture) = (asked.output(), asked.output().with_extension("svg"));
+    let is_there = |path: &Path| std::fs::symlink_metadata(path).is_ok();
+    for (path, is_written_over) in [(&output, is_there(&output)), (&picture, is_there(&picture) && !is_picture(&picture))] {
+        if is_written_over {
+            return Err(refuse(path, "expected no such file, found one; name another with --output, or move it away".to_owned()));
         }
     }
     std::fs::read_to_string(&asked.config).map_err(|cause| refuse(&asked.config, format!("the file cannot be read ({cause})")))
