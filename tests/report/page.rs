@@ -383,6 +383,19 @@ fn parts_of_a_study_become_one_and_other_studies_are_compared() {
     let slugs: Vec<&str> = goals.studies.iter().map(|study| study.slug.as_str()).collect();
     assert_eq!(slugs, ["fashion-mnist-simple-cnn-momentum-goal-error-0-14", "fashion-mnist-simple-cnn-momentum-goal-error-0-12"]);
 
+    // Confirmations whose seeds draw other things anew are of two studies, and their files are not to be merged.
+    let confirmed = |vary: &str| {
+        let mut part = part(0.0, 2);
+        let section = format!("\n[confirm]\npoints = 3\nseeds = 16\nlimit = 4.0\nevaluate_every = 0\nvary = [{vary}]\n");
+        part.configuration = part.configuration.replace("\n[execution]", &format!("{section}\n[execution]"));
+        part
+    };
+    let (kinds, _folder) = report(vec![confirmed("\"order\""), confirmed("\"order\"")]);
+    assert_eq!(kinds.studies.len(), 1);
+    let (kinds, _folder) = report(vec![confirmed("\"order\""), confirmed("\"weights\"")]);
+    let slugs: Vec<&str> = kinds.studies.iter().map(|study| study.slug.as_str()).collect();
+    assert_eq!(slugs, ["fashion-mnist-simple-cnn-momentum-vary-order", "fashion-mnist-simple-cnn-momentum-vary-weights"]);
+
     let sgd = Synthetic { optimizer: "sgd", batch_sizes: vec![2, 8, 32], ..Synthetic::small() }.results();
     let mut other_search = whole.clone();
     other_search.configuration = other_search.configuration.replace("min = 1e-4", "min = 1e-5");

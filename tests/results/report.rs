@@ -46,7 +46,8 @@ fn files_are_reported_and_what_is_none_is_named() {
     }
     let table = "study,batch_size,sparsity,steps_to_result,goal\nx,2,0,100,0.1\nx,4,0,60,0.1\n";
     fs::write(folder.path().join("own/cells.csv"), table).unwrap();
-    for arguments in [&["own/cells.csv", "-o", "own"][..], &["a/study.h5", "-o", "claimed", "--claims", "claimed/../claimed/index.html"]] {
+    let claimed = |page| ["a/study.h5", "-o", "claimed", "--claims", page];
+    for arguments in [&["own/cells.csv", "-o", "own"][..], &claimed("claimed/../claimed/index.html"), &claimed("claimed/dps-report.txt")] {
         let refused = report().args(arguments).assert().code(4).get_output().clone();
         let said = String::from_utf8(refused.stderr).unwrap();
         assert!(said.contains("expected to write this file of the report, found that it is one that"), "{said}");

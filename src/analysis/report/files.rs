@@ -247,26 +247,30 @@ struct Written<'a> {
 
 impl Written<'_> {
     fn file(&mut self, name: String, bytes: &[u8]) -> Result<()> {
-        let path = self.folder.join(&name);
-        let place = place(&path);
-        // The place of the page of `--claims` is looked up only here: a page in a new report's folder has no place before the folder exists.
-        let is_claims_page = place.is_some() && place == self.claims.and_then(self::place);
-        if is_claims_page && name == CLAIMS {
-            self.names.push(name);
-            return Ok(());
+        if !self.is_claims_page(&name)? {
+            results::publish(&self.folder.join(&name), bytes)?;
         }
-        if is_claims_page || place.is_some_and(|place| self.kept.contains(&place)) {
-            let problem = "expected to write this file of the report, found that it is one that the report is made of, or the page of --claims; choose \
-                           another --output";
-            return Err(Error::Results { path, problem: problem.to_owned() });
-        }
-        results::publish(&path, bytes)?;
         self.names.push(name);
         Ok(())
     }
 
+    /// Whether a file of the report is the page of `--claims` in its place. Refuses a file that is not to be written over.
+    fn is_claims_page(&self, name: &str) -> Result<bool> {
+        let path = self.folder.join(name);
+        let place = place(&path);
+        // The place of the page of `--claims` is looked up only here: a page in a new report's folder has no place before the folder exists.
+        let is_claims_page = place.is_some() && place == self.claims.and_then(self::place);
+        if is_claims_page && name != CLAIMS || place.is_some_and(|place| self.kept.contains(&place)) {
+            let problem = "expected to write this file of the report, found that it is one that the report is made of, or the page of --claims; choose \
+                           another --output";
+            return Err(Error::Results { path, problem: problem.to_owned() });
+        }
+        Ok(is_claims_page)
+    }
+
     /// Removes the files of an earlier report that were not written again, and lists those that were.
     fn replace_list(&self) -> Result<()> {
+        self.is_claims_page(LIST)?;
         let list = self.folder.join(LIST);
         for name in listed(&list).iter().filter(|name| !self.names.contains(name)) {
             let path = self.folder.join(name);

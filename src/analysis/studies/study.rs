@@ -10,7 +10,8 @@ use crate::records::{Cell, CellKey, Status};
 use crate::results::{Environment, Results, WorkloadSummary};
 use crate::settings::{self, Convolutions, Race};
 
-/// Keys in which files of one study may differ: its grid, and how the work was run.
+/// Keys in which files of one study may differ: its grid, how the work was run, and how much is confirmed. Confirmations of different kinds are of
+/// different studies.
 const BESIDE_THE_STUDY: [&str; 4] = [settings::CELL_KEYS[0], settings::CELL_KEYS[1], "confirm", "execution"];
 
 /// Keys at most by which studies of one name are told apart.
@@ -47,8 +48,8 @@ pub struct StudyResults {
     pub notes: Vec<String>,
 }
 
-/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid and how the
-/// work was run may differ. Where a cell is in several files, the one with the most trials is kept, of equals the first.
+/// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid, how the
+/// work was run and how much is confirmed may differ, but not what a confirmation's seed draws anew. Where a cell is in several files, the one with the most trials is kept, of equals the first.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {
@@ -151,7 +152,8 @@ fn keys_of(studies: &[&settings::Study]) -> Vec<Option<String>> {
 
 /// The keys in which two studies differ, with the first one's values.
 fn differing(one: &settings::Study, other: &settings::Study) -> impl Iterator<Item = (String, String)> {
-    settings::differences(one, other, &BESIDE_THE_STUDY).into_iter().map(|difference| (difference.key, difference.left))
+    let measured = settings::differences(one, other, &BESIDE_THE_STUDY).into_iter();
+    measured.chain(settings::confirmed_otherwise(one, other)).map(|difference| (difference.key, difference.left))
 }
 
 impl StudyResults {
@@ -297,7 +299,9 @@ impl StudyResults {
     fn is_of(&self, other: &StudyResults, ignored: &[&str]) -> bool {
         let same = match (&self.configuration, &other.configuration) {
             // A report may set a race beside full runs: their steps-to-result are the same.
-            (Ok(this), Ok(that)) => settings::differences(this, that, ignored).is_empty(),
+            (Ok(this), Ok(that)) => {
+                settings::differences(this, that, ignored).is_empty() && settings::confirmed_otherwise(this, that).is_empty()
+            }
             _ => self.results.configuration == other.results.configuration,
         };
         let releases = |study: &StudyResults| {
