@@ -63,20 +63,22 @@ impl Files {
         tell: &mut dyn FnMut(Event),
     ) -> Result<(Files, Restored)> {
         let (storage, surroundings) = (place.storage.clone(), place.surroundings);
+        let refuse = |problem: String| Err(Error::Journal { path: output.into(), problem });
         if let Some(other) = journal::namesake(output) {
-            return Err(Error::Journal {
-                path: output.into(),
-                problem: format!(
-                    "expected a result file with a journal of its own, found {} beside it, which has the same one; choose another --output",
-                    other.display()
-                ),
-            });
+            return refuse(format!(
+                "expected a result file with a journal of its own, found {} beside it, which has the same one; choose another --output",
+                other.display()
+            ));
         }
         if output.is_dir() || output.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let example = output.join("study.h5");
-            let problem =
-                format!("expected a result file, found a folder; give --output the name of a file, such as {}", example.display());
-            return Err(Error::Journal { path: output.into(), problem });
+            return refuse(format!(
+                "expected a result file, found a folder; give --output the name of a file, such as {}",
+                example.display()
+            ));
+        }
+        if output.to_str().is_none() {
+            return refuse("expected a path in UTF-8, as HDF5 takes them, found other bytes; choose another --output".to_owned());
         }
         let lock = Lock::take(&journal::lock_path(output))?;
         if beginning == Beginning::Fresh {
@@ -90,15 +92,12 @@ impl Files {
             Beginning::Journal | Beginning::Fresh => None,
         };
         if output.exists() && !path.exists() && from.is_none_or(|from| !journal::overwrites(output, from)) {
-            return Err(Error::Journal {
-                path: output.into(),
-                problem: format!(
-                    "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside; \
-                     dps-train {} goes on from the file alone, with the settings in it",
-                    path.display(),
-                    output.display()
-                ),
-            });
+            return refuse(format!(
+                "expected no such file, or the journal {} beside it, found the file alone; choose another --output, or --fresh to move it aside; dps-train \
+                 {} goes on from the file alone, with the settings in it",
+                path.display(),
+                output.display()
+            ));
         }
         let header = Header {
             configuration: configuration.text.clone(),
@@ -347,8 +346,7 @@ fn adopt(
         return Err(Error::Results { path: from.to_owned(), problem });
     }
     let mut configuration = settings::recorded(&from.display().to_string(), &results.configuration, &[])?;
-    let is_of_confirmations = |difference: &settings::Difference| difference.key.starts_with("confirm.");
-    if apart.is_some_and(|study| settings::contradictions(&configuration.study, study).iter().any(is_of_confirmations)) {
+    if apart.is_some_and(|study| !settings::confirmed_otherwise(&configuration.study, study).is_empty()) {
         configuration.study.confirm = None;
         configuration.text = settings::canonical(&configuration.study)?;
         results.cells.iter_mut().for_each(|cell| cell.confirmations.clear());
@@ -386,12 +384,15 @@ fn adopt(
     Journal::begin(path, &header, &records, storage)
 }
 
-/// The records of a cell's trials, but for those that the journal has, and of its end.
+/// The records of a cell's trials, but for those that the journal has, and of its end. A cell that lacks trials between others, as parts put together
+/// may leave it, has not ended.
 fn of_cell(&Cell { key, ref trials, test_errors, seconds, .. }: &Cell, journaled: &[Trial]) -> Vec<Record> {
     let is_there = |trial: &Trial| journaled.iter().any(|known| known.agrees(trial) && known.seconds.to_bits() == trial.seconds.to_bits());
     let fresh = trials.iter().filter(|trial| !is_there(trial));
     let mut records: Vec<Record> = fresh.map(|trial| Record::Trial { key, trial: trial.clone() }).collect();
-    records.push(Record::Cell { key, trials: trials.len() as u32, test_errors, seconds });
+    if trials.iter().zip(trials.iter().skip(1)).all(|(one, next)| next.index == one.index + 1) {
+        records.push(Record::Cell { key, trials: trials.len() as u32, test_errors, seconds });
+    }
     records
 }
 
@@ -429,6 +430,7 @@ mod tests {
     #[test]
     fn a_trial_that_the_journal_has_is_not_journaled_again_with_its_cell() {
         let trial = |index: u32| Trial::new(index, Metaparameters::default());
+        let index_of = |record: &Record| if let Record::Trial { trial, .. } = record { Some(trial.index) } else { None };
         let key = CellKey { batch_size: 2, sparsity: 0.0 };
         let cell = Cell { key, trials: vec![trial(0), trial(1), trial(2)], test_errors: None, seconds: 1.0, confirmations: Vec::new() };
         let cut = Trial { steps_run: 5, ..trial(1) };
@@ -438,8 +440,10 @@ mod tests {
         {
             let mut records = of_cell(&cell, &journaled);
             assert_eq!(records.pop(), Some(Record::Cell { key, trials: 3, test_errors: None, seconds: 1.0 }));
-            let index = |record: &Record| if let Record::Trial { trial, .. } = record { Some(trial.index) } else { None };
-            assert_eq!(records.iter().filter_map(index).collect::<Vec<_>>(), expected);
+            assert_eq!(records.iter().filter_map(index_of).collect::<Vec<_>>(), expected);
         }
+        // Without trial 1 the cell has not ended.
+        let records = of_cell(&Cell { trials: vec![trial(0), trial(2)], ..cell }, &[]);
+        assert!(records.iter().map(index_of).eq([Some(0), Some(2)]), "{records:?}");
     }
 }

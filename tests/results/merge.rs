@@ -186,11 +186,13 @@ fn disjoint_trials_of_the_same_cells_become_one_study() {
     let confirmed: Vec<_> = cells.iter().flat_map(|cell| &cell.confirmations).collect();
     assert!(!confirmed.is_empty() && confirmed.iter().all(|one| (5..9).contains(&one.training.point) && one.training.seeds.weights > 8));
 
-    // A gap between the trials leaves the study unfinished, and a gap that is too wide is refused.
+    // A gap between the trials leaves the study unfinished, the merged file alone goes on with the trials in it, and a gap that is too wide is refused.
     let far = measure("far.h5", "9", "1", "1");
     let gap = study.path("gap.h5");
     succeed(&mut merge(&[&a, &far], &gap, &[]));
     assert!(!results::read(&gap).unwrap().complete);
+    succeed(train().arg(&gap).arg("--data").arg(study.folder.path()).arg("--quiet"));
+    assert!(results::read(&gap).unwrap().complete && numbers(&gap).into_iter().eq(0..10));
     let farther = measure("farther.h5", "200000", "1", "1");
     let said = refusal(&mut merge(&[&a, &farther], &study.path("none.h5"), &[]), &study.path("none.h5"));
     assert!(said.contains("at most 100000 apart, found trials from 0 to 200000"), "{said}");

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::faults::{Failing, Fault};
 use crate::support::records::timeless;
-use crate::support::study::{write_config, write_data};
+use crate::support::study::{train, write_config, write_data};
 use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::{MemoryLimit, Single};
 use dps::data::Dataset;
@@ -173,4 +173,21 @@ fn the_file_of_many_cells_is_not_written_for_each_and_lacks_none_at_an_end() {
         assert_eq!((renamed, cells(&output).len()), (written, finished));
         FINISHED.fetch_add(1, Ordering::SeqCst);
     }
+}
+
+/// HDF5 takes paths in UTF-8 alone: a study does not begin where its result file could not be written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_result_file_that_hdf5_could_not_open_is_refused_before_a_trial() {
+    use std::os::unix::ffi::OsStrExt;
+    let folder = tempfile::tempdir().unwrap();
+    write_data(folder.path(), 200, 40);
+    let config = write_config(folder.path(), &[]);
+    let before = std::fs::read_dir(folder.path()).unwrap().count();
+    let mut study = train();
+    let output = std::ffi::OsStr::from_bytes(b"a\xff.h5");
+    let refused = study.arg(&config).arg("--data").arg(folder.path()).arg("-o").arg(folder.path().join(output)).output().unwrap();
+    assert_eq!(refused.status.code(), Some(7));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("expected a path in UTF-8, as HDF5 takes them, found other bytes"));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
 }
