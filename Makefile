@@ -160,7 +160,7 @@ scale: build ## print what many ranks and many trials cost: messages on simulate
 	cargo test --test results scale:: -- --ignored --nocapture
 
 coverage: setup ## simulate 600 studies of each kind, and write how often the report's intervals hold the truth into docs/results.md: a few minutes
-	@DPS_COVERAGE=600 DPS_WRITE_PAGES=1 cargo test --test report coverage:: -- --nocapture
+	@DPS_COVERAGE=600 DPS_WRITE_PAGES=1 cargo test --test report -- coverage:: rules:: --nocapture
 
 # With the tests, whose libraries want more features of some that the programs use too: without them these would be built twice.
 build: setup ## build the optimised programs; PROFILE=dev: those that the tests start, and the tests

