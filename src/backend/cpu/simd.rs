@@ -108,14 +108,13 @@ macro_rules! arithmetic {
 }
 
 /// Methods of a unit that take addresses.
-#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 macro_rules! at_addresses {
     ($(fn $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? $body:block)*) => {
         $(
             #[inline(always)]
             unsafe fn $name($($argument: $type),*) $(-> $result)? {
-                // SAFETY: the intrinsics want addresses, for which the caller vouches (the method's `# Safety`), and the unit: whoever names its
-                // type has begun on a processor that has it.
+                // SAFETY: the caller vouches for the addresses (the method's `# Safety`); intrinsics want the unit too, and whoever names its type
+                // has begun on a processor that has it.
                 unsafe { $body }
             }
         )*
@@ -323,16 +322,6 @@ impl Simd for Portable {
         [value; 8]
     }
     #[inline(always)]
-    unsafe fn load(from: *const f32) -> [f32; 8] {
-        // SAFETY: the caller vouches for the addresses, which may be unaligned.
-        unsafe { from.cast::<[f32; 8]>().read_unaligned() }
-    }
-    #[inline(always)]
-    unsafe fn store(to: *mut f32, value: [f32; 8]) {
-        // SAFETY: the caller vouches for the addresses, which may be unaligned.
-        unsafe { to.cast::<[f32; 8]>().write_unaligned(value) }
-    }
-    #[inline(always)]
     fn add(a: [f32; 8], b: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i] + b[i])
     }
@@ -347,11 +336,6 @@ impl Simd for Portable {
     #[inline(always)]
     fn multiply_add(a: [f32; 8], b: [f32; 8], c: [f32; 8]) -> [f32; 8] {
         std::array::from_fn(|i| a[i].mul_add(b[i], c[i]))
-    }
-    #[inline(always)]
-    unsafe fn keep(value: [f32; 8], mask: *const u32) -> [f32; 8] {
-        // SAFETY: the caller vouches for the addresses, which may be unaligned.
-        unsafe { std::array::from_fn(|i| f32::from_bits(value[i].to_bits() & *mask.add(i))) }
     }
     #[inline(always)]
     fn where_positive(value: [f32; 8], other: [f32; 8]) -> [f32; 8] {
@@ -378,25 +362,27 @@ impl Simd for Portable {
     fn not_zero(value: [f32; 8]) -> u32 {
         value.iter().enumerate().map(|(i, &value)| u32::from(value != 0.0) << i).sum()
     }
-    #[inline(always)]
-    unsafe fn store_bytes(to: *mut u8, integers: [f32; 8]) {
-        // SAFETY: the caller vouches for the addresses, which may be unaligned.
-        unsafe { to.cast::<[u8; 8]>().write_unaligned(integers.map(|integer| integer.to_bits() as u8)) }
-    }
-    #[inline(always)]
-    unsafe fn load_bytes(from: *const u8) -> [f32; 8] {
-        // SAFETY: the caller vouches for the addresses, which may be unaligned.
-        unsafe { from.cast::<[u8; 8]>().read_unaligned().map(|byte| f32::from_bits(byte.into())) }
-    }
-    #[inline(always)]
-    unsafe fn select(table: *const f32, integers: [f32; 8]) -> [f32; 8] {
-        // SAFETY: the caller vouches for the addresses, which may be unaligned.
-        unsafe { integers.map(|integer| *table.add((integer.to_bits() & 3) as usize)) }
-    }
-    #[inline(always)]
-    unsafe fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
-        // SAFETY: the caller vouches for the addresses, which may be unaligned.
-        unsafe {
+    // Addresses may be unaligned.
+    at_addresses! {
+        fn load(from: *const f32) -> [f32; 8] {
+            from.cast::<[f32; 8]>().read_unaligned()
+        }
+        fn store(to: *mut f32, value: [f32; 8]) {
+            to.cast::<[f32; 8]>().write_unaligned(value)
+        }
+        fn keep(value: [f32; 8], mask: *const u32) -> [f32; 8] {
+            std::array::from_fn(|i| f32::from_bits(value[i].to_bits() & *mask.add(i)))
+        }
+        fn store_bytes(to: *mut u8, integers: [f32; 8]) {
+            to.cast::<[u8; 8]>().write_unaligned(integers.map(|integer| integer.to_bits() as u8))
+        }
+        fn load_bytes(from: *const u8) -> [f32; 8] {
+            from.cast::<[u8; 8]>().read_unaligned().map(|byte| f32::from_bits(byte.into()))
+        }
+        fn select(table: *const f32, integers: [f32; 8]) -> [f32; 8] {
+            integers.map(|integer| *table.add((integer.to_bits() & 3) as usize))
+        }
+        fn transpose(from: impl Fn(usize) -> *const f32, to: *mut f32, to_stride: usize) {
             for i in 0..8 {
                 let row = from(i);
                 for j in 0..8 {
