@@ -5,12 +5,12 @@ use super::section::BiasPruning;
 use crate::network::Network;
 
 /// A criterion: scores the connections of a network before it is trained. The highest scores are kept.
-pub trait Criterion: Sync {
-    /// Information that the criterion has besides the initial weights. The type says what that takes, and so whether the scores are journalled.
-    type Given: Given;
+pub trait Criterion {
+    /// What the criterion needs besides the initial weights.
+    fn given(&self) -> Given;
 
-    /// One score for each parameter.
-    fn scores(&self, start: &Untrained, given: &Self::Given) -> Vec<f32>;
+    /// One score for each parameter, from the numbers that [`Criterion::given`] names.
+    fn scores(&self, start: &Untrained, given: &[f32]) -> Vec<f32>;
 
     /// The mask of that sparsity. Scores serve every sparsity.
     fn cut(&self, network: &Network, scores: &[f32], sparsity: f64, biases: BiasPruning) -> Mask {
@@ -46,40 +46,28 @@ pub struct Untrained<'a> {
     pub weights: &'a [f32],
 }
 
-/// What a back end computes for a criterion.
-pub trait Given {
-    /// Whether it takes so long that a study keeps the scores in its journal. A later run computes other scores anew.
-    const JOURNALLED: bool;
-
-    /// Cost of the information, in passes forward and backward over the scoring examples.
-    const PASSES: f64;
+/// What a back end computes for a criterion, at the initial weights: `[parameters]`, or no number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Given {
+    /// No number: the initial weights and the seed are enough.
+    Nothing,
+    /// The gradient of the loss summed over the scoring examples.
+    LossGradient,
+    /// The product H g of the Hessian and the gradient of the loss summed over the scoring examples.
+    HessianGradient {
+        /// What the examples' logits are divided by.
+        temperature: f32,
+    },
 }
 
-/// Nothing: the initial weights and the seed are enough.
-#[derive(Debug, Clone, Copy)]
-pub struct Nothing;
-
-impl Given for Nothing {
-    const JOURNALLED: bool = false;
-    const PASSES: f64 = 0.0;
-}
-
-/// The gradient of the loss summed over the scoring examples, at the initial weights: `[parameters]`.
-#[derive(Debug, Clone)]
-pub struct LossGradient(pub Vec<f32>);
-
-impl Given for LossGradient {
-    const JOURNALLED: bool = true;
-    const PASSES: f64 = 1.0;
-}
-
-/// The product H g of the Hessian and the gradient of the loss summed over the scoring examples, their logits divided by a temperature, at the
-/// initial weights: `[parameters]`.
-#[derive(Debug, Clone)]
-pub struct HessianGradient(pub Vec<f32>);
-
-impl Given for HessianGradient {
-    const JOURNALLED: bool = true;
-    /// The gradient, of three convolutions a layer, and its product with the Hessian, of eight.
-    const PASSES: f64 = 1.0 + 8.0 / 3.0;
+impl Given {
+    /// Cost of the numbers, in passes forward and backward over the scoring examples.
+    pub(super) fn passes(self) -> f64 {
+        match self {
+            Given::Nothing => 0.0,
+            Given::LossGradient => 1.0,
+            // The gradient, of three convolutions a layer, and its product with the Hessian, of eight.
+            Given::HessianGradient { .. } => 1.0 + 8.0 / 3.0,
+        }
+    }
 }

@@ -2,7 +2,7 @@
 //!
 //! The section `[pruning]` is declared here, with the names of criteria.
 //!
-//! A criterion is a file of `criteria/` that implements [`Criterion`]; its types say what it needs. Whoever trains computes that and keeps the
+//! A criterion is a file of `criteria/` that implements [`Criterion`] and says what it needs. Whoever trains computes that and keeps the
 //! scores. Scores depend on the trial's seed alone, so one scoring serves every sparsity and batch size; those of an iterated criterion depend on the
 //! sparsity too, so that one mask is made for each. Nothing here may train or know of ranks.
 
@@ -15,9 +15,9 @@ pub(crate) mod section;
 mod shuffle;
 
 pub use criteria::{Erk, Grasp, Magnitude, Random, Snip, Synflow, connection_sensitivity, gradient_signal, random_scores};
-pub use criterion::{Criterion, Given, HessianGradient, Iterated, LossGradient, Nothing, Untrained};
+pub use criterion::{Criterion, Given, Iterated, Untrained};
 pub use mask::{Mask, keep_highest, kept_parameters};
 pub use rounds::in_rounds;
-pub use scoring::{Once, Scoring};
+pub use scoring::Scoring;
 pub use section::{BiasPruning, CriterionName, Pruning};
 pub use shuffle::shuffled;

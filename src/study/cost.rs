@@ -9,7 +9,7 @@ use super::memory::Memory;
 use crate::backend::Sharing;
 use crate::comm::MemoryLimit;
 use crate::network::{Network, initial_weights};
-use crate::pruning::{Nothing, Once, Scoring, Untrained};
+use crate::pruning::{Given, Scoring, Untrained};
 use crate::readable::{aligned, count, duration, si, some};
 use crate::records::{CellKey, cells};
 use crate::settings::{Confirm, Race, Study, first_of};
@@ -305,14 +305,14 @@ impl fmt::Display for CostBound {
 /// Sparsities at which masks that need nothing but the initial weights leave layers without a weight, and in how many of the first [`EXAMINED`]
 /// trials; none of a network of more than [`MOST_DRAWN`] parameters.
 fn dead_layers(study: &Study, network: &Network) -> Vec<(f64, usize)> {
-    let Scoring::Once(Once::Weights(criterion)) = Scoring::of(&study.pruning) else { return Vec::new() };
-    if network.parameters() > MOST_DRAWN {
+    let Scoring::Once(criterion) = Scoring::of(&study.pruning) else { return Vec::new() };
+    if criterion.given() != Given::Nothing || network.parameters() > MOST_DRAWN {
         return Vec::new();
     }
     let mut dead: Vec<(f64, usize)> =
         study.grid.sparsities.iter().filter(|sparsity| **sparsity > 0.0).map(|&sparsity| (sparsity, 0)).collect();
     for seed in study.trials().take(EXAMINED as usize).map(u64::from) {
-        let scores = criterion.scores(&Untrained { network, seed, weights: &initial_weights(network, seed) }, &Nothing);
+        let scores = criterion.scores(&Untrained { network, seed, weights: &initial_weights(network, seed) }, &[]);
         for (sparsity, trials) in &mut dead {
             let mask = criterion.cut(network, &scores, *sparsity, study.pruning.biases);
             *trials += usize::from(mask.dead_layers(network) > 0);

@@ -6,9 +6,7 @@ use super::rounds::Workers;
 use super::words::MaskFacts;
 use crate::backend::Backend;
 use crate::network::{Network, initial_weights, weights_drawn_anew};
-use crate::pruning::{
-    Criterion, Given, HessianGradient, Iterated, LossGradient, Mask, Nothing, Once, Pruning, Scoring, Untrained, shuffled,
-};
+use crate::pruning::{Criterion, Given, Iterated, Mask, Pruning, Scoring, Untrained, shuffled};
 use crate::records::MaskRecord;
 use crate::settings::first_of;
 use crate::{Error, Result};
@@ -25,7 +23,7 @@ pub struct Masks<'a> {
 enum Known {
     /// Scores by seed, from which the masks of every sparsity are cut. They depend on nothing else (a cell's batch size, sparsity and metaparameters
     /// play no part), so a study scores each seed once.
-    Scores(Once, BTreeMap<u64, Vec<f32>>),
+    Scores(Box<dyn Criterion>, BTreeMap<u64, Vec<f32>>),
     /// Masks by seed and sparsity.
     Masks(&'static dyn Iterated, BTreeMap<(u64, u64), Mask>),
 }
@@ -90,17 +88,17 @@ impl<'a> Masks<'a> {
             Known::Scores(criterion, known) => {
                 for &seed in seeds {
                     let weights = initial_weights(network, seed);
-                    let start = Untrained { network, seed, weights: &weights };
-                    let (values, is_journalled) = match criterion {
-                        Once::Weights(criterion) => scored(*criterion, &start, &Nothing),
-                        Once::Gradient(criterion) => scored(*criterion, &start, &LossGradient(backend.gradient(&weights, examples)?.0)),
-                        Once::HessianGradient(criterion, temperature) => {
-                            let product = HessianGradient(backend.hessian_gradient(&weights, *temperature, examples)?);
-                            scored(*criterion, &start, &product)
-                        }
+                    let given = match criterion.given() {
+                        Given::Nothing => Vec::new(),
+                        Given::LossGradient => backend.gradient(&weights, examples)?.0,
+                        Given::HessianGradient { temperature } => backend.hessian_gradient(&weights, temperature, examples)?,
                     };
+                    let values = criterion.scores(&Untrained { network, seed, weights: &weights }, &given);
                     check(seed, &values)?;
-                    fresh.extend(is_journalled.then(|| Scored::Scores { seed, values: values.clone() }));
+                    // A later run computes scores anew that took no pass over examples.
+                    if criterion.given() != Given::Nothing {
+                        fresh.push(Scored::Scores { seed, values: values.clone() });
+                    }
                     known.insert(seed, values);
                 }
             }
@@ -135,11 +133,6 @@ impl<'a> Masks<'a> {
         let weights = if is_redrawn { weights_drawn_anew(self.network, seed) } else { weights };
         (weights, if self.pruning.shuffle { shuffled(self.network, &mask, seed) } else { mask })
     }
-}
-
-/// The scores of a criterion, and whether the study is to keep them in its journal.
-fn scored<G: Given>(criterion: &dyn Criterion<Given = G>, start: &Untrained, given: &G) -> (Vec<f32>, bool) {
-    (criterion.scores(start, given), G::JOURNALLED)
 }
 
 /// Checks that scores are numbers.

@@ -2,7 +2,7 @@
 
 use super::random::uniform_scores;
 use crate::network::Network;
-use crate::pruning::criterion::{Criterion, Nothing, Untrained};
+use crate::pruning::criterion::{Criterion, Given, Untrained};
 use crate::pruning::mask::{Mask, candidates, highest, rounded};
 use crate::pruning::section::BiasPruning;
 use crate::random::Purpose;
@@ -16,9 +16,11 @@ use crate::random::Purpose;
 pub struct Erk;
 
 impl Criterion for Erk {
-    type Given = Nothing;
+    fn given(&self) -> Given {
+        Given::Nothing
+    }
 
-    fn scores(&self, start: &Untrained, _: &Nothing) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, _: &[f32]) -> Vec<f32> {
         uniform_scores(start.network, start.seed, Purpose::ErkMask)
     }
 
@@ -92,7 +94,7 @@ mod tests {
     use crate::pruning::kept_parameters;
 
     fn mask(network: &Network, sparsity: f64, biases: BiasPruning) -> Vec<u32> {
-        let scores = Erk.scores(&Untrained { network, seed: 5, weights: &[] }, &Nothing);
+        let scores = Erk.scores(&Untrained { network, seed: 5, weights: &[] }, &[]);
         let Mask::Sparse { kept, .. } = Erk.cut(network, &scores, sparsity, biases) else { panic!("a sparse mask") };
         kept
     }

@@ -1,14 +1,19 @@
 //! GraSP: gradient signal preservation.
 
-use crate::pruning::criterion::{Criterion, HessianGradient, Untrained};
+use crate::pruning::criterion::{Criterion, Given, Untrained};
 
 /// Gradient signal preservation (Wang et al., ICLR 2020).
-pub struct Grasp;
+pub struct Grasp {
+    /// What logits are divided by before they are scored.
+    pub temperature: f32,
+}
 
 impl Criterion for Grasp {
-    type Given = HessianGradient;
+    fn given(&self) -> Given {
+        Given::HessianGradient { temperature: self.temperature }
+    }
 
-    fn scores(&self, start: &Untrained, HessianGradient(product): &HessianGradient) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, product: &[f32]) -> Vec<f32> {
         gradient_signal(start.weights, product)
     }
 }

@@ -1,14 +1,16 @@
 //! Magnitude at initialisation.
 
-use crate::pruning::criterion::{Criterion, Nothing, Untrained};
+use crate::pruning::criterion::{Criterion, Given, Untrained};
 
 /// The magnitude of each initial weight.
 pub struct Magnitude;
 
 impl Criterion for Magnitude {
-    type Given = Nothing;
+    fn given(&self) -> Given {
+        Given::Nothing
+    }
 
-    fn scores(&self, start: &Untrained, _: &Nothing) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, _: &[f32]) -> Vec<f32> {
         start.weights.iter().map(|weight| weight.abs()).collect()
     }
 }

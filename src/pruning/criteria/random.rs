@@ -1,16 +1,18 @@
 //! Random scores.
 
 use crate::network::Network;
-use crate::pruning::criterion::{Criterion, Nothing, Untrained};
+use crate::pruning::criterion::{Criterion, Given, Untrained};
 use crate::random::{Numbers, Purpose};
 
 /// A uniformly random subset.
 pub struct Random;
 
 impl Criterion for Random {
-    type Given = Nothing;
+    fn given(&self) -> Given {
+        Given::Nothing
+    }
 
-    fn scores(&self, start: &Untrained, _: &Nothing) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, _: &[f32]) -> Vec<f32> {
         random_scores(start.network, start.seed)
     }
 }

@@ -1,14 +1,16 @@
 //! SNIP: connection sensitivity.
 
-use crate::pruning::criterion::{Criterion, LossGradient, Untrained};
+use crate::pruning::criterion::{Criterion, Given, Untrained};
 
 /// Connection sensitivity (Lee et al., ICLR 2019).
 pub struct Snip;
 
 impl Criterion for Snip {
-    type Given = LossGradient;
+    fn given(&self) -> Given {
+        Given::LossGradient
+    }
 
-    fn scores(&self, start: &Untrained, LossGradient(gradient): &LossGradient) -> Vec<f32> {
+    fn scores(&self, start: &Untrained, gradient: &[f32]) -> Vec<f32> {
         connection_sensitivity(start.weights, gradient)
     }
 }
