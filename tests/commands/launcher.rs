@@ -1,18 +1,13 @@
 //! Launchers that do not fit: what they start is refused at once, instead of studies side by side that wait for each other's files.
 
-use crate::support::study::{mpirun, succeed, train, write_config, write_data};
+use crate::support::study::{Study, mpirun, succeed, train};
 
 /// Variables as srun and the mpiruns of other MPIs set them. This test is the launcher.
 #[test]
 fn processes_that_have_not_found_each_other_are_told_so_by_the_first_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let config = write_config(folder.path(), &[]);
-    let output = folder.path().join("x.h5");
+    let study = Study::new(&[]);
     let run = |variables: &[(&str, &str)]| {
-        let mut command = train();
-        command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--plan");
-        let output = command.envs(variables.iter().copied()).output().unwrap();
+        let output = study.measuring(train(), "x.h5", &["--plan"]).envs(variables.iter().copied()).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let srun = [("SLURM_STEP_NUM_TASKS", "4"), ("SLURM_PROCID", "0")];
@@ -38,7 +33,5 @@ fn processes_that_have_not_found_each_other_are_told_so_by_the_first_of_them() {
     );
     // One process, and ranks that have found each other.
     assert_eq!(run(&[("SLURM_STEP_NUM_TASKS", "1"), ("SLURM_PROCID", "0")]).0, 0);
-    let mut ranks = mpirun(2);
-    ranks.env("SLURM_STEP_NUM_TASKS", "4").arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--plan");
-    succeed(&mut ranks);
+    succeed(study.measuring(mpirun(2), "x.h5", &["--plan"]).env("SLURM_STEP_NUM_TASKS", "4"));
 }

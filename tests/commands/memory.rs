@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::support::study::{mpirun, train, write_config, write_data};
+use crate::support::study::{dps_report, mpirun, train, write_config, write_data};
 
 /// The number before `words` in megabytes, as the plan prints it.
 fn megabytes(plan: &str, words: &str) -> f64 {
@@ -60,7 +60,7 @@ fn texts_take_little_memory_and_time() {
     for (name, text, code) in texts {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
-        let mut command = if code == 2 { train() } else { Command::new(env!("CARGO_BIN_EXE_dps-report")) };
+        let mut command = if code == 2 { train() } else { dps_report() };
         command.current_dir(folder.path()).arg(&path).stderr(Stdio::null());
         let (found, megabytes, seconds) = taken(&mut command);
         assert!(found == code && megabytes < 200.0 && seconds < 5, "{name}: exit code {found}, {megabytes} MB, {seconds} s");

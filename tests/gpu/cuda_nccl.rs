@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::support::double::{folder, itself, under};
+use crate::support::study::{around, launcher};
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
 use dps::Error;
 use dps::backend::cuda::libraries::{Library, find};
@@ -15,11 +16,8 @@ const RANKS: usize = 3;
 
 /// An ignored test by [`RANKS`] processes, each with a device of its own.
 fn program(test: &str, order: (&str, &str)) -> Command {
-    let plain = itself(test);
-    let mut command = Command::new("mpirun");
-    command.args(["--oversubscribe", "--bind-to", "none", "-n", &RANKS.to_string()]).arg(plain.get_program()).args(plain.get_args());
-    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"), ("CUDA_EMU_DEVICES", "3")]);
-    under(&mut command, order);
+    let mut command = around(launcher(RANKS), &itself(test));
+    under(&mut command, order).env("CUDA_EMU_DEVICES", "3");
     command
 }
 

@@ -4,40 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::study::{succeed, train, write_config, write_data};
+use crate::support::study::{Study, fail, succeed, train};
 use dps::records::Ending;
 use dps::results::{self, Results};
 
-/// A small study's folder.
-struct Folder {
-    folder: tempfile::TempDir,
-    config: PathBuf,
+/// A study of three trials a cell.
+fn study(changes: &[(&str, &str)]) -> Study {
+    Study::with_data(200, 40, &[changes, &[("trials = 5", "trials = 3")]].concat())
 }
 
-impl Folder {
-    fn new() -> Folder {
-        Folder::with(&[("max_steps = 40", "max_steps = 12")])
-    }
-
-    fn with(changes: &[(&str, &str)]) -> Folder {
-        let folder = tempfile::tempdir().unwrap();
-        write_data(folder.path(), 200, 40);
-        let config = write_config(folder.path(), &[changes, &[("trials = 5", "trials = 3")]].concat());
-        Folder { folder, config }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Measures a part, or all, into a file.
-    fn measure(&self, name: &str, options: &[&str]) -> PathBuf {
-        let output = self.path(name);
-        let mut command = train();
-        command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(&output).arg("--quiet");
-        succeed(command.args(options));
-        output
-    }
+/// A study of twelve steps.
+fn short() -> Study {
+    study(&[("max_steps = 40", "max_steps = 12")])
 }
 
 fn merge(parts: &[&Path], output: &Path, options: &[&str]) -> Command {
@@ -49,9 +27,7 @@ fn merge(parts: &[&Path], output: &Path, options: &[&str]) -> Command {
 /// The sentence with which a merge is refused, after checking that nothing was written.
 fn refusal(command: &mut Command, output: &Path) -> String {
     let before = fs::read(output).ok();
-    let found = command.output().unwrap();
-    let stderr = String::from_utf8_lossy(&found.stderr).into_owned();
-    assert_eq!(found.status.code(), Some(4), "{stderr}");
+    let stderr = fail(command, 4);
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     assert_eq!(fs::read(output).ok(), before, "{stderr}");
     stderr
@@ -67,12 +43,12 @@ fn timeless(mut results: Results) -> Results {
 #[test]
 fn parts_in_any_order_become_the_result_of_the_whole() {
     let _alone = crate::alone();
-    let study = Folder::new();
-    let whole = study.measure("whole.h5", &[]);
-    let a = study.measure("a.h5", &["--batch-size", "37", "--threads", "1"]);
-    let b = study.measure("b.h5", &["--batch-size", "2", "--sparsity", "0.9", "--threads", "2"]);
-    let c = study.measure("c.h5", &["--sparsity", "0"]);
-    let output = study.path("folder/all.h5");
+    let study = short();
+    let whole = study.measure(train(), "whole.h5", &[]);
+    let a = study.measure(train(), "a.h5", &["--batch-size", "37", "--threads", "1"]);
+    let b = study.measure(train(), "b.h5", &["--batch-size", "2", "--sparsity", "0.9", "--threads", "2"]);
+    let c = study.measure(train(), "c.h5", &["--sparsity", "0"]);
+    let output = study.at("folder/all.h5");
 
     // These two files lack one cell, and share another.
     succeed(&mut merge(&[&a, &b], &output, &[]));
@@ -86,9 +62,9 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     // A cell that is to get more trials is not whole.
     let mut growing = results::read(&whole).unwrap();
     growing.cells[1].trials.truncate(2);
-    let part = study.path("growing.h5");
+    let part = study.at("growing.h5");
     results::write(&part, &growing).unwrap();
-    let grown = study.path("grown.h5");
+    let grown = study.at("grown.h5");
     succeed(&mut merge(&[&part], &grown, &[]));
     assert!(!results::read(&grown).unwrap().complete);
 
@@ -103,7 +79,7 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
     assert!(["clean", "modified", "unknown"].contains(&environment.source_tree.as_str()), "{environment:?}");
 
     // What was merged can be merged again, and its parts with it.
-    let again = study.path("again.h5");
+    let again = study.at("again.h5");
     succeed(&mut merge(&[&output, &a, &output], &again, &[]));
     assert_eq!(results::read(&again).unwrap(), found);
 }
@@ -113,14 +89,14 @@ fn parts_in_any_order_become_the_result_of_the_whole() {
 #[test]
 fn disjoint_trials_of_the_same_cells_become_one_study() {
     let _alone = crate::alone();
-    let study = Folder::with(&[
+    let study = study(&[
         ("evaluate_every = 4", "evaluate_every = 1"),
         ("max_steps = 40", "max_steps = 24"),
         ("min = 1e-3, max = 1e4", "min = 1e-2, max = 1"),
     ]);
     let measure = |name: &str, first: &str, trials: &str, race: &str| {
         let (first, race) = (format!("search.first_trial={first}"), format!("execution.race={race}"));
-        study.measure(name, &["--set", &first, "--trials", trials, "--set", &race])
+        study.measure(train(), name, &["--set", &first, "--trials", trials, "--set", &race])
     };
     let mut shortened = 0;
     for race in ["false", "1"] {
@@ -139,11 +115,11 @@ fn disjoint_trials_of_the_same_cells_become_one_study() {
         assert!(race != "false" || differing == 0, "{differing} trials differ from those of the whole study");
         shortened += differing;
         for (name, parts) in [("ab.h5", [a, b]), ("ba.h5", [b, a])] {
-            let output = study.path(name);
+            let output = study.at(name);
             succeed(&mut merge(&parts.map(PathBuf::as_path), &output, &["--force"]));
             assert_eq!(timeless(results::read(&output).unwrap()), expected);
             // With a part of it once more, whose own race may have been longer.
-            let again = study.path("again.h5");
+            let again = study.at("again.h5");
             succeed(&mut merge(&[&output, b], &again, &["--force"]));
             assert_eq!(timeless(results::read(&again).unwrap()), expected);
         }
@@ -151,7 +127,7 @@ fn disjoint_trials_of_the_same_cells_become_one_study() {
     assert!(shortened > 0, "no race of a file was longer than that of all trials");
 
     // The plan and the status say which trials there are, a study goes on with more of them, and a trial is replayed.
-    let (a, b) = (study.path("a1.h5"), study.path("b1.h5"));
+    let (a, b) = (study.at("a1.h5"), study.at("b1.h5"));
     let mut plan = train();
     plan.arg(&study.config).arg("--data").arg(study.folder.path()).args(["--set", "search.first_trial=5", "--plan"]);
     let text = |output: std::process::Output| String::from_utf8(output.stdout).unwrap();
@@ -162,48 +138,42 @@ fn disjoint_trials_of_the_same_cells_become_one_study() {
     let numbers = |path: &Path| results::read(path).unwrap().cells[0].trials.iter().map(|trial| trial.index).collect::<Vec<_>>();
     assert_eq!(numbers(&b), [5, 6, 7, 8]);
     let replay = |trial: &str| {
-        let mut replay = train();
-        replay.arg("replay").arg(&b).arg("--data").arg(study.folder.path());
+        let mut replay = study.subcommand("replay", "b1.h5");
         replay.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", trial]);
         replay
     };
     succeed(&mut replay("8"));
-    let found = replay("4").output().unwrap();
-    assert!(String::from_utf8_lossy(&found.stderr).contains("found 4 trials, from 5"), "{found:?}");
+    let said = fail(&mut replay("4"), 4);
+    assert!(said.contains("found 4 trials, from 5"), "{said}");
 
     // Another first trial is another study, not its growth.
-    let mut other = train();
-    other.arg(&study.config).arg("--data").arg(study.folder.path()).args(["--set", "search.first_trial=4", "--output"]).arg(&b);
-    let found = other.output().unwrap();
-    let said = String::from_utf8_lossy(&found.stderr);
-    assert!(!found.status.success() && said.contains("search.first_trial: journal has 5, configuration has 4"), "{said}");
+    let said = fail(&mut study.measuring(train(), "b1.h5", &["--set", "search.first_trial=4"]), 7);
+    assert!(said.contains("search.first_trial: journal has 5, configuration has 4"), "{said}");
 
     // The points of the whole are confirmed, with seeds that no trial has.
-    let mut confirm = train();
-    confirm.arg("confirm").arg(&b).arg("--data").arg(study.folder.path()).args(["--set", "confirm.points=2", "--set", "confirm.seeds=2"]);
-    succeed(confirm.arg("--quiet"));
+    succeed(study.subcommand("confirm", "b1.h5").args(["--set", "confirm.points=2", "--set", "confirm.seeds=2", "--quiet"]));
     let cells = results::read(&b).unwrap().cells;
     let confirmed: Vec<_> = cells.iter().flat_map(|cell| &cell.confirmations).collect();
     assert!(!confirmed.is_empty() && confirmed.iter().all(|one| (5..9).contains(&one.training.point) && one.training.seeds.weights > 8));
 
     // A gap between the trials leaves the study unfinished: the merged file alone goes on with the trials in it. A gap that is too wide is refused.
     let far = measure("far.h5", "9", "1", "1");
-    let gap = study.path("gap.h5");
+    let gap = study.at("gap.h5");
     succeed(&mut merge(&[&a, &far], &gap, &[]));
     assert!(!results::read(&gap).unwrap().complete);
     succeed(train().arg(&gap).arg("--data").arg(study.folder.path()).arg("--quiet"));
     assert!(results::read(&gap).unwrap().complete && numbers(&gap).into_iter().eq(0..10));
     let farther = measure("farther.h5", "200000", "1", "1");
-    let said = refusal(&mut merge(&[&a, &farther], &study.path("none.h5"), &[]), &study.path("none.h5"));
+    let said = refusal(&mut merge(&[&a, &farther], &study.at("none.h5"), &[]), &study.at("none.h5"));
     assert!(said.contains("at most 100000 apart, found trials from 0 to 200000"), "{said}");
 }
 
 #[test]
 fn an_existing_file_is_replaced_only_by_force_and_a_study_never() {
     let _alone = crate::alone();
-    let study = Folder::new();
-    let a = study.measure("a.h5", &["--batch-size", "2"]);
-    let output = study.path("all.h5");
+    let study = short();
+    let a = study.measure(train(), "a.h5", &["--batch-size", "2"]);
+    let output = study.at("all.h5");
     fs::write(&output, "a letter").unwrap();
     let sentence = refusal(&mut merge(&[&a], &output, &[]), &output);
     assert!(sentence.contains("all.h5") && sentence.contains("--force"), "{sentence}");
@@ -216,23 +186,23 @@ fn an_existing_file_is_replaced_only_by_force_and_a_study_never() {
 #[test]
 fn what_is_not_of_one_study_is_refused_by_name() {
     let _alone = crate::alone();
-    let study = Folder::new();
-    let a = study.measure("a.h5", &["--batch-size", "2"]);
-    let output = study.path("all.h5");
-    let other = study.measure("other.h5", &["--batch-size", "37", "--trials", "2", "--set", "search.momentum=0.9"]);
+    let study = short();
+    let a = study.measure(train(), "a.h5", &["--batch-size", "2"]);
+    let output = study.at("all.h5");
+    let other = study.measure(train(), "other.h5", &["--batch-size", "37", "--trials", "2", "--set", "search.momentum=0.9"]);
     let sentence = refusal(&mut merge(&[&a, &other], &output, &[]), &output);
     for expected in ["other.h5: expected a part of the study in", "search.momentum", "this file has 0.9"] {
         assert!(sentence.contains(expected), "{expected}: {sentence}");
     }
     assert!(!sentence.contains("grid."), "{sentence}");
-    let raced = study.measure("raced.h5", &["--batch-size", "37", "--set", "execution.race=false"]);
+    let raced = study.measure(train(), "raced.h5", &["--batch-size", "37", "--set", "execution.race=false"]);
     let sentence = refusal(&mut merge(&[&a, &raced], &output, &[]), &output);
     assert!(sentence.contains("execution.race"), "{sentence}");
 
     let changed = |name: &str, change: &dyn Fn(&mut Results)| {
         let mut results = results::read(&a).unwrap();
         change(&mut results);
-        let path = study.path(name);
+        let path = study.at(name);
         results::write(&path, &results).unwrap();
         refusal(&mut merge(&[&a, &path], &output, &[]), &output)
     };
@@ -251,13 +221,13 @@ fn what_is_not_of_one_study_is_refused_by_name() {
         let mut results = results::read(&a).unwrap();
         results.configuration = results.configuration.replace("convolutions = \"winograd\"\n", "");
         results.environment.program_version = version.into();
-        results::write(&study.path(name), &results).unwrap();
-        study.path(name)
+        results::write(&study.at(name), &results).unwrap();
+        study.at(name)
     };
-    succeed(&mut merge(&[&direct("new.h5", "0.3.0"), &direct("old.h5", "0.2.0")], &study.path("both.h5"), &[]));
+    succeed(&mut merge(&[&direct("new.h5", "0.3.0"), &direct("old.h5", "0.2.0")], &study.at("both.h5"), &[]));
     let sentence = changed("text.h5", &|results| results.configuration = "[workload]\nshape = 3\n".into());
     assert!(sentence.contains("text.h5: its configuration is none"), "{sentence}");
 
-    let sentence = refusal(&mut merge(&[&a, &study.path("nowhere.h5")], &output, &[]), &output);
+    let sentence = refusal(&mut merge(&[&a, &study.at("nowhere.h5")], &output, &[]), &output);
     assert!(sentence.contains("nowhere.h5"), "{sentence}");
 }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::support::records::timeless;
-use crate::support::study::{Study, mpirun, signal, succeed, train};
+use crate::support::study::{Study, at_a_terminal, mpirun, mpirun_alone, on, signal, succeed, train};
 use dps::journal::{self, Loaded};
 use dps::records::Cell;
 use dps::results;
@@ -74,23 +74,6 @@ fn slow_disk(folder: &Path) -> PathBuf {
     library
 }
 
-/// Starts a command at a terminal of its own, to which what is written to the child's standard input is typed.
-fn at_a_terminal(command: &Command) -> Child {
-    let line: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).map(|word| word.to_string_lossy()).collect();
-    let mut script = Command::new("script");
-    script.args(["-qefc", &format!("exec {}", line.join(" ")), "/dev/null"]);
-    script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-}
-
-/// mpirun itself, which a terminal's Ctrl-C reaches.
-fn mpirun_alone(ranks: usize) -> Command {
-    let mut command = Command::new("mpirun");
-    command.args(["--oversubscribe", "--bind-to", "none", "-n", &ranks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
-    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
-    command
-}
-
 /// What was shown after Ctrl-C was typed.
 fn interrupted(mut child: Child, study: &Study) -> String {
     child.stdin.as_mut().unwrap().write_all(b"\x03").unwrap();
@@ -119,7 +102,8 @@ fn control_c_to_mpirun_loses_seconds_and_is_answered_on_a_busy_machine_with_a_sl
     for (ranks, slow) in [(1, "0"), (2, "1.5"), (4, "0")] {
         let mut command = study.command(mpirun_alone(ranks));
         command.arg("--quiet").envs([("SLOW_DISK_SECONDS", slow), ("LD_PRELOAD", library.to_str().unwrap())]);
-        let child = at_a_terminal(&command);
+        let mut terminal = at_a_terminal(&command);
+        let child = terminal.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let start = Instant::now();
         while study.checkpoint().is_none_or(|(step, _)| step <= last) {
             assert!(start.elapsed() < Duration::from_secs(120), "{ranks} ranks: no further than step {last}");
@@ -215,9 +199,8 @@ fn a_long_step_is_left_in_the_middle() {
         ("min = 1e-3, max = 1e4", "min = 1e-9, max = 1e-8"),
     ];
     let study = Study::new(&changes);
-    for ranks in [1, 2] {
-        let mut command = if ranks == 1 { study.command(train()) } else { study.command(mpirun(ranks)) };
-        let child = command.args(["--quiet", "--fresh"]).stderr(Stdio::piped()).spawn().unwrap();
+    for ranks in [0, 2] {
+        let child = study.command(on(ranks)).args(["--quiet", "--fresh"]).stderr(Stdio::piped()).spawn().unwrap();
         let start = Instant::now();
         while !study.output.exists() {
             assert!(start.elapsed() < Duration::from_secs(60));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::noise;
 use crate::support::records::complete;
-use crate::support::study::{Study, mpirun, signal, succeed, train};
+use crate::support::study::{Study, fail, mpirun, signal, succeed, train};
 use dps::records::Cell;
 
 impl Study {
@@ -31,9 +31,7 @@ impl Study {
 
     /// The command of the study, with a checkpoint each second.
     fn saving(&self, command: Command) -> Command {
-        let mut command = self.command(command);
-        command.args(["--quiet", "--set", "execution.checkpoint_seconds=1"]);
-        command
+        self.measuring(command, "x.h5", &["--threads", "1", "--quiet", "--set", "execution.checkpoint_seconds=1"])
     }
 }
 
@@ -143,9 +141,7 @@ fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_no
         shell.args(["-c", "trap '' XFSZ; ulimit -f $0; exec \"$@\"", &blocks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
         // Or Open MPI wants files of its own.
         shell.env("OMPI_MCA_ess_singleton_isolated", "1");
-        let output = study.saving(shell).output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(7), "{blocks} blocks: {stderr}");
+        let stderr = fail(&mut study.saving(shell), 7);
         assert!(stderr.contains("free some space") && stderr.trim().lines().count() == 1, "{stderr}");
     }
     for study in [&study, &undisturbed] {
@@ -153,10 +149,8 @@ fn a_full_disk_and_a_folder_that_cannot_be_written_end_in_a_sentence_and_lose_no
     }
     assert_eq!(complete(&study.output), complete(&undisturbed.output));
 
-    let blocked = study.config.join("x.h5");
-    let output = train().arg(&study.config).arg("--data").arg(study.folder.path()).arg("--output").arg(blocked).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    // A file is where the folder of the results would be.
+    fail(&mut study.measuring(train(), "small.toml/x.h5", &[]), 7);
 }
 
 #[test]
@@ -246,10 +240,7 @@ fn a_finished_study_is_not_measured_again_and_another_is_refused() {
     let grown = std::fs::metadata(study.output.with_extension("journal")).unwrap().len() - journal;
     assert!(grown < 500 && journal > 10 * 500, "only the restart, its host and its end are recorded anew, not {grown} bytes of {journal}");
 
-    let mut other = study.saving(train());
-    let output = other.args(["--set", "search.momentum=0.9"]).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    let stderr = fail(study.saving(train()).args(["--set", "search.momentum=0.9"]), 7);
     assert!(stderr.contains("search.momentum") && stderr.contains("--fresh"), "{stderr}");
     assert_eq!(complete(&study.output), cells);
 
@@ -263,9 +254,7 @@ fn a_second_job_on_the_study_is_refused_by_name() {
     let study = Study::interruptible();
     let mut first = study.saving(train()).spawn().unwrap();
     wait(&study, &mut first, 1, Duration::ZERO);
-    let output = study.saving(train()).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(7), "{stderr}");
+    let stderr = fail(&mut study.saving(train()), 7);
     assert!(stderr.contains(&format!("process {}", first.id())), "{stderr}");
     assert!(first.wait().unwrap().success());
 }

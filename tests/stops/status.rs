@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
-use crate::support::study::{succeed, train, write_config, write_data};
+use crate::support::study::{Study, fail, signal, succeed, train};
 use dps::results;
 use serde_json::Value;
 
@@ -25,10 +25,8 @@ fn lines(output: &Path) -> String {
     String::from_utf8(train().arg("status").arg(output).output().unwrap().stdout).unwrap()
 }
 
-fn start(folder: &Path, config: &Path, output: &Path) -> Child {
-    let mut command = train();
-    command.arg(config).arg("--data").arg(folder).arg("--output").arg(output).args(["--quiet", "--threads", "1"]);
-    command.args(["--set", "execution.checkpoint_seconds=1"]).spawn().unwrap()
+fn start(study: &Study) -> Child {
+    study.command(train()).args(["--quiet", "--set", "execution.checkpoint_seconds=1"]).spawn().unwrap()
 }
 
 fn wait(what: &str, mut condition: impl FnMut() -> bool) {
@@ -37,10 +35,6 @@ fn wait(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn signal(child: &Child, name: &str) {
-    assert!(Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap().success());
 }
 
 /// Names and contents of all files beside the results.
@@ -53,33 +47,27 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 #[test]
 fn a_study_is_seen_running_stopped_killed_and_finished() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write_data(folder, 600, 90);
     // No trial reaches this goal: the first cell takes all of its steps.
-    let config = write_config(
-        folder,
-        &[("goal_error = 0.3", "goal_error = 0.001"), ("max_steps = 40", "max_steps = 600"), ("trials = 5", "trials = 6")],
-    );
-    let (output, journal, checkpoint) = (folder.join("x.h5"), folder.join("x.journal"), folder.join("x.checkpoint"));
+    let study =
+        Study::new(&[("goal_error = 0.3", "goal_error = 0.001"), ("max_steps = 40", "max_steps = 600"), ("trials = 5", "trials = 6")]);
+    let (folder, output) = (study.folder.path(), study.output.clone());
 
-    let found = train().arg("status").arg(&output).output().unwrap();
-    assert_eq!(found.status.code(), Some(4));
-    assert!(String::from_utf8_lossy(&found.stderr).contains("found neither"), "{found:?}");
+    let said = fail(train().arg("status").arg(&output), 4);
+    assert!(said.contains("found neither"), "{said}");
 
-    let mut child = start(folder, &config, &output);
-    wait("no journal", || journal.exists());
+    let mut child = start(&study);
+    wait("no journal", || study.at("x.journal").exists());
     let (begun, line) = status(&output);
     assert_eq!((&begun["study"], &begun["state"], &begun["cells"]), (&"x".into(), &"running".into(), &4.into()));
     assert_eq!(begun["job"]["process"], child.id().to_string());
     assert_eq!(begun["under_way"]["batch_size"], 2);
     assert!(lines(&output).contains(&format!("process {} on ", child.id())), "{}", lines(&output));
-    wait("no checkpoint", || checkpoint.exists());
+    wait("no checkpoint", || study.at("x.checkpoint").exists());
     let (saved, later) = status(&output);
     assert!(saved["under_way"]["step"].as_u64().unwrap() > 0, "{saved}");
     assert_ne!(line, later);
 
-    signal(&child, "USR1");
+    signal(child.id(), "USR1");
     assert_eq!(child.wait().unwrap().code(), Some(75));
     let before = files(folder);
     let (stopped, line) = status(&output);
@@ -93,28 +81,24 @@ fn a_study_is_seen_running_stopped_killed_and_finished() {
     fs::rename(&aside, &output).unwrap();
     assert_eq!(files(folder), before, "status changed a file");
 
-    let mut child = start(folder, &config, &output);
+    let mut child = start(&study);
     wait("no second run", || status(&output).0["restarts"] == 1);
     // A job finds its lock free while another process asks for the status all the time.
-    signal(&child, "KILL");
+    signal(child.id(), "KILL");
     child.wait().unwrap();
     assert!(folder.join("x.lock").exists(), "a killed job leaves its lock's file");
     let (killed, _) = status(&output);
     assert_eq!((&killed["state"], &killed["job"]), (&"stopped".into(), &Value::Null));
-    let mut child = start(folder, &config, &output);
+    let mut child = start(&study);
     wait("no third run", || status(&output).0["restarts"] == 2);
-    signal(&child, "TERM");
+    signal(child.id(), "TERM");
     assert_eq!(child.wait().unwrap().code(), Some(75));
 }
 
 #[test]
 fn a_finished_study_tells_its_steps_to_result_with_and_without_a_journal() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write_data(folder, 600, 90);
-    let config = write_config(folder, &[("trials = 5", "trials = 3")]);
-    let output = folder.join("x.h5");
-    succeed(train().arg(&config).arg("--data").arg(folder).arg("--output").arg(&output).arg("--quiet"));
+    let study = Study::new(&[("trials = 5", "trials = 3")]);
+    let output = study.measure(train(), "x.h5", &[]);
     let (report, line) = status(&output);
     assert_eq!((&report["state"], &report["under_way"]), (&"finished".into(), &Value::Null));
     assert_eq!(line, "cells 4 trials 0 step 0 scored 3\n");
@@ -136,13 +120,13 @@ fn a_finished_study_tells_its_steps_to_result_with_and_without_a_journal() {
     assert!(reached > 0);
 
     // Of several files each is told, and the exit code is that of the one that cannot be read.
-    let several = train().arg("status").arg(folder.join("none.h5")).arg(&output).output().unwrap();
+    let several = train().arg("status").arg(study.at("none.h5")).arg(&output).output().unwrap();
     assert_eq!(several.status.code(), Some(4));
     assert!(
         String::from_utf8_lossy(&several.stderr).contains("none.h5") && String::from_utf8_lossy(&several.stdout).contains("x: finished")
     );
 
-    fs::remove_file(folder.join("x.journal")).unwrap();
+    fs::remove_file(study.at("x.journal")).unwrap();
     let (alone, _) = status(&output);
     assert_eq!((&alone["finished"], &alone["state"], &alone["restarts"]), (&report["finished"], &report["state"], &Value::Null));
 }
@@ -150,16 +134,9 @@ fn a_finished_study_tells_its_steps_to_result_with_and_without_a_journal() {
 /// Of four cells one is measured, then two: the plan, the status and the line of each finished cell say when the rest is probably done.
 #[test]
 fn the_time_that_is_left_is_forecast_from_the_measured_cells() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    write_data(folder, 600, 90);
-    let config = write_config(folder, &[("trials = 5", "trials = 3")]);
-    let output = folder.join("x.h5");
-    let measure = |cells: &[&str]| {
-        let mut command = train();
-        command.arg(&config).arg("--data").arg(folder).arg("--output").arg(&output).args(cells);
-        command
-    };
+    let study = Study::new(&[("trials = 5", "trials = 3")]);
+    let output = &study.output;
+    let measure = |options: &[&str]| study.measuring(train(), "x.h5", options);
     let plan = || String::from_utf8(measure(&["--plan"]).output().unwrap().stdout).unwrap();
     let guess = plan();
     assert!(guess.contains("\nProbably about ") && guess.contains("No cell is measured yet"), "{guess}");
@@ -168,8 +145,8 @@ fn the_time_that_is_left_is_forecast_from_the_measured_cells() {
     let never = measure(&["--plan", "--set", "workload.goal_error=0.0001"]).output().unwrap().stdout;
     assert!(!String::from_utf8(never).unwrap().contains("Probably"));
 
-    succeed(measure(&["--batch-size", "2", "--sparsity", "0"]).arg("--quiet"));
-    assert_eq!(status(&output).0["left"], Value::Null, "nothing is left of a grid of one cell");
+    study.measure(train(), "x.h5", &["--batch-size", "2", "--sparsity", "0"]);
+    assert_eq!(status(output).0["left"], Value::Null, "nothing is left of a grid of one cell");
     let learnt = plan();
     assert!(learnt.contains("\nLeft: about ") && learnt.contains(", from 1 measured cell.\n"), "{learnt}");
     let other = measure(&["--plan", "--set", "workload.goal_error=0.2"]).output().unwrap().stdout;

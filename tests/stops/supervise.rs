@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::support::records::complete;
-use crate::support::study::{Study, mpirun, signal, succeed, train};
+use crate::support::study::{Study, around, environment, fail, mpirun_alone, signal, succeed, train};
 use dps::journal::{Contents, Journal};
 use dps::records::{Cell, Ending};
 use dps::storage::Disk;
@@ -22,14 +22,7 @@ fn study() -> Study {
 
 /// A command that measures it on so many ranks.
 fn measure(study: &Study, ranks: usize) -> Command {
-    // Without the time limit of other tests, which would not pass signals on.
-    let limited = mpirun(ranks);
-    let mut words = limited.get_args().skip_while(|word| *word != "mpirun");
-    let mut command = Command::new(words.next().unwrap());
-    command.args(words).envs(limited.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    command.arg(&study.config).arg("--data").arg(study.folder.path()).arg("--output").arg(&study.output);
-    command.args(["--quiet", "--threads", "1", "--set", "execution.checkpoint_seconds=1"]);
-    command
+    study.measuring(mpirun_alone(ranks), "x.h5", &["--quiet", "--threads", "1", "--set", "execution.checkpoint_seconds=1"])
 }
 
 /// The records of the study that nothing disturbed.
@@ -45,10 +38,8 @@ fn expected() -> &'static Vec<Cell> {
 /// A command under supervision.
 fn supervised(command: &Command, options: &[&str]) -> Command {
     let mut supervised = train();
-    supervised.arg("supervise").args(options).arg("--").arg(command.get_program()).args(command.get_args());
-    supervised.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    supervised.stderr(Stdio::piped());
-    supervised
+    supervised.arg("supervise").args(options).arg("--").stderr(Stdio::piped());
+    around(supervised, command)
 }
 
 /// Ranks of a study: processes that were given its output, but for the one that supervises and what launches them.
@@ -156,26 +147,24 @@ exec sh -c "exec $*"
 
 /// The command that measures a study on two ranks, started through the agent, and the agent.
 fn by_agent(study: &Study) -> (Command, String) {
-    let agent = study.folder.path().join("agent");
+    let agent = study.at("agent");
     std::fs::write(&agent, format!("#!/bin/sh{AGENT}")).unwrap();
     std::fs::set_permissions(&agent, std::fs::Permissions::from_mode(0o755)).unwrap();
     let agent = agent.to_str().unwrap().to_owned();
     let plain = measure(study, 2);
     let mut command = Command::new(plain.get_program());
-    command.args(["--mca", "plm_rsh_agent", &agent]).args(plain.get_args());
-    command.envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.args(["--mca", "plm_rsh_agent", &agent]).args(plain.get_args()).envs(environment(&plain));
     (command, agent)
 }
 
 #[test]
 fn a_study_that_loses_a_host_goes_on_with_the_others() {
     let study = study();
-    let at = |name: &str| study.folder.path().join(name);
     let (command, agent) = by_agent(&study);
     let mut child = supervised(&command, &["--hosts", "alpha:1,beta:1", "--reach", &agent]).spawn().unwrap();
     wait_for("two ranks have a checkpoint", &mut child, || ranks(&study).len() == 2 && progress(&study).contains("step "));
-    std::fs::write(at("lost-beta"), "").unwrap();
-    let daemon = std::fs::read_to_string(at("daemon-beta")).unwrap();
+    std::fs::write(study.at("lost-beta"), "").unwrap();
+    let daemon = std::fs::read_to_string(study.at("daemon-beta")).unwrap();
     // The daemon first, or it would tell mpirun of the death of its rank.
     succeed(Command::new("sh").args(["-c", "ranks=$(pgrep -P $0) && kill -KILL $0 $ranks", daemon.trim()]));
     let (code, stderr) = ended(child);
@@ -185,27 +174,26 @@ fn a_study_that_loses_a_host_goes_on_with_the_others() {
     let starts = dps::results::read(&study.output).unwrap().environment.starts;
     assert_eq!(starts.iter().map(|start| start.ranks).collect::<Vec<_>>(), [2, 1], "{stderr}");
     assert_eq!(starts[1].before, Ending::RankLost, "{stderr}");
-    assert_eq!(std::fs::read_to_string(at("x.hosts")).unwrap(), "alpha slots=1\n");
+    assert_eq!(std::fs::read_to_string(study.at("x.hosts")).unwrap(), "alpha slots=1\n");
 }
 
 #[test]
 fn a_host_that_falls_silent_is_left_out() {
     let study = study();
-    let at = |name: &str| study.folder.path().join(name);
     let (command, agent) = by_agent(&study);
     let mut child = supervised(&command, &["--hosts", "alpha:1,beta:1", "--reach", &agent, "--ask-every", "1"]).spawn().unwrap();
     wait_for("two ranks have a checkpoint", &mut child, || ranks(&study).len() == 2 && progress(&study).contains("step "));
-    std::fs::write(at("lost-beta"), "").unwrap();
-    let daemon = std::fs::read_to_string(at("daemon-beta")).unwrap();
+    std::fs::write(study.at("lost-beta"), "").unwrap();
+    let daemon = std::fs::read_to_string(study.at("daemon-beta")).unwrap();
     // A host whose cable was pulled sends nothing, and closes no connection.
     succeed(Command::new("sh").args([
         "-c",
         "pgrep -P $0 > $1 && echo $0 >> $1 && kill -STOP $(cat $1)",
         daemon.trim(),
-        at("stopped").to_str().unwrap(),
+        study.at("stopped").to_str().unwrap(),
     ]));
     wait_for("another start", &mut child, || starts(&study) == 2);
-    let stopped = std::fs::read_to_string(at("stopped")).unwrap();
+    let stopped = std::fs::read_to_string(study.at("stopped")).unwrap();
     // Some of them may have been killed with mpirun.
     let _ = Command::new("kill").arg("-KILL").args(stopped.split_whitespace()).output();
     let (code, stderr) = ended(child);
@@ -267,11 +255,7 @@ fn what_a_start_does_not_mend_ends_at_once() {
 
 #[test]
 fn commands_that_measure_nothing_are_refused() {
-    let refused = |words: &[&str]| {
-        let output = train().arg("supervise").args(words).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
+    let refused = |words: &[&str]| fail(train().arg("supervise").args(words), 2);
     assert!(refused(&["--", "true"]).contains("name the study's result file with --results"));
     assert!(refused(&["--", "dps-train", "x.toml", "--fresh"]).contains("--fresh"));
     assert!(refused(&["--", "dps-train", "status", "x.h5"]).contains("expected a command that measures a study"));

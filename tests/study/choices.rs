@@ -1,21 +1,13 @@
 //! Keys for what the paper and its authors' public code do differently, or leave open (docs/paper.md), seen in the records of the program.
 
-use std::path::Path;
-
-use crate::support::study::{succeed, train, write_config, write_data};
+use crate::support::study::{Study, train};
 use dps::records::{Cell, Status, Trial};
 use dps::results::{self, Results};
 
-/// What the program makes of a configuration with some keys changed.
-fn run(folder: &Path, config: &Path, settings: &[&str]) -> Results {
-    let output = folder.join("x.h5");
-    let mut command = train();
-    command.arg(config).arg("--data").arg(folder).arg("--output").arg(&output).args(["--quiet", "--fresh"]);
-    for setting in settings {
-        command.args(["--set", setting]);
-    }
-    succeed(&mut command);
-    results::read(&output).unwrap()
+/// What the program makes of a study with some keys changed.
+fn run(study: &Study, settings: &[&str]) -> Results {
+    let options: Vec<&str> = ["--fresh"].into_iter().chain(settings.iter().flat_map(|setting| ["--set", setting])).collect();
+    results::read(&study.measure(train(), "x.h5", &options)).unwrap()
 }
 
 fn timeless(results: &Results) -> Vec<Cell> {
@@ -24,13 +16,11 @@ fn timeless(results: &Results) -> Vec<Cell> {
 
 #[test]
 fn smoothness_is_measured_on_steps_that_end_at_a_multiple_and_at_the_start_when_asked() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
     let small = [("batch_sizes = [2, 37]", "batch_sizes = [37]"), ("trials = 5", "trials = 2"), ("max_steps = 40", "max_steps = 20")];
-    let config = write_config(folder.path(), &small);
+    let study = Study::new(&small);
     let measured = |smoothness: &str| {
         let whole = ["execution.race=false", "workload.goal_error=1e-6", "search.learning_rate=0.001"];
-        run(folder.path(), &config, &[&whole[..], &[smoothness]].concat())
+        run(&study, &[&whole[..], &[smoothness]].concat())
     };
     let steps = |trial: &Trial| trial.measurements.iter().map(|found| (found.step, found.lipschitz.is_some())).collect::<Vec<_>>();
     let settings = "every = 6, points = 2, examples = 30";
@@ -58,20 +48,17 @@ fn smoothness_is_measured_on_steps_that_end_at_a_multiple_and_at_the_start_when_
 
 #[test]
 fn records_do_not_depend_on_lanes_where_the_goal_is_reached_at_the_last_step() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let config =
-        write_config(folder.path(), &[("batch_sizes = [2, 37]", "batch_sizes = [37]"), ("sparsities = [0, 0.9]", "sparsities = [0]")]);
-    let free = run(folder.path(), &config, &[]);
+    let study = Study::new(&[("batch_sizes = [2, 37]", "batch_sizes = [37]"), ("sparsities = [0, 0.9]", "sparsities = [0]")]);
+    let free = run(&study, &[]);
     let steps = free.cells[0].steps_to_result().expect("the small study reaches its goal");
     // A study that ends where its best trial reaches the goal.
     let budget = format!("workload.max_steps={steps}");
     for smoothness in ["smoothness=", "smoothness={ every = 3, points = 1, examples = 30 }"] {
-        let one_wave = run(folder.path(), &config, &[&budget, smoothness]);
+        let one_wave = run(&study, &[&budget, smoothness]);
         assert_eq!(one_wave.cells[0].steps_to_result(), Some(steps));
         assert!(one_wave.cells[0].count(Status::Incomplete) > 0 && one_wave.cells[0].count(Status::Censored) == 0, "{one_wave:?}");
         for lanes in [1, 2, 3] {
-            let waves = run(folder.path(), &config, &[&budget, smoothness, &format!("execution.lanes={lanes}")]);
+            let waves = run(&study, &[&budget, smoothness, &format!("execution.lanes={lanes}")]);
             assert_eq!(timeless(&waves), timeless(&one_wave), "{lanes} lanes, {smoothness}");
         }
     }
@@ -79,12 +66,10 @@ fn records_do_not_depend_on_lanes_where_the_goal_is_reached_at_the_last_step() {
 
 #[test]
 fn all_trials_see_one_order_of_examples_where_it_is_shared() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
     // Trials that differ in nothing but weights and order; the first draws its order by the same seed either way.
     let alike = ["search.learning_rate=0.01", "search.momentum=0.5", "execution.race=false", "grid.sparsities=[0]", "grid.batch_sizes=[2]"];
-    let config = write_config(folder.path(), &[]);
-    let run = |order: &str| timeless(&run(folder.path(), &config, &[&alike[..], &[order]].concat())).remove(0).trials;
+    let study = Study::new(&[]);
+    let run = |order: &str| timeless(&run(&study, &[&alike[..], &[order]].concat())).remove(0).trials;
     let (own, shared) = (run("data.order=per-trial"), run("data.order=shared"));
     assert_eq!(own[0], shared[0]);
     for (own, shared) in own.iter().zip(&shared).skip(1) {
@@ -95,10 +80,8 @@ fn all_trials_see_one_order_of_examples_where_it_is_shared() {
 
 #[test]
 fn the_goal_is_compared_in_integers_or_as_the_public_code_does() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let config = write_config(folder.path(), &[("max_steps = 40", "max_steps = 4"), ("sparsities = [0, 0.9]", "sparsities = [0]")]);
-    let threshold = |setting: &str| run(folder.path(), &config, &["workload.goal_error=0.1", setting]).workload.goal_threshold;
+    let study = Study::new(&[("max_steps = 40", "max_steps = 4"), ("sparsities = [0, 0.9]", "sparsities = [0]")]);
+    let threshold = |setting: &str| run(&study, &["workload.goal_error=0.1", setting]).workload.goal_threshold;
     // 54/60 in 32-bit floats is a little below 0.9.
     assert_eq!(threshold("workload.goal_comparison=integers"), 6);
     assert_eq!(threshold("workload.goal_comparison=float32"), 5);

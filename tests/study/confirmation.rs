@@ -1,12 +1,10 @@
 //! Confirmations: the best points of each cell, trained again with fresh seeds. They are the same on any ranks, in any waves, after interruptions and
 //! in a study that grew; and a result file alone can be confirmed.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::path::Path;
 
 use crate::support::records::{complete, complete_in_order, timeless};
-use crate::support::study::{mpirun, succeed, train, write_config, write_data};
+use crate::support::study::{Study, dps_report, fail, kill, on, succeed, train};
 use dps::records::{Cell, Confirmation, Status};
 use dps::results::{self, Results};
 use dps::statistics;
@@ -14,36 +12,23 @@ use serde_json::Value;
 
 const CONFIRM: &str = "[confirm]\npoints = 2\nseeds = 3\nlimit = 2\n\n[search]";
 
-/// A folder with data and a configuration of two cells of five trials, of which several reach the goal.
-fn folder(section: &str) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let changes = [
+/// A study of two cells of five trials, of which several reach the goal; `sections` stand in place of the line `[search]`.
+fn study(sections: &str) -> Study {
+    Study::new(&[
         ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
         ("min = 1e-3, max = 1e4", "min = 1e-2, max = 1"),
-        ("[search]", &format!("[execution]\nrace = 3\n\n{section}")),
-    ];
-    let config = write_config(folder.path(), &changes);
-    (folder, config)
-}
-
-/// The program on the configuration, which writes `output`.
-fn command(ranks: usize, config: &Path, output: &str, options: &[&str]) -> Command {
-    let folder = config.parent().unwrap();
-    let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
-    command.arg(config).arg("--data").arg(folder).arg("--output").arg(folder.join(output)).args(options);
-    command
+        ("[search]", &format!("[execution]\nrace = 3\n\n{sections}")),
+    ])
 }
 
 /// The cells that a quiet run ends with.
-fn run(ranks: usize, config: &Path, output: &str, options: &[&str]) -> Vec<Cell> {
-    succeed(command(ranks, config, output, options).arg("--quiet"));
-    complete_in_order(&config.parent().unwrap().join(output))
+fn run(ranks: usize, study: &Study, output: &str, options: &[&str]) -> Vec<Cell> {
+    complete_in_order(&study.measure(on(ranks), output, options))
 }
 
 /// What a run trained: trials that ended in it, and confirmations.
-fn trained(config: &Path, output: &str, options: &[&str]) -> (usize, usize) {
-    let log = succeed(command(0, config, output, options).args(["--progress", "json"]));
+fn trained(study: &Study, output: &str, options: &[&str]) -> (usize, usize) {
+    let log = succeed(study.measuring(train(), output, options).args(["--progress", "json"]));
     let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect();
     let mut limit = None;
     for event in &events {
@@ -66,8 +51,8 @@ fn confirmations(cells: &[Cell]) -> Vec<&Confirmation> {
 
 #[test]
 fn they_are_the_same_on_any_ranks_in_any_waves_and_after_a_kill_and_change_no_trial() {
-    let (_folder, config) = folder(CONFIRM);
-    let expected = run(0, &config, "one.h5", &["--threads", "1"]);
+    let study = study(CONFIRM);
+    let expected = run(0, &study, "one.h5", &["--threads", "1"]);
     for cell in &expected {
         let best = cell.best().unwrap();
         assert_eq!(cell.confirmations.len(), 6, "2 points by 3 seeds");
@@ -85,8 +70,7 @@ fn they_are_the_same_on_any_ranks_in_any_waves_and_after_a_kill_and_change_no_tr
     assert!(confirmations(&expected).iter().filter(|one| one.run.steps.is_some()).count() > 3, "too few reach the goal to compare");
     for one in confirmations(&expected[1..]) {
         let (point, number) = (one.training.point.to_string(), one.training.number.to_string());
-        let mut command = train();
-        command.arg("replay").arg(config.parent().unwrap().join("one.h5")).arg("--data").arg(config.parent().unwrap());
+        let mut command = study.subcommand("replay", "one.h5");
         command.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", &point, "--confirmation", &number]);
         let output = command.output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout);
@@ -94,78 +78,71 @@ fn they_are_the_same_on_any_ranks_in_any_waves_and_after_a_kill_and_change_no_tr
     }
     let mut bare = expected.clone();
     bare.iter_mut().for_each(|cell| cell.confirmations.clear());
-    assert_eq!(run(0, &config, "bare.h5", &["--set", "confirm.points=", "--set", "confirm="]), bare);
+    assert_eq!(run(0, &study, "bare.h5", &["--set", "confirm.points=", "--set", "confirm="]), bare);
 
-    assert_eq!(run(0, &config, "waves.h5", &["--set", "execution.lanes=2"]), expected);
+    assert_eq!(run(0, &study, "waves.h5", &["--set", "execution.lanes=2"]), expected);
     for ranks in [2, 3] {
-        assert_eq!(run(ranks, &config, &format!("{ranks}.h5"), &["--threads", "1"]), expected, "{ranks} ranks");
+        assert_eq!(run(ranks, &study, &format!("{ranks}.h5"), &["--threads", "1"]), expected, "{ranks} ranks");
     }
     for milliseconds in [60, 120, 180, 240, 300] {
         let options = ["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"];
-        let mut child = command(0, &config, "killed.h5", &options).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(milliseconds));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(&mut study.measuring(train(), "killed.h5", &options), milliseconds);
     }
-    assert_eq!(run(0, &config, "killed.h5", &[]), expected);
+    assert_eq!(run(0, &study, "killed.h5", &[]), expected);
 }
 
 /// A journal from before the confirmations, in the place of the one that wrote them, does not cost the file that has them.
 #[test]
 fn confirmations_that_the_journal_does_not_know_are_moved_aside() {
-    let (_folder, config) = folder("[search]");
-    let folder = config.parent().unwrap();
-    run(0, &config, "x.h5", &[]);
-    let journal = std::fs::read(folder.join("x.journal")).unwrap();
-    let confirmed = run(0, &config, "x.h5", &["--set", "confirm.points=1", "--set", "confirm.seeds=2", "--set", "confirm.limit=2"]);
+    let study = study("[search]");
+    run(0, &study, "x.h5", &[]);
+    let journal = std::fs::read(study.at("x.journal")).unwrap();
+    let confirmed = run(0, &study, "x.h5", &["--set", "confirm.points=1", "--set", "confirm.seeds=2", "--set", "confirm.limit=2"]);
     assert!(!confirmations(&confirmed).is_empty());
-    std::fs::write(folder.join("x.journal"), journal).unwrap();
-    let said = command(0, &config, "x.h5", &[]).output().unwrap();
-    assert!(String::from_utf8(said.stderr).unwrap().contains("confirmation 0 of trial"));
-    assert_eq!(complete_in_order(&folder.join("x.h5.old-1")), confirmed);
+    std::fs::write(study.at("x.journal"), journal).unwrap();
+    assert!(succeed(&mut study.measuring(train(), "x.h5", &[])).contains("confirmation 0 of trial"));
+    assert_eq!(complete_in_order(&study.at("x.h5.old-1")), confirmed);
 }
 
 #[test]
 fn only_missing_ones_are_trained_when_there_are_to_be_more() {
-    let (_folder, config) = folder("[search]");
+    let study = study("[search]");
     let set = |points: u32, seeds: u32| [format!("confirm.points={points}"), format!("confirm.seeds={seeds}")];
     let with = |output: &str, points: u32, seeds: u32| {
         let [points, seeds] = set(points, seeds);
-        trained(&config, output, &["--set", &points, "--set", &seeds])
+        trained(&study, output, &["--set", &points, "--set", &seeds])
     };
-    let folder = config.parent().unwrap();
     assert_eq!(with("whole.h5", 2, 3), (2, 12));
-    let whole = complete(&folder.join("whole.h5"));
+    let whole = complete(&study.at("whole.h5"));
 
-    assert_eq!(trained(&config, "grown.h5", &[]), (2, 0));
+    assert_eq!(trained(&study, "grown.h5", &[]), (2, 0));
     // Cells that are measured and not yet confirmed are not done.
     let planned = |options: &[&str]| {
-        let output = command(0, &config, "grown.h5", &[&["--plan"], options].concat()).output().unwrap();
+        let output = study.measuring(train(), "grown.h5", &[&["--plan"], options].concat()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     assert!(planned(&["--set", "confirm.points=2"]).contains("\nLeft: about ") && !planned(&[]).contains("Left: "));
     assert_eq!(with("grown.h5", 1, 2), (0, 4));
     assert_eq!(with("grown.h5", 1, 3), (0, 2));
     assert_eq!(with("grown.h5", 2, 1), (0, 6), "a study does not get smaller");
-    assert_eq!(complete(&folder.join("grown.h5")), whole);
-    assert_eq!(trained(&config, "grown.h5", &[]), (0, 0));
-    assert_eq!(complete(&folder.join("grown.h5")), whole);
+    assert_eq!(complete(&study.at("grown.h5")), whole);
+    assert_eq!(trained(&study, "grown.h5", &[]), (0, 0));
+    assert_eq!(complete(&study.at("grown.h5")), whole);
 
     // More trials may find other points.
-    assert_eq!(trained(&config, "trials.h5", &["--trials", "2", "--set", "confirm.points=2", "--set", "confirm.seeds=3"]).0, 2);
-    trained(&config, "trials.h5", &[]);
-    assert_eq!(complete(&folder.join("trials.h5")), whole);
+    assert_eq!(trained(&study, "trials.h5", &["--trials", "2", "--set", "confirm.points=2", "--set", "confirm.seeds=3"]).0, 2);
+    trained(&study, "trials.h5", &[]);
+    assert_eq!(complete(&study.at("trials.h5")), whole);
 
-    let refused = command(0, &config, "grown.h5", &["--set", "confirm.vary=[\"order\"]"]).output().unwrap();
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(refused.status.code() == Some(7) && said.contains("confirm.vary: journal has"), "{said}");
+    let said = fail(&mut study.measuring(train(), "grown.h5", &["--set", "confirm.vary=[\"order\"]"]), 7);
+    assert!(said.contains("confirm.vary: journal has"), "{said}");
 }
 
 /// The confirmations are those that all seeds would give, as far as the rule of precision takes them.
 #[test]
 fn seeds_are_added_until_the_mean_is_known_well_enough() {
-    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 12\nlimit = 2\n\n[search]");
-    let whole = run(0, &config, "whole.h5", &[]);
+    let study = study("[confirm]\npoints = 1\nseeds = 12\nlimit = 2\n\n[search]");
+    let whole = run(0, &study, "whole.h5", &[]);
     let half_width = |cell: &Cell, seeds: u32| {
         let best = f64::from(cell.steps_to_result().unwrap());
         let steps = |one: &Confirmation| one.run.steps.map_or(f64::INFINITY, f64::from);
@@ -183,62 +160,53 @@ fn seeds_are_added_until_the_mean_is_known_well_enough() {
     }
     let precision = format!("confirm.precision={precision}");
     let set = ["--set", &precision];
-    assert_eq!(run(0, &config, "one.h5", &set), expected);
-    assert_eq!(run(2, &config, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), expected);
+    assert_eq!(run(0, &study, "one.h5", &set), expected);
+    assert_eq!(run(2, &study, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), expected);
     for milliseconds in [150, 300] {
         let options = [&set[..], &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
-        let mut child = command(0, &config, "killed.h5", &options.concat()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(milliseconds));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(&mut study.measuring(train(), "killed.h5", &options.concat()), milliseconds);
     }
-    assert_eq!(run(0, &config, "killed.h5", &set), expected);
+    assert_eq!(run(0, &study, "killed.h5", &set), expected);
 
     // All seeds are more than any precision asks for.
     let missing = confirmations(&whole).len() - confirmations(&expected).len();
-    assert_eq!(trained(&config, "one.h5", &[]), (0, missing));
-    assert_eq!(trained(&config, "one.h5", &set), (0, 0));
-    assert_eq!(complete_in_order(&config.parent().unwrap().join("one.h5")), whole);
+    assert_eq!(trained(&study, "one.h5", &[]), (0, missing));
+    assert_eq!(trained(&study, "one.h5", &set), (0, 0));
+    assert_eq!(complete_in_order(&study.at("one.h5")), whole);
 }
 
 /// A training that failed at a lower limit is known to have failed until it is trained on, in cells that are not confirmed again too.
 #[test]
 fn a_higher_limit_loses_no_failure() {
-    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 8\nlimit = 1\n\n[search]");
-    let folder = config.parent().unwrap();
-    let low = run(0, &config, "low.h5", &[]);
-    let high = run(0, &config, "high.h5", &["--set", "confirm.limit=8"]);
+    let study = study("[confirm]\npoints = 1\nseeds = 8\nlimit = 1\n\n[search]");
+    let low = run(0, &study, "low.h5", &[]);
+    let high = run(0, &study, "high.h5", &["--set", "confirm.limit=8"]);
     assert!(confirmations(&low[1..]).iter().any(|one| one.run.steps.is_none()), "no training of the other cell fails at the low limit");
 
-    let mut confirm = train();
-    confirm.arg("confirm").arg(folder.join("low.h5")).arg("-o").arg(folder.join("one.h5")).arg("--data").arg(folder);
-    succeed(confirm.args(["--quiet", "--set", "confirm.limit=8", "--set", "grid.sparsities=[0]"]));
-    let Results { cells, complete, .. } = results::read(&folder.join("one.h5")).unwrap();
+    let mut confirm = study.subcommand("confirm", "low.h5");
+    succeed(confirm.arg("-o").arg(study.at("one.h5")).args(["--quiet", "--set", "confirm.limit=8", "--set", "grid.sparsities=[0]"]));
+    let Results { cells, complete, .. } = results::read(&study.at("one.h5")).unwrap();
     assert!(!complete);
     assert_eq!(timeless(cells), [high[0].clone(), low[1].clone()]);
-    let mut report = Command::new(env!("CARGO_BIN_EXE_dps-report"));
-    let said = report.arg(folder.join("one.h5")).arg("-o").arg(folder.join("report")).output().unwrap();
-    let said = String::from_utf8(said.stderr).unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = succeed(dps_report().arg(study.at("one.h5")).arg("-o").arg(study.at("report")));
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("of the 8 trainings that the configuration asks for confirm it so far"), "{said}");
-    assert_eq!(run(0, &config, "one.h5", &["--set", "confirm.limit=8"]), high);
+    assert_eq!(run(0, &study, "one.h5", &["--set", "confirm.limit=8"]), high);
     // Trials and cells that are not measured are not confirmed.
     for (setting, words) in [("grid.trials=6", "6 trials, where it has 5"), ("grid.batch_sizes=[37, 38]", "batch size 38")] {
-        let mut confirm = train();
-        let refused =
-            confirm.arg("confirm").arg(folder.join("low.h5")).arg("--data").arg(folder).args(["--set", setting]).output().unwrap();
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert!(refused.status.code() == Some(2) && said.contains(words), "{said}");
+        let said = fail(study.subcommand("confirm", "low.h5").args(["--set", setting]), 2);
+        assert!(said.contains(words), "{said}");
     }
 }
 
 /// Trainings that go on after the goal reach it where others do, see all validation examples, and say when the mean error reaches it.
 #[test]
 fn the_mean_error_is_known_where_trainings_go_on() {
-    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 4\nlimit = 3\n\n[search]");
+    let study = study("[confirm]\npoints = 1\nseeds = 4\nlimit = 3\n\n[search]");
     let set = ["--set", "confirm.mean_error=true"];
-    let short = run(0, &config, "short.h5", &[]);
-    let whole = run(0, &config, "whole.h5", &set);
-    let examples = results::read(&config.with_file_name("whole.h5")).unwrap().workload.validation_examples;
+    let short = run(0, &study, "short.h5", &[]);
+    let whole = run(0, &study, "whole.h5", &set);
+    let examples = results::read(&study.at("whole.h5")).unwrap().workload.validation_examples;
     for (short, whole) in short.iter().zip(&whole) {
         let last = 3 * whole.steps_to_result().unwrap();
         for (one, other) in short.confirmations.iter().zip(&whole.confirmations) {
@@ -247,30 +215,24 @@ fn the_mean_error_is_known_where_trainings_go_on() {
         }
     }
     assert!(confirmations(&whole).iter().filter(|one| one.run.steps.is_some()).count() > 4, "nothing to see");
-    assert_eq!(run(2, &config, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), whole);
+    assert_eq!(run(2, &study, "two.h5", &[&set[..], &["--threads", "1", "--set", "execution.lanes=3"]].concat()), whole);
     for milliseconds in [100, 200, 300] {
         let options = [&set[..], &["--quiet", "--threads", "1", "--set", "execution.lanes=2", "--set", "execution.checkpoint_seconds=1"]];
-        let mut child = command(0, &config, "killed.h5", &options.concat()).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(milliseconds));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(&mut study.measuring(train(), "killed.h5", &options.concat()), milliseconds);
     }
-    assert_eq!(run(0, &config, "killed.h5", &set), whole);
+    assert_eq!(run(0, &study, "killed.h5", &set), whole);
     // A higher limit goes on further; a study that was told otherwise is another one.
     let further = [&set[..], &["--set", "confirm.limit=4"]].concat();
-    assert_eq!(run(0, &config, "killed.h5", &further), run(0, &config, "further.h5", &further));
-    assert_eq!(command(0, &config, "killed.h5", &[]).output().unwrap().status.code(), Some(7));
+    assert_eq!(run(0, &study, "killed.h5", &further), run(0, &study, "further.h5", &further));
+    fail(&mut study.measuring(train(), "killed.h5", &[]), 7);
 
     let of_last = whole.last().unwrap();
     let point = of_last.confirmations[0].training.point.to_string();
-    let mut replay = train();
-    replay.arg("replay").arg(config.with_file_name("whole.h5")).arg("--data").arg(config.parent().unwrap());
-    replay.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", &point, "--confirmation", "0"]);
-    assert!(replay.output().unwrap().status.success(), "{:?}", replay.output());
+    let mut replay = study.subcommand("replay", "whole.h5");
+    succeed(replay.args(["--batch-size", "37", "--sparsity", "0.9", "--trial", &point, "--confirmation", "0"]));
     let report = |name: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
-        succeed(command.arg(config.with_file_name(name)).arg("-o").arg(config.with_file_name("report")));
-        let mut table = csv::Reader::from_path(config.with_file_name("report").join("confirmed.csv")).unwrap();
+        succeed(dps_report().arg(study.at(name)).arg("-o").arg(study.at("report")));
+        let mut table = csv::Reader::from_path(study.at("report").join("confirmed.csv")).unwrap();
         let column = table.headers().unwrap().iter().position(|name| name == "steps_of_mean_error").unwrap();
         table.records().map(|row| row.unwrap()[column].to_owned()).collect::<Vec<String>>()
     };
@@ -280,53 +242,50 @@ fn the_mean_error_is_known_where_trainings_go_on() {
 
 #[test]
 fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
-    let (_folder, config) = folder("[search]");
-    let folder = config.parent().unwrap();
+    let study = study("[search]");
     let set = ["--set", "confirm.points=2", "--set", "confirm.seeds=2", "--set", "confirm.limit=2"];
-    let whole = run(0, &config, "whole.h5", &set);
-    run(0, &config, "x.h5", &[]);
-    std::fs::remove_file(folder.join("x.journal")).unwrap();
+    let whole = run(0, &study, "whole.h5", &set);
+    run(0, &study, "x.h5", &[]);
+    std::fs::remove_file(study.at("x.journal")).unwrap();
     // A program that recorded no starts left such a file.
-    let mut bare = results::read(&folder.join("x.h5")).unwrap();
+    let mut bare = results::read(&study.at("x.h5")).unwrap();
     bare.environment.starts.clear();
-    results::write(&folder.join("x.h5"), &bare).unwrap();
-    let before = std::fs::read(folder.join("x.h5")).unwrap();
+    results::write(&study.at("x.h5"), &bare).unwrap();
+    let before = std::fs::read(study.at("x.h5")).unwrap();
     let confirm = |output: Option<&str>| {
-        let mut command = train();
-        command.arg("confirm").arg(folder.join("x.h5")).arg("--data").arg(folder).args(set).arg("--quiet");
-        output.map(|output| command.arg("--output").arg(folder.join(output)));
+        let mut command = study.subcommand("confirm", "x.h5");
+        command.args(set).arg("--quiet");
+        output.map(|output| command.arg("--output").arg(study.at(output)));
         succeed(&mut command);
     };
     // A file of its own, then the same file.
     confirm(Some("y.h5"));
-    assert_eq!(complete_in_order(&folder.join("y.h5")), whole);
-    assert_eq!(std::fs::read(folder.join("x.h5")).unwrap(), before);
+    assert_eq!(complete_in_order(&study.at("y.h5")), whole);
+    assert_eq!(std::fs::read(study.at("x.h5")).unwrap(), before);
     confirm(None);
-    assert_eq!(complete_in_order(&folder.join("x.h5")), whole);
+    assert_eq!(complete_in_order(&study.at("x.h5")), whole);
     // An equal command finds that all is done, and the study goes on as any other.
     confirm(None);
-    assert_eq!(run(0, &config, "x.h5", &[]), whole);
+    assert_eq!(run(0, &study, "x.h5", &[]), whole);
 
-    let table = dps::analysis::table(&results::read(&folder.join("x.h5")).unwrap());
+    let table = dps::analysis::table(&results::read(&study.at("x.h5")).unwrap());
     let confirmed = table.split("Confirmed steps").nth(1).unwrap();
     assert!(confirmed.contains(" of 2\n") && table.lines().all(|line| line.chars().count() <= 80), "{table}");
 
     // A part of the study without confirmations and one with them are one study.
-    succeed(train().arg("merge").arg(folder.join("y.h5")).arg(folder.join("whole.h5")).arg("-o").arg(folder.join("merged.h5")));
-    assert_eq!(complete_in_order(&folder.join("merged.h5")), whole);
+    succeed(train().arg("merge").arg(study.at("y.h5")).arg(study.at("whole.h5")).arg("-o").arg(study.at("merged.h5")));
+    assert_eq!(complete_in_order(&study.at("merged.h5")), whole);
     // In a report they are one study too, with a table of confirmations.
-    let report = folder.join("report");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
-    succeed(command.args(["y.h5", "x.h5"].map(|name| folder.join(name))).arg("-o").arg(&report));
+    let report = study.at("report");
+    succeed(dps_report().args(["y.h5", "x.h5"].map(|name| study.at(name))).arg("-o").arg(&report));
     // In the layout of Shallue et al. they are studies of their own, which are not taken for trials when they are read.
     let export = |source: &Path, name: &str| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
-        succeed(command.arg(source).arg("--shallue").arg(folder.join(name)).arg("-o").arg(folder.join("again")));
+        succeed(dps_report().arg(source).arg("--shallue").arg(study.at(name)).arg("-o").arg(study.at("again")));
     };
-    export(&folder.join("x.h5"), "exported");
+    export(&study.at("x.h5"), "exported");
     for cell in &whole {
         let model = if cell.key.sparsity == 0.0 { "simple_cnn".to_owned() } else { format!("simple_cnn_sparsity_{}", cell.key.sparsity) };
-        let place = folder.join(format!("exported/fashion_mnist/{model}_confirmed/momentum/{}", cell.key.batch_size));
+        let place = study.at(&format!("exported/fashion_mnist/{model}_confirmed/momentum/{}", cell.key.batch_size));
         for (number, Confirmation { training, run }) in cell.confirmations.iter().enumerate() {
             let metadata = std::fs::read_to_string(place.join(number.to_string()).join("metadata.json")).unwrap();
             let ours: Value = serde_json::from_str::<Value>(&metadata).unwrap()["dps"].clone();
@@ -335,14 +294,13 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
             assert_eq!(rows.lines().count(), 1 + run.curve.len());
         }
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
-    succeed(command.arg(folder.join("exported")).arg("-o").arg(folder.join("read")));
-    let read = std::fs::read_to_string(folder.join("read/cells.csv")).unwrap();
+    succeed(dps_report().arg(study.at("exported")).arg("-o").arg(study.at("read")));
+    let read = std::fs::read_to_string(study.at("read/cells.csv")).unwrap();
     assert_eq!(read.lines().count(), 1 + whole.len(), "{read}");
     let table = std::fs::read_to_string(report.join("confirmations.csv")).unwrap();
     assert_eq!(table.lines().count(), 1 + confirmations(&whole).len(), "{table}");
     assert!(table.starts_with("study,batch_size,sparsity,point,number,weight_seed,order_seed,status,steps,"), "{table}");
-    let starts = results::read(&folder.join("x.h5")).unwrap().environment.starts;
+    let starts = results::read(&study.at("x.h5")).unwrap().environment.starts;
     assert_eq!(starts.len(), 4, "the first one measured the trials: {starts:?}");
     assert!(starts[0].began > 0 && starts.is_sorted_by_key(|start| start.began), "{starts:?}");
 }
@@ -350,11 +308,11 @@ fn a_result_file_alone_is_confirmed_without_training_a_trial_again() {
 /// What does not vary is that of the point's own trial: with nothing but the order fresh, all trainings of a point have its mask.
 #[test]
 fn weights_and_order_vary_apart() {
-    let (_folder, config) = folder("[confirm]\npoints = 1\nseeds = 2\nlimit = 20\nevaluate_every = 4\n\n[search]");
+    let study = study("[confirm]\npoints = 1\nseeds = 2\nlimit = 20\nevaluate_every = 4\n\n[search]");
     let one = ["--sparsity", "0.9"];
-    let both = run(0, &config, "both.h5", &one);
-    let order = run(0, &config, "order.h5", &[&one[..], &["--set", "confirm.vary=[\"order\"]"]].concat());
-    let weights = run(0, &config, "weights.h5", &[&one[..], &["--set", "confirm.vary=[\"weights\"]"]].concat());
+    let both = run(0, &study, "both.h5", &one);
+    let order = run(0, &study, "order.h5", &[&one[..], &["--set", "confirm.vary=[\"order\"]"]].concat());
+    let weights = run(0, &study, "weights.h5", &[&one[..], &["--set", "confirm.vary=[\"weights\"]"]].concat());
     let best = both[0].best().unwrap();
     let seeds =
         |cells: &[Cell]| confirmations(cells).iter().map(|one| (one.training.seeds.weights, one.training.seeds.order)).collect::<Vec<_>>();
@@ -369,21 +327,20 @@ fn weights_and_order_vary_apart() {
     assert!(first(&both) != first(&order) && first(&both) != first(&weights) && first(&order) != first(&weights));
 
     // Another file of the same trials may be confirmed in another way, and a report tells what each draws.
-    let folder = config.parent().unwrap();
     let vary = ["--set", "confirm.vary=[\"order\"]", "--quiet"];
     let confirm = |output: &str| {
-        let mut command = train();
-        command.arg("confirm").arg(folder.join("both.h5")).arg("--data").arg(folder).args(vary).arg("--output").arg(folder.join(output));
+        let mut command = study.subcommand("confirm", "both.h5");
+        command.args(vary).arg("--output").arg(study.at(output));
         command
     };
     succeed(&mut confirm("apart.h5"));
-    assert_eq!(complete_in_order(&folder.join("apart.h5")), order);
-    assert_eq!(confirm("both.h5").output().unwrap().status.code(), Some(7), "a file keeps its confirmations");
-    assert_eq!(complete_in_order(&folder.join("both.h5")), both);
+    assert_eq!(complete_in_order(&study.at("apart.h5")), order);
+    // A file keeps its confirmations.
+    fail(&mut confirm("both.h5"), 7);
+    assert_eq!(complete_in_order(&study.at("both.h5")), both);
     assert!(both.iter().chain(&order).flat_map(|cell| &cell.confirmations).all(|one| one.run.steps.is_some()), "nothing to see");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_dps-report"));
-    succeed(command.args(["both.h5", "weights.h5", "apart.h5"].map(|name| folder.join(name))).arg("-o").arg(folder.join("report")));
-    let table = std::fs::read_to_string(folder.join("report/variances.csv")).unwrap();
+    succeed(dps_report().args(["both.h5", "weights.h5", "apart.h5"].map(|name| study.at(name))).arg("-o").arg(study.at("report")));
+    let table = std::fs::read_to_string(study.at("report/variances.csv")).unwrap();
     let fresh: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').nth(3).unwrap()).collect();
     assert_eq!(fresh, ["weights and order", "weights", "order"], "{table}");
 }

@@ -1,146 +1,117 @@
 //! A study can grow: with more batch sizes, sparsities or trials the same output measures only what is missing, and ends with the records of a
 //! study that was that large from the beginning.
 
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::support::records::complete_in_order;
-use crate::support::study::{signal, succeed, train, write_config, write_data};
+use crate::support::study::{Study, fail, kill, signal, succeed, train};
 use dps::records::Cell;
 use serde_json::Value;
 
-/// A folder with data and a configuration of two batch sizes, two sparsities and five trials.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    write_config(folder.path(), &[]);
-    folder
-}
-
-/// The program on the configuration, with the part of the grid that `options` name.
-fn command(folder: &Path, output: &str, options: &[&str]) -> Command {
-    let mut command = train();
-    command.arg(folder.join("small.toml")).arg("--data").arg(folder).arg("--output").arg(folder.join(output)).args(options);
-    command
-}
-
-/// What a run says that is refused for its files.
-fn refused(folder: &Path, output: &str, options: &[&str]) -> String {
-    let output = command(folder, output, options).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(7), "{said}");
-    said
+/// A command that measures the part of the grid that `options` name.
+fn command(study: &Study, output: &str, options: &[&str]) -> Command {
+    study.measuring(train(), output, options)
 }
 
 /// The cells that a run measured, as batch size and sparsity.
-fn measured(folder: &Path, output: &str, options: &[&str]) -> Vec<(u64, f64)> {
-    let log = succeed(command(folder, output, options).args(["--progress", "json"]));
+fn measured(study: &Study, output: &str, options: &[&str]) -> Vec<(u64, f64)> {
+    let log = succeed(command(study, output, options).args(["--progress", "json"]));
     let events = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}")));
     let finished = events.filter(|event| event["event"] == "cell_finished");
     finished.map(|event| (event["batch_size"].as_u64().unwrap(), event["sparsity"].as_f64().unwrap())).collect()
 }
 
 /// The cells of a complete study in order of their keys, without their times.
-fn cells(folder: &Path, output: &str) -> Vec<Cell> {
-    complete_in_order(&folder.join(output))
+fn cells(study: &Study, output: &str) -> Vec<Cell> {
+    complete_in_order(&study.at(output))
 }
 
 #[test]
 fn only_what_is_missing_is_measured_and_the_records_are_those_of_a_large_study() {
-    let folder = folder();
-    let folder = folder.path();
+    let study = Study::new(&[]);
     let all = [(2, 0.0), (2, 0.9), (37, 0.0), (37, 0.9)];
-    assert_eq!(measured(folder, "whole.h5", &[]), all);
-    let whole = cells(folder, "whole.h5");
+    assert_eq!(measured(&study, "whole.h5", &[]), all);
+    let whole = cells(&study, "whole.h5");
     assert!(whole.iter().any(|cell| cell.steps_to_result().is_some()), "no trial reached the goal: nothing to compare");
 
     let small = ["--batch-size", "37", "--sparsity", "0", "--trials", "2"];
-    assert_eq!(measured(folder, "grown.h5", &small), [(37, 0.0)]);
-    assert_eq!(measured(folder, "grown.h5", &["--batch-size", "37", "--trials", "2"]), [(37, 0.9)]);
-    assert_eq!(measured(folder, "grown.h5", &["--trials", "2"]), [(2, 0.0), (2, 0.9)]);
-    assert_eq!(measured(folder, "grown.h5", &["--batch-size", "37"]), [(37, 0.0), (37, 0.9)]);
-    assert_eq!(measured(folder, "grown.h5", &[]), [(2, 0.0), (2, 0.9)]);
-    assert_eq!(cells(folder, "grown.h5"), whole);
+    assert_eq!(measured(&study, "grown.h5", &small), [(37, 0.0)]);
+    assert_eq!(measured(&study, "grown.h5", &["--batch-size", "37", "--trials", "2"]), [(37, 0.9)]);
+    assert_eq!(measured(&study, "grown.h5", &["--trials", "2"]), [(2, 0.0), (2, 0.9)]);
+    assert_eq!(measured(&study, "grown.h5", &["--batch-size", "37"]), [(37, 0.0), (37, 0.9)]);
+    assert_eq!(measured(&study, "grown.h5", &[]), [(2, 0.0), (2, 0.9)]);
+    assert_eq!(cells(&study, "grown.h5"), whole);
     // The result holds every smaller study already.
-    assert_eq!(measured(folder, "grown.h5", &small), []);
-    assert_eq!(cells(folder, "grown.h5"), whole);
+    assert_eq!(measured(&study, "grown.h5", &small), []);
+    assert_eq!(cells(&study, "grown.h5"), whole);
 }
 
 /// A result file alone has the settings of its study, by which it grows, and which another file may begin with.
 #[test]
 fn a_result_file_alone_grows_and_gives_its_settings_to_another() {
-    let folder = folder();
-    let folder = folder.path();
-    succeed(&mut command(folder, "whole.h5", &["--quiet"]));
-    let whole = cells(folder, "whole.h5");
-    succeed(&mut command(folder, "grown.h5", &["--quiet", "--trials", "2"]));
+    let study = Study::new(&[]);
+    study.measure(train(), "whole.h5", &[]);
+    let whole = cells(&study, "whole.h5");
+    study.measure(train(), "grown.h5", &["--trials", "2"]);
     for file in ["small.toml", "grown.journal"] {
-        std::fs::remove_file(folder.join(file)).unwrap();
+        std::fs::remove_file(study.at(file)).unwrap();
     }
     let of_results = |file: &str, options: &[&str]| {
         let mut command = train();
-        command.arg(folder.join(file)).arg("--data").arg(folder).arg("--quiet").args(options);
+        command.arg(study.at(file)).arg("--data").arg(study.folder.path()).arg("--quiet").args(options);
         command
     };
     succeed(&mut of_results("grown.h5", &["--trials", "5"]));
-    assert_eq!(cells(folder, "grown.h5"), whole);
+    assert_eq!(cells(&study, "grown.h5"), whole);
     // The journal that was begun from the file goes on.
     succeed(&mut of_results("grown.h5", &[]));
-    assert_eq!(cells(folder, "grown.h5"), whole);
-    let other = folder.join("other.h5");
+    assert_eq!(cells(&study, "grown.h5"), whole);
+    let other = study.at("other.h5");
     let options = ["--set", "search.first_trial=5", "--trials", "2", "--batch-size", "37", "--output", other.to_str().unwrap()];
     succeed(&mut of_results("grown.h5", &options));
-    let other = cells(folder, "other.h5");
+    let other = cells(&study, "other.h5");
     assert!(other.len() == 2 && other.iter().all(|cell| cell.trials.iter().map(|trial| trial.index).eq(5..7)), "{other:?}");
-    let fresh = of_results("grown.h5", &["--fresh"]).output().unwrap();
-    let said = String::from_utf8(fresh.stderr).unwrap();
-    assert!(fresh.status.code() == Some(2) && said.contains("expected no --fresh with a result file"), "{said}");
-    assert_eq!(cells(folder, "grown.h5"), whole);
+    let said = fail(&mut of_results("grown.h5", &["--fresh"]), 2);
+    assert!(said.contains("expected no --fresh with a result file"), "{said}");
+    assert_eq!(cells(&study, "grown.h5"), whole);
 }
 
 #[test]
 fn a_run_killed_while_a_study_grows_loses_nothing() {
-    let folder = folder();
-    let folder = folder.path();
-    succeed(&mut command(folder, "whole.h5", &["--quiet"]));
-    let whole = cells(folder, "whole.h5");
-    succeed(&mut command(folder, "grown.h5", &["--quiet", "--trials", "2"]));
+    let study = Study::new(&[]);
+    study.measure(train(), "whole.h5", &[]);
+    let whole = cells(&study, "whole.h5");
+    study.measure(train(), "grown.h5", &["--trials", "2"]);
     for milliseconds in [20, 80, 140, 200, 320, 440] {
         let options = ["--quiet", "--threads", "1", "--set", "execution.lanes=2"];
-        let mut child = command(folder, "grown.h5", &options).stderr(Stdio::null()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(milliseconds));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(&mut command(&study, "grown.h5", &options), milliseconds);
     }
-    succeed(&mut command(folder, "grown.h5", &["--quiet"]));
-    assert_eq!(cells(folder, "grown.h5"), whole);
+    study.measure(train(), "grown.h5", &[]);
+    assert_eq!(cells(&study, "grown.h5"), whole);
 }
 
 #[test]
 fn what_changes_a_cells_meaning_is_refused_by_its_key() {
-    let folder = folder();
-    let folder = folder.path();
-    succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--trials", "2"]));
-    let before = std::fs::read(folder.join("x.journal")).unwrap();
+    let study = Study::new(&[]);
+    study.measure(train(), "x.h5", &["--batch-size", "37", "--trials", "2"]);
+    let before = std::fs::read(study.at("x.journal")).unwrap();
     for (setting, key) in [("workload.max_steps=48", "workload.max_steps"), ("pruning.examples=50", "pruning.examples")] {
-        let said = refused(folder, "x.h5", &["--set", setting]);
+        let said = fail(&mut command(&study, "x.h5", &["--set", setting]), 7);
         assert!(said.contains(key), "{said}");
     }
-    assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
+    assert_eq!(std::fs::read(study.at("x.journal")).unwrap(), before);
 }
 
 /// There is one checkpoint, so the cell that was left goes on before one that comes earlier in the grid.
 #[test]
 fn a_cell_that_was_left_goes_on_first_when_the_study_grows() {
-    let folder = folder();
-    let folder = folder.path();
     // Too small a learning rate for any trial to end before its last step.
     let slow = [("max_steps = 40", "max_steps = 600"), ("trials = 5", "trials = 2"), ("min = 1e-3, max = 1e4", "min = 1e-7, max = 1e-6")];
-    write_config(folder, &slow);
+    let study = Study::new(&slow);
     let one = ["--batch-size", "37", "--sparsity", "0", "--threads", "1", "--set", "execution.checkpoint_seconds=1"];
-    let mut child = command(folder, "x.h5", &one).stderr(Stdio::null()).spawn().unwrap();
-    let checkpoint = folder.join("x.checkpoint");
+    let mut child = command(&study, "x.h5", &one).stderr(Stdio::null()).spawn().unwrap();
+    let checkpoint = study.at("x.checkpoint");
     while !checkpoint.exists() {
         assert!(child.try_wait().unwrap().is_none(), "the study ended before its first checkpoint");
         std::thread::sleep(Duration::from_millis(5));
@@ -151,19 +122,19 @@ fn a_cell_that_was_left_goes_on_first_when_the_study_grows() {
     // A run of another cell says what is lost, as does one that cannot read the checkpoint, however quiet they are.
     for (copy, whole, said) in [("y", true, "batch size 37, sparsity 0 was left at step "), ("z", false, "z.checkpoint: ")] {
         for ending in ["h5", "journal", "checkpoint"] {
-            std::fs::copy(folder.join("x").with_extension(ending), folder.join(copy).with_extension(ending)).unwrap();
+            std::fs::copy(study.at("x").with_extension(ending), study.at(copy).with_extension(ending)).unwrap();
         }
         if !whole {
-            let file = std::fs::OpenOptions::new().write(true).open(folder.join(copy).with_extension("checkpoint")).unwrap();
+            let file = std::fs::OpenOptions::new().write(true).open(study.at(copy).with_extension("checkpoint")).unwrap();
             file.set_len(1000).unwrap();
         }
-        let log = succeed(&mut command(folder, &format!("{copy}.h5"), &["--batch-size", "2", "--sparsity", "0", "--quiet"]));
+        let log = succeed(&mut command(&study, &format!("{copy}.h5"), &["--batch-size", "2", "--sparsity", "0", "--quiet"]));
         assert!(log.contains(said) && log.lines().count() == 1, "{log}");
     }
 
-    let status = String::from_utf8(train().arg("status").arg(folder.join("x.h5")).output().unwrap().stdout).unwrap();
+    let status = String::from_utf8(train().arg("status").arg(study.at("x.h5")).output().unwrap().stdout).unwrap();
     assert!(status.contains("batch size 37, sparsity 0: at step "), "{status}");
-    let log = succeed(&mut command(folder, "x.h5", &["--batch-size", "2,37", "--sparsity", "0", "--progress", "json"]));
+    let log = succeed(&mut command(&study, "x.h5", &["--batch-size", "2,37", "--sparsity", "0", "--progress", "json"]));
     let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let resumed = events.iter().position(|event| event["event"] == "resumed").expect("it goes on");
     assert!(events[resumed]["batch_size"] == 37 && events[resumed]["step"].as_u64().unwrap() > 0, "{}", events[resumed]);
@@ -173,58 +144,53 @@ fn a_cell_that_was_left_goes_on_first_when_the_study_grows() {
 
 #[test]
 fn two_results_do_not_share_a_journal() {
-    let folder = folder();
-    let folder = folder.path();
-    succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--trials", "1"]));
-    let before = std::fs::read(folder.join("x.journal")).unwrap();
+    let study = Study::new(&[]);
+    study.measure(train(), "x.h5", &["--batch-size", "37", "--trials", "1"]);
+    let before = std::fs::read(study.at("x.journal")).unwrap();
     for options in [&[][..], &["--fresh"]] {
-        let said = refused(folder, "x", options);
+        let said = fail(&mut command(&study, "x", options), 7);
         assert!(said.contains("x.h5 beside it, which has the same one"), "{said}");
     }
-    assert_eq!(std::fs::read(folder.join("x.journal")).unwrap(), before);
+    assert_eq!(std::fs::read(study.at("x.journal")).unwrap(), before);
 }
 
 /// A study that has got more trials is not finished where it has not measured them, and a smaller command says that it trains as many.
 #[test]
 fn cells_with_fewer_trials_than_the_study_are_told_apart() {
-    let folder = folder();
-    let folder = folder.path();
-    succeed(&mut command(folder, "x.h5", &["--quiet", "--trials", "2"]));
-    succeed(&mut command(folder, "x.h5", &["--quiet", "--batch-size", "37", "--sparsity", "0", "--trials", "3"]));
+    let study = Study::new(&[]);
+    study.measure(train(), "x.h5", &["--trials", "2"]);
+    study.measure(train(), "x.h5", &["--batch-size", "37", "--sparsity", "0", "--trials", "3"]);
     let status = |form: &str| {
         let mut command = train();
-        let output = command.current_dir(folder).args(["status", "x.h5", form]).output().unwrap();
+        let output = command.current_dir(study.folder.path()).args(["status", "x.h5", form]).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let json: Value = serde_json::from_str(&status("--json")).unwrap();
     let count = |name: &str| json[name].as_array().unwrap().len();
     assert_eq!((count("finished"), count("grown"), json["trials"].as_u64()), (1, 3, Some(3)), "{json}");
     assert!(status("--progress").starts_with("cells 1 trials 0 step 0 "));
-    let said = succeed(&mut command(folder, "x.h5", &["--trials", "2", "--batch-size", "37", "--sparsity", "0.9"]));
+    let said = succeed(&mut command(&study, "x.h5", &["--trials", "2", "--batch-size", "37", "--sparsity", "0.9"]));
     assert!(said.contains("the study has 3 trials a cell since an earlier run, so 2 are no fewer"), "{said}");
 }
 
 /// An earlier journal in the place of the one that wrote a result file knows less than the file, which is kept.
 #[test]
 fn what_a_journal_does_not_know_of_its_result_file_is_moved_aside() {
-    let folder = folder();
-    let folder = folder.path();
+    let study = Study::new(&[]);
     let small = ["--batch-size", "37", "--trials", "2"];
-    measured(folder, "study.h5", &small);
-    let journal = std::fs::read(folder.join("study.journal")).unwrap();
-    measured(folder, "study.h5", &["--batch-size", "37"]);
-    let whole = cells(folder, "study.h5");
-    std::fs::write(folder.join("study.journal"), journal).unwrap();
+    measured(&study, "study.h5", &small);
+    let journal = std::fs::read(study.at("study.journal")).unwrap();
+    measured(&study, "study.h5", &["--batch-size", "37"]);
+    let whole = cells(&study, "study.h5");
+    std::fs::write(study.at("study.journal"), journal).unwrap();
 
-    let said = command(folder, "study.h5", &small).output().unwrap();
-    let said = String::from_utf8(said.stderr).unwrap();
+    let said = succeed(&mut command(&study, "study.h5", &small));
     assert!(said.contains("study.h5.old-1") && said.contains("trial 2 of batch size 37"), "{said}");
-    assert_eq!(cells(folder, "study.h5.old-1"), whole);
+    assert_eq!(cells(&study, "study.h5.old-1"), whole);
     let mut merge = train();
-    merge.args(["merge", "study.h5", "study.h5.old-1", "-o", "merged.h5"]).current_dir(folder);
+    merge.args(["merge", "study.h5", "study.h5.old-1", "-o", "merged.h5"]).current_dir(study.folder.path());
     succeed(&mut merge);
-    assert_eq!(cells(folder, "merged.h5"), whole);
+    assert_eq!(cells(&study, "merged.h5"), whole);
     // The study's own files go on without a word.
-    let said = command(folder, "study.h5", &small).output().unwrap();
-    assert!(!String::from_utf8(said.stderr).unwrap().contains("old-"));
+    assert!(!succeed(&mut command(&study, "study.h5", &small)).contains("old-"));
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::support::study::{mpirun, signal, succeed, train, write_config, write_data};
+use crate::support::study::{fail, mpirun, signal, succeed, train, write_config, write_data};
 use dps::results;
 use dps::settings;
 
@@ -63,9 +63,7 @@ fn its_proposal_reaches_its_goal_in_every_corner() {
     }
 
     // Nothing is overwritten.
-    let refused = pilot(folder.path(), &[]).output().unwrap();
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8(refused.stderr).unwrap().contains("expected no such file, found one"));
+    assert!(fail(&mut pilot(folder.path(), &[]), 2).contains("expected no such file, found one"));
 }
 
 #[test]
@@ -94,11 +92,7 @@ fn it_proposes_the_same_on_any_ranks_and_after_an_interruption() {
 #[test]
 fn what_cannot_be_proposed_is_said_in_a_sentence() {
     let folder = folder();
-    let refused = |words: &[&str]| {
-        let output = pilot(folder.path(), words).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{words:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
+    let refused = |words: &[&str]| fail(&mut pilot(folder.path(), words), 2);
     let nothing = refused(&["--set", "search.learning_rate=1e-9", "--steps", "3", "--progress", "none"]);
     assert!(
         nothing.contains("expected a curve with an error of at most") && nothing.contains("small-pilot.svg shows the curves"),
@@ -115,6 +109,5 @@ fn what_cannot_be_proposed_is_said_in_a_sentence() {
     assert!(same.contains("expected --output to be another file than CONFIG"), "{same}");
     let unknown = refused(&["--set", "workload.goal=3", "-o", "other.toml"]);
     assert!(unknown.contains("goal"), "{unknown}");
-    let missing = within(train(), folder.path(), &["pilot", "no.toml"]).output().unwrap();
-    assert_eq!(missing.status.code(), Some(2));
+    fail(&mut within(train(), folder.path(), &["pilot", "no.toml"]), 2);
 }

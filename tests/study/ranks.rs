@@ -1,35 +1,20 @@
 //! Results are the same on any number of ranks, groups, threads and lanes, under a real mpirun.
 
-use std::path::Path;
-
-use crate::support::records::timeless;
-use crate::support::study::{mpirun, succeed, train, write_config, write_data};
+use crate::support::records::complete;
+use crate::support::study::{Study, around, fail, launcher, mpirun, on, train, write_config, write_data};
 use dps::pruning::CriterionName;
-use dps::records::{Cell, Status};
-use dps::results::{self, Results};
-
-/// The finished cells without their times.
-fn cells(path: &Path) -> Vec<Cell> {
-    let Results { cells, complete, .. } = results::read(path).unwrap();
-    assert!(complete);
-    timeless(cells)
-}
+use dps::records::Status;
 
 #[test]
 fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
     // Steps that are measured are not those that are evaluated, and some trials are not measured at all.
     let smoothness = "[smoothness]\nevery = 14\ntrials = 2\npoints = 2\nexamples = 30\n\n[search]";
-    let config = write_config(folder.path(), &[("[search]", smoothness)]);
+    let study = Study::new(&[("[search]", smoothness)]);
     // Each run has files of its own, or it would find that all is done.
     let mut runs = 0;
     let mut run = |ranks: usize, options: &[&str]| {
         runs += 1;
-        let output = folder.path().join(format!("{runs}.h5"));
-        let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
-        succeed(command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet").args(options));
-        cells(&output)
+        complete(&study.measure(on(ranks), &format!("{runs}.h5"), options))
     };
     let expected = run(0, &["--threads", "1"]);
     assert_eq!(expected.len(), 4);
@@ -70,27 +55,19 @@ fn every_record_is_the_same_on_any_ranks_groups_and_threads() {
 /// Every criterion's masks, which all ranks and threads make together.
 #[test]
 fn masks_are_the_same_on_any_ranks_and_threads() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let config = write_config(
-        folder.path(),
-        &[
-            ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
-            ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
-            ("max_steps = 40", "max_steps = 4"),
-            ("trials = 5", "trials = 3"),
-        ],
-    );
+    let study = Study::new(&[
+        ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
+        ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
+        ("max_steps = 40", "max_steps = 4"),
+        ("trials = 5", "trials = 3"),
+    ]);
     let mut hashes = std::collections::BTreeSet::new();
     let criteria = CriterionName::NAMES.iter().flat_map(|criterion| ["false", "true"].map(|shuffle| (criterion, shuffle)));
     for (criterion, shuffle) in criteria.clone() {
         let masks = |ranks: usize, threads: &str| {
-            let output = folder.path().join(format!("{criterion}-{shuffle}-{ranks}-{threads}.h5"));
-            let mut command = if ranks == 0 { train() } else { mpirun(ranks) };
-            command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).args(["--quiet", "--threads", threads]);
-            let settings = [format!("pruning.criterion={criterion}"), format!("pruning.shuffle={shuffle}")];
-            succeed(command.args(settings.iter().flat_map(|setting| ["--set", setting])));
-            cells(&output)
+            let [criterion, shuffle] = [format!("pruning.criterion={criterion}"), format!("pruning.shuffle={shuffle}")];
+            let options = ["--fresh", "--threads", threads, "--set", &criterion, "--set", &shuffle];
+            complete(&study.measure(on(ranks), "x.h5", &options))
         };
         let expected = masks(0, "1");
         assert_eq!(masks(3, "2"), expected, "{criterion}, 3 ranks of 2 threads");
@@ -105,16 +82,10 @@ fn masks_are_the_same_on_any_ranks_and_threads() {
 
 #[test]
 fn a_race_of_any_length_finds_what_a_full_run_does_until_it_ends() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let config = write_config(folder.path(), &[("trials = 5", "trials = 8")]);
+    let study = Study::new(&[("trials = 5", "trials = 8")]);
     let run = |race: &str, lanes: u32| {
-        let output = folder.path().join(format!("{race}-{lanes}.h5"));
-        let settings = [format!("execution.race={race}"), format!("execution.lanes={lanes}")];
-        let mut command = train();
-        command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).arg("--quiet");
-        succeed(command.args(settings.iter().flat_map(|setting| ["--set", setting])));
-        cells(&output)
+        let [race, lanes] = [format!("execution.race={race}"), format!("execution.lanes={lanes}")];
+        complete(&study.measure(train(), "x.h5", &["--fresh", "--set", &race, "--set", &lanes]))
     };
     let full = run("false", 0);
     let (every, budget) = (4, 40);
@@ -154,19 +125,16 @@ fn a_rank_without_its_data_ends_all_of_them_with_its_sentence() {
     let folder = tempfile::tempdir().unwrap();
     // Fashion-MNIST might be installed on this machine.
     let config = write_config(folder.path(), &[("dataset = \"fashion-mnist\"", "dataset = \"mnist\"")]);
-    let output = mpirun(3).arg(&config).arg("--data").arg(folder.path().join("nowhere")).output().unwrap();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    let stderr = fail(mpirun(3).arg(&config).arg("--data").arg(folder.path().join("nowhere")), 3);
     assert_eq!(stderr.matches("dps-train data fetch mnist").count(), 1, "{stderr}");
 }
 
-/// Starts two ranks with different words after the program's name: a shell puts the rank's number in place of RANK.
-fn unequal(words: &str) -> std::process::Output {
+/// Two ranks with different words after the program's name: a shell puts the rank's number in place of RANK.
+fn unequal(words: &str) -> std::process::Command {
     let script = format!("exec \"$0\" {}", words.replace("RANK", "$OMPI_COMM_WORLD_RANK"));
-    let mut command = std::process::Command::new("mpirun");
-    command.args(["--oversubscribe", "--bind-to", "none", "-n", "2", "sh", "-c", &script, env!("CARGO_BIN_EXE_dps-train")]);
-    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
-    command.output().unwrap()
+    let mut command = launcher(2);
+    command.args(["sh", "-c", &script]);
+    around(command, &train())
 }
 
 #[test]
@@ -181,9 +149,7 @@ fn ranks_with_different_data_or_configurations_are_named() {
         ("data", format!("{config} --data {place}/RANK --output {place}/x.h5")),
         ("configuration", format!("{config} --data {place}/0 --trials 1RANK --output {place}/x.h5")),
     ] {
-        let output = unequal(&words);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(5), "{stderr}");
+        let stderr = fail(&mut unequal(&words), 5);
         assert_eq!(stderr.matches(&format!("rank 1: expected the same {what} as rank 0")).count(), 1, "{stderr}");
     }
 }

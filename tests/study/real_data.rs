@@ -4,14 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::storage::place;
 use dps::backend::cpu::{Cpu, VectorUnit};
-use dps::comm::{MemoryLimit, Single};
 use dps::config::Override;
 use dps::data::Dataset;
 use dps::records::{Cell, Status};
 use dps::settings::{self, Configuration};
 use dps::storage::Disk;
-use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
+use dps::study::{Beginning, RunEnd, Surroundings, run};
 use dps::{progress, results};
 
 const STUDY: &str = r#"[workload]
@@ -44,15 +44,7 @@ fn cells(config: &Path, folder: &Path, dataset: &mut Option<Dataset>, seed: u32,
     let data = std::env::var_os("DPS_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
     let dataset = dataset
         .get_or_insert_with(|| Dataset::load(loaded.study.workload.dataset.clone(), &data, &loaded.study.data).expect("make test-data"));
-    let place = Place {
-        world: &Single,
-        mpi_library: "none".into(),
-        command_line: String::new(),
-        threads: 2,
-        memory: MemoryLimit::NONE,
-        storage: Arc::new(Disk),
-        surroundings: Surroundings::PROCESS,
-    };
+    let place = place(2, Arc::new(Disk), Surroundings::PROCESS);
     let cpu = Cpu { unit: VectorUnit::best(), threads: 2, convolutions: loaded.study.execution.convolutions };
     let output = folder.join(format!("{seed}-{race}.h5"));
     let outcome = run(&loaded, dataset, &place, &cpu, &output, Beginning::Journal, &mut *progress::silent()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::study::{mpirun, succeed, train, write_config, write_data};
+use crate::support::study::{Study, fail, on, train, write_data};
 use dps::records::{Cell, Status, Trial};
 use dps::results;
 
@@ -23,21 +23,15 @@ fn replay(folder: &Path, results: &Path, cell: &Cell, more: &[&str]) -> (i32, St
 /// replay repeats them.
 #[test]
 fn weights_drawn_anew_keep_the_mask() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let config = write_config(
-        folder.path(),
-        &[("batch_sizes = [2, 37]", "batch_sizes = [37]"), ("max_steps = 40", "max_steps = 12"), ("max = 1e4", "max = 1")],
-    );
-    let measure = |name: &str, mut command: std::process::Command, reinitialise: &str| {
-        let path = folder.path().join(name);
-        command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&path).args(["--quiet", "--threads", "1", "--set"]);
-        succeed(command.arg(format!("pruning.reinitialise={reinitialise}")));
-        results::read(&path).unwrap()
+    let study =
+        Study::new(&[("batch_sizes = [2, 37]", "batch_sizes = [37]"), ("max_steps = 40", "max_steps = 12"), ("max = 1e4", "max = 1")]);
+    let measure = |name: &str, ranks: usize, reinitialise: &str| {
+        let setting = format!("pruning.reinitialise={reinitialise}");
+        results::read(&study.measure(on(ranks), name, &["--threads", "1", "--set", &setting])).unwrap()
     };
-    let usual = measure("usual.h5", train(), "false");
-    let anew = measure("anew.h5", train(), "true");
-    let on_two_ranks = measure("two-ranks.h5", mpirun(2), "true");
+    let usual = measure("usual.h5", 0, "false");
+    let anew = measure("anew.h5", 0, "true");
+    let on_two_ranks = measure("two-ranks.h5", 2, "true");
     assert!(!usual.configuration.contains("reinitialise") && anew.configuration.contains("reinitialise = true"));
     for ((usual, anew), other) in usual.cells.iter().zip(&anew.cells).zip(&on_two_ranks.cells) {
         assert!(anew.agrees(other), "{}", anew.key);
@@ -47,7 +41,7 @@ fn weights_drawn_anew_keep_the_mask() {
             assert_eq!(is_sparse, usual.curve != anew.curve, "trial {}", usual.index);
         }
         if is_sparse {
-            let (code, told, said) = replay(folder.path(), &folder.path().join("two-ranks.h5"), anew, &["--trial", "1"]);
+            let (code, told, said) = replay(study.folder.path(), &study.at("two-ranks.h5"), anew, &["--trial", "1"]);
             assert_eq!(code, 0, "{told}{said}");
         }
     }
@@ -55,21 +49,17 @@ fn weights_drawn_anew_keep_the_mask() {
 
 #[test]
 fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 600, 90);
-    let config = write_config(folder.path(), &[]);
-    let path = folder.path().join("study.h5");
-    let mut command = train();
+    let study = Study::new(&[]);
     // Trials in waves, raced beyond K*; the loss surface is measured on the way and not by a replay.
-    let settings = ["execution.race=2", "execution.lanes=3", "smoothness={ every = 6, points = 1, examples = 30, trials = 2 }"];
-    command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&path).args(["--quiet", "--threads", "2"]);
-    succeed(command.args(settings.iter().flat_map(|setting| ["--set", setting])));
+    let smoothness = "smoothness={ every = 6, points = 1, examples = 30, trials = 2 }";
+    let options = ["--threads", "2", "--set", "execution.race=2", "--set", "execution.lanes=3", "--set", smoothness];
+    let path = study.measure(train(), "study.h5", &options);
     let found = results::read(&path).unwrap();
 
     let mut kinds = Vec::new();
     for cell in &found.cells {
         for trial in &cell.trials {
-            let (code, told, said) = replay(folder.path(), &path, cell, &["--trial", &trial.index.to_string(), "--threads", "1"]);
+            let (code, told, said) = replay(study.folder.path(), &path, cell, &["--trial", &trial.index.to_string(), "--threads", "1"]);
             assert_eq!(code, 0, "{told}{said}");
             let end = format!(
                 "trial {} of batch size {}, sparsity {}: as recorded, {}\n",
@@ -90,8 +80,8 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
 
     // Without a number it is the best trial; its curve, as a table for other programs, has whole evaluations alone.
     let cell = found.cells.iter().find(|cell| cell.best().is_some_and(|best| best.curve.len() > 1)).unwrap();
-    let (best, csv) = (cell.best().unwrap(), folder.path().join("curve.csv"));
-    let (code, told, _) = replay(folder.path(), &path, cell, &["--csv", csv.to_str().unwrap()]);
+    let (best, csv) = (cell.best().unwrap(), study.at("curve.csv"));
+    let (code, told, _) = replay(study.folder.path(), &path, cell, &["--csv", csv.to_str().unwrap()]);
     assert!(code == 0 && told.contains(&format!("trial {} of", best.index)) && told.contains("at least"), "{told}");
     let mut reader = csv::Reader::from_path(&csv).unwrap();
     let rows: Vec<Vec<f64>> = reader.records().map(|row| row.unwrap().iter().map(|field| field.parse().unwrap()).collect()).collect();
@@ -101,16 +91,16 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
     assert!(last[0] == f64::from(best.steps.unwrap()) && last[2] <= f64::from(found.workload.goal_threshold), "{last:?}");
 
     // The study's own files are not written over.
-    let journal = folder.path().join("study.journal");
+    let journal = study.at("study.journal");
     for own in [&path, &journal] {
         let before = std::fs::read(own).unwrap();
-        let (code, _, said) = replay(folder.path(), &path, cell, &["--csv", own.to_str().unwrap()]);
+        let (code, _, said) = replay(study.folder.path(), &path, cell, &["--csv", own.to_str().unwrap()]);
         assert!(code == 4 && said.contains("expected --csv to be another file than those of the study"), "{said}");
         assert_eq!(std::fs::read(own).unwrap(), before);
     }
 
     // Records that were changed.
-    let changed = folder.path().join("changed.h5");
+    let changed = study.at("changed.h5");
     let place = found.cells.iter().position(|other| other.key == cell.key).unwrap();
     let changes: [(Change, &str); 2] = [
         (|trial| trial.curve[0].loss += 1e-6, "the first evaluation that differs: the file has"),
@@ -120,7 +110,7 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
         let mut other = found.clone();
         change(&mut other.cells[place].trials[best.index as usize]);
         results::write(&changed, &other).unwrap();
-        let (code, _, said) = replay(folder.path(), &changed, cell, &[]);
+        let (code, _, said) = replay(study.folder.path(), &changed, cell, &[]);
         assert!(code == 4 && said.contains(&format!("does not come out as recorded: {words}")), "{said}");
     }
 
@@ -129,14 +119,13 @@ fn every_kind_of_trial_comes_out_as_recorded_and_a_changed_record_does_not() {
         (&["--trial", "5"][..], "expected trial 5 of batch size 2, sparsity 0, found 5 trials, from 0"),
         (&["--batch-size", "3"], "expected a cell of batch size 3, sparsity 0, found batch size 2 at 0"),
     ] {
-        let mut command = train();
-        command.arg("replay").arg(&path).arg("--data").arg(folder.path()).args(["--sparsity", "0"]);
+        let mut command = study.subcommand("replay", "study.h5");
+        command.args(["--sparsity", "0"]);
         if more[0] == "--trial" {
             command.args(["--batch-size", "2"]);
         }
-        let output = command.args(more).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(4) && said.contains(words), "{said}");
+        let said = fail(command.args(more), 4);
+        assert!(said.contains(words), "{said}");
     }
     let elsewhere = tempfile::tempdir().unwrap();
     write_data(elsewhere.path(), 601, 90);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::support::faults::{Failing, Fault};
 use crate::support::records::timeless;
-use crate::support::study::{train, write_config, write_data};
+use crate::support::study::{Study, fail, train};
 use dps::backend::cpu::{Cpu, VectorUnit};
 use dps::comm::{MemoryLimit, Single};
 use dps::data::Dataset;
@@ -18,9 +18,29 @@ use dps::storage::{Disk, Storage};
 use dps::study::{Beginning, Place, RunEnd, Surroundings, run};
 use dps::{Result, progress, results};
 
+/// The study's configuration and data.
+fn loaded(study: &Study) -> (Configuration, Dataset) {
+    let loaded = settings::load(&study.config, &[]).unwrap();
+    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), study.folder.path(), &loaded.study.data).unwrap();
+    (loaded, dataset)
+}
+
 /// Runs the study at `output` on a storage, or what is left of it.
 fn measure(loaded: &Configuration, dataset: &Dataset, output: &Path, storage: Arc<dyn Storage>) -> Result<RunEnd> {
     run_told(loaded, dataset, output, storage, Surroundings::PROCESS, &mut *progress::silent())
+}
+
+/// Where a single process with so many threads runs a study.
+pub fn place(threads: usize, storage: Arc<dyn Storage>, surroundings: Surroundings) -> Place<'static> {
+    Place {
+        world: &Single,
+        mpi_library: "none".into(),
+        command_line: String::new(),
+        threads,
+        memory: MemoryLimit::NONE,
+        storage,
+        surroundings,
+    }
 }
 
 fn run_told(
@@ -31,15 +51,7 @@ fn run_told(
     surroundings: Surroundings,
     observer: &mut dyn Observer,
 ) -> Result<RunEnd> {
-    let place = Place {
-        world: &Single,
-        mpi_library: "none".into(),
-        command_line: String::new(),
-        threads: 1,
-        memory: MemoryLimit::NONE,
-        storage,
-        surroundings,
-    };
+    let place = place(1, storage, surroundings);
     run(
         loaded,
         dataset,
@@ -75,13 +87,10 @@ fn cells(path: &Path) -> Vec<Cell> {
 
 #[test]
 fn whichever_file_operation_fails_the_study_ends_in_a_sentence_and_the_next_run_makes_good() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 60, 20);
     let changes = [("max_steps = 40", "max_steps = 8"), ("trials = 5", "trials = 2"), ("[0, 0.9]", "[0.5]"), ("[2, 37]", "[2, 5]")];
-    let config = write_config(folder.path(), &changes);
-    let loaded = settings::load(&config, &[]).unwrap();
-    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), folder.path(), &loaded.study.data).unwrap();
-    let whole = folder.path().join("whole.h5");
+    let study = Study::with_data(60, 20, &changes);
+    let (loaded, dataset) = loaded(&study);
+    let whole = study.at("whole.h5");
     measure(&loaded, &dataset, &whole, Arc::new(Disk)).unwrap();
     let expected = cells(&whole);
     assert_eq!(expected.len(), 2);
@@ -113,9 +122,9 @@ fn whichever_file_operation_fails_the_study_ends_in_a_sentence_and_the_next_run_
         }
     }
     // Scores take a pass over the data and are kept: a study stopped at the first record of a trial scores nothing again.
-    let output = folder.path().join("scores.h5");
+    let output = study.at("scores.h5");
     let counted = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
-    measure(&loaded, &dataset, &folder.path().join("counted.h5"), counted.clone()).unwrap();
+    measure(&loaded, &dataset, &study.at("counted.h5"), counted.clone()).unwrap();
     let appends: Vec<usize> = (0..).zip(counted.operations()).filter(|(_, operation)| *operation == "append").map(|(at, _)| at).collect();
     // The journal's beginning, the start, the results so far, the scores of two trials, then the end of the first.
     let storage = Arc::new(Failing::new(Disk, appends[5] as u64 + 1, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
@@ -146,23 +155,17 @@ fn the_file_of_many_cells_is_not_written_for_each_and_lacks_none_at_an_end() {
             }
         }
     }
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 60, 20);
     let (sizes, sparsities): (Vec<u32>, Vec<f64>) = ((2..13).collect(), (0..11).map(|tenths| f64::from(tenths) / 20.0).collect());
     let (sizes, sparsities) = (format!("{sizes:?}"), format!("{sparsities:?}"));
-    let config = write_config(
-        folder.path(),
-        &[
-            ("max_steps = 40", "max_steps = 4"),
-            ("trials = 5", "trials = 1"),
-            ("[0, 0.9]", &sparsities),
-            ("[2, 37]", &sizes),
-            ("[pruning]", "[execution]\ncheckpoint_seconds = 0\n\n[pruning]"),
-        ],
-    );
-    let loaded = settings::load(&config, &[]).unwrap();
-    let dataset = Dataset::load(loaded.study.workload.dataset.clone(), folder.path(), &loaded.study.data).unwrap();
-    let output = folder.path().join("study.h5");
+    let changes = [
+        ("max_steps = 40", "max_steps = 4"),
+        ("trials = 5", "trials = 1"),
+        ("[0, 0.9]", &*sparsities),
+        ("[2, 37]", &*sizes),
+        ("[pruning]", "[execution]\ncheckpoint_seconds = 0\n\n[pruning]"),
+    ];
+    let study = Study::with_data(60, 20, &changes);
+    let ((loaded, dataset), output) = (loaded(&study), study.at("study.h5"));
     let stopping = Surroundings { stop: || FINISHED.load(Ordering::SeqCst) == STOP_AFTER, ..Surroundings::PROCESS };
     // The journal, a run's first result file, one for each cell up to 100 and for every second one from then on, the checkpoint of the stop, and the
     // result file of the end.
@@ -180,14 +183,11 @@ fn the_file_of_many_cells_is_not_written_for_each_and_lacks_none_at_an_end() {
 #[test]
 fn a_result_file_that_hdf5_could_not_open_is_refused_before_a_trial() {
     use std::os::unix::ffi::OsStrExt;
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 200, 40);
-    let config = write_config(folder.path(), &[]);
-    let before = std::fs::read_dir(folder.path()).unwrap().count();
-    let mut study = train();
-    let output = std::ffi::OsStr::from_bytes(b"a\xff.h5");
-    let refused = study.arg(&config).arg("--data").arg(folder.path()).arg("-o").arg(folder.path().join(output)).output().unwrap();
-    assert_eq!(refused.status.code(), Some(7));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("expected a path in UTF-8, as HDF5 takes them, found other bytes"));
-    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), before);
+    let study = Study::with_data(200, 40, &[]);
+    let files = || std::fs::read_dir(study.folder.path()).unwrap().count();
+    let before = files();
+    let output = study.folder.path().join(std::ffi::OsStr::from_bytes(b"a\xff.h5"));
+    let said = fail(train().arg(&study.config).arg("--data").arg(study.folder.path()).arg("-o").arg(output), 7);
+    assert!(said.contains("expected a path in UTF-8, as HDF5 takes them, found other bytes"), "{said}");
+    assert_eq!(files(), before);
 }

@@ -1,7 +1,9 @@
 //! A study small enough for a test: a data set that is quickly learnt, a configuration, and the program run on it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use super::noise;
 
@@ -71,19 +73,73 @@ pub fn train() -> Command {
 pub fn mpirun(ranks: usize) -> Command {
     // An mpirun that hangs should fail a test, not stop all of them.
     let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", "300", "mpirun", "--oversubscribe", "--bind-to", "none"]);
-    command.args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_dps-train")]);
+    command.args(["--kill-after=5", "300"]);
+    around(command, &mpirun_alone(ranks))
+}
+
+/// The program under mpirun without a time limit, which would not pass all signals on.
+pub fn mpirun_alone(ranks: usize) -> Command {
+    around(launcher(ranks), &train())
+}
+
+/// mpirun for a program on so many ranks.
+pub fn launcher(ranks: usize) -> Command {
+    let mut command = Command::new("mpirun");
+    command.args(["--oversubscribe", "--bind-to", "none", "-n", &ranks.to_string()]);
     // Tests run as root in containers; Open MPI asks to be told twice that this is meant.
     command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
     command
 }
 
+/// A command that starts another one: `outer` with the words and the environment of `inner`.
+pub fn around(mut outer: Command, inner: &Command) -> Command {
+    outer.arg(inner.get_program()).args(inner.get_args());
+    outer.envs(environment(inner));
+    outer
+}
+
+/// The variables that a command sets.
+pub fn environment(command: &Command) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+    command.get_envs().filter_map(|(name, value)| Some((name, value?)))
+}
+
+/// The command at a terminal of its own: script (util-linux) makes one, passes its standard input on, and shows what is written there.
+pub fn at_a_terminal(command: &Command) -> Command {
+    let line: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).map(|word| word.to_string_lossy()).collect();
+    let mut script = Command::new("script");
+    script.args(["-qefc", &format!("exec {}", line.join(" ")), "/dev/null"]).envs(environment(command));
+    script
+}
+
+/// The program on so many ranks: under mpirun, or for 0 without it.
+pub fn on(ranks: usize) -> Command {
+    if ranks == 0 { train() } else { mpirun(ranks) }
+}
+
+/// The program that reports.
+pub fn dps_report() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_dps-report"))
+}
+
 /// What the command printed on standard error, after checking that it succeeded.
 pub fn succeed(command: &mut Command) -> String {
+    fail(command, 0)
+}
+
+/// What the command printed on standard error, after checking its exit code.
+pub fn fail(command: &mut Command, code: i32) -> String {
     let Output { status, stderr, .. } = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    assert!(status.success(), "{command:?}: {status}\n{stderr}");
+    assert_eq!(status.code(), Some(code), "{command:?}: {status}\n{stderr}");
     stderr
+}
+
+/// Starts the command, and kills it after so many milliseconds.
+pub fn kill(command: &mut Command, milliseconds: u64) {
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(milliseconds));
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// A folder with data and a configuration, and the result file that a study of them writes. Tests add what they do with it.
@@ -96,17 +152,45 @@ pub struct Study {
 impl Study {
     /// A study of 600 training examples; `changes` as for [`write_config`].
     pub fn new(changes: &[(&str, &str)]) -> Study {
+        Study::with_data(600, 90, changes)
+    }
+
+    /// A study of so many examples for training and validation, and for testing.
+    pub fn with_data(training: usize, test: usize, changes: &[(&str, &str)]) -> Study {
         let folder = tempfile::tempdir().unwrap();
-        write_data(folder.path(), 600, 90);
+        write_data(folder.path(), training, test);
         let config = write_config(folder.path(), changes);
         let output = folder.path().join("x.h5");
         Study { folder, config, output }
     }
 
+    /// The file of that name in the study's folder.
+    pub fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
     /// A command that measures the study in one thread a rank.
-    pub fn command(&self, mut command: Command) -> Command {
-        command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(&self.output).args(["--threads", "1"]);
+    pub fn command(&self, command: Command) -> Command {
+        self.measuring(command, "x.h5", &["--threads", "1"])
+    }
+
+    /// A command that measures the study into a file of the study's folder.
+    pub fn measuring(&self, mut command: Command, output: &str, options: &[&str]) -> Command {
+        command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(self.at(output)).args(options);
         command
+    }
+
+    /// A subcommand on a file of the study's folder, with the study's data.
+    pub fn subcommand(&self, name: &str, file: &str) -> Command {
+        let mut command = train();
+        command.arg(name).arg(self.at(file)).arg("--data").arg(self.folder.path());
+        command
+    }
+
+    /// Measures the study into a file of the study's folder; the file.
+    pub fn measure(&self, command: Command, output: &str, options: &[&str]) -> PathBuf {
+        succeed(self.measuring(command, output, options).arg("--quiet"));
+        self.at(output)
     }
 
     /// Processes of the study, however it was started: those that were given its output.
