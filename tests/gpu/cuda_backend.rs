@@ -1,105 +1,73 @@
 //! The unmodified program with `--device cuda` under mpirun, through the CUDA double: its records are the CPU's up to rounding, and kernels
 //! with a fault planted in them are noticed. `make test` runs tests/cuda.rs and tests/cuda_study.rs through the double, too.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::double::{DEVICE, under};
-use crate::support::records::timeless;
-use crate::support::study::{mpirun, train, write_config, write_data};
+use crate::support::records::{complete_on, difference};
+use crate::support::study::{Study, mpirun, train};
 use dps::records::Cell;
-use dps::results::{self, Results};
 
 /// A study of two cells of two trials.
-struct Study {
-    folder: tempfile::TempDir,
-    config: PathBuf,
-}
-
-impl Study {
-    fn new() -> Study {
-        let folder = tempfile::tempdir().unwrap();
-        write_data(folder.path(), 300, 60);
-        let changes = [
+fn study() -> Study {
+    Study::with_data(
+        300,
+        60,
+        &[
             ("batch_sizes = [2, 37]", "batch_sizes = [6]"),
             ("trials = 5", "trials = 2"),
             ("max_steps = 40", "max_steps = 8"),
             ("examples = 100", "examples = 40"),
             ("min = 1e-3, max = 1e4", "min = 1e-3, max = 1e-1"),
-        ];
-        let config = write_config(folder.path(), &changes);
-        Study { folder, config }
-    }
-
-    /// Runs it; the records and the device's name, or what the program said instead.
-    fn run(&self, mut command: Command, name: &str, options: &[&str]) -> Result<(Vec<Cell>, String), String> {
-        let output = self.folder.path().join(format!("{name}.h5"));
-        command.arg(&self.config).arg("--data").arg(self.folder.path()).arg("--output").arg(&output).arg("--quiet").args(options);
-        command.args(["--set", "execution.full_evaluation=true", "--set", "execution.race=false"]);
-        let ended = command.output().unwrap();
-        if !ended.status.success() {
-            return Err(format!("{}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr)));
-        }
-        Ok(records(&output))
-    }
+        ],
+    )
 }
 
-fn records(path: &Path) -> (Vec<Cell>, String) {
-    let Results { cells, complete, environment, .. } = results::read(path).unwrap();
-    assert!(complete);
-    (timeless(cells), environment.device)
-}
-
-/// Where records differ by more than rounding: masks, statuses and steps at all, losses by a thousandth, errors by more than 2 of 30.
-fn difference(found: &[Cell], expected: &[Cell]) -> Option<String> {
-    let trials = |cells: &[Cell]| cells.iter().flat_map(|cell| cell.trials.clone()).collect::<Vec<_>>();
-    let (found, expected) = (trials(found), trials(expected));
-    assert_eq!(found.len(), expected.len());
-    found.iter().zip(&expected).find_map(|(found, expected)| {
-        let same = (found.mask_hash, found.status, found.steps, found.curve.len())
-            == (expected.mask_hash, expected.status, expected.steps, expected.curve.len())
-            && found.curve.iter().zip(&expected.curve).all(|(found, expected)| {
-                found.step == expected.step
-                    && (found.loss - expected.loss).abs() <= 1e-3 * expected.loss.abs().max(0.1)
-                    && found.errors.abs_diff(expected.errors) <= 2
-            });
-        (!same).then(|| format!("{found:?} and {expected:?}"))
-    })
+/// Runs the study; the records and the device's name, or what the program said instead.
+fn run(study: &Study, command: Command, name: &str, options: &[&str]) -> Result<(Vec<Cell>, String), String> {
+    let output = format!("{name}.h5");
+    let mut command = study.measuring(command, &output, options);
+    command.args(["--quiet", "--set", "execution.full_evaluation=true", "--set", "execution.race=false"]);
+    let ended = command.output().unwrap();
+    if !ended.status.success() {
+        return Err(format!("{}\n{}", ended.status, String::from_utf8_lossy(&ended.stderr)));
+    }
+    Ok(complete_on(&study.at(&output)))
 }
 
 #[test]
 fn four_ranks_on_four_gpus_record_what_the_cpu_does() {
-    let study = Study::new();
-    let (cpu, _) = study.run(train(), "cpu", &["--device", "cpu"]).unwrap();
+    let study = study();
+    let (cpu, _) = run(&study, train(), "cpu", &["--device", "cpu"]).unwrap();
     assert_eq!(cpu.len(), 2);
     let gpus = |ranks, order| {
         let mut command = if ranks == 1 { train() } else { mpirun(ranks) };
         under(&mut command, order).env("CUDA_EMU_DEVICES", "4");
         command
     };
-    let (one, device) = study.run(gpus(1, ("fwd", "eager")), "1", &["--device", "cuda"]).unwrap();
+    let (one, device) = run(&study, gpus(1, ("fwd", "eager")), "1", &["--device", "cuda"]).unwrap();
     assert!(device.starts_with(DEVICE), "{device}");
     assert_eq!(difference(&one, &cpu), None);
     // The default reduction gives the same bits on any ranks, in any order of threads and streams.
     let shared = ["--device", "cuda", "--set", "execution.data_parallel=4"];
-    let (four, device) = study.run(gpus(4, ("rand", "lazy")), "4", &shared).unwrap();
+    let (four, device) = run(&study, gpus(4, ("rand", "lazy")), "4", &shared).unwrap();
     assert!(device.contains("NCCL"), "{device}");
     assert_eq!(four, one);
     // NCCL's own sums are another order.
     let by_nccl = [&shared[..], &["--set", "execution.reduction=nccl"]].concat();
-    let (four, device) = study.run(gpus(4, ("rev", "eager")), "nccl", &by_nccl).unwrap();
+    let (four, device) = run(&study, gpus(4, ("rev", "eager")), "nccl", &by_nccl).unwrap();
     assert!(device.contains("summed by NCCL"), "{device}");
     assert_eq!(difference(&four, &cpu), None);
 }
 
 #[test]
 fn faults_planted_in_the_kernels_are_noticed() {
-    let study = Study::new();
-    let (cpu, _) = study.run(train(), "cpu", &["--device", "cpu"]).unwrap();
+    let study = study();
+    let (cpu, _) = run(&study, train(), "cpu", &["--device", "cpu"]).unwrap();
     let planted = |name: &str, fault: &str| {
         let mut command = train();
         under(&mut command, ("fwd", "eager")).env("CUDA_EMU_PLANT", fault);
-        study.run(command, name, &["--device", "cuda"])
+        run(&study, command, name, &["--device", "cuda"])
     };
     for (name, fault) in [
         ("momentum", "rule.momentum * velocity[j] + g=>rule.momentum * velocity[j] - g"),
@@ -120,12 +88,12 @@ fn faults_planted_in_the_kernels_are_noticed() {
     }
     // Products of tensor cores that a thread takes for another's. One step of one trial: the stand-in works them out number by number.
     let one_step = ["--sparsity", "0", "--set", "grid.trials=1", "--set", "workload.max_steps=1", "--set", "workload.evaluate_every=1"];
-    let (cpu, _) = study.run(train(), "cpu-step", &[&["--device", "cpu"], &one_step[..]].concat()).unwrap();
+    let (cpu, _) = run(&study, train(), "cpu-step", &[&["--device", "cpu"], &one_step[..]].concat()).unwrap();
     let split = |name: &str, fault: Option<&str>| {
         let mut command = train();
         under(&mut command, ("fwd", "eager")).envs(fault.map(|fault| ("CUDA_EMU_PLANT", fault)));
         let options = [&["--device", "cuda", "--set", "execution.products=split"], &one_step[..]].concat();
-        study.run(command, name, &options).map(|(found, _)| difference(&found, &cpu)).unwrap_or_else(Some)
+        run(&study, command, name, &options).map(|(found, _)| difference(&found, &cpu)).unwrap_or_else(Some)
     };
     assert_eq!(split("whole", None), None);
     assert!(split("fragment", Some("sums[2] += lower * left;=>sums[2] += upper * left;")).is_some(), "nobody noticed the fragment");
@@ -140,11 +108,11 @@ fn faults_planted_in_the_kernels_are_noticed() {
 /// says so.
 #[test]
 fn a_communicator_outlives_the_steps_that_were_recorded_with_it() {
-    let study = Study::new();
+    let study = study();
     // The first step is not recorded; each has one collective.
     let mut command = mpirun(2);
     under(&mut command, ("fwd", "eager")).envs([("CUDA_EMU_DEVICES", "2"), ("CUDA_EMU_NCCL_BREAKS", "3")]);
-    let words = study.run(command, "broken", &["--device", "cuda", "--set", "execution.data_parallel=2"]).unwrap_err();
+    let words = run(&study, command, "broken", &["--device", "cuda", "--set", "execution.data_parallel=2"]).unwrap_err();
     assert!(words.contains("ncclRemoteError") && words.contains("graphs used is aborted"), "{words}");
     assert!(!words.contains("not destroyed yet"), "{words}");
 }

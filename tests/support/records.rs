@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use dps::records::Cell;
+use dps::records::{Cell, Trial};
 use dps::results;
 
 /// Cells without their times, the only thing that differs between two runs of a study.
@@ -20,6 +20,30 @@ pub fn complete(path: &Path) -> Vec<Cell> {
     let results = results::read(path).unwrap();
     assert!(results.complete);
     timeless(results.cells)
+}
+
+/// The first trial whose records differ by more than rounding, in both forms. Twelve steps may turn differences of 1e-6 into some of 1e-3 of a loss,
+/// and an example or two of 60 at the border to the other side; nothing else may differ but seconds.
+pub fn difference(found: &[Cell], expected: &[Cell]) -> Option<String> {
+    let keys = |cells: &[Cell]| cells.iter().map(|cell| (cell.key, cell.trials.len())).collect::<Vec<_>>();
+    assert_eq!(keys(found), keys(expected));
+    let facts = |trial: &Trial| (trial.mask_hash, trial.parameters_kept, trial.status, trial.steps, trial.steps_run, trial.curve.len());
+    let mut trials = found.iter().flat_map(|cell| &cell.trials).zip(expected.iter().flat_map(|cell| &cell.trials));
+    let differing = trials.find(|(found, expected)| {
+        let same = facts(found) == facts(expected)
+            && found.curve.iter().zip(&expected.curve).all(|(found, expected)| {
+                (found.step, found.examples) == (expected.step, expected.examples)
+                    && (found.loss - expected.loss).abs() <= 1e-3 * expected.loss.abs().max(0.1)
+                    && found.errors.abs_diff(expected.errors) <= 2
+            });
+        !same
+    });
+    differing.map(|(found, expected)| format!("{found:?} and {expected:?}"))
+}
+
+/// The finished cells of a result file without their times, after checking that none is missing, and the device.
+pub fn complete_on(path: &Path) -> (Vec<Cell>, String) {
+    (complete(path), results::read(path).unwrap().environment.device)
 }
 
 /// The cells of a complete study in order of their keys. A study that goes on begins with the cell that was left, so that cells may be finished in
