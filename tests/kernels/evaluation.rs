@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::support::noise;
+use crate::support::inputs::of_noise;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EVALUATION_BLOCK, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::data::{DataSplit, Dataset, Examples, ImageShape};
+use dps::data::{Dataset, ImageShape};
 use dps::network::{Network, NetworkName, initial_weights};
 use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::Mask;
@@ -16,14 +16,7 @@ use dps::training::{Evaluation, decide};
 const COUNT: usize = 370;
 
 fn dataset() -> Dataset {
-    let shape = ImageShape { height: 28, width: 28, channels: 1 };
-    let examples = |seed: u32, count: usize| Examples {
-        images: noise::image_bytes(seed, count * shape.values()).into(),
-        labels: noise::labels(seed, count),
-        shape,
-    };
-    let split = DataSplit { validation_fraction: 0.5, ..DataSplit::default() };
-    Dataset::new("random", 10, examples(31, 2 * COUNT), examples(32, 10), &split).unwrap()
+    of_noise(ImageShape { height: 28, width: 28, channels: 1 }, 2 * COUNT, 0.5)
 }
 
 /// What an evaluation in that order must find, computed from the margins of the whole set. Notes the margins it has seen in `last`.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::support::fixture::TensorLayout;
+use crate::support::inputs::of_examples;
 use crate::support::noise;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::reference::{self, Batch};
@@ -67,18 +68,7 @@ fn dataset(fixture: &Fixture, [height, width, channels]: [usize; 3]) -> Dataset 
     let shape = ImageShape { height, width, channels };
     let images = noise::image_bytes(fixture.image_seed, fixture.images * shape.values());
     let all = Examples { images: images.into(), labels: noise::labels(fixture.image_seed, fixture.images), shape };
-    Dataset {
-        // Nothing that a back end computes depends on the name.
-        name: "fixture".into(),
-        shape,
-        classes: 10,
-        training: all.clone(),
-        validation: all.clone(),
-        test: all,
-        normalisation: vec![Normalisation { mean: 0.5, std: 0.25 }; channels],
-        digest: String::new(),
-        particulars: Default::default(),
-    }
+    of_examples(all, 10, vec![Normalisation { mean: 0.5, std: 0.25 }; channels])
 }
 
 /// The gradient is that of the fixture, each tensor to a part `tolerance` of its norm, each sample to a part of the largest one.

@@ -1,54 +1,22 @@
-//! The networks, the optimizers and pruning, compared with PyTorch's numbers (tests/fixtures).
+//! The networks and pruning, compared with PyTorch's numbers (tests/fixtures).
 
 use std::sync::Arc;
 
-use crate::support::fixture::{self, Biases, Cut, Fixture, Theory};
+use crate::support::fixture::{Fixture, Theory};
+use crate::support::inputs::{assert_cut, biases, fixture_mask, of_batches};
 use crate::support::noise;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart};
 use dps::comm::Single;
-use dps::data::{Dataset, Examples, ImageShape, Normalisation, Pixels, Sampler};
+use dps::data::Dataset;
 use dps::network::{Network, NetworkName};
-use dps::optimizer::{Decay, OptimizerName, Rule, Schedule};
-use dps::pruning::{BiasPruning, Mask, connection_sensitivity, gradient_signal, keep_highest};
+use dps::optimizer::{OptimizerName, Rule, Schedule};
+use dps::pruning::{connection_sensitivity, gradient_signal, keep_highest};
 use dps::settings::Smoothness;
 use dps::training::Probe;
 
 /// The networks of Lee et al., ICLR 2021.
-const PAPERS: [NetworkName; 2] = [NetworkName::SimpleCnn, NetworkName::Resnet8];
-
-/// A data set whose training and validation images are those of the fixture's batches, in order.
-fn dataset(fixture: &Fixture, seeds: impl Iterator<Item = u32>, batch: usize) -> Dataset {
-    let shape = ImageShape { height: fixture.image.height, width: fixture.image.width, channels: fixture.image.channels };
-    let (mut images, mut labels) = (Vec::new(), Vec::new());
-    for seed in seeds {
-        let (more_images, more_labels) = fixture.images(seed, batch);
-        images.extend(more_images);
-        labels.extend(more_labels);
-    }
-    let examples = Examples { images: Pixels::Bytes(images), labels, shape };
-    let normalisation = fixture.image.mean.iter().zip(&fixture.image.std).map(|(&mean, &std)| Normalisation { mean, std }).collect();
-    Dataset {
-        name: "fixture".into(),
-        shape,
-        classes: 10,
-        training: examples.clone(),
-        validation: examples.clone(),
-        test: examples,
-        normalisation,
-        digest: String::new(),
-        particulars: Default::default(),
-    }
-}
-
-fn sparse(kept: &[bool]) -> Mask {
-    let indices = (0..kept.len() as u32).filter(|&index| kept[index as usize]).collect();
-    Mask::Sparse { kept: indices, parameters: kept.len() }
-}
-
-fn rule(optimizer: OptimizerName) -> Rule {
-    Rule::plain(optimizer, Schedule::constant(0.1))
-}
+pub const PAPERS: [NetworkName; 2] = [NetworkName::SimpleCnn, NetworkName::Resnet8];
 
 /// A sum of n float32 products is off by about √n · 2⁻²⁴ of the terms' size; PyTorch's own float32 gradients of these batches differ from
 /// float64 by up to 4.8e-6, the losses by 1e-6 (tests/fixtures/README.md).
@@ -64,8 +32,8 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
         }
         let kept = noise::mask(fixture.parameters);
         for batch in &fixture.batches {
-            let dataset = dataset(&fixture, [batch.image_seed].into_iter(), batch.size);
-            let mask = if batch.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let dataset = of_batches(&fixture, [batch.image_seed], batch.size);
+            let mask = fixture_mask(batch.masked, fixture.parameters);
             let mut weights = fixture.start();
             mask.apply(&mut weights);
             let mut first: Option<(Vec<f32>, f32, Vec<f32>)> = None;
@@ -85,8 +53,13 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
                     let tolerance = GRADIENT_TOLERANCE * (1.0 + expected.l2);
                     assert!((norm - expected.l2).abs() < tolerance, "{}: norm {norm}, expected {}", tensor.name, expected.l2);
                 }
-                let start =
-                    LaneStart { seed: 0, weights: weights.clone(), mask: mask.clone(), rule: rule(OptimizerName::Sgd), state: None };
+                let start = LaneStart {
+                    seed: 0,
+                    weights: weights.clone(),
+                    mask: mask.clone(),
+                    rule: Rule::plain(OptimizerName::Sgd, Schedule::constant(0.1)),
+                    state: None,
+                };
                 let lanes = backend.lanes(vec![start]).unwrap();
                 assert_eq!(backend.evaluate(&lanes, &[0], EvaluationSet::Validation).unwrap()[0] as usize, batch.errors);
                 let examples: Vec<u32> = (0..batch.size as u32).collect();
@@ -104,54 +77,6 @@ fn losses_errors_and_gradients_are_pytorchs_and_the_same_bits_on_every_vector_un
     }
 }
 
-#[test]
-fn ten_steps_of_every_optimizer_are_pytorchs() {
-    for name in PAPERS {
-        let fixture = Fixture::read(name.name());
-        let network = Arc::new(Network::new(name));
-        let kept = noise::mask(fixture.parameters);
-        for trajectory in &fixture.trajectories {
-            let (steps, batch) = (trajectory.losses.len(), trajectory.batch_size);
-            let mut dataset = dataset(&fixture, (0..steps as u32).map(|step| trajectory.first_image_seed + step), batch);
-            // One epoch holds all batches: put every image where the trial's shuffled order will look for it.
-            let order = Sampler::new(5, (steps * batch) as u32);
-            let mut order_of = vec![0; steps * batch];
-            for position in 0..steps * batch {
-                order_of[order.index(position as u64) as usize] = position as u32;
-            }
-            dataset.training = dataset.training.gather(&order_of);
-            let rate = trajectory.learning_rate;
-            let optimizer = match trajectory.optimizer {
-                fixture::Optimizer::Sgd => OptimizerName::Sgd,
-                fixture::Optimizer::Momentum => OptimizerName::Momentum,
-                fixture::Optimizer::Nesterov => OptimizerName::Nesterov,
-            };
-            let decay = match trajectory.schedule {
-                fixture::Schedule::Constant => Decay::Constant,
-                fixture::Schedule::Linear { decay_steps, end_factor } => {
-                    Decay::Linear { end: end_factor * rate, steps: decay_steps as f64 }
-                }
-            };
-            let schedule = Schedule { decay, ..Schedule::constant(rate) };
-            let rule = Rule { momentum: trajectory.momentum as f32, ..Rule::plain(optimizer, schedule) };
-            let mask = if trajectory.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
-            let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
-            let mut lanes = backend.lanes(vec![LaneStart { seed: 5, weights: fixture.start(), mask, rule, state: None }]).unwrap();
-            let what = format!("{name} {:?} masked {}", trajectory.optimizer, trajectory.masked);
-            for (step, &expected) in trajectory.losses.iter().enumerate() {
-                let progress = backend.train(&mut lanes, step as u32..step as u32 + 1, batch).unwrap()[0];
-                assert!((f64::from(progress.loss) - expected).abs() < 2e-5, "{what}: step {step}: {} {expected}", progress.loss);
-            }
-            let weights = backend.state(&lanes, 0).unwrap().weights;
-            for (sample, &expected) in trajectory.r#final.samples.iter().enumerate() {
-                let index = sample * fixture.sample_stride;
-                let found = f64::from(weights[index]);
-                assert!((found - expected).abs() < 5e-6, "{what}: parameter {index}: {found} {expected}");
-            }
-        }
-    }
-}
-
 /// Among the millions of sums that these images make in ResNet-8, one may be so close to zero that its ReLU lets a gradient through on one side
 /// alone: that changes scores, whose mean is 1.3e-5, by up to 4e-8.
 const OPENED: f64 = 1e-7;
@@ -163,7 +88,7 @@ fn connection_sensitivity_and_its_masks_are_pytorchs() {
         let network = Arc::new(Network::new(name));
         let expected = &fixture.connection_sensitivity;
         let seeds = (0..expected.batches as u32).map(|batch| expected.first_image_seed + batch);
-        let dataset = dataset(&fixture, seeds, expected.batch_size);
+        let dataset = of_batches(&fixture, seeds, expected.batch_size);
         let weights = fixture.start();
         let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 1, &Single);
         let (gradient, _) = backend.gradient(&weights, dataset.training.len()).unwrap();
@@ -179,7 +104,7 @@ fn connection_sensitivity_and_its_masks_are_pytorchs() {
         let sampled = expected.samples.iter().sum::<f64>();
         assert!(off < 1e-4 * sampled, "{name}: scores are off by {off} of {sampled}");
         for cut in &expected.cuts {
-            assert_cut(&network, &scores, cut, &format!("{name}"));
+            assert_cut(cut, &keep_highest(&network, &scores, cut.sparsity, biases(cut)), name.name());
         }
     }
 }
@@ -192,10 +117,9 @@ fn smoothness_and_the_gradients_variance_are_pytorchs() {
     for name in PAPERS {
         let (fixture, theory) = (Fixture::read(name.name()), Theory::read(name.name()));
         let network = Arc::new(Network::new(name));
-        let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
-        let kept = noise::mask(fixture.parameters);
+        let dataset = of_batches(&fixture, [theory.image_seed], theory.images);
         for expected in &theory.measurements {
-            let mask = if expected.masked { sparse(&kept) } else { Mask::Dense(fixture.parameters) };
+            let mask = fixture_mask(expected.masked, fixture.parameters);
             let mut weights = fixture.start();
             mask.apply(&mut weights);
             let mut backend = CpuBackend::new(network.clone(), &dataset, VectorUnit::best(), 2, &Single);
@@ -230,10 +154,9 @@ fn squared_norms_are_those_of_each_examples_gradient_on_any_threads_and_vector_u
     let fixture = Fixture::read("simple-cnn");
     let network = Arc::new(Network::new(NetworkName::SimpleCnn));
     // More than a block of them, and not a whole number of blocks.
-    let dataset = dataset(&fixture, [3].into_iter(), 150);
+    let dataset = of_batches(&fixture, [3], 150);
     let weights = dps::network::initial_weights(&network, 4);
-    let kept = noise::mask(fixture.parameters);
-    for mask in [Mask::Dense(fixture.parameters), sparse(&kept)] {
+    for mask in [false, true].map(|masked| fixture_mask(masked, fixture.parameters)) {
         let mut expected = 0.0;
         for example in 0..150 {
             // Alone in a data set, an example's gradient is a batch's.
@@ -262,7 +185,7 @@ fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
     for name in PAPERS {
         let (fixture, theory) = (Fixture::read(name.name()), Theory::read(name.name()));
         let network = Arc::new(Network::new(name));
-        let dataset = dataset(&fixture, [theory.image_seed].into_iter(), theory.images);
+        let dataset = of_batches(&fixture, [theory.image_seed], theory.images);
         let weights = fixture.start();
         let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
         for (place, expected) in theory.grasp.iter().enumerate() {
@@ -281,7 +204,7 @@ fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
                 let length = norm(&scores.iter().map(|&score| f64::from(score)).collect::<Vec<_>>());
                 assert!((length / expected.norm - 1.0).abs() < PRODUCT_TOLERANCE, "{what}: norm {length}, expected {}", expected.norm);
                 for cut in &expected.cuts {
-                    assert_cut(&network, &scores, cut, &what);
+                    assert_cut(cut, &keep_highest(&network, &scores, cut.sparsity, biases(cut)), &what);
                 }
                 match &first {
                     None => first = Some(scores),
@@ -290,16 +213,4 @@ fn the_gradient_signal_and_its_masks_are_pytorchs_on_every_vector_unit() {
             }
         }
     }
-}
-
-/// Checks that scores keep what PyTorch's keep.
-fn assert_cut(network: &Network, scores: &[f32], cut: &Cut, what: &str) {
-    let biases = match cut.biases {
-        Biases::Included => BiasPruning::Prunable,
-        Biases::Exempt => BiasPruning::Exempt,
-    };
-    let Mask::Sparse { kept, parameters } = keep_highest(network, scores, cut.sparsity, biases) else { panic!("a sparse mask") };
-    let mut flags = vec![false; parameters];
-    kept.iter().for_each(|&index| flags[index as usize] = true);
-    assert_eq!(cut.difference(&flags), None, "{what}");
 }

@@ -1,18 +1,19 @@
-//! Optimizers, weight decay, averaged weights and schedules, compared with PyTorch's (tests/fixtures/optimizers.json); and what must hold of their
+//! Optimizers, weight decay, averaged weights and schedules, compared with PyTorch's (tests/fixtures); and what must hold of their
 //! states: the same bits on every vector unit and after an interruption, and removed weights that stay removed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::support::fixture::Fixture;
+use super::networks::PAPERS;
+use crate::support::fixture::{self, Fixture};
+use crate::support::inputs::{fixture_mask, of_batches};
 use crate::support::noise;
 use dps::backend::cpu::{CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState};
 use dps::comm::Single;
-use dps::data::{Dataset, Examples, ImageShape, Normalisation, Sampler};
+use dps::data::{Dataset, Sampler};
 use dps::network::{Network, NetworkName};
-use dps::optimizer::{Metaparameter, Metaparameters, OptimizerName, Rule, Schedule, ScheduleName};
-use dps::pruning::Mask;
+use dps::optimizer::{Decay, Metaparameter, Metaparameters, OptimizerName, Rule, Schedule, ScheduleName};
 use dps::settings;
 use serde_json::Value;
 
@@ -42,7 +43,7 @@ fn rule(optimizer: OptimizerName, values: &Metaparameters) -> Rule {
     Rule::new(optimizer, study.workload.schedule, values)
 }
 
-/// Simple-CNN's fixture, and a training set in which a lane of [`SEED`] finds the images of `steps` batches one after the other.
+/// A network's fixture, and a training set in which a lane of [`SEED`] finds the images of `steps` batches one after the other.
 struct Problem {
     fixture: Fixture,
     network: Arc<Network>,
@@ -50,39 +51,19 @@ struct Problem {
 }
 
 impl Problem {
-    fn new(first_seed: u32, steps: usize, batch: usize) -> Problem {
-        let fixture = Fixture::read("simple-cnn");
-        let shape = ImageShape { height: fixture.image.height, width: fixture.image.width, channels: fixture.image.channels };
-        let batches = (0..steps as u32).map(|step| fixture.images(first_seed + step, batch));
-        let (images, labels): (Vec<Vec<u8>>, Vec<Vec<u16>>) = batches.unzip();
-        let examples = Examples { images: images.concat().into(), labels: labels.concat(), shape };
+    fn new(name: NetworkName, first_seed: u32, steps: usize, batch: usize) -> Problem {
+        let fixture = Fixture::read(name.name());
+        let mut dataset = of_batches(&fixture, (0..steps as u32).map(|step| first_seed + step), batch);
         let order = Sampler::new(SEED, (steps * batch) as u32);
         let mut places = vec![0; steps * batch];
         (0..steps * batch).for_each(|position| places[order.index(position as u64) as usize] = position as u32);
-        let training = examples.gather(&places);
-        let normalisation = fixture.image.mean.iter().zip(&fixture.image.std).map(|(&mean, &std)| Normalisation { mean, std }).collect();
-        let dataset = Dataset {
-            name: "fixture".into(),
-            shape,
-            classes: 10,
-            training,
-            validation: examples.clone(),
-            test: examples,
-            normalisation,
-            digest: String::new(),
-            particulars: Default::default(),
-        };
-        Problem { network: Arc::new(Network::new(NetworkName::SimpleCnn)), fixture, dataset }
-    }
-
-    fn mask(&self, masked: bool) -> Mask {
-        let kept = noise::mask(self.fixture.parameters);
-        let indices = (0..kept.len() as u32).filter(|&index| kept[index as usize]).collect();
-        if masked { Mask::Sparse { kept: indices, parameters: kept.len() } } else { Mask::Dense(kept.len()) }
+        dataset.training = dataset.training.gather(&places);
+        Problem { network: Arc::new(Network::new(name)), fixture, dataset }
     }
 
     fn start(&self, rule: Rule, masked: bool) -> LaneStart {
-        LaneStart { seed: SEED, weights: self.fixture.start(), mask: self.mask(masked), rule, state: None }
+        let mask = fixture_mask(masked, self.fixture.parameters);
+        LaneStart { seed: SEED, weights: self.fixture.start(), mask, rule, state: None }
     }
 
     /// The loss of each step, the state after the last one, and the margins of all images there.
@@ -96,6 +77,45 @@ impl Problem {
     }
 }
 
+/// Checks losses of steps, before the update of each.
+fn assert_losses(what: &str, found: &[f32], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (step, (&found, &expected)) in found.iter().zip(expected).enumerate() {
+        assert!((f64::from(found) - expected).abs() < 2e-5, "{what}: step {step}: {found} {expected}");
+    }
+}
+
+/// Checks every `stride`-th parameter, from 0.
+fn assert_parameters(what: &str, found: &[f32], stride: usize, expected: &[f64], tolerance: f64) {
+    for (index, (&found, &expected)) in found.iter().step_by(stride).zip(expected).enumerate() {
+        assert!((f64::from(found) - expected).abs() < tolerance, "{what}: parameter {}: {found} {expected}", index * stride);
+    }
+}
+
+#[test]
+fn ten_steps_of_the_papers_networks_and_optimizers_are_pytorchs() {
+    for name in PAPERS {
+        for trajectory in Fixture::read(name.name()).trajectories {
+            let (steps, batch) = (trajectory.losses.len(), trajectory.batch_size);
+            let problem = Problem::new(name, trajectory.first_image_seed, steps, batch);
+            let rate = trajectory.learning_rate;
+            let decay = match trajectory.schedule {
+                fixture::Schedule::Constant => Decay::Constant,
+                fixture::Schedule::Linear { decay_steps, end_factor } => {
+                    Decay::Linear { end: end_factor * rate, steps: decay_steps as f64 }
+                }
+            };
+            let optimizer: OptimizerName = trajectory.optimizer.parse().unwrap();
+            let plain = Rule::plain(optimizer, Schedule { decay, ..Schedule::constant(rate) });
+            let start = problem.start(Rule { momentum: trajectory.momentum as f32, ..plain }, trajectory.masked);
+            let (losses, state, _) = problem.train(VectorUnit::best(), start, 0..steps as u32, batch);
+            let what = format!("{name} {optimizer} masked {}", trajectory.masked);
+            assert_losses(&what, &losses, &trajectory.losses);
+            assert_parameters(&what, &state.weights, problem.fixture.sample_stride, &trajectory.r#final.samples, 5e-6);
+        }
+    }
+}
+
 #[test]
 fn ten_steps_of_every_optimizer_are_pytorchs() {
     let fixture = fixture();
@@ -103,27 +123,19 @@ fn ten_steps_of_every_optimizer_are_pytorchs() {
     let mut tested = std::collections::BTreeSet::new();
     for entry in fixture["trajectories"].as_array().unwrap() {
         let (losses, batch) = (numbers(&entry["losses"]), entry["batch_size"].as_u64().unwrap() as usize);
-        let problem = Problem::new(entry["first_image_seed"].as_u64().unwrap() as u32, losses.len(), batch);
+        let problem = Problem::new(NetworkName::SimpleCnn, entry["first_image_seed"].as_u64().unwrap() as u32, losses.len(), batch);
         let optimizer: OptimizerName = entry["optimizer"].as_str().unwrap().parse().unwrap();
         let start = problem.start(rule(optimizer, &metaparameters(entry)), entry["masked"].as_bool().unwrap());
         let what = format!("{optimizer} {} masked {}", entry["settings"], entry["masked"]);
         let (found, state, margins) = problem.train(VectorUnit::best(), start.clone(), 0..losses.len() as u32, batch);
-        for (step, (&found, &expected)) in found.iter().zip(&losses).enumerate() {
-            assert!((f64::from(found) - expected).abs() < 2e-5, "{what}: step {step}: {found} {expected}");
-        }
+        assert_losses(&what, &found, &losses);
         // PyTorch's own float32 run may be at another side of a ReLU's kink.
         let tolerance = (3.0 * entry["float32"]["parameter"].as_f64().unwrap()).max(5e-6);
-        let compare = |found: &[f32], expected: &Value| {
-            for (sample, &expected) in numbers(expected).iter().enumerate() {
-                let found = f64::from(found[sample * stride]);
-                assert!((found - expected).abs() < tolerance, "{what}: parameter {}: {found} {expected}", sample * stride);
-            }
-        };
-        compare(&state.weights, &entry["final"]);
+        assert_parameters(&what, &state.weights, stride, &numbers(&entry["final"]), tolerance);
         let averages = !entry["average"].is_null();
         assert_eq!(state.average.is_empty(), !averages, "{what}");
         if averages {
-            compare(&state.average, &entry["average"]);
+            assert_parameters(&what, &state.average, stride, &numbers(&entry["average"]), tolerance);
             // What is evaluated are the averaged weights.
             let averaged = LaneStart { weights: state.average.clone(), rule: rule(optimizer, &Metaparameters::default()), ..start };
             assert_eq!(problem.train(VectorUnit::best(), averaged, 0..0, batch).2, margins, "{what}");
@@ -162,7 +174,7 @@ fn everything() -> Vec<Rule> {
 
 #[test]
 fn every_vector_unit_gives_the_same_bits_and_removed_weights_stay_removed() {
-    let problem = Problem::new(100, 4, 12);
+    let problem = Problem::new(NetworkName::SimpleCnn, 100, 4, 12);
     for rule in everything() {
         for masked in [false, true] {
             let of = |unit: VectorUnit| problem.train(unit, problem.start(rule, masked), 0..4, 12);
@@ -184,7 +196,7 @@ fn every_vector_unit_gives_the_same_bits_and_removed_weights_stay_removed() {
 
 #[test]
 fn a_lane_goes_on_from_its_state_as_if_it_had_not_stopped() {
-    let problem = Problem::new(100, 4, 12);
+    let problem = Problem::new(NetworkName::SimpleCnn, 100, 4, 12);
     for rule in everything() {
         for masked in [false, true] {
             let start = problem.start(rule, masked);

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::support::noise;
+use crate::support::inputs::of_noise;
 use dps::backend::cpu::{Cpu, CpuBackend, VectorUnit};
 use dps::backend::{Backend, EvaluationSet, LaneStart, LaneState, Progress};
 use dps::comm::Single;
-use dps::data::{DataSplit, Dataset, Examples, ImageShape};
+use dps::data::{Dataset, ImageShape};
 use dps::network::{Network, NetworkName, initial_weights};
 use dps::optimizer::{OptimizerName, Rule, Schedule};
 use dps::pruning::{BiasPruning, Mask, connection_sensitivity, keep_highest, random_scores};
@@ -14,14 +14,7 @@ use dps::settings::Convolutions;
 
 fn dataset(network: &Network) -> Dataset {
     let map = network.maps[0];
-    let shape = ImageShape { height: map.height, width: map.width, channels: map.channels };
-    let examples = |seed: u32, count: usize| Examples {
-        images: noise::image_bytes(seed, count * shape.values()).into(),
-        labels: noise::labels(seed, count),
-        shape,
-    };
-    let split = DataSplit { validation_fraction: 0.2, ..DataSplit::default() };
-    Dataset::new("random", 10, examples(31, 80), examples(32, 10), &split).unwrap()
+    of_noise(ImageShape { height: map.height, width: map.width, channels: map.channels }, 80, 0.2)
 }
 
 /// A lane after some steps, with its errors on the validation set.

@@ -3,8 +3,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::support::fixture::{Biases, Cut, Fixture};
-use crate::support::study::{succeed, train, write_config, write_data};
+use crate::support::fixture::{Cut, Fixture};
+use crate::support::inputs::{assert_cut, biases};
+use crate::support::study::{Study, fail, succeed, train};
 use dps::backend::reference;
 use dps::journal::{Journal, Opened, Record, journal_path};
 use dps::network::{LayerSpec, Network, NetworkName, initial_weights};
@@ -50,10 +51,7 @@ fn flows_and_masks_are_pytorchs() {
             assert!((score / expected - 1.0).abs() < 1e-10, "{name}: score {index}: {score}, expected {expected}");
         }
         for cut in &expected.masks {
-            let biases = if cut.biases == Biases::Exempt { BiasPruning::Exempt } else { BiasPruning::Prunable };
-            let Mask::Sparse { kept, parameters } = mask(&network, &weights, cut.sparsity, biases) else { panic!("a sparse mask") };
-            let kept: Vec<bool> = (0..parameters as u32).map(|index| kept.binary_search(&index).is_ok()).collect();
-            assert_eq!(cut.difference(&kept), None, "{name}");
+            assert_cut(cut, &mask(&network, &weights, cut.sparsity, biases(cut)), name.name());
         }
     }
 }
@@ -61,8 +59,6 @@ fn flows_and_masks_are_pytorchs() {
 /// A study keeps one mask of each seed and sparsity. A run that goes on with more cells makes those that are missing alone.
 #[test]
 fn the_journal_keeps_each_mask_once() {
-    let folder = tempfile::tempdir().unwrap();
-    write_data(folder.path(), 300, 30);
     let changes = [
         ("batch_sizes = [2, 37]", "batch_sizes = [37]"),
         ("sparsities = [0, 0.9]", "sparsities = [0.9]"),
@@ -70,23 +66,22 @@ fn the_journal_keeps_each_mask_once() {
         ("trials = 5", "trials = 2"),
         ("examples = 100", "criterion = \"synflow\""),
     ];
-    let config = write_config(folder.path(), &changes);
+    let study = Study::with_data(300, 30, &changes);
     let layers = [LayerSpec::Flatten, LayerSpec::dense(20), LayerSpec::Relu, LayerSpec::dense(10)];
     let network = Network::listed(&layers, [28, 28, 1], 10).unwrap();
     let list = "[{ layer = \"flatten\" }, { layer = \"dense\", outputs = 20 }, { layer = \"relu\" }, { layer = \"dense\", outputs = 10 }]";
     for shuffle in [false, true] {
-        let output = folder.path().join(format!("{shuffle}.h5"));
+        let output = format!("{shuffle}.h5");
         let command = |options: &[&str]| {
             let settings = [format!("workload.network={list}"), format!("pruning.shuffle={shuffle}")];
-            let mut command = train();
-            command.arg(&config).arg("--data").arg(folder.path()).arg("--output").arg(&output).args(["--quiet", "--threads", "2"]);
-            command.args(settings.iter().flat_map(|setting| ["--set", setting])).args(options);
+            let mut command = study.measuring(train(), &output, options);
+            command.args(["--quiet", "--threads", "2"]).args(settings.iter().flat_map(|setting| ["--set", setting]));
             command
         };
-        let read = || Journal::read(&journal_path(&output), &Disk).unwrap().unwrap();
+        let journal = journal_path(&study.at(&output));
         let run = |options: &[&str]| {
             succeed(&mut command(options));
-            read()
+            Journal::read(&journal, &Disk).unwrap().unwrap()
         };
         let first = run(&[]);
         assert_eq!(first.masks.iter().map(|mask| (mask.seed, mask.sparsity)).collect::<Vec<_>>(), [(0, 0.9), (1, 0.9)]);
@@ -102,12 +97,10 @@ fn the_journal_keeps_each_mask_once() {
         assert_eq!(old, first.masks);
         assert_eq!(new.iter().map(|mask| (mask.seed, mask.sparsity)).collect::<Vec<_>>(), [(0, 0.5), (1, 0.5)]);
         // A mask that is of no such network.
-        let Opened { mut journal, .. } = Journal::open(&journal_path(&output), &second.header, Arc::new(Disk)).unwrap();
+        let Opened { mut journal, .. } = Journal::open(&journal, &second.header, Arc::new(Disk)).unwrap();
         journal.append(&[Record::Mask(MaskRecord { seed: 1, sparsity: 0.9, kept: vec![5, 4_000_000] })]).unwrap();
         drop(journal);
-        let refused = command(&[]).output().unwrap();
-        let stderr = String::from_utf8_lossy(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(7), "{stderr}");
+        let stderr = fail(&mut command(&[]), 7);
         assert!(
             stderr.contains("expected kept parameters of trial 1 at sparsity 0.9 in ascending order and below 15910, found others"),
             "{stderr}"

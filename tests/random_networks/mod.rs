@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::support::inputs::of_examples;
 use dps::backend::reference::normalised;
 use dps::data::{Dataset, Examples, ImageShape, Normalisation};
 use dps::network::{Initialisation, Layer, LayerSpec, Network, NetworkName, Padding, Pool, TensorKind, initial_weights};
@@ -123,17 +124,7 @@ fn dataset(draws: &mut Draws, [height, width, channels]: [usize; 3], classes: us
     let labels = (0..examples).map(|_| draws.between(0, classes as u32 - 1) as u16).collect();
     let all = Examples { images, labels, shape };
     let normalisation = (0..channels).map(|_| Normalisation { mean: 0.5 + 0.2 * draws.sign(), std: 0.3 + 0.1 * draws.sign() }).collect();
-    Dataset {
-        name: "random".into(),
-        shape,
-        classes,
-        training: all.clone(),
-        validation: all.clone(),
-        test: all,
-        normalisation,
-        digest: String::new(),
-        particulars: Default::default(),
-    }
+    of_examples(all, classes, normalisation)
 }
 
 /// A list of layers, the images that it fits, and its classes.

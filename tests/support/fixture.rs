@@ -69,7 +69,8 @@ pub struct TensorSummary {
 
 #[derive(Debug, Deserialize)]
 pub struct Trajectory {
-    pub optimizer: Optimizer,
+    /// The optimizer's name, as the program has it.
+    pub optimizer: String,
     pub momentum: f64,
     pub learning_rate: f64,
     pub schedule: Schedule,
@@ -82,14 +83,6 @@ pub struct Trajectory {
     /// mask·w after the last step.
     pub r#final: Summary,
     pub float32: Float32,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Optimizer {
-    Sgd,
-    Momentum,
-    Nesterov,
 }
 
 #[derive(Debug, Deserialize)]

@@ -11,6 +11,7 @@
 //! - `synthetic`: results that follow a known law, to report;
 //! - `faults`: a storage whose operations fail;
 //! - `foreign`: what back ends must refuse because it is of another network;
+//! - `inputs`: data sets and masks for back ends;
 //! - `gpu`: the GPU, small problems and lanes on it.
 
 // Each program of tests/ compiles all of this folder and uses a part of it. The compiler would call the rest unused.
@@ -22,6 +23,7 @@ pub mod fixture;
 pub mod foreign;
 #[cfg(feature = "cuda")]
 pub mod gpu;
+pub mod inputs;
 pub mod noise;
 pub mod records;
 pub mod study;
