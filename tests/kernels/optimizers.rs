@@ -174,12 +174,12 @@ fn everything() -> Vec<Rule> {
 
 #[test]
 fn every_vector_unit_gives_the_same_bits_and_removed_weights_stay_removed() {
-    let problem = Problem::new(NetworkName::SimpleCnn, 100, 4, 12);
+    let problem = Problem::new(NetworkName::SimpleCnn, 100, 4, 3);
     for rule in everything() {
         for masked in [false, true] {
-            let of = |unit: VectorUnit| problem.train(unit, problem.start(rule, masked), 0..4, 12);
+            let of = |unit: VectorUnit| problem.train(unit, problem.start(rule, masked), 0..4, 3);
             let expected = of(VectorUnit::best());
-            for unit in VectorUnit::available() {
+            for unit in VectorUnit::available().into_iter().filter(|unit| *unit != VectorUnit::best()) {
                 assert!(of(unit) == expected, "{} on {}, masked {masked}", rule.optimizer, unit.name());
             }
             let (_, LaneState { weights, velocity, squares, average, .. }, _) = expected;
