@@ -31,7 +31,8 @@ fn labels(count: u32) -> Vec<u8> {
     idx(0x801, &[count], &body)
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+/// The bytes in gzip.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::data::gzip;
 use crate::support::study::{succeed, train};
 use dps::Error;
 use dps::data::{DataLayout, DataSplit, Dataset, DatasetChoice, Facts, ImageShape, OwnDataset, Pixels};
@@ -12,8 +13,6 @@ use dps::journal::{Header, Journal, journal_path};
 use dps::records::Trial;
 use dps::results;
 use dps::storage::Disk;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use tempfile::TempDir;
 use zip::write::SimpleFileOptions;
 
@@ -38,12 +37,6 @@ fn npy(kind: &str, extents: &[usize], values: &[u8]) -> Vec<u8> {
 fn idx(kind: u8, extents: &[usize], values: &[u8]) -> Vec<u8> {
     let header = [0, 0, kind, extents.len() as u8].into_iter().chain(extents.iter().flat_map(|&extent| (extent as u32).to_be_bytes()));
     header.chain(values.iter().copied()).collect()
-}
-
-fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    encoder.write_all(bytes).unwrap();
-    encoder.finish().unwrap()
 }
 
 /// The four arrays as .npy files, by their names.

@@ -10,8 +10,7 @@ use super::sample::*;
 
 #[test]
 fn a_record_torn_at_any_byte_is_cut_off_and_the_study_goes_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     let (records, last) = (script(), script().len() - 1);
     let lengths = journal_of(&path, &records);
     let whole = fs::read(&path).unwrap();
@@ -39,8 +38,7 @@ fn a_record_torn_at_any_byte_is_cut_off_and_the_study_goes_on() {
 
 #[test]
 fn any_flipped_bit_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     let (records, last) = (script(), script().len() - 1);
     let lengths = journal_of(&path, &records);
     let whole = fs::read(&path).unwrap();
@@ -87,8 +85,7 @@ fn places(bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn a_record_that_is_missing_or_out_of_place_is_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     journal_of(&path, &script());
     let whole = fs::read(&path).unwrap();
     let places = places(&whole);
@@ -114,8 +111,7 @@ fn a_record_that_is_missing_or_out_of_place_is_found() {
 /// A loss of power may take any part of what one append wrote, and leave zeros in its place.
 #[test]
 fn an_append_of_several_records_is_found_whole_or_not_at_all() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     let lengths = journal_of(&path, &script()[..1]);
     open(&path).unwrap().0.append(&[ended(DENSE, trial(0)), finished(DENSE, 2, Some(77))]).unwrap();
     let whole = fs::read(&path).unwrap();
@@ -137,8 +133,7 @@ fn an_append_of_several_records_is_found_whole_or_not_at_all() {
 
 #[test]
 fn bytes_like_the_beginnings_of_many_records_take_no_time() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     journal_of(&path, &script());
     let mut bytes = fs::read(&path).unwrap();
     // Six megabytes of heads, each of which claims three.

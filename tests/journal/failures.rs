@@ -89,8 +89,7 @@ fn every_failing_operation_leaves_what_was_acknowledged() {
 
 #[test]
 fn what_is_acknowledged_is_synced_before_it_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (folder, path) = place();
     let storage = Arc::new(Failing::new(Disk, u64::MAX, Fault { kind: ErrorKind::Other, written: 0, calls: 1 }));
     let mut done = 0;
     let mut since = || {

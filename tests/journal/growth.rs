@@ -11,8 +11,7 @@ use super::sample::*;
 
 #[test]
 fn a_cell_is_finished_only_with_all_its_trials() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     for (trials, known) in [(3, 2), (1, 1), (2, 2)] {
         let records = [ended(DENSE, trial(1)), ended(DENSE, trial(0)), ended(SPARSE, trial(2)), finished(DENSE, trials, None)];
         let _ = fs::remove_file(&path);
@@ -29,8 +28,7 @@ fn a_cell_is_finished_only_with_all_its_trials() {
 
 #[test]
 fn a_finished_cell_may_get_more_trials_which_cut_the_others_short() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     let extension = Record::Extension { key: DENSE };
     let begun = [ended(DENSE, trial(0)), ended(DENSE, trial(1)), finished(DENSE, 2, Some(7)), extension];
     journal_of(&path, &begun);
@@ -50,8 +48,7 @@ fn a_finished_cell_may_get_more_trials_which_cut_the_others_short() {
 
 #[test]
 fn a_cell_under_way_may_get_more_trials_which_cut_the_others_short() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     let extension = Record::Extension { key: DENSE };
     let cut = Trial { status: Status::Censored, steps: None, steps_run: 16, ..trial(1) };
     journal_of(&path, &[ended(DENSE, trial(1)), extension, ended(DENSE, cut.clone())]);
@@ -68,8 +65,7 @@ fn tested(contents: &Contents) -> Option<(Option<u32>, f64)> {
 /// What was tested is a trial. Where a better one has ended, or it was cut short itself, its test errors are not the cell's.
 #[test]
 fn test_errors_of_a_cell_that_gets_more_trials_are_those_of_its_best_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     let extension = Record::Extension { key: DENSE };
     let tested = |path: &Path| tested(&Journal::read(path, &Disk).unwrap().unwrap());
     journal_of(&path, &[ended(DENSE, trial(0)), ended(DENSE, trial(1)), finished(DENSE, 2, Some(7)), extension]);

@@ -78,8 +78,7 @@ fn each_start_knows_how_the_one_before_it_ended() {
 
 #[test]
 fn an_empty_file_is_started_as_a_journal() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     fs::write(&path, "").unwrap();
     journal_of(&path, &script());
     assert_eq!(open(&path).unwrap().1, expected(&script()));
@@ -88,8 +87,7 @@ fn an_empty_file_is_started_as_a_journal() {
 /// The bytes of version 5, by their checksum: whoever changes them, or a recorded field, must raise the version.
 #[test]
 fn the_format_of_version_5_is_fixed() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (folder, path) = place();
     let lengths = journal_of(&path, &script());
     let bytes = fs::read(&path).unwrap();
     assert!(bytes.starts_with(b"dps journal 5\n"));
@@ -105,8 +103,7 @@ fn the_format_of_version_5_is_fixed() {
 
 #[test]
 fn a_trial_recorded_twice_counts_once_if_it_went_the_same_way() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (_folder, path) = place();
     journal_of(&path, &[ended(DENSE, trial(1)), ended(DENSE, infeasible(0)), finished(DENSE, 2, Some(7)), ended(DENSE, infeasible(0))]);
     journal_of(&path, &[ended(DENSE, Trial { seconds: 9.0, ..trial(1) }), finished(DENSE, 2, Some(7))]);
     let contents = open(&path).unwrap().1;
@@ -130,8 +127,7 @@ fn a_trial_recorded_twice_counts_once_if_it_went_the_same_way() {
 
 #[test]
 fn another_study_is_refused_in_its_own_words() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x.journal");
+    let (folder, path) = place();
     journal_of(&path, &script());
     let whole = fs::read(&path).unwrap();
     let refused = |header: Header| problem(Journal::open(&path, &header, Arc::new(Disk)));
@@ -184,8 +180,7 @@ proptest! {
         options: (Option<u32>, Option<u32>),
         curve in proptest::collection::vec(any::<(u32, u32, u32, u32)>(), 0..20),
     ) {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.journal");
+        let (_folder, path) = place();
         let written = Trial {
             index: numbers.0,
             metaparameters: {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use dps::Error;
@@ -18,6 +18,13 @@ pub const CONFIGURATION: &str =
 
 pub const DENSE: CellKey = CellKey { batch_size: 2, sparsity: 0.0 };
 pub const SPARSE: CellKey = CellKey { batch_size: 64, sparsity: 0.9 };
+
+/// A new folder, and the path of a journal in it.
+pub fn place() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.journal");
+    (folder, path)
+}
 
 pub fn header() -> Header {
     Header {
